@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.measure import describe_machine
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.formats import read_key
-from evaluation.metrics import SortedScores, cllr_of, eer_of, method_of, min_cllr_of
+from evaluation.metrics import SortedScores, cllr, eer, method_of, min_cllr
 from evaluation.trials import Key, Scores, read_speakers
 from evaluation.uncertainty import Interval, Sample, bootstrap, interval, sample_from
 from spkbase.errors import ConfigError, DataError
@@ -209,12 +209,12 @@ def _only(folder: Path, pattern: str) -> Path:
 
 def statistic(scores: SortedScores) -> dict[str, float]:
     """Compute what stands in the tables of the scores as they are."""
-    return {"eer.rocch": eer_of(scores), "min_cllr": min_cllr_of(scores), "cllr": cllr_of(scores)}
+    return {"eer.rocch": eer(scores), "min_cllr": min_cllr(scores), "cllr": cllr(scores)}
 
 
 def calibrated_statistic(scores: SortedScores) -> dict[str, float]:
     """Compute what stands in the table of calibrated scores: an affine map changes neither EER nor minCllr."""
-    return {"calibrated": cllr_of(scores)}
+    return {"calibrated": cllr(scores)}
 
 
 def compare_chains(

@@ -30,17 +30,17 @@ from evaluation.metrics import (
     METHODS,
     Method,
     SortedScores,
-    act_dcf_of,
-    cllr_of,
-    d_sys_of,
-    d_sys_pav_of,
-    eer_of,
+    act_dcf,
+    cllr,
+    d_sys,
+    d_sys_pav,
+    eer,
     method_of,
-    min_cllr_of,
-    min_dcf_of,
-    population_of,
+    min_cllr,
+    min_dcf,
+    population,
     softplus,
-    tpr_at_fpr_of,
+    tpr_at_fpr,
 )
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Sample, bootstrap, interval, sample_of
@@ -57,14 +57,14 @@ PERCENTILE = Method("percentile")
 
 def metrics(scores: SortedScores) -> dict[str, float]:
     """Compute what the study looks at."""
-    found = {f"eer.{method}": eer_of(scores, method) for method in METHODS}
-    found |= {f"min_dcf_unnormalised.{p:g}": min_dcf_of(scores, p_target=p, normalised=False) for p in PRIORS}
-    found["act_dcf_unnormalised.0.05"] = act_dcf_of(scores, p_target=0.05, normalised=False)
-    found["tpr_at_fpr.0.01"] = tpr_at_fpr_of(scores, fpr=0.01).value
-    found |= {"cllr": cllr_of(scores), "min_cllr": min_cllr_of(scores)}
+    found = {f"eer.{method}": eer(scores, method=method) for method in METHODS}
+    found |= {f"min_dcf_unnormalised.{p:g}": min_dcf(scores, p_target=p, normalised=False) for p in PRIORS}
+    found["act_dcf_unnormalised.0.05"] = act_dcf(scores, p_target=0.05, normalised=False)
+    found["tpr_at_fpr.0.01"] = tpr_at_fpr(scores, fpr=0.01).value
+    found |= {"cllr": cllr(scores), "min_cllr": min_cllr(scores)}
     found["calibration_loss"] = found["cllr"] - found["min_cllr"]
-    found |= {"d_sys": d_sys_of(scores), "d_sys_pav": d_sys_pav_of(scores)}
-    return found | {"zebra.population": population_of(scores)}
+    found |= {"d_sys": d_sys(scores), "d_sys_pav": d_sys_pav(scores)}
+    return found | {"zebra.population": population(scores)}
 
 
 def true_metrics(d: float) -> dict[str, float]:

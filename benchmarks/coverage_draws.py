@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from benchmarks.measure import describe_machine
-from evaluation.metrics import SortedScores, eer_of, method_of
+from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Sample, bootstrap, draw_variance, interval, interval_over_draws, sample_of
 from spkbase.files import format_table
@@ -40,7 +40,7 @@ WAYS = ("speakers and draws", "speakers alone", "both added", "first draw alone"
 
 def metrics(scores: SortedScores) -> dict[str, float]:
     """Compute what the study looks at."""
-    return {name: eer_of(scores, name.partition(".")[2]) for name in METRICS}
+    return {name: eer(scores, method=name.partition(".")[2]) for name in METRICS}
 
 
 def true_rate(distance: float, moved: float) -> float:

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from benchmarks.coverage import simulate
 from benchmarks.measure import describe_machine
-from evaluation.metrics import SortedScores, eer_of, method_of
+from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.uncertainty import bootstrap, interval
 from spkbase.files import format_table
 from spkbase.work import default_jobs, ordered_map
@@ -29,7 +29,7 @@ READINGS = ("rocch", "interpolated")
 
 def rates(scores: SortedScores) -> dict[str, float]:
     """Compute the equal error rates that the study looks at."""
-    return {f"eer.{reading}": eer_of(scores, reading) for reading in READINGS}
+    return {f"eer.{reading}": eer(scores, method=reading) for reading in READINGS}
 
 
 def repeat(n_speakers: int, rate: float, replicates: int, seed: int) -> np.ndarray:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import describe_machine, median_seconds
-from evaluation.metrics import PRIORS, Metrics, SortedScores, eer_of, evaluate, min_dcf_of
+from evaluation.metrics import PRIORS, Metrics, SortedScores, eer, evaluate, min_dcf
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import bootstrap, sample_of
 
@@ -78,7 +78,7 @@ def text_files(n_models: int = 500, n_segments: int = 2000) -> tuple[float, floa
 
 def two_metrics(scores: SortedScores) -> dict[str, float]:
     """Equal error rate and least cost, both of the hull."""
-    return {"eer": eer_of(scores), "min_dcf": min_dcf_of(scores, p_target=0.01)}
+    return {"eer": eer(scores), "min_dcf": min_dcf(scores, p_target=0.01)}
 
 
 def resamples(statistic: Callable[[SortedScores], dict[str, float]], replicates: int = 1000) -> float:
@@ -94,10 +94,10 @@ def resamples(statistic: Callable[[SortedScores], dict[str, float]], replicates:
 
 
 def import_seconds() -> float:
-    """Median seconds that `import evaluation.metrics.summary` adds to the start of Python."""
+    """Median seconds that `import evaluation.metrics.table` adds to the start of Python."""
     bare, full = (
         median_seconds(lambda code=code: subprocess.run([sys.executable, "-c", code], check=True), repeats=5)  # type: ignore[misc]
-        for code in ("pass", "import evaluation.metrics.summary")
+        for code in ("pass", "import evaluation.metrics.table")
     )
     return full - bare
 
@@ -123,7 +123,7 @@ def main() -> None:
     print(f"metrics from two text files of 1,000,000 lines: {times}, peak {peak:.0f} MB")
     print(f"1,000 resamples of 50,000 trials: EER and minDCF {resamples(two_metrics):.1f} s", end=", ")
     print(f"every number {resamples(Metrics(PRIORS)):.1f} s (one worker)")
-    print(f"import evaluation.metrics.summary: {import_seconds():.2f} s")
+    print(f"import evaluation.metrics.table: {import_seconds():.2f} s")
 
 
 def _peak(*, children: bool = False) -> float:

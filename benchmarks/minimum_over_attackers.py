@@ -26,7 +26,7 @@ from scipy.special import ndtri
 
 from benchmarks.coverage import simulate
 from benchmarks.measure import describe_machine
-from evaluation.metrics import SortedScores, eer_of, method_of
+from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Resampling, bootstrap, interval, minima_over_attackers, minimum_of, sample_of
 from evaluation.uncertainty.minimum import AT_ONCE
@@ -44,7 +44,7 @@ WAYS = ("the minimum", "the chosen one alone")
 
 def rate_of(scores: SortedScores) -> dict[str, float]:
     """Compute what the study looks at."""
-    return {"eer": eer_of(scores)}
+    return {"eer": eer(scores)}
 
 
 def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int) -> np.ndarray:

@@ -23,7 +23,7 @@ import numpy as np
 from evaluation.embeddings import Alignment, Embeddings, MapKind, fit_alignment, read_embeddings
 from evaluation.formats import read_key
 from evaluation.linkage import LINKED, Side, link_aligned, linkability_curve, linked_shares, ranks_from_scores
-from evaluation.metrics import SortedScores, eer_of
+from evaluation.metrics import SortedScores, eer
 from evaluation.reports import INVERTING, TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
@@ -121,7 +121,7 @@ def centred(side: Embeddings, fitted: Alignment, *, own_means: bool) -> Embeddin
 
 
 def rate_of(scores: SortedScores) -> dict[str, float]:
-    return {"eer.rocch": eer_of(scores)}
+    return {"eer.rocch": eer(scores)}
 
 
 def attacker_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, Any]]:

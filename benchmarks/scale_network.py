@@ -86,9 +86,7 @@ def run_counted(corpus: Path, output: Path, settings: Sequence[str]) -> tuple[fl
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
     ) as cluster:
         cluster.scheduler.add_plugin(count)
-        subprocess.run(
-            [*command, "--engine", "dask", "--scheduler", cluster.scheduler_address], check=True, env=environment
-        )
+        subprocess.run([*command, "--engine", cluster.scheduler_address], check=True, env=environment)
     return count.tasks, count.megabytes
 
 

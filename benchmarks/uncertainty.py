@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import describe_machine, median_seconds
-from evaluation.metrics import Metrics, SortedScores, eer_of, min_dcf_of
+from evaluation.metrics import Metrics, SortedScores, eer, min_dcf
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Sample, bootstrap, sample_of
 
@@ -14,7 +14,7 @@ LIMITS = {"EER and minDCF": 5.0, "every metric": 30.0}
 
 def eer_and_min_dcf(scores: SortedScores) -> dict[str, float]:
     """Compute the two from one isotonic regression."""
-    return {"eer.rocch": eer_of(scores), "min_dcf.0.01": min_dcf_of(scores, p_target=0.01)}
+    return {"eer.rocch": eer(scores), "min_dcf.0.01": min_dcf(scores, p_target=0.01)}
 
 
 def simulate(n_trials: int = 50_000, n_speakers: int = 100, *, share: float = 0.1) -> Sample:

@@ -43,7 +43,7 @@ def rooms() -> dict[str, list[Name]]:
 
 
 def names_of_face(face: Path, room: str) -> list[Name]:
-    """Return the names that a package hands out: its `__init__.py` has a line `from ROOM.module import name` for them."""
+    """Return the names that a package hands out, a line `from ROOM.module import name` of its `__init__.py` each."""
     return [
         Name(alias.asname or alias.name, line.module or room, alias.name)
         for line in ast.parse(face.read_text(encoding="utf-8")).body

@@ -14,6 +14,7 @@ Examples
 True
 """
 
+from evaluation.calibration import apply_affine, s_norm, train_affine
 from evaluation.embeddings import Embeddings, cosine_scores, read_embeddings
 from evaluation.formats import FORMATS, Format, read_key, read_scores, read_trials, write_key, write_scores
 from evaluation.linkage import extrapolate, linkability, singling_out
@@ -46,7 +47,6 @@ from evaluation.plots import (
     plot_roc,
     plot_zebra,
 )
-from evaluation.score_maps import apply_affine, s_norm, train_affine
 from evaluation.trials import Key, Scores, Trials, split_scores
 from evaluation.uncertainty import Interval, confidence_intervals, evaluate_groups, paired_differences
 from evaluation.utility import error_rate

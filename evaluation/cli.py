@@ -6,40 +6,163 @@ import logging
 
 import click
 
-from evaluation.commands.examples import EXAMPLES
-from spkbase.console import LazyGroup, echo_log
+from spkbase.console import Group, echo_log
 from spkbase.version import __version__
 
-_HERE = "evaluation.commands"
-# name: where it is, what it does
+# name: where it is, what it does, lines that call it
 COMMANDS = {
-    "metrics": (f"{_HERE}.metrics:metrics", "Compute every metric of scores."),
-    "zebra": (f"{_HERE}.zebra:zebra", "Compute the ZEBRA profile of scores: what they disclose."),
-    "plot": (f"{_HERE}.plot:plot", "Plot scores: one or several systems in one picture."),
-    "page": (f"{_HERE}.page:page", "Make the page that a person reads first, from results.json."),
-    "challenge": (f"{_HERE}.challenge:challenge", "Assess a whole VoicePrivacy challenge."),
-    "normalise": (f"{_HERE}.convert:normalise", "Normalise scores by a cohort of impostors."),
-    "calibrate": (f"{_HERE}.convert:calibrate", "Turn scores into log-likelihood ratios."),
-    "fuse": (f"{_HERE}.convert:fuse", "Fuse the scores of several systems."),
-    "convert": (f"{_HERE}.convert:convert", "Convert scores, a key or trials between formats."),
-    "linkability": (f"{_HERE}.linkability:linkability", "How often the owner of a voice is linked among N enrolled."),
-    "linkability-batch": (
-        f"{_HERE}.linkability_batch:linkability_batch",
-        "Linkability of all attackers against all anonymisers.",
+    "metrics": (
+        "evaluation.commands.metrics:metrics",
+        "Compute every metric of scores.",
+        "spkver-eval metrics -s demo/scores/svm-gmm-nap.txt -k demo/task/3sess-pwd_eval_m_key.txt",
+        "spkver-eval metrics -s scores.txt -k key.txt --bootstrap 1000 --segment-speakers utt2spk --json metrics.json",
     ),
-    "linkability-compare": (f"{_HERE}.linkability_compare:linkability_compare", "Who is easy and who is hard to link."),
-    "similarity": (f"{_HERE}.similarity:similarity", "Compare voices before and after anonymisation."),
-    "cosine": (f"{_HERE}.cosine:cosine", "Score embeddings by their cosine."),
-    "align": (f"{_HERE}.align:align", "How many anonymised embeddings are linked once the spaces are aligned."),
-    "attributes": (f"{_HERE}.attributes:attributes", "How well sex, age or accent is read from vectors."),
-    "wer": (f"{_HERE}.utility:wer", "Compute word and character error rates."),
-    "uar": (f"{_HERE}.utility:uar", "Compute the unweighted average recall of emotions."),
-    "f0": (f"{_HERE}.utility:f0", "Compute the correlation of pitch before and after anonymisation."),
-    "rank": (f"{_HERE}.rank:rank", "Rank systems by utility within each least EER."),
+    "zebra": (
+        "evaluation.commands.zebra:zebra",
+        "Compute the ZEBRA profile of scores: what they disclose.",
+        "spkver-eval zebra -s demo/scores/svm-gmm-nap.txt -k demo/task/3sess-pwd_eval_m_key.txt -l demo",
+    ),
+    "plot": (
+        "",
+        "Plot scores: one or several systems in one picture.",
+    ),
+    "plot det": (
+        "evaluation.commands.plot:det",
+        "Detection error trade-off.",
+        "spkver-eval plot det -s a.txt -s b.txt -k key.txt -l A -l B -o det.pdf",
+    ),
+    "plot roc": (
+        "evaluation.commands.plot:roc",
+        "Receiver operating characteristics.",
+        "spkver-eval plot roc -s a.txt -s b.txt -k key.txt -l A -l B -o roc.pdf",
+    ),
+    "plot ece": (
+        "evaluation.commands.plot:ece",
+        "Empirical cross-entropy.",
+        "spkver-eval plot ece -s a.txt -s b.txt -k key.txt -l A -l B -o ece.pdf",
+    ),
+    "plot nece": (
+        "evaluation.commands.plot:nece",
+        "Normalised cross-entropy.",
+        "spkver-eval plot nece -s a.txt -s b.txt -k key.txt -l A -l B -o nece.pdf",
+    ),
+    "plot ape": (
+        "evaluation.commands.plot:ape",
+        "Bayes error rate.",
+        "spkver-eval plot ape -s a.txt -s b.txt -k key.txt -l A -l B -o ape.pdf",
+    ),
+    "plot nber": (
+        "evaluation.commands.plot:nber",
+        "Normalised Bayes error rate.",
+        "spkver-eval plot nber -s a.txt -s b.txt -k key.txt -l A -l B -o nber.pdf",
+    ),
+    "plot zebra": (
+        "evaluation.commands.plot:zebra",
+        "ZEBRA profiles.",
+        "spkver-eval plot zebra -s a.txt -s b.txt -k key.txt -l A -l B -o zebra.pdf",
+    ),
+    "plot histogram": (
+        "evaluation.commands.plot:histogram",
+        "Distributions of scores.",
+        "spkver-eval plot histogram -s scores.txt -k key.txt -o histogram.png",
+    ),
+    "plot reliability": (
+        "evaluation.commands.plot:reliability",
+        "Reliability diagram.",
+        "spkver-eval plot reliability -s scores.txt -k key.txt -o reliability.png",
+    ),
+    "page": (
+        "evaluation.commands.page:page",
+        "Make the page that a person reads first, from results.json.",
+        "spkver-eval page exp/results.json --output report.html",
+    ),
+    "challenge": (
+        "evaluation.commands.challenge:challenge",
+        "Assess a whole VoicePrivacy challenge.",
+        "spkver-eval challenge exp --key data --output challenge",
+    ),
+    "normalise": (
+        "evaluation.commands.convert:normalise",
+        "Normalise scores by a cohort of impostors.",
+        "spkver-eval normalise -s scores.txt -m s --model-cohort models.txt --segment-cohort segments.txt -o out.txt",
+    ),
+    "calibrate": (
+        "evaluation.commands.convert:calibrate",
+        "Turn scores into log-likelihood ratios.",
+        "spkver-eval calibrate -s scores.txt --train-scores dev.txt --train-key dev_key.txt -o calibrated.txt",
+    ),
+    "fuse": (
+        "evaluation.commands.convert:fuse",
+        "Fuse the scores of several systems.",
+        "spkver-eval fuse -s a.txt -s b.txt --train-scores da.txt --train-scores db.txt --train-key key.txt -o ab.txt",
+    ),
+    "convert": (
+        "evaluation.commands.convert:convert",
+        "Convert scores, a key or trials between formats.",
+        "spkver-eval convert scores scores.h5 scores.txt",
+    ),
+    "linkability": (
+        "evaluation.commands.linkability:linkability",
+        "How often the owner of a voice is linked among N enrolled.",
+        "spkver-eval linkability --enroll enrol.h5 --trial trial.h5 --output linkability",
+        "spkver-eval linkability -s scores.txt -k key.txt --output linkability",
+    ),
+    "linkability-batch": (
+        "evaluation.commands.linkability_batch:linkability_batch",
+        "Linkability of all attackers against all anonymisers.",
+        "spkver-eval linkability-batch batch.yaml --output exp/linked",
+    ),
+    "linkability-compare": (
+        "evaluation.commands.linkability_compare:linkability_compare",
+        "Who is easy and who is hard to link.",
+        "spkver-eval linkability-compare ECAPA/B3=exp/a ECAPA/B5=exp/b --output exp/compared",
+    ),
+    "similarity": (
+        "evaluation.commands.similarity:similarity",
+        "Compare voices before and after anonymisation.",
+        "spkver-eval similarity --original oo.txt --original-anonymised oa.txt --anonymised aa.txt -k trials",
+    ),
+    "cosine": (
+        "evaluation.commands.cosine:cosine",
+        "Score embeddings by their cosine.",
+        "spkver-eval cosine --enroll enrol.h5 --trial trial.h5 --trials trials.txt --output scores.txt",
+    ),
+    "align": (
+        "evaluation.commands.align:align",
+        "How many anonymised embeddings are linked once the spaces are aligned.",
+        "spkver-eval align --original orig/xvector.scp --anonymised anon/xvector.scp --model-speakers utt2spk",
+        "spkver-eval align --original o.h5 --anonymised a.h5 --train-original to.h5 --train-anonymised ta.h5",
+    ),
+    "attributes": (
+        "evaluation.commands.attributes:attributes",
+        "How well sex, age or accent is read from vectors.",
+        "spkver-eval attributes -e trials.h5 --anonymised trials_anon.h5 --labels spk2gender",
+    ),
+    "wer": (
+        "evaluation.commands.utility:wer",
+        "Compute word and character error rates.",
+        "spkver-eval wer --ref text --hyp text_heard --segment-speakers utt2spk",
+    ),
+    "uar": (
+        "evaluation.commands.utility:uar",
+        "Compute the unweighted average recall of emotions.",
+        "spkver-eval uar --ref utt2emo --predictions predictions.txt --segment-speakers utt2spk",
+    ),
+    "f0": (
+        "evaluation.commands.utility:f0",
+        "Compute the correlation of pitch before and after anonymisation.",
+        "spkver-eval f0 data/mine data/mine_anon",
+    ),
+    "rank": (
+        "evaluation.commands.rank:rank",
+        "Rank systems by utility within each least EER.",
+        "spkver-eval rank exp/results_summary/result_for_rank_mcadams -l mcadams",
+        "spkver-eval rank exp/mine/results.json result_for_rank_* --plot systems.png --latex systems.tex --figures",
+    ),
 }
 
 
-@click.group(cls=LazyGroup, table=COMMANDS, examples=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, table=COMMANDS)
 @click.version_option(__version__, prog_name="spkver-eval")
 @click.option("-v", "--verbose", is_flag=True, help="Tell what is done.")
 @click.pass_context

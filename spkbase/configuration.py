@@ -11,22 +11,17 @@ import difflib
 import math
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, Union
 
 import yaml
 
-from spkbase.errors import ConfigError, Problems
+from spkbase.errors import ConfigError
 from spkbase.files import as_plain, load_yaml, read_yaml_text, write_text
 
 Config = TypeVar("Config")
-
-# Dotted name of a key to the file and the line that it stands in; nothing for keys from the command line.
-Places = dict[str, tuple[str | Path | None, int | None]]
-
-_MERGED = "tag:yaml.org,2002:map"
 
 
 def load_config(
@@ -51,24 +46,25 @@ def load_config(
     ConfigError
         With all problems at once.
     """
-    values = merged(defaults or {})
-    places: Places = {}
-    if file is not None:
-        from_file, lines = _read(file)
-        values = merged(values, from_file)
-        places.update({name: (file, line) for name, line in lines.items()})
-    problems = Problems()
+    values, lines = ({}, {}) if file is None else _read(file)
+    values = merged(defaults or {}, values)
+    problems: list[ConfigError] = []
     for setting in settings:
         try:
-            from_setting = _parse_setting(setting)
+            given = _parse_setting(setting)
         except ConfigError as error:
-            problems.note(error)
+            problems.append(error)
             continue
-        values = merged(values, from_setting)
-        places.update(dict.fromkeys(_names(from_setting), (None, None)))
-    config = _build(kind, values, "", problems, places)
-    if problems.errors:
-        raise ConfigError("\n".join(map(str, problems.errors)))
+        values = merged(values, given)
+        lines = {key: line for key, line in lines.items() if key not in _dotted(given)}  # it is not the file's now
+
+    def refuse(error: ConfigError, name: str) -> None:
+        where = {"file": file, "line": lines[name]} if name in lines else {}
+        problems.append(ConfigError(error.text, **where, remedy=error.remedy))  # type: ignore[arg-type]
+
+    config = _build(kind, values, "", refuse)
+    if problems:
+        raise ConfigError("\n".join(map(str, problems)))
     return typing.cast(Config, config)
 
 
@@ -102,32 +98,35 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
     """Values of a file, and the line of each dotted key."""
-    values, node = load_yaml(read_yaml_text(path), _StrictLoader, file=path)
-    if values is None:
-        return {}, {}
-    if not isinstance(values, dict):
+    values, node = load_yaml(read_yaml_text(path), file=path)
+    if not isinstance(values, dict | None):
         raise ConfigError(f"expected keys and values, 'key: value', got {values!r:.80}", file=path)
-    assert isinstance(node, yaml.MappingNode)
-    return values, _lines(node)
+    return values or {}, _lines(node, path)
 
 
-def _lines(node: yaml.MappingNode, prefix: str = "") -> dict[str, int]:
-    lines = {}
-    for key, value in node.value:
-        lines[prefix + key.value] = key.start_mark.line + 1
-        if isinstance(value, yaml.MappingNode):
-            lines.update(_lines(value, f"{prefix}{key.value}."))
+def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, int]:
+    """The line of each dotted key; a key that stands twice is refused, which YAML's reader lets pass."""
+    lines: dict[str, int] = {}
+    if isinstance(node, yaml.SequenceNode):
+        for part in node.value:
+            _lines(part, path)
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
+        line = key.start_mark.line + 1
+        if key.tag != "tag:yaml.org,2002:str":
+            raise ConfigError(f"not YAML: key {key.value} is not a string", file=path, line=line)
+        if prefix + key.value in lines:
+            raise ConfigError(f"not YAML: key {key.value!r} stands twice", file=path, line=line)
+        lines[prefix + key.value] = line
+        lines.update(_lines(value, path, f"{prefix}{key.value}."))
     return lines
 
 
-def _names(values: Mapping[str, Any], prefix: str = "") -> list[str]:
+def _dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """Dotted names of all keys of nested values."""
-    names = []
     for key, value in values.items():
-        names.append(prefix + key)
+        yield prefix + key
         if isinstance(value, Mapping):
-            names.extend(_names(value, f"{prefix}{key}."))
-    return names
+            yield from _dotted(value, f"{prefix}{key}.")
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -142,31 +141,13 @@ def write_yaml(path: str | Path, config: Any) -> None:
     write_text(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True))
 
 
-class _StrictLoader(yaml.SafeLoader):
-    """Safe loader that refuses a key given twice."""
-
-
-def _unique_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen = set()
-    for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, str):
-            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is not a string", key_node.start_mark)
-        if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
-        seen.add(key)
-    return loader.construct_mapping(node, deep=True)
-
-
-_StrictLoader.add_constructor(_MERGED, _unique_mapping)
-
-
 def _parse_setting(setting: str) -> dict[str, Any]:
     key, separator, text = setting.partition("=")
     if not separator or not key.strip():
         raise ConfigError(f"--set {setting!r}: expected KEY=VALUE")
     try:
-        value = load_yaml(text, _StrictLoader)[0]
+        value, node = load_yaml(text)
+        _lines(node, None)
     except ConfigError as error:
         raise ConfigError(f"the value of {setting!r:.200} is {error.text}") from error
     for part in reversed(key.strip().split(".")):
@@ -174,49 +155,43 @@ def _parse_setting(setting: str) -> dict[str, Any]:
     return value
 
 
-def _build(kind: Any, values: Any, prefix: str, problems: Problems, places: Places) -> Any:
-    """Build a dataclass from a mapping; problems are collected, and None comes back where there are any."""
+def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, str], None]) -> Any:
+    """Build a dataclass from a mapping; what is wrong is refused, and None comes back then."""
+    wrong: list[str] = []
+
+    def note(error: ConfigError, name: str) -> None:
+        wrong.append(name)
+        refuse(error, name)
+
     if not isinstance(values, Mapping):
         name = prefix.rstrip(".")
-        problems.note(_placed(ConfigError(f"{name} holds keys of its own, got {values!r}"), name, places))
-        return None
-    fields = {field.name: field for field in dataclasses.fields(kind)}
+        return refuse(ConfigError(f"{name} holds keys of its own, got {values!r}"), name)
     hints = typing.get_type_hints(kind)
-    before = len(problems.errors)
+    hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
     arguments = {}
-    if hasattr(kind, "implied"):
-        try:
-            values = {**kind.implied(values), **values}
-        except ConfigError as error:
-            problems.note(_placed(error, error.text.split()[0], places))
-    for key, value in values.items():
-        name = prefix + key
-        if key not in fields:
-            problems.note(_placed(_unknown(name, kind, prefix), name, places))
+    # a dataclass names the key that it refuses first
+    try:
+        values = {**(kind.implied(values) if hasattr(kind, "implied") else {}), **values}
+    except ConfigError as error:
+        note(error, error.text.split()[0])
+    # sections that nobody mentioned are built too: presets and checks live there
+    for key in [*values, *(key for key, hint in hints.items() if dataclasses.is_dataclass(hint) and key not in values)]:
+        name, value = prefix + key, values.get(key)
+        if key not in hints:
+            note(_unknown(name, kind, prefix), name)
         elif dataclasses.is_dataclass(hints[key]):
-            arguments[key] = _build(hints[key], {} if value is None else value, name + ".", problems, places)
+            arguments[key] = _build(hints[key], {} if value is None else value, name + ".", note)
         else:
             try:
                 arguments[key] = _convert(value, hints[key], name)
             except ConfigError as error:
-                problems.note(_placed(error, name, places))
-    for key, hint in hints.items():
-        # sections that nobody mentioned are built too: presets and checks live there
-        if key in fields and key not in arguments and dataclasses.is_dataclass(hint) and key not in values:
-            arguments[key] = _build(hint, {}, prefix + key + ".", problems, places)
-    if len(problems.errors) > before:
-        return None
-    try:
-        return kind(**arguments)
-    except ConfigError as error:
-        # a dataclass names the key that it refuses first
-        problems.note(_placed(error, error.text.split()[0], places))
-        return None
-
-
-def _placed(error: ConfigError, name: str, places: Places) -> ConfigError:
-    file, line = places.get(name, (None, None))
-    return ConfigError(error.text, file=file, line=line, remedy=error.remedy)
+                note(error, name)
+    if not wrong:
+        try:
+            return kind(**arguments)
+        except ConfigError as error:
+            refuse(error, error.text.split()[0])
+    return None
 
 
 def _unknown(name: str, kind: Any, prefix: str) -> ConfigError:
@@ -273,8 +248,5 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         return str(value)
     if isinstance(value, hint) and not (hint in (int, float) and isinstance(value, bool)):
         return value
-    raise ConfigError(f"{name} must be {_type_name(hint)}, got {value!r}")
-
-
-def _type_name(hint: Any) -> str:
-    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(hint, str(hint))
+    expected = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(hint, hint)
+    raise ConfigError(f"{name} must be {expected}, got {value!r}")

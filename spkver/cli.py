@@ -1,57 +1,168 @@
-"""The command ``spkver``: the commands of `spkver.commands`, and the recipes."""
+"""The command ``spkver``: the commands of `spkver.commands`, and the recipes, which are installed with the package."""
 
 from __future__ import annotations
 
 import click
 
-from spkbase.console import LazyGroup
+from spkbase.console import Group
 from spkbase.version import __version__
-from spkver.commands.examples import EXAMPLES
-from spkver.commands.recipes import SYSTEMS
 
-# name: where it is, what it does
+# words: where it is, what it does, lines that call it
 COMMANDS = {
-    "demo": ("spkver.commands.demo:demo", "Run both recipes on synthetic speech: a DET curve and a report."),
-    "rsr2015": ("spkver.commands.recipes:rsr2015", "Speaker verification on RSR2015, from audio to a DET curve."),
-    "voiceprivacy": ("spkver.recipes.voiceprivacy.run:main", "How much identity leaks through an anonymiser."),
-    "status": ("spkver.commands.status:status", "Show which stages of a run are done, stale, missing or damaged."),
-    "simulate": ("spkver.commands.simulate:simulate", "Make corpora of synthetic speech, for trying things out."),
-    "datadir": ("spkver.commands.datadir:datadir", "Make a data directory of a folder of recordings."),
-    "prepare": ("spkver.commands.prepare:prepare", "Make a challenge's sets from LibriSpeech or IEMOCAP."),
-    "split": ("spkver.commands.datadir:split", "Split a data directory into training, enrolment and trials."),
-    "anonymize": ("spkver.commands.anonymize:anonymize", "Anonymise a data directory."),
+    "demo": (
+        "spkver.commands.demo:demo",
+        "Run both recipes on synthetic speech: a DET curve and a report.",
+        "spkver demo --output demo",
+    ),
+    "rsr2015": ("", "Systems on RSR2015 part 1, or on synthetic speech in its form: --corpus simulated."),
+    "rsr2015 svm-gmm": (
+        "spkver.recipes.rsr2015.svm_gmm:main",
+        "MAP supervectors, with and without NAP, and SVMs.",
+        "spkver rsr2015 svm-gmm --corpus simulated --output demo",
+        "spkver rsr2015 svm-gmm --corpus RSR2015_V1 --output exp/male --set ubm.components=512",
+    ),
+    "rsr2015 gmm-ubm": (
+        "spkver.recipes.rsr2015.gmm_ubm:main",
+        "MAP-adapted models and log-likelihood ratios.",
+        "spkver rsr2015 gmm-ubm --corpus RSR2015_V1 --output exp/male-gmm --set ubm.components=512",
+    ),
+    "rsr2015 ivector": (
+        "spkver.recipes.rsr2015.ivector:main",
+        "i-vectors: cosine, WCCN, LDA, two covariances, PLDA in one.",
+        "spkver rsr2015 ivector --corpus RSR2015_V1 --output exp/male-ivector",
+    ),
+    "rsr2015 jfa": (
+        "spkver.recipes.rsr2015.jfa:main",
+        "Joint factor analysis: eigenvoices, eigenchannels, a residual.",
+        "spkver rsr2015 jfa --corpus RSR2015_V1 --output exp/male-jfa",
+    ),
+    "rsr2015 prepare": (
+        "spkver.recipes.rsr2015.prepare:main",
+        "Write the lists of an experiment only.",
+        "spkver rsr2015 prepare --corpus RSR2015_V1 --output exp/lists",
+    ),
+    "voiceprivacy": (
+        "spkver.recipes.voiceprivacy.run:main",
+        "How much identity leaks through an anonymiser: attackers in four scenarios, the report.",
+        "spkver voiceprivacy --data simulated --suffix _mcadams --output demo/voiceprivacy",
+        "spkver voiceprivacy --data data --suffix _mine --output exp/mine --config config/vpc2024.yaml",
+    ),
+    "status": (
+        "spkver.commands.status:status",
+        "Show which stages of a run are done, stale, missing or damaged.",
+        "spkver status demo",
+    ),
+    "simulate": ("", "Make corpora of synthetic speech, for trying things out."),
+    "simulate rsr2015": (
+        "spkver.commands.simulate:rsr2015",
+        "In the form of RSR2015.",
+        "spkver simulate rsr2015 corpus --speakers 12 --sentences 2",
+    ),
+    "simulate voiceprivacy": (
+        "spkver.commands.simulate:voiceprivacy",
+        "In the form of the VoicePrivacy Challenge.",
+        "spkver simulate voiceprivacy data --enrolled-f 6 --enrolled-m 6",
+    ),
+    "datadir": (
+        "spkver.commands.datadir:datadir",
+        "Make a data directory of a folder of recordings.",
+        "spkver datadir recordings --output data/mine --sexes speakers.tsv",
+    ),
+    "prepare": ("", "Make the data directories of the VoicePrivacy Challenges from unpacked corpora."),
+    "prepare librispeech": (
+        "spkver.commands.prepare:librispeech",
+        "Sets of LibriSpeech.",
+        "spkver prepare librispeech LibriSpeech data --year 2024",
+        "spkver prepare librispeech LibriSpeech data --lists challenge/data --year 2026",
+    ),
+    "prepare iemocap": (
+        "spkver.commands.prepare:iemocap",
+        "Sets of IEMOCAP.",
+        "spkver prepare iemocap IEMOCAP_full_release data",
+    ),
+    "split": (
+        "spkver.commands.datadir:split",
+        "Split a data directory into training, enrolment and trials.",
+        "spkver split data/mine --twin data/mine_anon --suffix _anon --output sets",
+    ),
+    "anonymize": (
+        "spkver.commands.anonymize:anonymize",
+        "Anonymise a data directory.",
+        "spkver anonymize mcadams data/mine",
+        "spkver anonymize command data/mine --suffix _sox --command 'sox {input} {output} pitch 300'",
+    ),
     "anonymize-vectors": (
         "spkver.commands.anonymize_vectors:anonymize_vectors",
         "Put pseudo-speakers in place of speakers' vectors, without synthesis.",
+        "spkver anonymize-vectors trials.h5 --pool pool.h5 --sexes spk2gender --output pseudo.h5",
+        "spkver anonymize-vectors train.h5 --pool pool.h5 --sex any --distance cosine --draws 4 --output pseudo.h5",
     ),
-    "train": ("spkver.commands.attack:train", "Train an attacker on data directories."),
-    "score": ("spkver.commands.attack:score", "Score trials with an attacker."),
-    "verify": ("spkver.commands.attack:verify", "Compare the voices in two recordings."),
-    "backend": ("spkver.commands.backend:backend", "Train and score chains on vectors: LDA, WCCN, PLDA, cosine."),
-    "transcribe": ("spkver.commands.utility:transcribe", "Recognise the English words of a data directory."),
-    "emotion": ("spkver.commands.utility:emotion", "Recognise the emotions of a data directory."),
-    "embed": ("spkver.commands.embed:embed", "Extract one vector for each utterance of a data directory."),
+    "train": (
+        "spkver.commands.attack:train",
+        "Train an attacker on data directories.",
+        "spkver train data/mine_train --attacker gmm-svm --output exp/attacker",
+    ),
+    "score": (
+        "spkver.commands.attack:score",
+        "Score trials with an attacker.",
+        "spkver score exp/attacker --enroll data/mine_test_enrolls --trials data/mine_test_trials_f -o exp/scores.txt",
+    ),
+    "verify": (
+        "spkver.commands.attack:verify",
+        "Compare the voices in two recordings.",
+        "spkver verify first.wav second.wav --extractor campplus --backend backend.h5",
+    ),
+    "backend": ("", "Score vectors of any extractor by a chain of steps, which is learnt from vectors with speakers."),
+    "backend train": (
+        "spkver.commands.backend:train",
+        "Learn a chain: LDA, WCCN, PLDA, cosine.",
+        "spkver backend train vectors.h5 --chain '[centre, lda: 20, length, plda: {rank: 10}]' --output backend.h5",
+    ),
+    "backend score": (
+        "spkver.commands.backend:score",
+        "Score trials by a chain.",
+        "spkver backend score backend.h5 --enroll enrol.h5 --test test.h5 --trials trials.txt --output scores.txt",
+    ),
+    "backend import": (
+        "spkver.commands.backend:import_kaldi",
+        "Make a chain of models of Kaldi or VBx.",
+        "spkver backend import --plda plda --transform transform.mat --output backend.h5",
+    ),
+    "backend show": (
+        "spkver.commands.backend:show",
+        "Show what a chain is.",
+        "spkver backend show backend.h5",
+    ),
+    "transcribe": (
+        "spkver.commands.utility:transcribe",
+        "Recognise the English words of a data directory.",
+        "spkver transcribe data/mine --output text_heard",
+    ),
+    "emotion": (
+        "spkver.commands.utility:emotion",
+        "Recognise the emotions of a data directory.",
+        "spkver emotion data/mine --output predictions.txt",
+    ),
+    "embed": (
+        "spkver.commands.embed:embed",
+        "Extract one vector for each utterance of a data directory.",
+        "spkver embed data/mine --extractor onnx:campplus.onnx --output vectors.h5",
+    ),
     "weights": (
         "spkver.commands.embed:weights",
         "Fetch the weights of the networks CAM++ and GE2E.",
+        "spkver weights campplus",
     ),
-    "features": ("spkver.commands.features:features", "Exchange features with SIDEKIT."),
+    "features": ("", "Exchange features with SIDEKIT."),
+    "features export": (
+        "spkver.commands.features:export_features",
+        "Write a recipe's features as SIDEKIT's files.",
+        "spkver features export demo/data/features.h5 features-of-sidekit",
+    ),
 }
 
 
-RECIPES = {
-    **{f"rsr2015 {name}": about for name, (_, about) in SYSTEMS.items()},
-    "voiceprivacy": "Attackers in four scenarios, before and after an anonymiser: the report.",
-}
-
-
-@click.group(
-    cls=LazyGroup,
-    table=COMMANDS,
-    examples=EXAMPLES,
-    more={"Recipes": RECIPES},
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.group(cls=Group, table=COMMANDS)
 @click.version_option(__version__, prog_name="spkver")
 def main() -> None:
     """Classic speaker verification: speech in, scores out.

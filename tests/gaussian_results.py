@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from evaluation import formats
-from evaluation.metrics.summary import evaluate
+from evaluation.metrics.table import evaluate
 from evaluation.trials.lists import Key, Scores
 
 SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")

@@ -20,7 +20,7 @@ from evaluation.challenges.team_scores import read_rule
 from evaluation.embeddings.files import read_embeddings
 from evaluation.embeddings.kaldi import read_ark
 from evaluation.formats.reading import read_scores
-from evaluation.metrics.zebra_profile import read_scale
+from evaluation.metrics.disclosure import read_scale
 from spkbase.configuration import read_yaml
 from spkbase.errors import ConfigError, DataError
 from spkbase.files.archives import read_npz, unpack_gzip

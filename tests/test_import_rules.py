@@ -18,7 +18,7 @@ HEAVY = ("librosa", "sklearn", "matplotlib", "torch", "numba", "av", "espeakng_l
 FLOORS = {
     "spkbase": [
         ["errors", "version", "packages", "seeding"],
-        ["own_code", "showing"],
+        ["plugins", "showing"],
         ["arrays"],
         ["files"],
         ["work"],
@@ -27,7 +27,7 @@ FLOORS = {
     ],
     "evaluation": [
         ["trials"],
-        ["formats", "score_maps", "embeddings"],
+        ["formats", "calibration", "embeddings"],
         ["metrics"],
         ["uncertainty"],
         ["linkage"],
@@ -56,7 +56,7 @@ FLOORS = {
 BORDERS: dict[str, set[str]] = {
     "spkbase": set(),
     "evaluation": {"spkbase"},
-    "spkver": {"spkbase", "evaluation.trials", "evaluation.formats", "evaluation.embeddings", "evaluation.score_maps"},
+    "spkver": {"spkbase", "evaluation.trials", "evaluation.formats", "evaluation.embeddings", "evaluation.calibration"},
 }
 # An attacker chooses its backend by the errors on background speakers, and says its level of knowledge in the words of
 # the results; emotions are heard in the pitch, whose tracker

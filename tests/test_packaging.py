@@ -76,7 +76,6 @@ NEEDS = {
     "world": ("pyworld", "from spkver.anonymization.baselines import check_world; check_world()"),
     "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
     "asr": ("pocketsphinx", "from spkver.recognition.words import check_recogniser; check_recogniser()"),
-    "frames": ("pandas", "from spkbase.showing import data_frame; data_frame({'a': [1]})"),
     "onnx": ("onnxruntime", "from spkver.extractors.onnx_files import read_onnx; read_onnx('a.onnx')"),
     "dask": (
         "distributed",

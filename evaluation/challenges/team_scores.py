@@ -26,12 +26,12 @@ from typing import Any
 from evaluation.formats import join, read_scores_and_key
 from evaluation.metrics import (
     SortedScores,
-    cllr_of,
-    eer_of,
+    cllr,
+    eer,
     format_value,
-    individual_of,
-    min_cllr_of,
-    population_of,
+    individual,
+    min_cllr,
+    population,
     sort_scores,
     tag,
 )
@@ -450,12 +450,12 @@ def assess(
 def assessed_values(scores: SortedScores) -> dict[str, float]:
     """Return the numbers of an assessment by name; the statistic that resamples compute anew."""
     return {
-        "eer.rocch": eer_of(scores),
-        "eer.kaldi": eer_of(scores, "kaldi"),
-        "zebra.population": population_of(scores),
-        "zebra.individual": individual_of(scores),
-        "cllr": cllr_of(scores),
-        "min_cllr": min_cllr_of(scores),
+        "eer.rocch": eer(scores),
+        "eer.kaldi": eer(scores, method="kaldi"),
+        "zebra.population": population(scores),
+        "zebra.individual": individual(scores),
+        "cllr": cllr(scores),
+        "min_cllr": min_cllr(scores),
     }
 
 

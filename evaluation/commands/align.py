@@ -10,6 +10,7 @@ from evaluation.commands.options import FILE, level_option, show_json
 from evaluation.embeddings import Embeddings, check_anonymised, read_embeddings, write_embeddings
 from evaluation.linkage import ALIGNMENTS, Side, link_aligned, linked_shares
 from evaluation.uncertainty import Resampling
+from spkbase.console import Command
 from spkbase.errors import DataError, few
 from spkbase.files import format_table, make_folder
 
@@ -26,7 +27,7 @@ _FORMS = {
 _DEFAULT = ("none", "centred", "orthogonal", "wasserstein")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--original", required=True, multiple=True, type=FILE, help="Embeddings of original speech; repeatable.")
 @click.option("--anonymised", required=True, multiple=True, type=FILE, help="Of anonymised speech; repeatable.")
 @click.option("--model-speakers", type=FILE, help="Speakers of the original utterances, as in utt2spk.")

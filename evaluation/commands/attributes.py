@@ -9,10 +9,11 @@ import click
 
 from evaluation.commands.options import FILE
 from evaluation.commands.utility import json_option, resampling_options, show_rows
+from spkbase.console import Command
 from spkbase.errors import ConfigError, DataError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("-e", "--embeddings", required=True, type=FILE, help="Vectors of original speech.")
 @click.option("--anonymised", type=FILE, help="Vectors of the same utterances, anonymised.")
 @click.option(

@@ -9,9 +9,10 @@ import click
 
 from evaluation.commands.options import FILE
 from evaluation.commands.utility import resampling_options
+from spkbase.console import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("results", type=FILE)
 @click.option(
     *("-k", "--key", "keys"),

@@ -38,6 +38,7 @@ from evaluation.formats import (
     write_trials,
 )
 from evaluation.trials import Key, Scores, align, read_speakers
+from spkbase.console import Command
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ def _extensions() -> str:
 
 
 @click.command(
-    short_help="Convert scores, a key or trials between formats.",
+    cls=Command,
     help="Convert a file of scores, a key or a list of trials.\n\n"
     f"The content of SOURCE says what it is, the extension of DESTINATION what to write: {_extensions()}; each with "
     ".gz behind it too. --to writes the text of another tool.",
@@ -111,7 +112,7 @@ def convert(
         write_in_order(destination, found, order, key=key, speakers=speakers)
 
 
-@click.command()
+@click.command(cls=Command)
 @scores_option
 @_out_option
 @click.option(
@@ -138,7 +139,7 @@ def normalise(
     reader: Reader,
 ) -> None:
     """Normalise scores by a cohort of impostors."""
-    from evaluation.score_maps import closed_set_scores, s_norm, t_norm, z_norm
+    from evaluation.calibration import closed_set_scores, s_norm, t_norm, z_norm
 
     needed = {"--model-cohort": (model_cohort, "zsas"), "--segment-cohort": (segment_cohort, "tsas")}
     for name, (path, methods) in needed.items():
@@ -161,7 +162,7 @@ def normalise(
     click.echo(f"{len(result)} scores -> {output}")
 
 
-@click.command()
+@click.command(cls=Command)
 @scores_option
 @_out_option
 @click.option("--train-scores", type=FILE, help="Scores to train on.")
@@ -197,7 +198,7 @@ def calibrate(
     Three ways: train on other scores (--train-scores, --train-key), apply a saved calibration (--calibration), or
     cross-validate by speaker on the scores' own key (-k), which then says which trials are written.
     """
-    from evaluation.score_maps import apply_affine, load_affine, save_affine, train_affine
+    from evaluation.calibration import apply_affine, load_affine, save_affine, train_affine
 
     ways = [train_scores is not None and train_key is not None, calibration is not None, key is not None]
     if sum(ways) != 1 or (train_scores is None) != (train_key is None):
@@ -226,7 +227,7 @@ def calibrate(
 
 def _cross_validated(scores: np.ndarray, key: Key, people: tuple[Path | None, Path | None], **options: Any) -> Scores:
     """Calibrate or fuse scores (N,) or (N, K) of the trials of a key by trials of other speakers."""
-    from evaluation.score_maps import cross_validate_affine
+    from evaluation.calibration import cross_validate_affine
     from evaluation.trials import doubt_speakers, find_speakers
 
     models, segments = (None if path is None else read_speakers(path) for path in people)
@@ -239,7 +240,7 @@ def _cross_validated(scores: np.ndarray, key: Key, people: tuple[Path | None, Pa
     return Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=llr)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "-s", "--scores", "scores_paths", multiple=True, required=True, type=FILE, help="Scores of a system; repeatable."
 )
@@ -284,7 +285,7 @@ def fuse(
     each of these trials is fused by those of other speakers alone. Trials are joined by their ids; each system must
     score those of the first.
     """
-    from evaluation.score_maps import apply_affine, load_affine, save_affine, train_affine
+    from evaluation.calibration import apply_affine, load_affine, save_affine, train_affine
 
     if (train_key is None) == (calibration is None):
         raise click.UsageError("give --train-key, or --calibration")

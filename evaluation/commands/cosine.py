@@ -9,10 +9,11 @@ import click
 from evaluation import formats
 from evaluation.commands.options import FILE
 from evaluation.embeddings import Averaging, cosine_scores, read_embeddings, warn_of_enrolled
+from spkbase.console import Command
 from spkbase.errors import DataError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--enroll", required=True, multiple=True, type=FILE, help="Embeddings of the enrolled; repeatable.")
 @click.option("--trial", required=True, multiple=True, type=FILE, help="Embeddings of the tested; repeatable.")
 @click.option(

@@ -37,7 +37,7 @@ from evaluation.reports import (
     write_plots,
     write_speaker_lists,
 )
-from spkbase.console import worker_options
+from spkbase.console import Command, device_option, worker_options
 from spkbase.errors import DataError
 from spkbase.files import format_table
 
@@ -47,7 +47,7 @@ _SHOWN = (2, 10, 100, 1000, 10_000, 100_000)
 _MOST = 10**12
 
 
-class ListCommand(click.Command):
+class ListCommand(Command):
     """A command whose options in `lists` take several values in a row: ``--sizes 2 10 100``."""
 
     lists = ("--utterances", "--sizes", "--top", "--extrapolate")
@@ -154,7 +154,8 @@ class ListCommand(click.Command):
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")
 @level_option
-@worker_options(device=True)
+@worker_options
+@device_option
 @click.option(
     "-o", "--output", type=FILE, help="Folder for all results: numbers, plots, lists of easy and hard speakers."
 )

@@ -151,7 +151,8 @@ def _run(command: click.Command, name: str, arguments: list[str], options: Mappi
             words += [flag] if value else []
         else:
             words += [word for entry in _listed(value) for word in (flag, str(entry))]
-    command.main(words, prog_name=f"spkver-eval {name}", standalone_mode=False)
+    with command.make_context(f"spkver-eval {name}", words) as ctx:
+        click.Command.invoke(command, ctx)  # an error ends the whole batch, or is told with others
 
 
 def _filled(path: str, names: Mapping[str, str]) -> str:

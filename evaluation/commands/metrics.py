@@ -57,10 +57,10 @@ from evaluation.uncertainty import (
     paired_differences,
     sample_from,
 )
-from spkbase.console import worker_options
+from spkbase.console import Command, worker_options
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import format_table, write_text
-from spkbase.own_code import load_named
+from spkbase.plugins import load_plugin
 
 convention_option = click.option(
     "--convention",
@@ -91,7 +91,7 @@ class _System:
         return report | ({} if self.groups is None else {"groups": self.groups.to_dict()})
 
 
-@click.command()
+@click.command(cls=Command)
 @scores_options
 @keys_option
 @labels_option
@@ -257,7 +257,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 def _own_metric(name: str) -> Metric:
     """Return the row of a metric that a user names."""
-    metric = load_named(name, "metric")[0]
+    metric = load_plugin(name, "metric")[0]
     if not isinstance(metric, Metric):
         text = f"the metric {name!r} is a {type(metric).__name__}, expected an evaluation.Metric"
         raise ConfigError(text, remedy="docs/metrics.md has an example")

@@ -17,7 +17,7 @@ from evaluation.metrics import reversal
 from evaluation.trials import Key, Scores, find_rows, own_trials, read_speakers
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import whole_file
-from spkbase.own_code import load_named
+from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
@@ -331,7 +331,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _format(name: str) -> Format:
-    form = load_named(name, "format")[0]
+    form = load_plugin(name, "format")[0]
     if not isinstance(form, Format):
         text = f"the format {name!r} is a {type(form).__name__}, expected an evaluation.formats.Format"
         raise ConfigError(text, remedy="docs/formats.md has an example")

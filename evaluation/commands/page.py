@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from evaluation.commands.options import FILE
+from spkbase.console import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("results", type=FILE, nargs=-1, required=True)
 @click.option("-o", "--output", type=FILE, help="The HTML file; report.html beside the results by default.")
 def page(results: tuple[Path, ...], output: Path | None) -> None:

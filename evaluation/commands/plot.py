@@ -34,6 +34,7 @@ from evaluation.plots import (
     plot_roc,
     plot_zebra,
 )
+from spkbase.console import Command
 
 _output_option = click.option(
     "-o", "--output", "path", required=True, multiple=True, type=FILE, help="PNG, PDF, SVG or TEX; repeatable."
@@ -49,14 +50,6 @@ _range_option = click.option(
     help="Lowest and highest prior log-odds.",
 )
 _sort_option = click.option("--sort", is_flag=True, help="Order the systems by the metric that the legend names.")
-
-
-@click.group()
-def plot() -> None:
-    """Plot scores: one or several systems in one picture.
-
-    Repeat -s, -k and -l for each system; one -k serves all. A TEX file is a stand-alone pgfplots document.
-    """
 
 
 def _systems(command: Callable[..., None]) -> Callable[..., None]:
@@ -92,7 +85,7 @@ def _systems(command: Callable[..., None]) -> Callable[..., None]:
     return scores_options(decorated)
 
 
-@plot.command()
+@click.command(cls=Command)
 @_systems
 @click.option(
     "--window",
@@ -112,7 +105,7 @@ def det(systems: list[System], window: str, prior: str | None, steppy: bool, **o
     plot_det(systems, style=DetStyle(window=window, steppy=steppy), prior=effective, **options)
 
 
-@plot.command()
+@click.command(cls=Command)
 @_systems
 @click.option(
     "--lowest-fpr",
@@ -128,7 +121,7 @@ def roc(systems: list[System], lowest_fpr: float | None, linear: bool, **options
     plot_roc(systems, lowest_fpr=0 if linear else lowest_fpr, **options)
 
 
-@plot.command()
+@click.command(cls=Command)
 @_systems
 @_range_option
 @_sort_option
@@ -137,7 +130,7 @@ def ece(systems: list[System], **options: Any) -> None:
     plot_ece(systems, **options)
 
 
-@plot.command()
+@click.command(cls=Command)
 @_systems
 @_range_option
 @_sort_option
@@ -146,7 +139,7 @@ def nece(systems: list[System], **options: Any) -> None:
     plot_ece(systems, normalised=True, **options)
 
 
-@plot.command()
+@click.command(cls=Command)
 @_systems
 @_range_option
 @click.option("--eer", is_flag=True, help="Draw the EER of each system, the highest of its least error rates.")
@@ -156,7 +149,7 @@ def ape(systems: list[System], style: PriorStyle, eer: bool, **options: Any) -> 
     plot_ape(systems, style=replace(style, eer=eer), **options)
 
 
-@plot.command()
+@click.command(cls=Command)
 @_systems
 @_range_option
 @_sort_option
@@ -165,7 +158,7 @@ def nber(systems: list[System], **options: Any) -> None:
     plot_ape(systems, normalised=True, **options)
 
 
-@plot.command()
+@click.command(cls=Command)
 @_systems
 @click.option("--scale", type=FILE, help="YAML file of the categories: each tag with the upper end of |log10 LLR|.")
 @_range_option
@@ -175,7 +168,7 @@ def zebra(systems: list[System], scale: Path | None, **options: Any) -> None:
     plot_zebra(systems, scale=SCALE if scale is None else read_scale(scale), **options)
 
 
-@plot.command()
+@click.command(cls=Command)
 @_systems
 @click.option("--bins", type=click.IntRange(1, 10_000), default=60, show_default=True, help="Number of bins.")
 @click.option("--own-scale", is_flag=True, help="Give each system bins, scores and densities of its own scale.")
@@ -184,7 +177,7 @@ def histogram(systems: list[System], **options: Any) -> None:
     plot_histogram(systems, **options)
 
 
-@plot.command()
+@click.command(cls=Command)
 @_systems
 @click.option("-p", "--prior", default="0.5", show_default=True, help="Target prior.")
 @_sort_option

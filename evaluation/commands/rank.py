@@ -12,6 +12,7 @@ import click
 from evaluation.commands.options import FILE, show_json
 from evaluation.commands.system_tables import format_paper_latex, format_paper_markdown
 from evaluation.commands.utility import json_option, label_option
+from spkbase.console import Command
 from spkbase.files import format_table, write_text
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _MIXED = "the EERs are of different attackers or readings ('EER of'), so places compare these as well as systems"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @label_option
 @click.option("--rule", "rule_name", type=click.Choice(["vpc2024", "vpc2022"]), default="vpc2024", show_default=True)

@@ -22,6 +22,7 @@ from evaluation.utility import (
     compare_voices,
     matrix_of_voices,
 )
+from spkbase.console import Command
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
 
@@ -33,7 +34,7 @@ TITLES = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--original", type=FILE, required=True, help="Scores of original against original speech.")
 @click.option("--original-anonymised", type=FILE, help="Scores of original against anonymised speech, for DeID.")
 @click.option("--anonymised", type=FILE, help="Scores of anonymised against anonymised speech, for G_VD.")

@@ -11,7 +11,7 @@ import click
 
 from evaluation.commands.options import FILE, level_option, show_json
 from evaluation.utility import NORMALISERS
-from spkbase.console import worker_options
+from spkbase.console import Command, worker_options
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
 
@@ -52,7 +52,7 @@ def resampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--ref", "reference", required=True, type=FILE, help="Kaldi's text: lines 'utterance words'.")
 @click.option("--hyp", "hypotheses", required=True, multiple=True, type=FILE, help="What was recognised; repeatable.")
 @speakers_option
@@ -124,7 +124,7 @@ def wer(
     show_rows(rows, report, json_path, f"normaliser: {normaliser}")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--ref", "reference", required=True, type=FILE, help="Kaldi's utt2emo: lines 'utterance emotion'.")
 @click.option(
     "--predictions", required=True, multiple=True, type=FILE, help="Lines 'utterance emotion'; repeatable for systems."
@@ -194,7 +194,7 @@ def uar(
     show_rows(rows, report, json_path, note)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("original", type=FILE)
 @click.argument("anonymised", type=FILE)
 @click.option(

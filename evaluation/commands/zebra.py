@@ -11,6 +11,7 @@ from evaluation.commands.metrics import convention_option, json_option, scale_op
 from evaluation.commands.options import Reader, column_options, key_option, missing_option, scores_option, show_json
 from evaluation.linkage import worst_case_from
 from evaluation.metrics import SCALE, WorstCase, evaluate, format_profile, meaning_of, metrics_with, read_scale
+from spkbase.console import Command
 from spkbase.errors import DataError
 from spkbase.files import format_table
 
@@ -21,7 +22,7 @@ _LABEL = "ZEBRA profile"
 _READINGS = ("isotonic regression", "Gaussians", "Student's t", "ranks")
 
 
-@click.command()
+@click.command(cls=Command)
 @scores_option
 @key_option
 @missing_option

@@ -5,7 +5,6 @@ of SIDEKIT and BOSARIS, each also gzipped; `write_scores` and the others write t
 `Key` or `Trials`.
 """
 
-from evaluation.formats.binary import write_hdf5_scores
 from evaluation.formats.format import KINDS, Choice, Format, Kind, ListFile
 from evaluation.formats.reading import (
     FORMATS,
@@ -25,4 +24,4 @@ from evaluation.formats.reading import (
     write_scores,
     write_trials,
 )
-from evaluation.formats.text import KEYS, SCORES, read_text_key, write_in_order, write_text_key
+from evaluation.formats.text import KEYS, SCORES, read_text_key, write_in_order, write_text_list

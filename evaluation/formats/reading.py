@@ -14,39 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.formats.binary import MAGIC as _NPZ_MAGIC
-from evaluation.formats.binary import (
-    read_hdf5_key,
-    read_hdf5_scores,
-    read_hdf5_trials,
-    read_npz_key,
-    read_npz_scores,
-    read_npz_trials,
-    write_hdf5_key,
-    write_hdf5_scores,
-    write_hdf5_trials,
-    write_npz,
-)
-from evaluation.formats.format import DETECT, Choice, Format, Kind, ListFile, open_list
-from evaluation.formats.text import (
-    Header,
-    find_header,
-    read_table_key,
-    read_table_scores,
-    read_table_trials,
-    read_text_key,
-    read_text_scores,
-    read_text_trials,
-    write_table,
-    write_text_key,
-    write_text_scores,
-    write_text_trials,
-)
+from evaluation.formats.binary import NPZ_MAGIC, read_hdf5, read_npz_list, write_hdf5, write_npz
+from evaluation.formats.format import DETECT, KINDS, Choice, Format, Kind, ListFile, open_list
+from evaluation.formats.text import Header, find_header, line_of, read_list, write_table, write_text_list
 from evaluation.trials import JoinError, Key, Scores, Trials, split_scores
 from spkbase.errors import DataError
 from spkbase.files import errors_named, inner_suffix, whole_file
@@ -55,82 +31,69 @@ _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
 def _header(file: ListFile) -> Header | None:
-    return find_header(file.path, file.text, None if file.kind == "trials" else file.kind, file.choice)
+    return find_header(file.path, file.text, file.kind, file.choice)
 
 
-def _from_table(read: Callable[[Path, bytes, Header], Trials]) -> Callable[[ListFile], Trials]:
-    """Make a reader of tables, which begins with the header."""
+def _read_hdf5(file: ListFile) -> Any:
+    image = BytesIO(file.content) if "content" in vars(file) else None  # it had to be decompressed
+    return read_hdf5(file.path, file.kind, image)
 
-    def read_file(file: ListFile) -> Trials:
-        header = _header(file)
-        if header is None:
-            raise DataError("expected a table with a header", file=file.path, line=1)
-        return read(file.path, file.text, header)
 
-    return read_file
+def _read_npz(file: ListFile) -> Any:
+    return read_npz_list(file.path, file.content, file.kind)
+
+
+def _read_table(file: ListFile) -> Any:
+    return read_list(file.path, file.text, file.kind, file.choice, _header(file))
+
+
+def _read_text(file: ListFile) -> Any:
+    return read_list(file.path, file.text, file.kind, file.choice)
 
 
 def _write_table(path: str | Path, trials: Trials) -> None:
     write_table(path, trials, delimiter="\t" if inner_suffix(path) == ".tsv" else ",")
 
 
+def _all_kinds(read: Callable[[ListFile], Any], write: Callable[..., None]) -> dict[str, Any]:
+    """Return the readers and writers of a format that holds scores, keys and trials alike."""
+    return {f"read_{kind}": read for kind in KINDS} | {f"write_{kind}": write for kind in KINDS}
+
+
 HDF5 = Format(
-    name="hdf5",
-    suffixes=(".h5", ".hdf5"),
+    "hdf5",
+    (".h5", ".hdf5"),
     # also behind a user block, as Matlab writes
     recognises=lambda file: any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048)),
-    read_scores=lambda file: read_hdf5_scores(file.path),
-    read_key=lambda file: read_hdf5_key(file.path),
-    read_trials=lambda file: read_hdf5_trials(file.path),
-    write_scores=write_hdf5_scores,
-    write_key=write_hdf5_key,
-    write_trials=write_hdf5_trials,
     title="HDF5",
     keeps_attributes=True,
+    **_all_kinds(_read_hdf5, write_hdf5),
 )
 MATLAB = Format(
-    name="matlab",
-    suffixes=(),
+    "matlab",
+    (),
     recognises=lambda _: False,  # it is read as HDF5
-    write_scores=partial(write_hdf5_scores, matlab=True),
+    write_scores=partial(write_hdf5, matlab=True),
     title="SIDEKIT's other HDF5 form of scores",
 )
 NPZ = Format(
-    name="npz",
-    suffixes=(".npz",),
-    recognises=lambda file: file.head.startswith(_NPZ_MAGIC),
-    read_scores=lambda file: read_npz_scores(file.path, file.content),
-    read_key=lambda file: read_npz_key(file.path, file.content),
-    read_trials=lambda file: read_npz_trials(file.path, file.content),
-    write_scores=write_npz,
-    write_key=write_npz,
-    write_trials=write_npz,
+    "npz", (".npz",), lambda file: file.head.startswith(NPZ_MAGIC), title="npz", **_all_kinds(_read_npz, write_npz)
 )
 TABLE = Format(
-    name="table",
-    suffixes=(".csv", ".tsv"),
+    "table",
+    (".csv", ".tsv"),
     recognises=lambda file: _header(file) is not None,
-    read_scores=_from_table(read_table_scores),  # type: ignore[arg-type]  # each gives what it is named after
-    read_key=_from_table(read_table_key),  # type: ignore[arg-type]
-    read_trials=_from_table(read_table_trials),
-    write_scores=_write_table,
-    write_key=_write_table,
-    write_trials=_write_table,
     title="a table",
     signed=False,
+    **_all_kinds(_read_table, _write_table),
 )
 TEXT = Format(
-    name="text",
-    suffixes=(".txt", "", ".text", ".scores", ".key", ".keys", ".ndx", ".trials", ".trl", ".lst"),
+    "text",
+    (".txt", "", ".text", ".scores", ".key", ".keys", ".ndx", ".trials", ".trl", ".lst"),
     recognises=lambda _: True,
-    read_scores=lambda file: read_text_scores(file.path, file.choice, file.text),
-    read_key=lambda file: read_text_key(file.path, file.choice, file.text),
-    read_trials=lambda file: read_text_trials(file.path, file.text),
-    write_scores=write_text_scores,
-    write_key=write_text_key,
-    write_trials=write_text_trials,
     title="text",
     signed=False,
+    **_all_kinds(_read_text, write_text_list),
 )
 
 FORMATS: tuple[Format, ...] = (HDF5, MATLAB, NPZ, TABLE, TEXT)
@@ -267,12 +230,7 @@ def find_line(path: str | Path, row: int, choice: Choice = DETECT) -> int | None
     """
     file = open_list(whole_file(path, again=True), "trials", choice)
     form = recognise(file)
-    if form not in (TABLE, TEXT):
-        return None
-    if form is TABLE:
-        row += 1
-    filled = (number for number, line in enumerate(file.text.split(b"\n"), 1) if line.strip())
-    return next((number for place, number in enumerate(filled) if place == row), None)
+    return line_of(file.text, row + (form is TABLE)) if form in (TABLE, TEXT) else None
 
 
 def write_trials(
@@ -357,22 +315,18 @@ def write_as(path: str | Path, kind: Kind, trials: Trials, form: Format, **optio
     if write is None:
         able = ", ".join(row.name for row in FORMATS if kind in row.writes())
         raise DataError(f"no {kind} can be written as {form.name}", file=path, remedy=f"write it as one of {able}")
-    write(path, trials, **options)
+    write(path, trials.trials() if kind == "trials" else trials, **options)
 
 
 def _read(path: str | Path, kind: Kind, choice: Choice, formats: Sequence[Format]) -> Any:
     with errors_named(path, copy := whole_file(path)):
-        return _read_list(open_list(copy, kind, choice), formats)
-
-
-def _read_list(file: ListFile, formats: Sequence[Format]) -> Any:
-    kind, path = file.kind, file.path
-    form = recognise(file, formats)
-    read = getattr(form, f"read_{kind}")
-    if read is None:
-        held = " and ".join(form.reads())
-        raise DataError(f"expected {kind}, but a file of the format {form.name} holds {held}", file=path)
-    return read(file)
+        file = open_list(copy, kind, choice)
+        form = recognise(file, formats)
+        read = getattr(form, f"read_{kind}")
+        if read is None:
+            held = " and ".join(form.reads())
+            raise DataError(f"expected {kind}, but a file of the format {form.name} holds {held}", file=file.path)
+        return read(file)
 
 
 def _write(

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from evaluation.embeddings import SpeakerVectors
     from evaluation.linkage.ranks import Ranks
 from evaluation.linkage.ranks import Ranks, ranks_from_scores
-from evaluation.metrics import Evidence, WorstCase, rank_evidence, sort_scores, worst_case_of
+from evaluation.metrics import Evidence, WorstCase, rank_evidence, worst_case
 from evaluation.trials import Key, Scores, split_scores
 
 _BOUND = 18.0  # of the logs of the parameters
@@ -309,4 +309,4 @@ def worst_case_from(scores: Scores, key: Key, *, missing: str = "error") -> Wors
         ranks = rank_evidence_of(ranks_from_scores(scores, key, missing=choice))  # type: ignore[arg-type]
     except DataError as error:
         ranks = Evidence(float("nan"), f"not given: {error.text}")
-    return worst_case_of(sort_scores(target, nontarget), ranks)
+    return worst_case(target, nontarget, ranks=ranks)

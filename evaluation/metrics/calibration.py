@@ -6,7 +6,7 @@ a trial after its score was turned into a posterior with that prior:
     ECE(P) = [ P mean_tar log(1 + exp(-llr - logit P)) + (1 - P) mean_non log(1 + exp(llr + logit P)) ] / log 2
 
 *Cllr* is ECE(0.5); the *minimum* of either is that of the best monotone calibration, found by isotonic regression, and
-the *calibration loss* what lies between. `evaluation.score_maps` trains calibrations for new scores.
+the *calibration loss* what lies between. `evaluation.calibration` trains calibrations for new scores.
 
 References
 ----------
@@ -18,23 +18,24 @@ References
 
 from __future__ import annotations
 
-from typing import overload
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, sort_scores
 from spkbase.errors import DataError
 
+Prior = TypeVar("Prior", float, np.ndarray)
 _PIECE = 1 << 15
 
 
-def cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
+def cllr(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     """Return the cost of log-likelihood ratios in bits: 0 for perfect ones, 1 for LLRs of 0, more for misleading ones.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Natural LLRs. It is infinite if a target trial has -inf or a nontarget trial +inf.
 
     Raises
@@ -47,20 +48,15 @@ def cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
     >>> cllr([0.0, 0.0], [0.0])
     1.0
     """
-    return cllr_of(sort_scores(target, nontarget))
+    return ece(target, nontarget, prior=0.5)
 
 
-def cllr_of(scores: SortedScores) -> float:
-    """Return the cost of sorted log-likelihood ratios, in bits; see `cllr`."""
-    return float(ece_of(scores, prior=0.5))
-
-
-def min_cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
+def min_cllr(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     """Return the least Cllr of any monotone calibration, between 0 and 1 bit.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores; any increasing map of them gives the same.
 
     Raises
@@ -73,12 +69,7 @@ def min_cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
     >>> min_cllr([2.0, 3.0], [0.0, 1.0])
     0.0
     """
-    return min_cllr_of(sort_scores(target, nontarget))
-
-
-def min_cllr_of(scores: SortedScores) -> float:
-    """Return the least Cllr of sorted scores, in bits; see `min_cllr`."""
-    return float(min_ece_of(scores, prior=0.5))
+    return min_ece(target, nontarget, prior=0.5)
 
 
 def calibration_loss(target: ArrayLike, nontarget: ArrayLike) -> float:
@@ -95,21 +86,15 @@ def calibration_loss(target: ArrayLike, nontarget: ArrayLike) -> float:
         If a class is empty or a score is NaN.
     """
     scores = sort_scores(target, nontarget)
-    return cllr_of(scores) - min_cllr_of(scores)
+    return cllr(scores) - min_cllr(scores)
 
 
-@overload
-def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float) -> float: ...
-@overload
-def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: np.ndarray) -> np.ndarray: ...
-
-
-def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarray) -> float | np.ndarray:
+def ece(target: GivenScores, nontarget: ArrayLike | None = None, *, prior: Prior) -> Prior:
     """Return the empirical cross-entropy at a target prior, or several.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Natural LLRs.
     prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
@@ -129,26 +114,16 @@ def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarray) -
     >>> round(ece([0.0], [0.0], prior=0.1), 6)
     0.468996
     """
-    return ece_of(sort_scores(target, nontarget), prior=prior)
-
-
-def ece_of(scores: SortedScores, *, prior: float | np.ndarray) -> float | np.ndarray:
-    """Return the empirical cross-entropy of sorted natural LLRs; see `ece`."""
+    scores = sort_scores(target, nontarget)
     return _entropy(scores.thresholds, scores.target, scores.nontarget, prior)
 
 
-@overload
-def min_ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float) -> float: ...
-@overload
-def min_ece(target: ArrayLike, nontarget: ArrayLike, *, prior: np.ndarray) -> np.ndarray: ...
-
-
-def min_ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarray) -> float | np.ndarray:
+def min_ece(target: GivenScores, nontarget: ArrayLike | None = None, *, prior: Prior) -> Prior:
     """Return the empirical cross-entropy of the best monotone calibration.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores; any increasing map of them gives the same.
     prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
@@ -163,11 +138,7 @@ def min_ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarra
     DataError
         If a class is empty, a score is NaN, or a prior is out of range.
     """
-    return min_ece_of(sort_scores(target, nontarget), prior=prior)
-
-
-def min_ece_of(scores: SortedScores, *, prior: float | np.ndarray) -> float | np.ndarray:
-    """Return the empirical cross-entropy of the best monotone calibration of sorted scores; see `min_ece`."""
+    scores = sort_scores(target, nontarget)
     blocks = scores.blocks
     return _entropy(blocks.llr, blocks.target, blocks.nontarget, prior)
 
@@ -197,9 +168,7 @@ def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) 
     return llr[scores.places(target)], llr[scores.places(nontarget)]
 
 
-def _entropy(
-    llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: float | np.ndarray
-) -> float | np.ndarray:
+def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: Prior) -> Prior:
     priors = np.atleast_1d(np.asarray(prior, np.float64))
     bad = priors[~((priors > 0) & (priors < 1))]
     if priors.ndim != 1 or len(bad):
@@ -211,7 +180,7 @@ def _entropy(
         miss = _mean_softplus(-1, llr, target, -log_odds)
         false = _mean_softplus(1, llr, nontarget, log_odds)
         result[number] = (target_prior * miss + (1 - target_prior) * false) / np.log(2)
-    return result if np.ndim(prior) else float(result[0])
+    return result if isinstance(prior, np.ndarray) else float(result[0])
 
 
 def _mean_softplus(sign: int, llr: np.ndarray, weights: np.ndarray, shift: float) -> float:

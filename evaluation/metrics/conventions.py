@@ -27,9 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.calibration import cllr_of
-from evaluation.metrics.detection import hull_eer
-from evaluation.metrics.equal_error import eer_of, equal_error_of
+from evaluation.metrics.calibration import cllr
+from evaluation.metrics.equal_error import eer, equal_error
 from evaluation.metrics.sorted_scores import Blocks, SortedScores, hull_of
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -79,19 +78,19 @@ def convention_named(name: str) -> Convention:
 
 def _eer_of_zebra(scores: SortedScores, reading: str) -> float:
     """Return the equal error rate as ZEBRA has it: that of the hull without ties, under Laplace's rule."""
-    return hull_eer(hull_of(scores.untied.laplace_blocks)) if reading == "rocch" else eer_of(scores, reading)
+    return hull_of(scores.untied.laplace_blocks).eer if reading == "rocch" else eer(scores, method=reading)
 
 
 def _eer_of_voiceprivacy(scores: SortedScores, reading: str) -> float:
     """Return the equal error rate as VoicePrivacy has it: the hull without ties; Kaldi's, SpeechBrain's in float32."""
     if reading == "rocch":
-        return hull_eer(scores.untied.hull)
-    return eer_of(scores.in_single_precision if reading in ("kaldi", "speechbrain") else scores, reading)
+        return scores.untied.hull.eer
+    return eer(scores.in_single_precision if reading in ("kaldi", "speechbrain") else scores, method=reading)
 
 
 def _threshold_of_voiceprivacy(scores: SortedScores, *, reading: str) -> float:
     """Return the threshold at an equal error rate of float32 scores."""
-    return equal_error_of(scores.in_single_precision, reading).threshold
+    return equal_error(scores.in_single_precision, method=reading).threshold
 
 
 @one_blas_thread()
@@ -108,7 +107,7 @@ def _cllr_with_underflow(scores: SortedScores) -> float:
 def _min_cllr_with_rise(scores: SortedScores) -> float:
     """Return the least Cllr in bits, of LLRs that rise a little in the order of the trials."""
     llr, is_target = _trials(scores, scores.blocks)
-    return cllr_of(SortedScores(llr, is_target.astype(float), (~is_target).astype(float)))
+    return cllr(SortedScores(llr, is_target.astype(float), (~is_target).astype(float)))
 
 
 def _min_cllr_untied(scores: SortedScores) -> float:

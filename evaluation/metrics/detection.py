@@ -17,7 +17,7 @@ Metrics
 * `prbep`: the number of errors where misses and false alarms are equally many
 * `evaluate_detection`: those of the hull together
 
-Each has a second form, such as `min_dcf_of`, on the `SortedScores` of `evaluation.metrics.sorted_scores`.
+Each takes the scores of target and of nontarget trials, or the `SortedScores` of `evaluation.metrics.sorted_scores`.
 `evaluation.metrics.equal_error` has the equal error rate in all its readings, `evaluation.metrics.sorted_scores` the
 curve itself and its form on probit axes.
 
@@ -41,8 +41,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.equal_error import balance, error_rates
-from evaluation.metrics.sorted_scores import Hull, SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, Hull, SortedScores, crossing_point, sort_scores
 from spkbase.errors import DataError
 
 Prior = TypeVar("Prior", float, np.ndarray)
@@ -80,12 +79,12 @@ class Detection:
         return asdict(self)
 
 
-def evaluate_detection(target: ArrayLike, nontarget: ArrayLike) -> Detection:
+def evaluate_detection(target: GivenScores, nontarget: ArrayLike | None = None) -> Detection:
     """Compute every detection metric.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
 
     Raises
@@ -98,25 +97,15 @@ def evaluate_detection(target: ArrayLike, nontarget: ArrayLike) -> Detection:
     >>> evaluate_detection([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]).eer
     0.125
     """
-    return evaluate_detection_of(sort_scores(target, nontarget))
-
-
-def evaluate_detection_of(scores: SortedScores) -> Detection:
-    """Compute every detection metric of sorted scores; see `evaluate_detection`."""
-    vertices = scores.hull
-    return Detection(
-        n_target=vertices.n_target,
-        n_nontarget=vertices.n_nontarget,
-        eer=hull_eer(vertices),
-        min_dcf_sre08=hull_min_dcf(vertices, effective_prior(*SRE08))[0],
-        min_dcf_sre10=hull_min_dcf(vertices, effective_prior(*SRE10))[0],
-        prbep=hull_prbep(vertices),
-    )
+    scores = sort_scores(target, nontarget)
+    counts = scores.hull.n_target, scores.hull.n_nontarget
+    sre08, sre10 = (min_dcf(scores, p_target=p, c_miss=miss, c_fa=fa) for p, miss, fa in (SRE08, SRE10))
+    return Detection(*counts, scores.hull.eer, sre08, sre10, prbep(scores))
 
 
 def min_dcf(
-    target: ArrayLike,
-    nontarget: ArrayLike,
+    target: GivenScores,
+    nontarget: ArrayLike | None = None,
     *,
     p_target: Prior,
     c_miss: float = 1.0,
@@ -127,7 +116,7 @@ def min_dcf(
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
     p_target : float, or ndarray of shape (P,)
         Prior probability of a target trial, between 0 and 1; the cost at each, of shape (P,), for several.
@@ -147,13 +136,6 @@ def min_dcf(
     0.25
     """
     scores = sort_scores(target, nontarget)
-    return min_dcf_of(scores, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
-
-
-def min_dcf_of(
-    scores: SortedScores, *, p_target: Prior, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
-) -> Prior:
-    """Return the least detection cost of sorted scores; see `min_dcf`."""
 
     def cost(prior: float) -> float:
         return hull_min_dcf(scores.hull, effective_prior(prior, c_miss, c_fa), normalised=normalised)[0]
@@ -162,8 +144,8 @@ def min_dcf_of(
 
 
 def act_dcf(
-    target: ArrayLike,
-    nontarget: ArrayLike,
+    target: GivenScores,
+    nontarget: ArrayLike | None = None,
     *,
     p_target: Prior,
     c_miss: float = 1.0,
@@ -176,7 +158,7 @@ def act_dcf(
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Natural log-likelihood ratios.
     p_target : float, or ndarray of shape (P,)
         Prior probability of a target trial, between 0 and 1; the cost at each, of shape (P,), for several.
@@ -196,29 +178,22 @@ def act_dcf(
     0.5
     """
     scores = sort_scores(target, nontarget)
-    return act_dcf_of(scores, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
-
-
-def act_dcf_of(
-    scores: SortedScores, *, p_target: Prior, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
-) -> Prior:
-    """Return the actual detection cost of sorted scores; see `act_dcf`."""
 
     def cost(prior: float) -> float:
         prior = effective_prior(prior, c_miss, c_fa)
         cut = int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior)))
-        p_miss, p_fa = error_rates(scores, cut)
+        p_miss, p_fa = scores.error_rates(cut)
         return float((prior * p_miss + (1 - prior) * p_fa) / (min(prior, 1 - prior) if normalised else 1.0))
 
     return np.array(list(map(cost, p_target))) if isinstance(p_target, np.ndarray) else cost(p_target)
 
 
-def prbep(target: ArrayLike, nontarget: ArrayLike) -> float:
+def prbep(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     """Return the precision-recall break-even point: the number of misses where the hull has as many false alarms.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
 
     Returns
@@ -231,12 +206,8 @@ def prbep(target: ArrayLike, nontarget: ArrayLike) -> float:
     DataError
         If a class is empty or a score is NaN.
     """
-    return prbep_of(sort_scores(target, nontarget))
-
-
-def prbep_of(scores: SortedScores) -> float:
-    """Return the precision-recall break-even point of sorted scores; see `prbep`."""
-    return hull_prbep(scores.hull)
+    vertices = sort_scores(target, nontarget).hull
+    return crossing_point(vertices.misses, vertices.false_alarms)
 
 
 def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
@@ -273,12 +244,12 @@ def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> 
     return float(prior)
 
 
-def rocch(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def rocch(target: GivenScores, nontarget: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the vertices of the ROC convex hull as rates.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
 
     Returns
@@ -291,16 +262,16 @@ def rocch(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarr
     DataError
         If a class is empty or a score is NaN.
     """
-    vertices = hull(target, nontarget)
+    vertices = sort_scores(target, nontarget).hull
     return vertices.p_miss, vertices.p_fa
 
 
-def hull(target: ArrayLike, nontarget: ArrayLike) -> Hull:
+def hull(target: GivenScores, nontarget: ArrayLike | None = None) -> Hull:
     """Return the vertices of the ROC convex hull as numbers of errors.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
 
     Raises
@@ -309,28 +280,6 @@ def hull(target: ArrayLike, nontarget: ArrayLike) -> Hull:
         If a class is empty or a score is NaN.
     """
     return sort_scores(target, nontarget).hull
-
-
-def hull_eer(vertices: Hull) -> float:
-    """Return the equal error rate of a hull, a fraction of at most 0.5.
-
-    Parameters
-    ----------
-    vertices : Hull
-        See `hull`.
-    """
-    return balance(vertices.p_miss, vertices.p_fa)
-
-
-def hull_prbep(vertices: Hull) -> float:
-    """Return the number of errors where a hull has equally many misses and false alarms.
-
-    Parameters
-    ----------
-    vertices : Hull
-        See `hull`.
-    """
-    return balance(vertices.misses.astype(float), vertices.false_alarms.astype(float))
 
 
 def hull_min_dcf(vertices: Hull, prior: float, *, normalised: bool = True) -> tuple[float, float, float]:
@@ -435,12 +384,14 @@ class TrueAccept:
     resolved: bool
 
 
-def tpr_at_fpr(target: ArrayLike, nontarget: ArrayLike, *, fpr: float, level: float = 0.95) -> TrueAccept:
+def tpr_at_fpr(
+    target: GivenScores, nontarget: ArrayLike | None = None, *, fpr: float, level: float = 0.95
+) -> TrueAccept:
     """Return the largest true-accept rate with a false-accept rate of at most `fpr`, among the thresholds there are.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
     fpr : float
         Bound on the false-accept rate, between 0 and 1.
@@ -458,11 +409,7 @@ def tpr_at_fpr(target: ArrayLike, nontarget: ArrayLike, *, fpr: float, level: fl
     >>> point.value, point.threshold, point.resolved
     (0.75, 2.0, False)
     """
-    return tpr_at_fpr_of(sort_scores(target, nontarget), fpr=fpr, level=level)
-
-
-def tpr_at_fpr_of(scores: SortedScores, *, fpr: float, level: float = 0.95) -> TrueAccept:
-    """Return the largest true-accept rate of sorted scores at a false-accept rate; see `tpr_at_fpr`."""
+    scores = sort_scores(target, nontarget)
     for name, rate in (("false-accept rate", fpr), ("confidence", level)):
         if not 0 < rate < 1:
             raise DataError(f"expected a {name} between 0 and 1, got {rate}")
@@ -470,7 +417,7 @@ def tpr_at_fpr_of(scores: SortedScores, *, fpr: float, level: float = 0.95) -> T
     allowed = fpr * n_nontarget * (1 + 1e-12)  # 0.0001 * 10,000 may come out a little below 1
     cut = int(np.searchsorted(scores.rejected, n_nontarget - allowed))
     accepted = n_target - float(scores.misses[cut])
-    low, high = _bounds(accepted, n_target - accepted, level)
+    low, high = _one_share(accepted, n_target - accepted, level)
     return TrueAccept(
         value=accepted / n_target,
         low=low,
@@ -497,7 +444,7 @@ class RateAt:
     threshold: float
 
 
-def cost_threshold_of(scores: SortedScores, prior: float) -> float:
+def cost_threshold(scores: SortedScores, prior: float) -> float:
     """Return the threshold of least detection cost; the lowest of equally good ones, +inf where none is to be accepted.
 
     Parameters
@@ -512,6 +459,6 @@ def cost_threshold_of(scores: SortedScores, prior: float) -> float:
 
 
 @lru_cache(maxsize=1 << 14)  # resamples come by the same counts again and again
-def _bounds(accepted: float, rejected: float, level: float) -> tuple[float, float]:
+def _one_share(accepted: float, rejected: float, level: float) -> tuple[float, float]:
     low, high = clopper_pearson(accepted, rejected, level=level)
     return float(low), float(high)

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, SortedScores, crossing_point, sort_scores
 from spkbase.errors import DataError
 
 METHODS = ("rocch", "interpolated", "kaldi", "speechbrain", "nearest")
@@ -58,12 +58,12 @@ class EqualError:
     p_fa: float
 
 
-def eer(target: ArrayLike, nontarget: ArrayLike, *, method: str = "rocch") -> float:
+def eer(target: GivenScores, nontarget: ArrayLike | None = None, *, method: str = "rocch") -> float:
     """Return the equal error rate.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
     method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
         See `evaluation.metrics.equal_error`.
@@ -83,20 +83,16 @@ def eer(target: ArrayLike, nontarget: ArrayLike, *, method: str = "rocch") -> fl
     >>> eer([1.0, 1.0], [1.0])
     0.5
     """
-    return eer_of(sort_scores(target, nontarget), method)
+    scores = sort_scores(target, nontarget)
+    return equal_error(scores, method=method).rate
 
 
-def eer_of(scores: SortedScores, method: str = "rocch") -> float:
-    """Return the equal error rate of sorted scores; see `eer`."""
-    return equal_error_of(scores, method).rate
-
-
-def equal_error(target: ArrayLike, nontarget: ArrayLike, *, method: str = "rocch") -> EqualError:
+def equal_error(target: GivenScores, nontarget: ArrayLike | None = None, *, method: str = "rocch") -> EqualError:
     """Return the equal error rate and where it lies.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
     method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
         See `evaluation.metrics.equal_error`.
@@ -111,89 +107,19 @@ def equal_error(target: ArrayLike, nontarget: ArrayLike, *, method: str = "rocch
     >>> equal_error([1.0, 3.0, 4.0], [0.0, 2.0], method="kaldi").threshold
     3.0
     """
-    return equal_error_of(sort_scores(target, nontarget), method)
-
-
-def equal_error_of(scores: SortedScores, method: str = "rocch") -> EqualError:
-    """Return the equal error rate of sorted scores and where it lies; see `equal_error`.
-
-    Parameters
-    ----------
-    scores : SortedScores
-        See `evaluation.metrics.sort_scores`. Each must have a weight (`SortedScores.reweighted` sees to it).
-    method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
-        See `evaluation.metrics.equal_error`.
-
-    Raises
-    ------
-    DataError
-        If the method is unknown.
-    """
+    scores = sort_scores(target, nontarget)
     if method not in METHODS:
         raise DataError(f"expected a method among {', '.join(METHODS)}, got {method!r}")
-    if method == "kaldi":
-        return _kaldi(scores)
-    if method == "speechbrain":
-        return _speechbrain(scores)
-    if method == "nearest":
-        return _nearest(scores)
-    return _crossing(scores, follow_hull=method == "rocch")
-
-
-def balance(rising: np.ndarray, falling: np.ndarray) -> float:
-    """Return the value at which a rising and a falling curve meet.
-
-    Parameters
-    ----------
-    rising, falling : ndarray of float64 of shape (V,)
-        Values at their common vertices; the curves are straight between them.
-    """
-    after = int(np.argmax(rising >= falling))
-    gap_before, gap_after = falling[after - 1] - rising[after - 1], falling[after] - rising[after]
-    share = gap_before / (gap_before - gap_after)
-    return float(rising[after - 1] + share * (rising[after] - rising[after - 1]))
-
-
-def _excess(scores: SortedScores, cut: int) -> float:
-    """Return the miss rate less the false-alarm rate, scores from `cut` on being accepted, times both counts: exact."""
-    n_target, n_nontarget = scores.n_target, scores.n_nontarget
-    return float(scores.misses[cut] * n_nontarget - (n_nontarget - scores.rejected[cut]) * n_target)
-
-
-def _cross(scores: SortedScores) -> int:
-    """Return the first cut at which misses are at least as frequent as false alarms, between 1 and R."""
-    known: dict[str, int] = vars(scores)  # several readings ask for it, of each resample
-    if "_cross" not in known:
-        n_target, n_nontarget = scores.n_target, scores.n_nontarget
-        excess = scores.misses * n_nontarget - (n_nontarget - scores.rejected) * n_target
-        known["_cross"] = int(excess[:-1].searchsorted(0.0))
-    return known["_cross"]
-
-
-def error_rates(scores: SortedScores, cut: int) -> tuple[float, float]:
-    """Return the miss rate and the false-alarm rate where scores are accepted from `cut` on, a place among them.
-
-    Parameters
-    ----------
-    scores : SortedScores
-        See `evaluation.metrics.sort_scores`.
-    cut : int
-        From 0 (accept all) to the number of distinct scores (reject all).
-    """
-    n_target, n_nontarget = scores.n_target, scores.n_nontarget
-    return float(scores.misses[cut]) / n_target, float(n_nontarget - scores.rejected[cut]) / n_nontarget
-
-
-def _crossing(scores: SortedScores, *, follow_hull: bool) -> EqualError:
-    """Find where the rates cross on the hull, or on the straight line between two points of the curve."""
-    after = _cross(scores)
-    exact = after < len(scores) and _excess(scores, after) == 0
+    if method in _READINGS:
+        return _READINGS[method](scores)
+    after = scores.crossing
+    exact = after < len(scores) and scores.excess(after) == 0
     threshold = float(scores.thresholds[after if exact else after - 1])
-    if follow_hull:
-        rate = balance(scores.hull.p_miss, scores.hull.p_fa)
+    if method == "rocch":
+        rate = scores.hull.eer
     else:
         misses, rejected = scores.misses[after - 1 : after + 1], scores.rejected[after - 1 : after + 1]
-        rate = balance(misses / scores.n_target, (scores.n_nontarget - rejected) / scores.n_nontarget)
+        rate = crossing_point(misses / scores.n_target, (scores.n_nontarget - rejected) / scores.n_nontarget)
     return EqualError(rate, threshold, rate, rate)
 
 
@@ -213,7 +139,7 @@ def _kaldi(scores: SortedScores) -> EqualError:
     position = bisect_left(range(last), True, key=no_more_false_alarms)
     threshold = score(misses, position)
     cut = int(np.searchsorted(scores.thresholds, threshold))
-    return EqualError(position / n_target, threshold, *error_rates(scores, cut))
+    return EqualError(position / n_target, threshold, *scores.error_rates(cut))
 
 
 def _speechbrain(scores: SortedScores) -> EqualError:
@@ -222,10 +148,10 @@ def _speechbrain(scores: SortedScores) -> EqualError:
     Scores above the threshold are accepted, so that the points begin above the lowest score, and the threshold of each
     is the score below it.
     """
-    after = _cross(scores)
+    after = scores.crossing
     before = max(after - 1, 1)
-    cut = before if abs(_excess(scores, before)) <= abs(_excess(scores, after)) else after
-    p_miss, p_fa = error_rates(scores, cut)
+    cut = before if abs(scores.excess(before)) <= abs(scores.excess(after)) else after
+    p_miss, p_fa = scores.error_rates(cut)
     return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut - 1]), p_miss, p_fa)
 
 
@@ -236,11 +162,11 @@ def _nearest(scores: SortedScores) -> EqualError:
     kept = np.concatenate([[True], turns, [True]])
     kept[last - 1] = True
     kept = np.flatnonzero(kept)
-    after = int(np.searchsorted(kept, _cross(scores)))
+    after = int(np.searchsorted(kept, scores.crossing))
     before, cut = int(kept[after - 1]), int(kept[after])
-    if abs(_excess(scores, before)) < abs(_excess(scores, cut)):
+    if abs(scores.excess(before)) < abs(scores.excess(cut)):
         cut = before
-    p_miss, p_fa = error_rates(scores, cut)
+    p_miss, p_fa = scores.error_rates(cut)
     return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut]) if cut < last else np.inf, p_miss, p_fa)
 
 
@@ -296,17 +222,12 @@ def reversal_at(rate: float, n_trials: float) -> Reversal | None:
     return Reversal(float(rate), bool(rate > 0.5 + 1 / np.sqrt(n_trials)))
 
 
-def reversal_of(scores: SortedScores) -> Reversal | None:
-    """Return how sorted scores are reversed, or None; see `reversal`."""
-    return reversal_at(eer_of(scores, "interpolated"), min(scores.n_target, scores.n_nontarget))
-
-
-def reversal(target: ArrayLike, nontarget: ArrayLike) -> Reversal | None:
+def reversal(target: GivenScores, nontarget: ArrayLike | None = None) -> Reversal | None:
     """Return how scores are reversed, or None where target trials do not score below the others.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
 
     Examples
@@ -314,8 +235,13 @@ def reversal(target: ArrayLike, nontarget: ArrayLike) -> Reversal | None:
     >>> reversal([0.1, 0.2, 0.3] * 9, [0.7, 0.8, 0.9] * 9).rate
     1.0
     """
-    target, nontarget = np.asarray(target, np.float64), np.asarray(nontarget, np.float64)
-    # an EER above 0.5 puts more than half of each class on the wrong side of a threshold: the medians tell at once
-    if not (len(target) and len(nontarget)) or np.median(target) >= np.median(nontarget):
-        return None
-    return reversal_of(sort_scores(target, nontarget))
+    if nontarget is not None:
+        target, nontarget = np.asarray(target, np.float64), np.asarray(nontarget, np.float64)
+        # an EER above 0.5 puts more than half of each class on the wrong side of a threshold: the medians tell at once
+        if not (len(target) and len(nontarget)) or np.median(target) >= np.median(nontarget):
+            return None
+    scores = sort_scores(target, nontarget)
+    return reversal_at(eer(scores, method="interpolated"), min(scores.n_target, scores.n_nontarget))
+
+
+_READINGS = {"kaldi": _kaldi, "speechbrain": _speechbrain, "nearest": _nearest}

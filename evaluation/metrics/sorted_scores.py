@@ -6,8 +6,8 @@ trials. A *block* is a group of neighbouring scores that isotonic regression (po
 posterior, and so one log-likelihood ratio (LLR): the best that any monotone calibration of the scores can make of them.
 The corners between the blocks are the vertices of the ROC convex hull.
 
-Each metric has two entry points, one on arrays of scores (`eer`) and one on these objects (`eer_of`), which find blocks
-and hull once for all metrics. A resample of the trials is new weights at the same thresholds, without another sort; see
+Each metric takes two arrays of scores, or one of these objects, which find blocks and hull once for all metrics. A
+resample of the trials is new weights at the same thresholds, without another sort; see
 `SortedScores.reweighted`.
 
 **Curves of errors: the receiver operating characteristic, its convex hull, and either on probit axes.**
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,12 +65,12 @@ class SortedScores:
     @cached_property
     def misses(self) -> np.ndarray:
         """Return the weight of target trials below each threshold, then of all, shape (R + 1,)."""
-        return _cumulate(self.target)
+        return np.append(0.0, np.cumsum(self.target))
 
     @cached_property
     def rejected(self) -> np.ndarray:
         """Return the weight of nontarget trials below each threshold, then of all, shape (R + 1,)."""
-        return _cumulate(self.nontarget)
+        return np.append(0.0, np.cumsum(self.nontarget))
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -107,6 +108,24 @@ class SortedScores:
 
     def __len__(self) -> int:
         return len(self.thresholds)
+
+    def excess(self, cut: int | slice) -> Any:
+        """Return the miss rate less the false-alarm rate where scores are accepted from a cut on, times both counts.
+
+        That is exact for whole numbers. A slice gives those of several cuts.
+        """
+        n_target, n_nontarget = self.n_target, self.n_nontarget
+        return self.misses[cut] * n_nontarget - (n_nontarget - self.rejected[cut]) * n_target
+
+    @cached_property
+    def crossing(self) -> int:
+        """Return the first cut at which misses are at least as frequent as false alarms, between 1 and R."""
+        return int(self.excess(slice(None, -1)).searchsorted(0.0))
+
+    def error_rates(self, cut: int) -> tuple[float, float]:
+        """Return miss and false-alarm rate where scores are accepted from place `cut` on, from 0 (all) to R (none)."""
+        n_target, n_nontarget = self.n_target, self.n_nontarget
+        return float(self.misses[cut]) / n_target, float(n_nontarget - self.rejected[cut]) / n_nontarget
 
     def places(self, scores: ArrayLike) -> np.ndarray:
         """Return the place of each score among the thresholds.
@@ -203,10 +222,19 @@ class Hull:
         """Return the false-alarm rate at each vertex, shape (V,)."""
         return self.false_alarms / self.n_nontarget
 
+    @property
+    def eer(self) -> float:
+        """Return the equal error rate, a fraction of at most 0.5."""
+        return crossing_point(self.p_miss, self.p_fa)
+
+
+GivenScores: TypeAlias = ArrayLike | SortedScores
+"""What a metric takes: the scores of target trials, beside those of nontarget ones, or `SortedScores` alone."""
+
 
 def sort_scores(
-    target: ArrayLike,
-    nontarget: ArrayLike,
+    target: GivenScores,
+    nontarget: ArrayLike | None = None,
     *,
     target_weights: ArrayLike | None = None,
     nontarget_weights: ArrayLike | None = None,
@@ -216,7 +244,7 @@ def sort_scores(
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
-        Scores in any order.
+        Scores in any order; `SortedScores` without a second argument are returned as they are.
     target_weights, nontarget_weights : array_like of float of shapes (n_target,) and (n_nontarget,), optional
         How often each trial counts, not negative; once by default. Trials of weight 0 are left out.
 
@@ -232,24 +260,25 @@ def sort_scores(
     >>> scores.thresholds.tolist(), scores.target.tolist(), scores.nontarget.tolist()
     ([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [1.0, 0.0, 1.0])
     """
+    if isinstance(target, SortedScores) and nontarget is None:
+        return target
+    if isinstance(target, SortedScores) or nontarget is None:
+        raise DataError("expected scores of target and of nontarget trials", remedy="give two arrays, or sorted scores")
     refuse_labels(np.asarray(target), np.asarray(nontarget))
     sides = _sorted(target, target_weights, "target"), _sorted(nontarget, nontarget_weights, "nontarget")
     both = np.concatenate([scores for scores, _ in sides])
     order = np.argsort(both, kind="stable")  # of two sorted halves, which a stable sort only merges
     both = both[order]
     starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
+    is_target = order < len(sides[0][0])
     if all(weights is None for _, weights in sides):
-        if len(starts) == len(both):
-            is_target = (order < len(sides[0][0])).astype(float)
-            return SortedScores(both, is_target, 1 - is_target)
         ends = np.append(starts[1:], len(both))
-        is_target = order < len(sides[0][0])
         counts = np.diff(np.cumsum(is_target)[ends - 1], prepend=0).astype(float)
         return SortedScores(both[starts], counts, (ends - starts) - counts)
     filled = [np.ones(len(scores)) if weights is None else weights for scores, weights in sides]
-    of_target = np.concatenate([filled[0], 0 * filled[1]])[order]
-    of_nontarget = np.concatenate([0 * filled[0], filled[1]])[order]
-    return SortedScores(both[starts], np.add.reduceat(of_target, starts), np.add.reduceat(of_nontarget, starts))
+    weights = np.concatenate(filled)[order]
+    of_classes = (np.add.reduceat(np.where(side, weights, 0.0), starts) for side in (is_target, ~is_target))
+    return SortedScores(both[starts], *of_classes)
 
 
 def pav(scores: SortedScores, *, laplace: bool = False) -> Blocks:
@@ -276,13 +305,10 @@ def pav(scores: SortedScores, *, laplace: bool = False) -> Blocks:
     ([0.0, 1.0, 2.0], [1.0, 1.0, 0.0])
     """
     if not (scores.n_target > 0 and scores.n_nontarget > 0):
-        got = f"{scores.n_target:g} target and {scores.n_nontarget:g} nontarget"
-        raise DataError(f"expected trials of both classes, got {got}")
+        counts = f"{scores.n_target:g} target and {scores.n_nontarget:g} nontarget"
+        raise DataError(f"expected trials of both classes, got {counts}")
     places = np.flatnonzero((scores.target > 0) | (scores.nontarget > 0))
-    target, nontarget = scores.target, scores.nontarget
-    if len(places) < len(scores):
-        target, nontarget = target[places], nontarget[places]
-    target, nontarget, starts = _pooled(target, nontarget)
+    target, nontarget, starts = _pooled(scores.target[places], scores.nontarget[places])
     first = places[starts]
     first[0] = 0
     blocks = Blocks(target, nontarget, first, np.append(first[1:], len(scores)) - 1, _llr(target, nontarget, scores))
@@ -315,7 +341,7 @@ def hull_of(blocks: Blocks) -> Hull:
     blocks : Blocks
         See `pav`.
     """
-    misses, rejected = (np.concatenate([[0.0], np.cumsum(weights)]) for weights in (blocks.target, blocks.nontarget))
+    misses, rejected = (np.append(0.0, np.cumsum(weights)) for weights in (blocks.target, blocks.nontarget))
     return Hull(misses, rejected[-1] - rejected, as_count(misses[-1]), as_count(rejected[-1]))
 
 
@@ -340,8 +366,7 @@ def checked_scores(scores: ArrayLike, name: str) -> np.ndarray:
     if not len(scores):
         remedy = "detection metrics need trials of both classes: check the key"
         raise DataError(f"expected {name} scores, got none", remedy=remedy)
-    n_bad = int(np.isnan(scores).sum())
-    if n_bad:
+    if n_bad := int(np.isnan(scores).sum()):
         raise DataError(f"expected numbers as {name} scores, got {n_bad} NaN among {len(scores)}")
     return scores
 
@@ -374,12 +399,6 @@ def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str) -> tuple[np
     return scores[order], weights[order]
 
 
-def _cumulate(column: np.ndarray) -> np.ndarray:
-    result = np.zeros(len(column) + 1)
-    np.cumsum(column, out=result[1:])
-    return result
-
-
 def _llr(target: np.ndarray, nontarget: np.ndarray, of: SortedScores | Blocks) -> np.ndarray:
     with np.errstate(divide="ignore"):
         return np.log(target / nontarget) - np.log(of.n_target / of.n_nontarget)
@@ -403,12 +422,12 @@ def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.n
     return rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].astype(np.int64)
 
 
-def roc(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def roc(target: GivenScores, nontarget: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of the receiver operating characteristic; equal scores make one slanted piece.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
 
     Returns
@@ -421,11 +440,7 @@ def roc(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray
     DataError
         If a class is empty or a score is NaN.
     """
-    return roc_of(sort_scores(target, nontarget))
-
-
-def roc_of(scores: SortedScores) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of the receiver operating characteristic of sorted scores; see `roc`."""
+    scores = sort_scores(target, nontarget)
     target, nontarget = scores.target, scores.nontarget
     turns = target[1:] * nontarget[:-1] != target[:-1] * nontarget[1:]
     keep = np.concatenate([[True], turns, [True]])
@@ -475,3 +490,17 @@ def _clip(start: np.ndarray, stop: np.ndarray, low: np.ndarray, high: np.ndarray
     entry = np.where(still, np.where(within, 0.0, 2.0), ends.min(axis=0))
     leave = np.where(still, 1.0, ends.max(axis=0))
     return np.maximum(entry.max(axis=0), 0.0), np.minimum(leave.min(axis=0), 1.0)
+
+
+def crossing_point(rising: np.ndarray, falling: np.ndarray) -> float:
+    """Return the value at which a rising and a falling curve meet.
+
+    Parameters
+    ----------
+    rising, falling : ndarray of float64 of shape (V,)
+        Values at their common vertices; the curves are straight between them.
+    """
+    after = int(np.argmax(rising >= falling))
+    gap_before, gap_after = falling[after - 1] - rising[after - 1], falling[after] - rising[after]
+    share = gap_before / (gap_before - gap_after)
+    return float(rising[after - 1] + share * (rising[after] - rising[after - 1]))

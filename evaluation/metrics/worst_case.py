@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.sorted_scores import SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, SortedScores, sort_scores
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
@@ -152,6 +152,7 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
         If a score is infinite, or half the trials or more have one score: then the likelihood has no bound.
     """
     from scipy.optimize import minimize
+    from scipy.special import digamma
 
     values, weights = np.asarray(values, np.float64), np.asarray(weights, np.float64)
     mean, variance = _moments(values, weights, name)
@@ -169,7 +170,9 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
         pull = (freedom + 1) / (freedom + z * z)  # the weight of each score in the fit
         # sums and no products: those of BLAS differ from machine to machine
         value = log_scale - float(np.sum(share * _log_student(z, freedom)))
-        slope_freedom = np.sum(share * _slope_in_freedom(z, freedom))
+        constant = 0.5 * (digamma((freedom + 1) / 2) - digamma(freedom / 2) - 1 / freedom)
+        tail = (freedom + 1) / 2 * z * z / (freedom * (freedom + z * z))
+        slope_freedom = np.sum(share * (constant - 0.5 * np.log1p(z * z / freedom) + tail))
         slope = [-np.sum(share * pull * z) / scale, 1 - np.sum(share * pull * z * z), -freedom * slope_freedom]
         return value, np.array(slope)
 
@@ -246,13 +249,15 @@ class WorstCase(Tabular):
         }
 
 
-def worst_case(target: ArrayLike, nontarget: ArrayLike) -> WorstCase:
-    """Return the strongest evidence in any trial, by all readings that need no ranks.
+def worst_case(target: GivenScores, nontarget: ArrayLike | None = None, *, ranks: Evidence | None = None) -> WorstCase:
+    """Return the strongest evidence in any trial, by each reading.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
+    ranks : Evidence, optional
+        That of the ranks of owners, which scores alone do not tell; see `rank_evidence`.
 
     Raises
     ------
@@ -265,11 +270,7 @@ def worst_case(target: ArrayLike, nontarget: ArrayLike) -> WorstCase:
     >>> round(found.pav.llr, 4), round(found.gaussian.llr, 4), found.ranks.note
     (1.3863, 18.0, 'no ranks: they need scores against all who are enrolled')
     """
-    return worst_case_of(sort_scores(target, nontarget))
-
-
-def worst_case_of(scores: SortedScores, ranks: Evidence | None = None) -> WorstCase:
-    """Return the strongest evidence of sorted scores; that of ranks, which scores alone do not tell, is handed on."""
+    scores = sort_scores(target, nontarget)
     unknown = Evidence(np.nan, "no ranks: they need scores against all who are enrolled")
     return WorstCase(
         pav_evidence(scores), _largest(gaussian_llrs, scores), _largest(student_llrs, scores), ranks or unknown
@@ -337,12 +338,3 @@ def _log_student(z: NDArray[np.float64], freedom: float) -> NDArray[np.float64]:
 
     constant = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(freedom * np.pi)
     return np.asarray(constant - (freedom + 1) / 2 * np.log1p(z * z / freedom))
-
-
-def _slope_in_freedom(z: NDArray[np.float64], freedom: float) -> NDArray[np.float64]:
-    from scipy.special import digamma
-
-    square = z * z
-    constant = 0.5 * (digamma((freedom + 1) / 2) - digamma(freedom / 2) - 1 / freedom)
-    tail = (freedom + 1) / 2 * square / (freedom * (freedom + square))
-    return np.asarray(constant - 0.5 * np.log1p(square / freedom) + tail)

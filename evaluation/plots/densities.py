@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.metrics import cllr_of, min_cllr_of
+from evaluation.metrics import cllr, min_cllr
 from evaluation.plots.chart import (
     COLOURS,
     PALE,
@@ -140,7 +140,7 @@ def plot_reliability(
     if not 0 < prior < 1:
         raise DataError(f"expected a target prior between 0 and 1, got {prior}")
     cores = as_cores(systems)
-    losses = [cllr_of(core.scores) - min_cllr_of(core.scores) for core in cores]
+    losses = [cllr(core.scores) - min_cllr(core.scores) for core in cores]
     order = np.argsort(losses, kind="stable") if sort else range(len(cores))
     ends = np.array([0.0, 1.0])
     lines, entries = [Line(ends, ends, Look(PALE, width=1.0))], []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.metrics import SRE08, Hull, det_curve, eer_of, effective_prior, hull_eer, hull_min_dcf, roc_of
+from evaluation.metrics import SRE08, Hull, det_curve, eer, effective_prior, hull_min_dcf, roc
 from evaluation.plots.chart import (
     GREY,
     MARKERS,
@@ -226,7 +226,7 @@ class _Points:
 
     @classmethod
     def of(cls, core: Core, prior: float) -> _Points:
-        return cls(hull_eer(core.scores.hull), *hull_min_dcf(core.scores.hull, prior))
+        return cls(core.scores.hull.eer, *hull_min_dcf(core.scores.hull, prior))
 
 
 def _legend_title(style: DetStyle, prior: float) -> str:
@@ -285,13 +285,13 @@ def plot_roc(
     lines = [Line(_fpr(diagonal, lowest_fpr), diagonal, Look(PALE, width=1.0))]
     entries = []
     for number, core in enumerate(cores):
-        p_miss, p_fa = roc_of(core.scores)
+        p_miss, p_fa = roc(core.scores)
         if lowest_fpr is not None:
             # straight pieces bend on this axis
             grid = np.unique(np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]]))
             p_miss, p_fa = np.interp(grid, p_fa[::-1], p_miss[::-1]), grid
         lines.append(Line(_fpr(p_fa, lowest_fpr), 1 - p_miss, look_of(number)))
-        numbers = f"(EER {100 * eer_of(core.scores):.2f} %)"
+        numbers = f"(EER {100 * eer(core.scores):.2f} %)"
         entries.append((look_of(number), f"{core.name} {keep_together(numbers)}"))
     axis = Axis("False-accept rate", 0.0, 1.0)
     if lowest_fpr is not None:
@@ -312,7 +312,7 @@ def plot_roc(
 
 
 def _sorted(cores: list[Core]) -> list[Core]:
-    return sorted(cores, key=lambda core: -eer_of(core.scores))
+    return sorted(cores, key=lambda core: -eer(core.scores))
 
 
 def _fpr(p_fa: np.ndarray, lowest: float | None) -> np.ndarray:
@@ -376,7 +376,7 @@ def _draw_system(
     box, look = (*window.p_fa, *window.p_miss), look_of(number)
     drawn: list[Line] = []
     if style.steppy:
-        corners = roc_of(core.scores)
+        corners = roc(core.scores)
         points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))  # the short pieces of many bend little
         drawn += _pieces(*det_curve(*corners, box=box, points=points), look, points)
     if style.rocch:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.metrics import SCALE, SortedScores, cllr_of, ece_of, eer_of, min_cllr_of, min_ece_of, zebra_of
+from evaluation.metrics import SCALE, SortedScores, cllr, ece, eer, min_cllr, min_ece, zebra
 from evaluation.plots.chart import (
     GREY,
     Axis,
@@ -138,7 +138,7 @@ def save_profiles(
     path, ax, title, sort, scale, style
         See `plot_zebra`.
     """
-    profiles = [zebra_of(core.scores, scale=scale) for core in cores]
+    profiles = [zebra(core.scores, scale=scale) for core in cores]
     by_population = np.argsort([profile.population for profile in profiles], kind="stable")
     order = by_population if sort else range(len(cores))
     grid = (style or PriorStyle()).grid()
@@ -196,7 +196,7 @@ def plot_ece(
         unit,
         grid,
         default_ece(grid) / scale,
-        actual=lambda scores: np.asarray(ece_of(scores, prior=_prior(grid))) / scale,
+        actual=lambda scores: np.asarray(ece(scores, prior=_prior(grid))) / scale,
         least=lambda scores: _min_ece(scores, grid) / scale,
     )
     return render_chart(_pair(systems, curves, sort=sort), path, ax)
@@ -340,7 +340,7 @@ def least_error(scores: SortedScores, log_odds: np.ndarray) -> np.ndarray:
 def _pair(systems: Systems, curves: _Curves, *, sort: bool) -> Chart:
     """Return the actual curve of each system as its line, and the least one dotted below it."""
     cores = as_cores(systems)
-    losses = [(cllr_of(core.scores), min_cllr_of(core.scores)) for core in cores]
+    losses = [(cllr(core.scores), min_cllr(core.scores)) for core in cores]
     order = np.argsort([loss for loss, _ in losses], kind="stable") if sort else range(len(cores))
     lines = [Line(curves.grid, curves.default, _DEFAULT)]
     entries = [(_DEFAULT, "default: the prior alone")]
@@ -351,7 +351,7 @@ def _pair(systems: Systems, curves: _Curves, *, sort: bool) -> Chart:
         lines += [Line(curves.grid, curve, look), Line(curves.grid, curves.least(core.scores), thin(look))]
         numbers = f"(Cllr {losses[system][0]:.3f}, minimum {losses[system][1]:.3f} bit)"
         if curves.eer:
-            rate = eer_of(core.scores)
+            rate = eer(core.scores)
             lines.append(Line(curves.grid[[0, -1]], np.full(2, rate), replace(look, dash=(4, 2), width=1.0)))
             numbers = f"{numbers[:-1]}, EER {100 * rate:.2f} %)"
         entries.append((look, f"{core.name} {keep_together(numbers)}"))
@@ -376,7 +376,7 @@ def _warning(losses: Sequence[tuple[str, float, float]]) -> tuple[Note, ...]:
 
 
 def _min_ece(scores: SortedScores, grid: np.ndarray) -> np.ndarray:
-    return np.asarray(min_ece_of(scores, prior=_prior(grid)))
+    return np.asarray(min_ece(scores, prior=_prior(grid)))
 
 
 def _prior(log_odds: np.ndarray) -> np.ndarray:

@@ -579,7 +579,8 @@ class Trials(Tabular):
 
     def trials(self) -> Trials:
         """Return the pairs alone, without scores or labels."""
-        return Trials(self.model_ids, self.segment_ids, self.models, self.segments)
+        names = ("model_ids", "segment_ids", "models", "segments")
+        return Trials.trusted(**{name: getattr(self, name) for name in names})
 
     def _per_trial_columns(self) -> list[str]:
         return [f.name for f in fields(self) if f.name in self._per_trial and getattr(self, f.name) is not None]

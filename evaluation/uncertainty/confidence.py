@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics import Method, is_prior, method_of, metrics_of
+from evaluation.metrics import METRICS, Method, is_prior, method_of
 from evaluation.trials import Key, Scores, doubt_speakers, find_rows, find_speakers, split_scores
 from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval, interval_over_draws
 from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, sample_of
@@ -166,7 +166,7 @@ def confidence_over_draws(
         _check_same_trials(first, sample, "draw 1", f"draw {number}")
     values = [statistic(sample.runs()) for sample in samples]
     resampled = bootstrap(list(samples), statistic, replicates=replicates, seed=seed, jobs=jobs)
-    chosen, rows = dict(methods or {}), metrics_of(statistic)
+    chosen, rows = dict(methods or {}), getattr(statistic, "rows", METRICS)
     settings: dict[str, Any] = {"n_units": first.n_effective, "n_trials": first.n_least, "level": level}
     found = {}
     for name in values[0]:
@@ -222,7 +222,7 @@ def paired_differences(
                 metric: interval(
                     float(_difference(values[system][metric], values[0][metric])),
                     _difference(resampled[system][metric], resampled[0][metric]),
-                    method=method_of(metric, difference=True, metrics=metrics_of(statistic)),
+                    method=method_of(metric, difference=True, metrics=getattr(statistic, "rows", METRICS)),
                     n_units=first.n_effective,
                     level=level,
                 )

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics import METRICS, Method, Metric, is_worse_low, method_of, metrics_of
+from evaluation.metrics import METRICS, Method, Metric, is_worse_low, method_of
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous
 from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, subsample
 from spkbase.errors import DataError
@@ -197,7 +197,7 @@ def evaluate_groups(
     DataError
         If shapes disagree, or as `bootstrap`.
     """
-    groups, names, metrics = grouping.groups, grouping.names, metrics_of(statistic)
+    groups, names, metrics = grouping.groups, grouping.names, getattr(statistic, "rows", METRICS)
     if groups.shape != sample.scores.shape:
         raise DataError(f"expected a group for each of {len(sample)} trials, got shape {groups.shape}")
     ordered = groups[sample.order]

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics import SortedScores, eer_of, method_of, sort_scores
+from evaluation.metrics import SortedScores, eer, method_of, sort_scores
 from evaluation.uncertainty.intervals import Interval, interval_over_draws
 from evaluation.uncertainty.resampling import Resampling, Sample, bootstrap
 from spkbase.errors import DataError
@@ -212,4 +212,4 @@ class _Rate:
     reading: str
 
     def __call__(self, scores: SortedScores) -> dict[str, float]:
-        return {"eer": eer_of(scores, self.reading)}
+        return {"eer": eer(scores, method=self.reading)}

@@ -32,8 +32,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evaluation.calibration import cross_validate_affine
 from evaluation.metrics import Method, pav, sort_scores
-from evaluation.score_maps import cross_validate_affine
 from evaluation.trials import Key, Scores, TrialSpeakers, align, find_speakers
 from evaluation.uncertainty import Interval, Resampling, draw_counts, interval
 from spkbase.errors import DataError, few
@@ -204,7 +204,7 @@ CALIBRATIONS: dict[Calibration, str] = {
     "none": "none: the scores are taken as log-likelihood ratios",
 }
 RIDGE = 1e-3
-"""Keeps the map finite where scores separate the classes without error; see `evaluation.score_maps.train_affine`."""
+"""Keeps the map finite where scores separate the classes without error; see `evaluation.calibration.train_affine`."""
 
 _MOST_FOLDS = 5
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkbase.files import TEMPORARY
-from spkbase.own_code import check_places, import_function, run_filled
+from spkbase.plugins import check_places, fill_places, load_plugin, run_command
 from spkver.audio import read_audio, write_audio
 
 Anonymizer = Callable[[NDArray[Any], int, str, np.random.Generator], NDArray[Any]]
@@ -24,13 +24,13 @@ _NEEDED = ("input", "output")
 def load_function(name: str) -> tuple[Anonymizer, Path | None]:
     """Import ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``, a function ``samples, rate, utterance, rng -> samples``.
 
-    Returns and errors as for `spkbase.own_code.import_function`.
+    Returns and errors as for `spkbase.plugins.load_plugin`.
     """
-    return import_function(name, "anonymiser")
+    return load_plugin(name, "anonymiser", kind="function")
 
 
 def check_command(template: str) -> None:
-    """Check the places of a command; errors as for `spkbase.own_code.check_places`."""
+    """Check the places of a command; errors as for `spkbase.plugins.check_places`."""
     check_places(template, _PLACES, _NEEDED)
 
 
@@ -47,7 +47,7 @@ def command_anonymizer(template: str, folder: Path | None = None) -> Anonymizer:
             source, target = Path(place) / "input.wav", Path(place) / "output.wav"
             write_audio(source, samples, rate)
             values = {"input": source, "output": target, "utterance": utterance, "rate": rate}
-            run_filled(template, {**values, "seed": int(rng.integers(1 << 31))})
+            run_command(fill_places(template, {**values, "seed": int(rng.integers(1 << 31))}))
             if not target.is_file():
                 raise DataError("the command wrote no {output}")
             try:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.score_maps import Moments, cohort_moments, normalise
+from evaluation.calibration import Moments, cohort_moments, normalise
 from evaluation.trials import Scores, Trials
 from spkbase.configuration import load_config, read_yaml, to_dict
 from spkbase.devices import Device

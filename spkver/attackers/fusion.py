@@ -1,7 +1,7 @@
 """Fusion of attackers, which counts as one attacker more: weights learnt from trials of background speakers.
 
 Each attacker learns from two thirds of the background speakers and scores trials of the others; from these scores, of
-people who are neither enrolled nor tested, `evaluation.score_maps.choose_fusion` learns a weight for each. So a fused
+people who are neither enrolled nor tested, `evaluation.calibration.choose_fusion` learns a weight for each. So a fused
 score is a log-likelihood ratio, of the background's speech.
 
     OUTPUT/attackers/<training set>/<fusion>/weights-<key>.json    weights, folds, and what was left out
@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.calibration import Affine, apply_affine, choose_fusion, cllr_of_trials
 from evaluation.formats import read_scores, write_scores
 from evaluation.metrics import eer
 from evaluation.reports import INVERTING, LEVELS, TRIAL_BY_TRIAL, WHOLE_LIST
-from evaluation.score_maps import Affine, apply_affine, choose_fusion, cllr_of_trials
 from evaluation.trials import Scores, align
 from spkbase.errors import ConfigError, DataError, SpkverError
 from spkbase.files import fingerprint, load_json, make_folder, write_json

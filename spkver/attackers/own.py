@@ -22,8 +22,8 @@ Paths are those of WAV, FLAC or SPHERE files, which `spkver.audio.read_audio` re
 
 **A user-supplied function in a process of its own, so that it can be ended, and so that its death is its own.**
 
-The process is started by `FunctionProcess` and asked by files in a folder of its own: ``request-N.json`` comes, a
-``reply-N.json`` goes, with the scores in ``values-N.npy``. Nothing of what it gives is unpickled.
+The process is started by `FunctionProcess` and asked by lines of JSON through pipes. Nothing of what it gives is
+unpickled.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shlex
+import select
 import signal
+import subprocess
 import sys
 import tempfile
-import time
 import traceback
 import weakref
 from collections.abc import Iterable, Mapping
@@ -52,14 +52,14 @@ from evaluation.reports import TRIAL_BY_TRIAL
 from evaluation.trials import Scores, Trials, align
 from spkbase.errors import DataError
 from spkbase.files import file_digest
-from spkbase.own_code import (
-    GuardedCommand,
-    Limits,
+from spkbase.plugins import (
     TimeLimitError,
     check_places,
-    import_function,
-    load_named,
-    run_filled,
+    end_process,
+    fill_places,
+    load_plugin,
+    run_command,
+    start_process,
     usual_seconds,
 )
 from spkver.attackers.attack import match_trials
@@ -71,8 +71,7 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-_SECONDS_BETWEEN_LOOKS = 0.02
-_SHOWN = 500  # characters of what a function prints
+_SHOWN, _REMEMBERED = 500, 1 << 14  # characters of what a function prints: in an error, in the log
 
 
 class FunctionProcess:
@@ -87,100 +86,96 @@ class FunctionProcess:
     """
 
     def __init__(self, name: str, spec: str) -> None:
-        self.name, self._count = name, 0
-        self._holder = tempfile.TemporaryDirectory()
-        self._folder = Path(self._holder.name)
+        self.name = name
+        self._errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         code = f"import sys; sys.path[:] = {sys.path!r}; from spkver.attackers.own import serve; serve()"
-        self._process = GuardedCommand("exec " + shlex.join([sys.executable, "-c", code, str(self._folder), spec]))
-        self._finalizer = weakref.finalize(self, _close, self._process, self._holder)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
+        self._process = start_process([sys.executable, "-c", code, spec], text=True, encoding="utf-8", **pipes)
+        self._finalizer = weakref.finalize(self, end_process, self._process)
 
     @property
     def is_alive(self) -> bool:
         """Whether it can be asked."""
-        return self._finalizer.alive and self._process.is_alive
+        return self._finalizer.alive and self._process.poll() is None
 
     def close(self) -> None:
         """End it with all that it has started."""
         self._finalizer()
 
-    def ask(self, request: Mapping[str, Any], seconds: float | None) -> NDArray | None:
+    def ask(self, request: Mapping[str, Any], seconds: float | None) -> list[float]:
         """Have the function do something, and return what it gave.
 
         Raises
         ------
         DataError
-            With what it raised, how its process ended, or if it went beyond its limits; then the process is over.
+            With what it raised, how its process ended, or if it went beyond its time; then the process is over.
         """
-        self._count += 1
-        reply = self._folder / f"reply-{self._count}.json"
-        _write(self._folder / f"request-{self._count}.json", request)
-        status = self._process.wait(Limits(seconds), until=reply.exists)
-        said = self._process.said
+        pipes = self._process.stdin, self._process.stdout
+        assert pipes[0] is not None
+        assert pipes[1] is not None
+        with suppress(BrokenPipeError):
+            pipes[0].write(json.dumps(request) + "\n")
+            pipes[0].flush()
+        if not select.select([pipes[1]], [], [], seconds)[0]:
+            self.close()
+            raise TimeLimitError(f"it was ended after {seconds:g} s, the time limit")
+        reply = pipes[1].readline()
+        said = self._said()
         if said:
             logger.info("attacker %s prints: %s", self.name, said, extra={"file_only": True})
-        if status is not None and not reply.exists():
-            raise DataError(f"{_ending(status)}{': ' if said else ''}{said[-_SHOWN:]}")
-        answer = json.loads(reply.read_text(encoding="utf-8"))
-        reply.unlink()
+        if not reply:
+            raise DataError(f"{_ending(self._process.wait())}{': ' if said else ''}{said[-_SHOWN:]}")
+        answer = json.loads(reply)
         if "error" in answer:
             logger.info("attacker %s\n%s", self.name, answer["traceback"], extra={"file_only": True})
             raise DataError(answer["error"])
-        values = self._folder / f"values-{self._count}.npy"
-        if not values.exists():
-            return None
-        scores: NDArray = np.load(values, allow_pickle=False)
-        values.unlink()
-        return scores
+        values: list[float] = answer["values"]
+        return values
 
-
-def _close(process: GuardedCommand, holder: tempfile.TemporaryDirectory) -> None:
-    process.end()
-    holder.cleanup()
+    def _said(self) -> str:
+        """The end of what it has printed since the last time; both processes share the place in the file."""
+        end = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(end - _REMEMBERED, 0))
+        said = self._errors.read().decode("utf-8", "replace").strip()
+        self._errors.seek(0)
+        self._errors.truncate()
+        return said
 
 
 def _ending(status: int) -> str:
-    if status > 128:
-        with suppress(ValueError):
-            return f"its process was ended by {signal.Signals(status - 128).name}"
+    if status < 0:
+        return f"its process was ended by {signal.Signals(-status).name}"
     return f"its process ended with status {status}"
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(content), encoding="utf-8")
-    draft.replace(path)
-
-
 def serve() -> None:
-    """Serve the function named by the command line, in the folder that it names, until the process is ended."""
-    folder, spec = Path(sys.argv[1]), sys.argv[2]
+    """Serve the function named by the command line: a reply for each request, until there are no more."""
+    spec = sys.argv[1]
+    requests, replies = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what the function prints goes where it is listened to
     held: Json = {}
-    number = 0
-    while True:
-        number += 1
-        request = folder / f"request-{number}.json"
-        while not request.exists():
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
-        asked = json.loads(request.read_text(encoding="utf-8"))
-        request.unlink()
+    for line in requests:
+        asked = json.loads(line)
         try:
             if "training" in asked:
                 _learn(held, spec, asked)
+                answer: Json = {"values": []}
             else:
-                np.save(folder / f"values-{number}.npy", _score(held, asked), allow_pickle=False)
-            answer: Json = {}
+                answer = {"values": _score(held, asked).tolist()}
         except DataError as error:
             answer = {"error": error.text, "traceback": ""}
         except BaseException as error:  # whatever it raises, it is the attacker's
             answer = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
-        _write(folder / f"reply-{number}.json", answer)
+        sys.stdout.flush()
+        replies.write(json.dumps(answer) + "\n")
+        replies.flush()
 
 
 def _learn(held: Json, spec: str, asked: Json) -> None:
     from spkbase.work import one_blas_thread
 
-    function, _ = load_named(spec, "attacker", kind="function")
+    function, _ = load_plugin(spec, "attacker", kind="function")
     training = {speaker: [Path(path) for path in paths] for speaker, paths in asked["training"].items()}
     with one_blas_thread():
         held["score"] = function(training, asked["seed"])
@@ -209,7 +204,6 @@ def _score(held: Json, asked: Json) -> NDArray[np.float64]:
 PLACES = ("training", "enrolment", "tested", "trials", "scores", "work", "seed")
 _NEEDED = ("enrolment", "tested", "trials", "scores")
 _REMEDY = "correct the attacker, or leave it out of 'attackers'"
-_FEWEST_BYTES, _BYTES_A_TRIAL = 1 << 20, 1 << 10  # that a file of scores may have
 
 
 @dataclass(frozen=True)
@@ -277,17 +271,15 @@ class OwnFunction:
                 "tested": {segment: str(path) for segment, path in tested.items()},
                 "trials": list(attack.trials.pairs()),
             }
-            values = self._ask(
-                process, attack.tested, asked, self.time_limit or usual_limit((*training, attack.tested))
-            )
-            assert values is not None
-            return _as_scores(self.name, attack, values)
+            seconds = self.time_limit or usual_limit((*training, attack.tested))
+            values = self._ask(process, attack.tested, asked, seconds)
+            return _as_scores(self.name, attack, np.array(values))
 
         return score
 
     def _ask(
         self, process: FunctionProcess, directory: DataDir, request: dict[str, Any], seconds: float
-    ) -> NDArray | None:
+    ) -> list[float]:
         try:
             return process.ask(request, seconds)
         except DataError as error:
@@ -340,13 +332,10 @@ class OwnCommand:
         def score(attack: Attack) -> Scores:
             with tempfile.TemporaryDirectory(dir=holder.name) as folder:
                 places = _write_attack(Path(folder), attack)
-                limits = Limits(
-                    self.time_limit or usual_limit((*training, attack.tested)),
-                    file=places["scores"],
-                    file_bytes=_FEWEST_BYTES + _BYTES_A_TRIAL * len(attack.trials),
-                )
+                values = {"training": learnt, "work": work, "seed": self.seed, **places}
+                seconds = self.time_limit or usual_limit((*training, attack.tested))
                 try:
-                    run_filled(self.template, {"training": learnt, "work": work, "seed": self.seed, **places}, limits)
+                    run_command(fill_places(self.template, values), seconds=seconds)
                     if not places["scores"].is_file():
                         raise DataError("the command wrote no {scores}")
                     scores = read_scores(places["scores"])
@@ -419,4 +408,4 @@ def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:
 
 def own_function(name: str, spec: str, seed: int) -> OwnFunction:
     """Import a user-supplied function; ConfigError if there is none."""
-    return OwnFunction(name, spec, import_function(spec, "attacker")[1], seed)
+    return OwnFunction(name, spec, load_plugin(spec, "attacker", kind="function")[1], seed)

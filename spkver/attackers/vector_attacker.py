@@ -34,10 +34,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.calibration import apply_affine, train_nonnegative
 from evaluation.embeddings import Embeddings
 from evaluation.metrics import cllr, eer
 from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
-from evaluation.score_maps import apply_affine, train_nonnegative
 from evaluation.trials import Key, Scores
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, Problems, few

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.score_maps import Affine
+from evaluation.calibration import Affine
 from spkbase.errors import DataError
 from spkbase.files import fingerprint, open_file, read_arrays, read_attribute, write_arrays
 from spkver.backend.chain import Backend, Chain, parse_chain, plain_chain, step_of

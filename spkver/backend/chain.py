@@ -34,8 +34,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.calibration import Affine, Moments, apply_affine, cohort_moments, normalise, train_affine
 from evaluation.embeddings import Embeddings, check_norms, row_norms
-from evaluation.score_maps import Affine, Moments, apply_affine, cohort_moments, normalise, train_affine
 from evaluation.trials import Scores, Trials, factorise
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import fingerprint, load_yaml, read_yaml_text

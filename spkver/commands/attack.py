@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spkbase.console import Command, ResumableCommand, echo_log, worker_options
+from spkbase.console import Command, ResumableCommand, device_option, echo_log, worker_options
 from spkbase.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class _OfPresets(click.Option):
 )
 @click.option("--force", is_flag=True, help="Train again, also over an attacker of other inputs.")
 @_PIPES
-@worker_options(device=True)
+@worker_options
+@device_option
 def train(
     datadirs: tuple[Path, ...],
     attacker: str,
@@ -94,7 +95,8 @@ def train(
 )
 @click.option("--work", type=_PATH, help="Folder for features and statistics.  [default: work beside SCORES]")
 @_PIPES
-@worker_options(device=True)
+@worker_options
+@device_option
 def score(
     attacker: Path,
     enroll_dir: Path,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from spkbase.console import Command, Group, echo_log
+from spkbase.console import Command, echo_log
 
 _PATH = click.Path(path_type=Path)
 _PICKLE = click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
@@ -29,15 +29,7 @@ class _WithSteps(Command):
         super().format_epilog(ctx, formatter)
 
 
-@click.group(cls=Group)
-def backend() -> None:
-    """Score vectors of any extractor by a chain of steps.
-
-    A chain is learnt from vectors with speakers and kept in one file.
-    """
-
-
-@backend.command(cls=_WithSteps)
+@click.command(cls=_WithSteps)
 @click.argument("vectors", type=_PATH)
 @click.option("--chain", required=True, metavar="CHAIN", help="Steps, as text or in a file .yaml.")
 @click.option("-o", "--output", required=True, type=_PATH, metavar="BACKEND", help="HDF5 file of the trained chain.")
@@ -81,7 +73,7 @@ def train(
     click.echo(f"{output}: {trained!r}")
 
 
-@backend.command(cls=Command)
+@click.command(cls=Command)
 @click.argument("trained", metavar="BACKEND", type=_PATH)
 @click.option("--enroll", required=True, type=_PATH, metavar="VECTORS", help="Vectors of the enrolled speakers.")
 @click.option("--test", required=True, type=_PATH, metavar="VECTORS", help="Vectors of the tested utterances.")
@@ -128,7 +120,7 @@ def score(
         click.echo(f"{text} one, do not belong with them", err=True)
 
 
-@backend.command("import", cls=Command)
+@click.command("import", cls=Command)
 @click.option("--plda", required=True, type=_PATH, metavar="FILE", help="Kaldi's plda, binary or text.")
 @click.option("--mean", type=_PATH, metavar="FILE", help="Kaldi's mean.vec, which is subtracted first.")
 @click.option("--transform", type=_PATH, metavar="FILE", help="Kaldi's transform.mat, or VBx's transform.h5.")
@@ -158,7 +150,7 @@ def import_kaldi(plda: Path, mean: Path | None, transform: Path | None, length: 
     click.echo(f"{output}: {made!r}")
 
 
-@backend.command(cls=Command)
+@click.command(cls=Command)
 @click.argument("trained", metavar="BACKEND", type=_PATH)
 def show(trained: Path) -> None:
     """Show what BACKEND is: its chain, and what it was trained on."""

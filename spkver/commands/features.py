@@ -6,15 +6,10 @@ from pathlib import Path
 
 import click
 
-from spkbase.console import Group
+from spkbase.console import Command
 
 
-@click.group(cls=Group)
-def features() -> None:
-    """Exchange features with SIDEKIT."""
-
-
-@features.command("export")
+@click.command("export", cls=Command)
 @click.argument("store", type=click.Path(path_type=Path))
 @click.argument("folder", type=click.Path(path_type=Path))
 def export_features(store: Path, folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import Command, Group
+from spkbase.console import Command
 
 if TYPE_CHECKING:
     from spkver.datadir import DataDir
@@ -19,16 +19,7 @@ _LISTS = click.option(
 )
 
 
-@click.group(cls=Group)
-def prepare() -> None:
-    """Make the data directories of the VoicePrivacy Challenges from unpacked corpora.
-
-    The audio stays where it is, FLAC included: wav.scp names it. Everything that is wrong is told before anything is
-    written.
-    """
-
-
-@prepare.command("librispeech", cls=Command)
+@click.command("librispeech", cls=Command)
 @click.argument("librispeech", type=_PATH)
 @click.argument("output", type=_PATH)
 @click.option(
@@ -56,6 +47,8 @@ def librispeech(
     LIBRISPEECH is the unpacked corpus, with SPEAKERS.TXT. Without --lists three of four speakers of each sex are
     enrolled, with a third of their utterances, drawn by the seed; everything else is tried against every enrolled
     speaker of the same sex (in 2026 of both): the numbers are then near the challenge's, not the same.
+
+    The audio stays where it is, FLAC included: wav.scp names it.
     """
     from spkver.corpora import make_librispeech_sets, read_librispeech, write_prepared
 
@@ -67,7 +60,7 @@ def librispeech(
     click.echo(_account(parts))
 
 
-@prepare.command("iemocap", cls=Command)
+@click.command("iemocap", cls=Command)
 @click.argument("iemocap", type=_PATH)
 @click.argument("output", type=_PATH)
 @_LISTS

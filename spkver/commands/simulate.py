@@ -7,15 +7,10 @@ from pathlib import Path
 
 import click
 
-from spkbase.console import Group, ResumableCommand, echo_log, worker_options
+from spkbase.console import ResumableCommand, echo_log, worker_options
 
 
-@click.group(cls=Group)
-def simulate() -> None:
-    """Make corpora of synthetic speech, for trying things out."""
-
-
-@simulate.command("rsr2015", cls=ResumableCommand)
+@click.command("rsr2015", cls=ResumableCommand)
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option("--speakers", type=int, default=36, show_default=True, help="Speakers of each sex asked for.")
 @click.option("--background", type=int, help="Background speakers of each sex, at most RSR2015's; a third by default.")
@@ -62,7 +57,7 @@ def rsr2015(
     click.echo(corpus)
 
 
-@simulate.command("voiceprivacy", cls=ResumableCommand)
+@click.command("voiceprivacy", cls=ResumableCommand)
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option("--enrolled-f", type=int, default=16, show_default=True, help="Enrolled women.")
 @click.option("--enrolled-m", type=int, default=13, show_default=True, help="Enrolled men.")

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evaluation.formats import write_text_key
+from evaluation.formats import write_text_list
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
@@ -153,7 +153,7 @@ def write_datadir(datadir: DataDir) -> None:
     if datadir.enrolls is not None:
         write_text(folder / "enrolls", "".join(f"{utterance}\n" for utterance in sorted(datadir.enrolls)))
     if datadir.trials is not None:
-        write_text_key(folder / "trials", datadir.trials)
+        write_text_list(folder / "trials", datadir.trials)
     entries = {utterance: path.absolute() for utterance, path in datadir.recordings.items()}
     base = folder.absolute()
     inside = {key: path.relative_to(base.parent.parent) for key, path in entries.items() if path.is_relative_to(base)}

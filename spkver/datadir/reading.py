@@ -16,7 +16,7 @@ from evaluation.formats import Choice, read_text_key
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems
 from spkbase.files import atomic_path, is_file, line_at, load_json, not_text, read_text_bytes, write_text
-from spkbase.own_code import run_command
+from spkbase.plugins import run_command
 from spkbase.work import ordered_map
 from spkver.audio import audio_header
 from spkver.datadir.directory import GENDERS, DataDir, check_ids, named, no_folder, unfit_id

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import read_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest
-from spkbase.own_code import Limits, check_places, import_function, run_filled, usual_seconds
+from spkbase.plugins import check_places, fill_places, load_plugin, run_command, usual_seconds
 from spkver.audio import write_audio
 from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, each_by, extract_by, guarded
 
@@ -41,7 +41,7 @@ _COMMAND_BATCH = 256
 
 def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied Python function; whole recordings at their own rate, unless the settings say otherwise."""
-    function, file = import_function(spec, "extractor")
+    function, file = load_plugin(spec, "extractor", kind="function")
     windows = settings.windows_if_any()
     name = spec if file is None else f"{file.name}:{spec.rpartition(':')[2]}"
     record = {"function": name, "module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
@@ -53,23 +53,23 @@ def open_command(template: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied shell command."""
     check_places(template, PLACES, PLACES)
     _refuse_settings("command", settings)
-    extract = partial(extract_by, read=partial(run_command, template=template), name="the command")
+    extract = partial(extract_by, read=partial(vectors_by_command, template=template), name="the command")
     return Extraction(extract, {"command": template}, batch=_COMMAND_BATCH)
 
 
-def run_command(recordings: Sequence[Recording], *, template: str) -> dict[str, NDArray]:
+def vectors_by_command(recordings: Sequence[Recording], *, template: str) -> dict[str, NDArray]:
     """Have a command make the vectors of a list of recordings.
 
     Raises
     ------
     DataError
-        If it fails, writes no vectors, takes longer than `usual_seconds` or writes more than a GiB; it is ended then.
+        If it fails, writes no vectors or takes longer than `usual_seconds`; it is ended then.
     """
     with tempfile.TemporaryDirectory() as folder:
         scp, vectors = Path(folder) / "wav.scp", Path(folder) / "vectors.ark"
         scp.write_text("".join(f"{name} {Path(path).resolve()}\n" for name, path in recordings), encoding="utf-8")
-        limits = Limits(usual_seconds(Path(path) for _, path in recordings), file=vectors)
-        run_filled(template, {"recordings": scp, "vectors": vectors}, limits)
+        seconds = usual_seconds(Path(path) for _, path in recordings)
+        run_command(fill_places(template, {"recordings": scp, "vectors": vectors}), seconds=seconds)
         written = next((file for file in (vectors, vectors.with_name("vectors.ark.npz")) if file.is_file()), None)
         if written is None:
             raise DataError("it wrote no {vectors}")

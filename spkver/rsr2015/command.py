@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.console import HELP, ResumableCommand, device_option, echo_log, worker_options
 from spkbase.errors import DataError
-from spkbase.version import __version__
 
 if TYPE_CHECKING:
     from spkbase.runs import Run
@@ -70,14 +69,12 @@ def recipe_command(
             help="YAML file of what differs from the recipe's own.",
         ),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
-        worker_options(device=True) if has_stages else worker_options,
-        *(_LIMITS if has_stages else []),
-        click.version_option(__version__, prog_name="spkver"),
+        worker_options,
+        *([device_option, *_LIMITS] if has_stages else []),
     ]
     for option in reversed(options):
         main = option(main)
-    settings = {"help_option_names": ["-h", "--help"]}
-    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0], context_settings=settings)(main)
+    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0], context_settings=HELP)(main)
 
 
 def _defaults(own: Path, corpus: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.formats import read_key, read_scores
-from evaluation.metrics import Reversal, SortedScores, eer_of, method_of, reversal_at
+from evaluation.metrics import Reversal, SortedScores, eer, method_of, reversal_at
 from evaluation.reports import INVERTING, SCENARIOS, strongest
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Sample, bootstrap, interval_over_draws, sample_from
@@ -248,7 +248,7 @@ def _samples(condition: Json, output: Path) -> list[Sample]:
 
 
 def _rate(scores: SortedScores) -> dict[str, float]:
-    return {"eer": eer_of(scores)}
+    return {"eer": eer(scores)}
 
 
 def _points(difference: Interval) -> str:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.console import HELP, ResumableCommand, device_option, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError
-from spkbase.version import __version__
 from spkver.voiceprivacy.steps import STEPS, Ended, Steps
 
 if TYPE_CHECKING:
@@ -76,8 +75,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     decorated: Callable = main
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
-    settings = {"help_option_names": ["-h", "--help"]}
-    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0], context_settings=settings)(decorated)
+    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0], context_settings=HELP)(decorated)
 
 
 _OPTIONS: list[Callable] = [
@@ -88,12 +86,12 @@ _OPTIONS: list[Callable] = [
     ),
     click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/."),
     click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
-    worker_options(device=True),
+    worker_options,
+    device_option,
     click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it."),
     click.option("--only", metavar="STEP", help=f"Do this step alone: {', '.join(STEPS)}."),
     click.option("--until", metavar="STEP", help="Stop after this step."),
     click.option("--force", is_flag=True, help="Redo every step, also those that are up to date."),
-    click.version_option(__version__, prog_name="spkver"),
 ]
 
 

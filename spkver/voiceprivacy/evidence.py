@@ -23,7 +23,7 @@ import numpy as np
 
 from evaluation.formats import read_key, read_scores
 from evaluation.linkage import Ranks, rank_evidence_of, rank_shares
-from evaluation.metrics import Evidence, WorstCase, eer, sort_scores, worst_case_of
+from evaluation.metrics import Evidence, WorstCase, eer, worst_case
 from evaluation.reports import INVERTING, LEVELS
 from evaluation.trials import Key, Scores, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, minima_over_attackers, sample_from
@@ -152,7 +152,7 @@ def _of_condition(scored: Scored, output: Path) -> Json:
         if ranks is not None:
             by_ranks = rank_evidence_of(ranks)
             tables.append(ranks)
-        worst.append(worst_case_of(sort_scores(*split_scores(scores, key)), by_ranks))
+        worst.append(worst_case(*split_scores(scores, key), ranks=by_ranks))
     place = dict(zip(("dataset", "gender", "scenario", "attacker"), _place(vars(scored)), strict=True))
     return place | {"worst_case": worst_of(worst).to_dict(), "cmc": match_by_rank(tables) if tables else None}
 

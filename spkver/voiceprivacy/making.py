@@ -14,7 +14,7 @@ from typing import Any
 from evaluation.trials import Scores as TrialScores
 from spkbase.errors import DataError, Problems, SpkverError, few
 from spkbase.files import load_json, write_json
-from spkbase.own_code import TimeLimitError
+from spkbase.plugins import TimeLimitError
 from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkver.attackers import ENDING, Attacker, Fusion

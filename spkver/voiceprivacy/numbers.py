@@ -8,8 +8,8 @@ speakers and draws (`evaluation.uncertainty.intervals`); what each draw gives st
 **Closed sets: what an attacker gets who knows that the speaker is one of the enrolled.**
 
 Two numbers: the equal error rate of scores that are centred over the enrolled
-(`evaluation.score_maps.closed_set_scores`), and how often the speaker of an utterance is first among all enrolled. Both
-need a trial list that is a full cross.
+(`evaluation.calibration.closed_set_scores`), and how often the speaker of an utterance is first among all enrolled.
+Both need a trial list that is a full cross.
 
 **The stages that make the numbers: one for each attacker on each set, so that a new attacker adds its own alone.**
 
@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.calibration import closed_set_scores
 from evaluation.formats import read_key, read_scores
 from evaluation.linkage import (
     Ranks,
@@ -40,8 +41,7 @@ from evaluation.linkage import (
     log_spaced_sizes,
     ranks_from_scores,
 )
-from evaluation.metrics import Evaluation, Metrics, eer, eer_of, evaluate, tag
-from evaluation.score_maps import closed_set_scores
+from evaluation.metrics import Evaluation, Metrics, eer, evaluate, tag
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, confidence_over_draws, minimum_over_attackers, sample_from
 from spkbase.errors import DataError
@@ -149,7 +149,7 @@ def closed_set_of(
     except DataError as error:
         return None, {"closed_set": f"not given: {error.text}"}
     samples = [sample_from(scores, key, segment_speakers=speakers, by_trial=True)[0] for scores in centred]
-    rates = [eer_of(sample.runs()) for sample in samples]
+    rates = [eer(sample.runs()) for sample in samples]
     ends: Json = {}
     if resampling.replicates:
         fewer = replace(resampling, replicates=min(resampling.replicates, MOST_REPLICATES))

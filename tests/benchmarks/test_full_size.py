@@ -92,7 +92,7 @@ def test_work_grows_as_the_recordings_do() -> None:
 # --- the log --------------------------------------------------------------------------------------
 
 
-def log_line(second: float, text: str, logger: str = "spkbase.runs.run") -> str:
+def log_line(second: float, text: str, logger: str = "spkbase.runs") -> str:
     stamp = datetime.fromtimestamp(1e9 + second)
     return f"{stamp:%Y-%m-%d %H:%M:%S},{stamp.microsecond // 1000:03d} INFO {logger}: {text}\n"
 
@@ -110,7 +110,7 @@ def test_time_of_a_run_is_divided_without_gaps(tmp_path: Path) -> None:
         log_line(3, "lists: 2.0 s"),
         log_line(3.5, "ubm: started"),
         log_line(4, "post-processing: started"),
-        log_line(5, "features: 3 of 9 after 10 s", "spkbase.work.maps"),
+        log_line(5, "features: 3 of 9 after 10 s", "spkbase.work"),
         log_line(7, "post-processing: 3.0 s"),
         log_line(12, "ubm: 8.5 s"),
     ]

@@ -17,8 +17,8 @@ import evaluation.plots.chart, spkbase.files.json_and_tables
 import evaluation.cli
 before = [name for name in {HEAVY} if name in sys.modules]
 evaluation.metrics.detection.evaluate_detection([1.0], [0.0])
-import evaluation.metrics.summary
-evaluation.metrics.summary.evaluate([1.0, 2.0], [0.0, 1.5])
+import evaluation.metrics.table
+evaluation.metrics.table.evaluate([1.0, 2.0], [0.0, 1.5])
 print(json.dumps([before, [name for name in {HEAVY} if name in sys.modules]]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

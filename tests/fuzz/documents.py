@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import yaml
 
+from evaluation.calibration.affine import Affine, load_affine, save_affine
 from evaluation.challenges.ranking_sources import read_system
 from evaluation.challenges.team_scores import read_rule
-from evaluation.metrics.zebra_profile import read_scale
+from evaluation.metrics.disclosure import read_scale
 from evaluation.reports.privacy_results import parse_results, read_results
-from evaluation.score_maps.affine import Affine, load_affine, save_affine
 from spkbase.configuration import load_config, to_dict
 from spkbase.errors import SpkverError
 from spkbase.files.hdf5 import file_digest, fingerprint

@@ -206,7 +206,7 @@ def _texts(folder: Path) -> list[bytes]:
 
 
 def _matlab(folder: Path) -> list[bytes]:
-    from evaluation.formats.binary import write_hdf5_scores
+    from evaluation.formats.binary import write_hdf5
 
     typed = Key(
         KEY.model_ids,
@@ -219,7 +219,7 @@ def _matlab(folder: Path) -> list[bytes]:
     )
     return [
         *_lists("h5")(folder),
-        written(write_hdf5_scores, folder / "seed.h5", SCORES, matlab=True),
+        written(write_hdf5, folder / "seed.h5", SCORES, matlab=True),
         written(formats.write_key, folder / "seed.h5", typed),
         *_lists("h5.gz")(folder),
     ]

@@ -8,7 +8,6 @@ import pytest
 from evaluation.formats.reading import read_scores
 from evaluation.trials import align
 from spkbase.devices import Device
-from spkbase.work import devices
 
 # After CMVN all variances are 1 and the first split is a tie, which rounding may break in another way there.
 SPLIT = {"ubm__first_split_dimension": 0}
@@ -25,7 +24,7 @@ RECIPES = [
 @pytest.mark.parametrize(("name", "systems", "settings"), RECIPES, ids=[name for name, *_ in RECIPES])
 def test_a_device_gives_the_scores_of_the_cores(recipe, tiny, tmp_path, monkeypatch, device, name, systems, settings):
     settings = {**SPLIT, **settings}
-    monkeypatch.setattr(devices, "find_device", {None: None, "here": device}.get)
+    monkeypatch.setattr("spkbase.devices.find_device", {None: None, "here": device}.get)
     asked = count_use(monkeypatch)
     outcomes = [recipe(tiny, tmp_path / "cores", name=name, **settings)]
     assert not asked

@@ -135,7 +135,7 @@ def check_small(messages: Messages, local: Path) -> None:
 def test_a_killed_worker_and_one_that_joins_change_nothing(corpus, local, own, tmp_path, monkeypatch):
     due = {70: own.workers[0].kill, 110: own.start_worker}  # in training of the UBM
     messages = Messages(monkeypatch, due)
-    check_same(run(corpus, tmp_path / "out", "--engine", "dask", "--scheduler", own.address), local)
+    check_same(run(corpus, tmp_path / "out", "--engine", own.address), local)
     assert messages.n > max(due)
     check_small(messages, local)
     own.wait_for(2)
@@ -154,14 +154,14 @@ def test_workers_killed_at_random(corpus, local, own, tmp_path, monkeypatch, see
         own.workers[number].kill()
 
     messages = Messages(monkeypatch, {first: partial(replace, 0), second: partial(replace, 1)})
-    check_same(run(corpus, tmp_path / "out", "--engine", "dask", "--scheduler", own.address), local)
+    check_same(run(corpus, tmp_path / "out", "--engine", own.address), local)
     assert messages.n > second, "both were killed"
     own.wait_for(2)
 
 
 def start(corpus: Path, output: Path, address: str) -> subprocess.Popen:
     """Start the recipe in a process of its own; what it says goes to a file beside the output."""
-    chosen = options(corpus, output, "--engine", "dask", "--scheduler", address, **SETTINGS)
+    chosen = options(corpus, output, "--engine", address, **SETTINGS)
     with output.with_suffix(".err").open("w") as file:
         command = [sys.executable, "-c", _START, str(RECIPES / "svm_gmm.py"), *chosen]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file)

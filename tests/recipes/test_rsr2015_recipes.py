@@ -16,7 +16,7 @@ from test_interrupts import RECIPES
 from tiny_corpus import write_tiny_corpus
 
 from evaluation.formats.reading import read_key, read_scores
-from evaluation.metrics.summary import Metrics
+from evaluation.metrics.table import Metrics
 from evaluation.trials import split_scores
 from evaluation.trials.speakers import read_speakers
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from

@@ -196,7 +196,7 @@ def own(tmp_path: Path) -> Iterator[DaskCluster]:
 def test_on_a_cluster_that_loses_workers(whole, own, tmp_path, seed):
     """One is killed when the UBM comes, then the other at a random moment, each when another has been started."""
     output, moments = tmp_path / "out", random.Random(seed)
-    with start(whole.originals, output, whole.settings, "--engine", "dask", "--scheduler", own.address) as run:
+    with start(whole.originals, output, whole.settings, "--engine", own.address) as run:
         wait_for(lambda: run.poll() is not None or "UBM" in said(output).read_text(), seconds=120)
         for worker in own.workers[:2]:
             own.start_worker()
@@ -210,5 +210,5 @@ def test_on_a_cluster_that_loses_workers(whole, own, tmp_path, seed):
 @pytest.mark.slow
 def test_killed_on_a_cluster(whole, own, tmp_path):
     """The next run on the same scheduler is not disturbed by what it still has of the last."""
-    kill_often(whole, tmp_path, 4, "--engine", "dask", "--scheduler", own.address)
+    kill_often(whole, tmp_path, 4, "--engine", own.address)
     wait_until(lambda: own.n_tasks() == 0, "an end of all tasks")

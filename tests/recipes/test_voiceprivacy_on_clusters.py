@@ -39,7 +39,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def there(dask_cluster) -> tuple[str, ...]:
-    return "--engine", "dask", "--scheduler", dask_cluster.address
+    return "--engine", dask_cluster.address
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_counts_and_intervals_are_the_same_when_a_worker_is_killed(own, tmp_path
         return dumps(thing)
 
     monkeypatch.setattr(engine, "_dumps", kill_on_the_way)
-    there = run(*command, "--engine", "dask", "--scheduler", cluster.address, group=evaluation_main)
+    there = run(*command, "--engine", cluster.address, group=evaluation_main)
     assert n_sent[0] > 3
     assert (here.exit_code, there.exit_code) == (0, 0), there.output
     assert here.stdout == there.stdout
@@ -158,11 +158,12 @@ def test_counts_and_intervals_are_the_same_when_a_worker_is_killed(own, tmp_path
         (None, "has no worker after 1 s"),
     ],
 )
-def test_no_cluster_is_an_error_and_nothing_is_written(originals, own, tmp_path, address, said):
+def test_no_cluster_is_an_error_and_nothing_is_written(originals, own, tmp_path, monkeypatch, address, said):
+    monkeypatch.setenv("SPKVER_WAIT", "1")
     address = own(0).address if address is None else address
     training = ("train", originals / "tiny_train", "--attacker", "gmm-ubm", "--output", tmp_path / "out")
     started = time.monotonic()
-    found = run(*training, "--engine", "dask", "--scheduler", address, "--wait", "1")
+    found = run(*training, "--engine", address)
     assert time.monotonic() - started < 20
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr.startswith("Error: ")
@@ -171,11 +172,12 @@ def test_no_cluster_is_an_error_and_nothing_is_written(originals, own, tmp_path,
     assert not (tmp_path / "out").exists()
 
 
-def test_a_worker_that_comes_in_time_is_waited_for(own, tmp_path):
+def test_a_worker_that_comes_in_time_is_waited_for(own, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPKVER_WAIT", "40")
     cluster = own(0)
     late = Timer(1.5, cluster.start_worker)
     late.start()
-    who = ("--engine", "dask", "--scheduler", cluster.address, "--wait", "40")
+    who = ("--engine", cluster.address)
     found = run(*metrics_command(tmp_path), *who, group=evaluation_main)
     late.join()
     assert found.exit_code == 0, found.output
@@ -183,7 +185,7 @@ def test_a_worker_that_comes_in_time_is_waited_for(own, tmp_path):
 
 def test_without_the_extra_its_name_is_the_remedy(originals, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    who = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")
+    who = ("--engine", "tcp://127.0.0.1:9")
     found = run("train", originals / "tiny_train", "--attacker", "gmm-ubm", "--output", tmp_path / "out", *who)
     assert (found.exit_code, found.stdout) == (2, "")
     assert "pip install 'spkver[dask]'" in found.stderr

@@ -211,12 +211,12 @@ def test_an_early_end_leaves_no_task(engine, dask_cluster):
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupt_leaves_no_task(dask_cluster, ending):
     code = (
-        "import click\nfrom time import sleep\nfrom spkbase.console import Command\n"
-        "from spkbase.work import ordered_map\nfrom spkbase.console import worker_options\n"
+        "import click\nfrom time import sleep\nfrom spkbase.console import Command, worker_options\n"
+        "from spkbase.work import ordered_map\n"
         "@click.command(cls=Command)\n@worker_options\ndef main(jobs):\n"
         "    for _ in ordered_map(sleep, [0.1] * 500): print('one', flush=True)\nmain()"
     )
-    command = [sys.executable, "-c", code, "--engine", "dask", "--scheduler", dask_cluster.address]
+    command = [sys.executable, "-c", code, "--engine", dask_cluster.address]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert run.stdout is not None
     assert run.stdout.readline() == "one\n"
@@ -353,9 +353,9 @@ def test_the_command_line_uses_the_cluster(dask_cluster, tmp_path):
     options = ["-s", tmp_path / "scores", "-k", tmp_path / "key", "--bootstrap", "60", "--json", "-"]
     command = ["metrics", *map(str, options)]
     here = CliRunner().invoke(main, [*command, "--jobs", "1"])
-    there = CliRunner().invoke(main, [*command, "--engine", "dask", "--scheduler", dask_cluster.address])
+    there = CliRunner().invoke(main, [*command, "--engine", dask_cluster.address])
     assert (here.exit_code, there.exit_code) == (0, 0), there.output
     assert here.stdout == there.stdout
-    nowhere = CliRunner().invoke(main, [*command, "--engine", "dask", "--scheduler", "tcp:x"])
+    nowhere = CliRunner().invoke(main, [*command, "--engine", "tcp:x"])
     assert (nowhere.exit_code, nowhere.stdout) == (2, "")
     assert nowhere.stderr.startswith("Error: no Dask scheduler answered")

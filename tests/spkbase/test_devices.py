@@ -15,7 +15,7 @@ from evaluation.linkage import ranks as rank_counts_device
 from evaluation.linkage.ranks import count_beaters
 from spkbase import devices
 from spkbase.arrays import StoredArray
-from spkbase.console import worker_options
+from spkbase.console import device_option
 from spkbase.devices import Device, check_products, find_device, on_device
 from spkbase.errors import DataError
 from spkbase.work import Work
@@ -141,8 +141,8 @@ def test_arrays_go_there_and_back(device, order):
 
 def test_the_option_gives_the_device_or_says_why_not():
     @click.command()
-    @worker_options(device=True)
-    def command(jobs, device):
+    @device_option
+    def command(device):
         click.echo(repr(device))
 
     assert CliRunner().invoke(command, []).output == "None\n"

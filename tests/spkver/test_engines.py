@@ -20,7 +20,7 @@ from torch_writer import write_torch
 from evaluation.embeddings.sets import SpeakerVectors
 from evaluation.linkage.disclosure import largest_impostor_scores
 from evaluation.linkage.ranks import Ranks, count_beaters
-from evaluation.metrics.summary import Metrics
+from evaluation.metrics.table import Metrics
 from evaluation.trials.lists import Trials
 from evaluation.trials.speakers import TrialSpeakers
 from evaluation.uncertainty.confidence import confidence_intervals

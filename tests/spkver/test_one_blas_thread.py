@@ -14,11 +14,11 @@ import threadpoolctl
 from network_oracle import random_ge2e
 from scipy.special import expit
 
+from evaluation.calibration.affine import apply_affine, train_affine
 from evaluation.embeddings import Embeddings
 from evaluation.linkage.curve import mean_interval
-from evaluation.metrics.summary import evaluate
-from evaluation.metrics.zebra_profile import expected_disclosure
-from evaluation.score_maps.affine import apply_affine, train_affine
+from evaluation.metrics.disclosure import expected_disclosure
+from evaluation.metrics.table import evaluate
 from evaluation.trials import Trials
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.work import one_blas_thread

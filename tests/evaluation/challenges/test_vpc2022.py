@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from evaluation.challenges.team_scores import WEIGHTS, read_results, recompute_averages, weighted_average
-from evaluation.metrics.zebra_profile import tag
+from evaluation.metrics.disclosure import tag
 from spkbase.errors import DataError
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from evaluation.cli import main
 from evaluation.formats.reading import read_key, read_scores
-from evaluation.metrics.summary import Metrics
+from evaluation.metrics.table import Metrics
 from evaluation.trials.speakers import read_speakers
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
 

@@ -23,7 +23,6 @@ from evaluation.reports.linkability import Settings, measure_linkage
 from evaluation.trials.lists import Key, Trials
 from spkbase.devices import Device
 from spkbase.errors import DataError
-from spkbase.work import devices
 
 
 def run(*arguments: Any, command: str = "linkability") -> Result:
@@ -118,7 +117,7 @@ def test_results_do_not_depend_on_workers(files) -> None:
 
 
 def test_results_do_not_depend_on_the_device(files, device, monkeypatch) -> None:
-    monkeypatch.setattr(devices, "find_device", {None: None, "here": device}.get)
+    monkeypatch.setattr("spkbase.devices.find_device", {None: None, "here": device}.get)
     asked = []
     monkeypatch.setattr(Device, "to_numpy", lambda self, array: asked.append(array) or np.asarray(array))
     expected, found = (run(*embeddings(files), *extra, "--json", "-") for extra in ([], ["--device", "here"]))

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from evaluation.cli import COMMANDS, main
+from evaluation.cli import main
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_key, read_scores, write_key, write_scores
 from evaluation.trials import Key, Scores, split_scores
-from spkbase.console.parameters import OUTPUTS
+from spkbase.console import OUTPUTS
 from spkver.cli import main as spkver_main
 
 N_SPEAKERS, N_MODELS, N_SEGMENTS = 8, 3, 2
@@ -223,12 +223,6 @@ def test_scores_that_tell_nothing_get_a_note_and_no_warning(tmp_path: Path) -> N
 )
 def test_what_takes_one_value_refuses_a_second(arguments: list[str]) -> None:
     assert "is given more than once; it takes one value" in refused(*arguments)
-
-
-def test_every_command_refuses_a_second_value() -> None:
-    for name in COMMANDS:
-        command = main.get_command(None, name)  # type: ignore[arg-type]
-        assert getattr(command, "_takes_once", False), name
 
 
 @pytest.fixture

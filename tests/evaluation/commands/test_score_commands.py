@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evaluation import formats
+from evaluation.calibration.affine import cross_validate_affine, train_affine
 from evaluation.cli import main
 from evaluation.formats.reading import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
-from evaluation.score_maps.affine import cross_validate_affine, train_affine
 from evaluation.trials.lists import Key, Scores, align
 from evaluation.trials.speakers import find_speakers, read_speakers
 
@@ -78,7 +78,7 @@ def test_a_systems_name_is_that_of_its_file(lists: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["z", "t", "s", "as"])
 def test_scores_are_normalised(lists: Path, kind: str) -> None:
-    from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
+    from evaluation.calibration.cohort_norm import s_norm, t_norm, z_norm
 
     given, z, t = (formats.read_scores(lists / name) for name in ("one.txt", "z.txt", "t.txt"))
     expected = {

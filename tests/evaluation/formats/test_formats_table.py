@@ -13,7 +13,7 @@ from evaluation.formats.format import KINDS, Choice, Format
 from evaluation.formats.reading import FORMATS, check_extension, read_key, read_scores, write_key, write_scores
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import ConfigError, DataError
-from spkbase.own_code import load_named
+from spkbase.plugins import load_plugin
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 SCORES = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.5, -0.25, 0.125, 3.0])
@@ -71,7 +71,7 @@ def test_every_format_is_told_in_the_help() -> None:
 
 
 def test_a_format_of_ones_own_in_python(tmp_path: Path, nested: str) -> None:
-    mine = load_named(nested, "format")[0]
+    mine = load_plugin(nested, "format")[0]
     path = tmp_path / "scores.json"
     write_scores(path, SCORES, formats=(mine,))
     assert path.read_text() == '{"a": {"s": 1.5, "t": -0.25}, "b": {"s": 0.125, "t": 3.0}}'
@@ -82,7 +82,7 @@ def test_a_format_of_ones_own_in_python(tmp_path: Path, nested: str) -> None:
 
 
 def test_a_format_of_ones_own_holds_what_it_holds(tmp_path: Path, nested: str) -> None:
-    mine = load_named(nested, "format")[0]
+    mine = load_plugin(nested, "format")[0]
     path = tmp_path / "scores.json"
     write_scores(path, SCORES, formats=(mine,))
     with pytest.raises(DataError, match="expected key, but a file of the format nested holds scores"):
@@ -125,7 +125,7 @@ def test_commands_take_a_format_of_ones_own(tmp_path: Path, nested: str) -> None
 )
 def test_what_cannot_be_brought_along(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        load_named(name, "format")
+        load_plugin(name, "format")
 
 
 def test_what_is_brought_along_must_be_a_format(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation import formats
-from evaluation.formats import text
 from evaluation.formats.format import Choice
 from evaluation.formats.reading import read_split
 from evaluation.formats.text import forced_layout
@@ -274,14 +273,6 @@ def test_malformed_npz_is_refused(tmp_path: Path, kind: str, words: str) -> None
     with pytest.raises(DataError, match=words) as caught:
         formats.read_scores(tmp_path / "s.npz")
     assert caught.value.file == tmp_path / "s.npz"
-
-
-def test_ids_that_collide_in_the_hash_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "s", "".join(f"m{number % 7} s{number} {number}\n" for number in range(100)))
-    expected = list(formats.read_scores(path).pairs())
-    monkeypatch.setattr(text, "_PRIME", np.uint64(0))
-    assert list(formats.read_scores(path).pairs()) == expected
-    assert expected[-1] == ("m1", "s99")
 
 
 def test_long_ids_and_short_ones_together(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -129,20 +130,34 @@ def test_malformed_trials_are_refused(tmp_path: Path, raw: bytes, words: str) ->
         formats.read_trials(tmp_path / "t.txt")
 
 
-def test_errors_count_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_BLOCK_BYTES", 16)
-    monkeypatch.setattr(text, "_ROWS_PER_PIECE", 7)
+def cut(raw: bytes) -> object:
+    """What three columns of a text are, or why there are none."""
+    try:
+        return [list(column) for column in text.cut_columns(Path("s"), raw, 3, "three").fields]
+    except DataError as error:
+        return str(error)
+
+
+@settings(max_examples=300)
+@given(st.text("ab1 \t\n\r\x0b\"'#\\,é\x85\u2028\ufeff", max_size=60).map(str.encode) | st.binary(max_size=30))
+def test_large_texts_are_cut_as_small_ones(raw: bytes) -> None:
+    raw = raw.replace(b"\0", b"")
+    expected = cut(raw)
+    with mock.patch.object(text, "_LARGE", 0):
+        assert cut(raw) == expected
+
+
+def test_errors_of_large_texts_name_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_LARGE", 0)
     path = tmp_path / "s.txt"
-    path.write_text("".join(f"m{number} segment 0.5\n" for number in range(100)))
+    path.write_text("\n".join(f"m{number} segment 0.5\n" for number in range(100)))
     assert len(formats.read_scores(path)) == 100
-    path.write_text("".join(f"m{number} segment {'x' if number == 70 else 0.5}\n" for number in range(100)))
-    with pytest.raises(DataError) as caught:
-        formats.read_scores(path)
-    assert caught.value.line == 71
-    path.write_text("".join(f"m{number % 90} segment 0.5\n" for number in range(100)))
-    with pytest.raises(DataError, match="repeats line 1 ") as caught:
-        formats.read_scores(path)
-    assert caught.value.line == 91
+    for wrong, words in (("m70 segment x", "got 'x'"), ("m1 segment 1", "repeats line 3"), ("m70 1", "got 2")):
+        lines = [f"m{number} segment 0.5\n" for number in range(100)]
+        path.write_text("\n".join([*lines[:70], f"{wrong}\n", *lines[71:]]))
+        with pytest.raises(DataError, match=words) as caught:
+            formats.read_scores(path)
+        assert caught.value.line == 141
 
 
 @pytest.mark.parametrize("name", ["a b", "a\tb", "a\nb", "a\0b", "\ufeffa", "\udcff"])

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
+from evaluation.metrics.disclosure import d_sys, d_sys_caveat, d_sys_pav
 from evaluation.metrics.sorted_scores import sort_scores
-from evaluation.metrics.system_linkability import d_sys, d_sys_caveat, d_sys_pav
 from spkbase.errors import DataError
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.metrics.detection import act_dcf, clopper_pearson, tpr_at_fpr
-from evaluation.metrics.equal_error import METHODS, eer, equal_error, equal_error_of
+from evaluation.metrics.equal_error import METHODS, eer, equal_error
 from evaluation.metrics.sorted_scores import sort_scores
 from spkbase.errors import DataError
 
@@ -96,7 +96,7 @@ def test_weights_are_repetition(method: str, both: tuple[list[float], list[float
     weights = [np.array([1, *numbers[1:]][: len(side)]) for side in both]
     runs = sort_scores(*both, target_weights=weights[0], nontarget_weights=weights[1])
     repeated = [np.repeat(side, count) for side, count in zip(both, weights, strict=True)]
-    assert equal_error_of(runs, method=method) == equal_error(*repeated, method=method)
+    assert equal_error(runs, method=method) == equal_error(*repeated, method=method)
 
 
 @pytest.mark.parametrize("method", METHODS)

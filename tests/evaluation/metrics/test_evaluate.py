@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from evaluation.metrics.conventions import CONVENTIONS, convention_named
 from evaluation.metrics.detection import act_dcf, min_dcf
 from evaluation.metrics.sorted_scores import sort_scores
-from evaluation.metrics.summary import Metrics, evaluate
-from evaluation.metrics.table import PRIORS, metrics_with
+from evaluation.metrics.table import PRIORS, Metrics, evaluate, metrics_with
 from spkbase.errors import DataError
 from spkbase.files.json_and_tables import to_json
 

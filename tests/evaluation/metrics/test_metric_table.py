@@ -17,14 +17,15 @@ from click.testing import CliRunner
 from evaluation.cli import main
 from evaluation.commands.tables import format_groups
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
-from evaluation.metrics.summary import Metrics, evaluate
 from evaluation.metrics.table import (
     METRICS,
     RESERVED,
     Method,
     Metric,
+    Metrics,
     Unit,
     check_metrics,
+    evaluate,
     is_worse_low,
     method_of,
     metrics_with,

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.metrics.calibration import ece_of, min_cllr_of, min_ece_of
-from evaluation.metrics.detection import effective_prior, hull_min_dcf, prbep_of
-from evaluation.metrics.equal_error import equal_error_of
+from evaluation.metrics.calibration import ece, min_cllr, min_ece
+from evaluation.metrics.detection import effective_prior, hull_min_dcf, prbep
+from evaluation.metrics.disclosure import d_sys, d_sys_pav, format_value
+from evaluation.metrics.equal_error import equal_error
 from evaluation.metrics.sorted_scores import Hull, SortedScores, sort_scores
-from evaluation.metrics.summary import Evaluation, evaluate_of
-from evaluation.metrics.system_linkability import d_sys_of, d_sys_pav_of
-from evaluation.metrics.zebra_profile import format_value
+from evaluation.metrics.table import Evaluation, evaluate
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN: dict[str, Any] = json.loads((DATA / "golden.json").read_text())
@@ -39,7 +38,7 @@ def sorted_scores(name: str) -> SortedScores:
 
 @cache
 def result(name: str, convention: str) -> Evaluation:
-    return evaluate_of(sorted_scores(name), convention=convention, priors=PRIORS)
+    return evaluate(sorted_scores(name), convention=convention, priors=PRIORS)
 
 
 def known(tool: str, sets: list[str] = SETS) -> list[str]:
@@ -78,7 +77,7 @@ def test_all_sets_are_here() -> None:
 def test_hull_costs_and_prbep_of_sidekit(name: str) -> None:
     expected, vertices = GOLDEN[name]["sidekit"], sorted_scores(name).hull
     close(result(name, "default").eer["rocch"], expected["rocch_eer"])
-    close(prbep_of(sorted_scores(name)), expected["prbep"], 1e-9 * max(1.0, expected["prbep"]))
+    close(prbep(sorted_scores(name)), expected["prbep"], 1e-9 * max(1.0, expected["prbep"]))
     if expected["pmiss"] is not None:
         _same_hull(vertices, np.array(expected["pmiss"]), np.array(expected["pfa"]))
     for prior, cost, normalised in zip(PRIORS, expected["minDCF"], expected["minDCF_norm"], strict=True):
@@ -140,7 +139,7 @@ def test_interpolated_eer_of_scikit_learn(name: str) -> None:
 @pytest.mark.parametrize("name", known("spkanon_eer"))
 def test_nearest_eer_of_spkanon_eval(name: str) -> None:
     false_alarms, mean = GOLDEN[name]["spkanon_eer"]
-    point = equal_error_of(sorted_scores(name), method="nearest")
+    point = equal_error(sorted_scores(name), method="nearest")
     close(point.p_fa, false_alarms, 1e-15)
     close(point.rate, mean, 1e-15)
 
@@ -172,12 +171,12 @@ def test_the_default_differs_from_zebra_by_its_rise_alone(name: str) -> None:
     close(found.min_cllr, expected["min_cllr_poolties"], few)
     close(found.zebra.individual, expected["individual"], 1e-6 / np.log(10))
     assert found.zebra.tag == expected["tag"]
-    np.testing.assert_allclose(min_ece_of(sorted_scores(name), prior=np.array(PRIORS)), expected["minECE"], atol=few)
+    np.testing.assert_allclose(min_ece(sorted_scores(name), prior=np.array(PRIORS)), expected["minECE"], atol=few)
 
 
 @pytest.mark.parametrize("name", known("zebra", [name for name in WHOLE if name != "with_inf"]))
 def test_cross_entropy_of_zebra(name: str) -> None:
-    found = ece_of(sorted_scores(name), prior=np.array(PRIORS))
+    found = ece(sorted_scores(name), prior=np.array(PRIORS))
     np.testing.assert_allclose(found, GOLDEN[name]["zebra"]["actECE"], rtol=1e-12)
 
 
@@ -197,7 +196,7 @@ def test_challenge_values(name: str, convention: str) -> None:
 @pytest.mark.parametrize("name", known("D_sys", WHOLE))
 def test_linkability_to_the_last_bit(name: str) -> None:
     for tool, omega in (("D_sys", 1.0), ("audmetric_D_sys", 1.0), ("D_sys_omega0.5", 0.5)):
-        found, expected = d_sys_of(sorted_scores(name), omega=omega), float(GOLDEN[name][tool])
+        found, expected = d_sys(sorted_scores(name), omega=omega), float(GOLDEN[name][tool])
         assert found == expected or (np.isnan(found) and np.isnan(expected))
 
 
@@ -248,8 +247,8 @@ def test_infinite_scores_are_legal() -> None:
     assert found.cllr == np.inf
     assert np.isnan(found.d_sys)
     assert {"cllr", "d_sys"} <= set(found.notes)
-    assert 0 < d_sys_pav_of(sorted_scores("with_inf")) < 1
-    assert min_cllr_of(sorted_scores("with_inf")) == pytest.approx(0.49988975091085963, abs=1e-12)
+    assert 0 < d_sys_pav(sorted_scores("with_inf")) < 1
+    assert min_cllr(sorted_scores("with_inf")) == pytest.approx(0.49988975091085963, abs=1e-12)
 
 
 # the five sets of which only the order is kept here, whole
@@ -258,7 +257,7 @@ def test_infinite_scores_are_legal() -> None:
 @pytest.mark.parametrize("name", RANKS)
 def test_the_largest_sets_whole(name: str, shared: Path) -> None:
     with np.load(shared / "golden" / "evaluation" / "inputs.npz") as file:
-        found = evaluate_of(sort_scores(file[f"{name}/tar"], file[f"{name}/non"]), priors=PRIORS)
+        found = evaluate(sort_scores(file[f"{name}/tar"], file[f"{name}/non"]), priors=PRIORS)
     close(found.cllr, GOLDEN[name]["zebra"]["cllr_act"], 1e-12)
     assert found.d_sys == GOLDEN[name]["D_sys"]
     for prior, point in zip(PRIORS, GOLDEN[name]["pybosaris"]["act_dcf_norm"], strict=True):

@@ -16,15 +16,15 @@ from evaluation.linkage import Ranks, rank_evidence_of, ranks_from_scores, worst
 from evaluation.metrics import (
     fit_student,
     gaussian_llrs,
-    individual_of,
+    individual,
     rank_evidence,
     rank_llrs,
     smoothed_shares,
     sort_scores,
     student_llrs,
-    worst_case_of,
+    worst_case,
 )
-from evaluation.metrics.worst_case import MOST_FREEDOM, pav_evidence, worst_case
+from evaluation.metrics.worst_case import MOST_FREEDOM, pav_evidence
 from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
 
@@ -74,7 +74,7 @@ def test_second_trap_with_labels_exchanged_it_gives_nothing() -> None:
 def test_pav_is_the_individual_metric_of_zebra() -> None:
     rng = np.random.default_rng(2)
     scores = sort_scores(rng.normal(1, 1, 50).round(1), rng.normal(0, 1, 90).round(1))
-    assert pav_evidence(scores).log10 == pytest.approx(individual_of(scores), abs=1e-14)
+    assert pav_evidence(scores).log10 == pytest.approx(individual(scores), abs=1e-14)
 
 
 def test_gaussians_of_equal_width_have_a_line() -> None:
@@ -82,7 +82,7 @@ def test_gaussians_of_equal_width_have_a_line() -> None:
     shape = np.array([-1.0, -1.0, 1.0, 1.0])
     scores = sort_scores(3 + shape, -3 + shape)
     assert gaussian_llrs(scores).tolist() == pytest.approx((2 * 3 * scores.thresholds / 1.0).tolist())
-    assert worst_case_of(scores).gaussian.llr == pytest.approx(24.0)
+    assert worst_case(scores).gaussian.llr == pytest.approx(24.0)
 
 
 def test_gaussians_against_scipy_with_ties_and_weights() -> None:

@@ -14,8 +14,7 @@ from scipy.integrate import quad
 from scipy.special import ndtri
 
 from evaluation.metrics.calibration import ece, min_ece
-from evaluation.metrics.sorted_scores import sort_scores
-from evaluation.metrics.zebra_profile import (
+from evaluation.metrics.disclosure import (
     disclosure,
     expected_disclosure,
     format_value,
@@ -26,6 +25,7 @@ from evaluation.metrics.zebra_profile import (
     tag,
     zebra,
 )
+from evaluation.metrics.sorted_scores import sort_scores
 from spkbase.errors import DataError
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"

@@ -26,8 +26,8 @@ import evaluation as ev
 from evaluation import plots
 from evaluation.metrics.calibration import cllr, ece, min_cllr, min_ece
 from evaluation.metrics.detection import act_dcf, min_dcf
+from evaluation.metrics.disclosure import zebra
 from evaluation.metrics.equal_error import eer
-from evaluation.metrics.zebra_profile import zebra
 from evaluation.plots import chart, densities, draw, priors, training
 from evaluation.plots.chart import Axis, Chart, Line, Look, as_cores
 from evaluation.trials.lists import Key, Scores

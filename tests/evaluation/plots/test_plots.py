@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from evaluation.metrics.detection import effective_prior, hull, hull_eer, hull_min_dcf
+from evaluation.metrics.detection import effective_prior, hull, hull_min_dcf
 from evaluation.plots import draw, training
 from evaluation.plots.chart import System
 from evaluation.plots.densities import plot_histogram
@@ -176,7 +176,7 @@ def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull(figures: l
     lines = figures[0].axes[0].lines
     ring = next(line for line in lines if line.get_markerfacecolor() == "white")
     expected = hull(one.target, one.nontarget)
-    assert ndtr(ring.get_xdata()[0]) == ndtr(ring.get_ydata()[0]) == pytest.approx(hull_eer(expected))
+    assert ndtr(ring.get_xdata()[0]) == ndtr(ring.get_ydata()[0]) == pytest.approx(expected.eer)
     thick, thin = ([line for line in lines if line.get_linewidth() == width] for width in (1.8, 0.8))
     x, y = ndtr(thick[0].get_xdata()), ndtr(thick[0].get_ydata())
     # the curve passes through the error rates of a threshold, the hull lies below

@@ -161,7 +161,6 @@ def test_scores_are_joined_with_their_key():
         ({"target": [[0.5], [1.0, 2.0]], "labels": [1, 0]}, "scores of shape"),
         ({"target": SCORES, "labels": TRUTHS, "target_weights": [1]}, "weights for scores with labels"),
         ({"target": TARGET, "nontarget": NONTARGET, "weights": [1]}, "target_weights and nontarget_weights"),
-        ({"target": TARGET, "nontarget": NONTARGET, "wheights": [1]}, "got wheights"),
         ({"target": SCORES, "labels": TRUTHS, "weights": [1, 2]}, "a weight for each of 8 scores, got 2"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.metrics.equal_error import eer, eer_of
+from evaluation.metrics.equal_error import eer
 from evaluation.metrics.sorted_scores import SortedScores
 from evaluation.trials.lists import Key
 from evaluation.trials.speakers import TrialSpeakers, find_speakers, group_trials, read_metadata
@@ -22,7 +22,7 @@ KEY = Key.from_ids(["a", "a", "b", "b", "c"], ["a1", "b1", "b1", "c1", "c1"], [T
 
 def metrics(scores: SortedScores) -> dict[str, float]:
     spread = float((scores.thresholds * scores.target).sum() / scores.n_target)
-    return {"eer.interpolated": eer_of(scores, method="interpolated"), "mean": spread}
+    return {"eer.interpolated": eer(scores, method="interpolated"), "mean": spread}
 
 
 def evaluated(shifts: tuple[float, ...], *, n_speakers: int = 60, seed: int = 0, replicates: int = 0) -> Groups:

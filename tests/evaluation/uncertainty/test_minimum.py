@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from benchmarks.coverage import simulate
 from benchmarks.minimum_over_attackers import of_perfect, repeat
-from evaluation.metrics import eer_of, method_of
+from evaluation.metrics import eer, method_of
 from evaluation.uncertainty import (
     Interval,
     Minimum,
@@ -74,8 +74,8 @@ def test_each_end_is_that_of_an_attacker_at_its_level() -> None:
     found = minimum_over_attackers(given, resampling=Resampling(80, 3, 0.9))
     apart = []
     for drawn in given.values():
-        rates = [eer_of(sample.runs()) for sample in drawn]
-        resampled = [one["eer"] for one in bootstrap(drawn, lambda runs: {"eer": eer_of(runs)}, replicates=80, seed=3)]
+        rates = [eer(sample.runs()) for sample in drawn]
+        resampled = [one["eer"] for one in bootstrap(drawn, lambda runs: {"eer": eer(runs)}, replicates=80, seed=3)]
         sizes: dict[str, Any] = {"n_units": drawn[0].n_effective, "n_trials": drawn[0].n_least}
         apart.append(
             [

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from benchmarks.coverage_draws import metrics, repeat, simulate, true_rate
-from evaluation.metrics import Method, eer_of, method_of
+from evaluation.metrics import Method, eer, method_of
 from evaluation.uncertainty import (
     bootstrap,
     confidence_intervals,
@@ -30,7 +30,7 @@ def test_one_draw_has_the_interval_that_it_always_had() -> None:
     found = confidence_over_draws([sample], metrics, replicates=50)
     assert found == confidence_intervals(sample, metrics, replicates=50)
     resampled = bootstrap(sample, metrics, replicates=50)[0]
-    value = eer_of(sample.runs())
+    value = eer(sample.runs())
     settings = {"method": method_of("eer.rocch"), "n_units": sample.n_effective, "n_trials": sample.n_least}
     assert found["eer.rocch"] == interval(value, resampled["eer.rocch"], **settings)  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from evaluation.metrics.detection import min_dcf
-from evaluation.metrics.equal_error import eer, eer_of
+from evaluation.metrics.equal_error import eer
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from evaluation.metrics.table import HULL_FACTOR, Method, method_of
 from evaluation.trials.lists import Key, Scores
@@ -29,7 +29,7 @@ def means(scores: SortedScores) -> dict[str, float]:
     return {
         "target": float(scores.thresholds @ scores.target / scores.n_target),
         "nontarget": float(scores.thresholds @ scores.nontarget / scores.n_nontarget),
-        "eer.interpolated": eer_of(scores, method="interpolated"),
+        "eer.interpolated": eer(scores, method="interpolated"),
     }
 
 
@@ -142,7 +142,7 @@ def test_strictly_increasing_map_changes_no_interval() -> None:
     found = [
         confidence_intervals(
             sample_of(values, is_target, table(12, models, speakers)),
-            lambda scores: {"eer.rocch": eer_of(scores)},
+            lambda scores: {"eer.rocch": eer(scores)},
             replicates=40,
         )
         for values in (scores, np.exp(scores) - 5)
@@ -155,7 +155,7 @@ def test_infinite_scores() -> None:
     scores[:5], scores[5:10] = np.inf, -np.inf
     found = confidence_intervals(
         sample_of(scores, is_target, table(12, models, speakers)),
-        lambda scores: {"eer.rocch": eer_of(scores)},
+        lambda scores: {"eer.rocch": eer(scores)},
         replicates=40,
     )
     assert 0 < found["eer.rocch"].low < found["eer.rocch"].value < found["eer.rocch"].high < 0.5

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evaluation import formats
+from evaluation.calibration import cross_validate_affine
 from evaluation.cli import main
 from evaluation.metrics import pav_llrs
 from evaluation.plots import plot_similarity
-from evaluation.score_maps import cross_validate_affine
 from evaluation.trials import Key, Scores, find_speakers
 from evaluation.uncertainty import Resampling
 from evaluation.utility import (

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm as gaussian
 from sklearn.svm import SVC
 
-from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
+from evaluation.calibration.cohort_norm import s_norm, t_norm, z_norm
 from evaluation.trials.lists import Scores, Trials
 from spkbase.runs import Given
 from spkbase.work import Work

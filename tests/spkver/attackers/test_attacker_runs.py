@@ -18,7 +18,6 @@ from evaluation.formats.reading import read_scores, write_trials
 from evaluation.metrics.equal_error import eer
 from evaluation.trials import Trials, split_scores
 from spkbase.errors import ConfigError, DataError
-from spkbase.work import devices
 from spkver import attackers as package
 from spkver.attackers.attack import check_trials, load_attacker, save_attacker, score
 from spkver.attackers.config import attacker_config
@@ -156,7 +155,7 @@ def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path, jobs)
 @pytest.mark.parametrize("device", ["strict", "torch"], indirect=True)
 def test_a_device_gives_the_scores_of_the_cores(sets, trained, tmp_path, monkeypatch, device):
     """By the commands. After CMVN the first split is a tie, which rounding may break in another way: it is given."""
-    monkeypatch.setattr(devices, "find_device", {None: None, "here": device}.get)
+    monkeypatch.setattr("spkbase.devices.find_device", {None: None, "here": device}.get)
     for name in ("gmm-ubm", "gmm-svm", "supervector-cosine"):
         values = []
         for place in ("cores", "there"):

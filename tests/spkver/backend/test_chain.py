@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from evaluation.calibration import s_norm, train_affine
 from evaluation.embeddings import Embeddings, cosine_scores
-from evaluation.score_maps import s_norm, train_affine
 from evaluation.trials import Scores, Trials
 from spkbase.errors import ConfigError, DataError
 from spkver.backend import (

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from evaluation.calibration import t_norm, z_norm
 from evaluation.embeddings import Embeddings
-from evaluation.score_maps import t_norm, z_norm
 from evaluation.trials import Scores, Trials
 from spkver.backend import Backend, train_chain
 from spkver.backend.transforms import AffineMap

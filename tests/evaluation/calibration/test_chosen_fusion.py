@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evaluation.metrics.calibration import cllr
-from evaluation.score_maps.affine import (
+from evaluation.calibration.affine import (
     RIDGES,
     apply_affine,
     choose_fusion,
@@ -15,6 +14,7 @@ from evaluation.score_maps.affine import (
     train_affine,
     train_nonnegative,
 )
+from evaluation.metrics.calibration import cllr
 from spkbase.errors import DataError
 
 

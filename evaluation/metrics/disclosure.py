@@ -1,4 +1,7 @@
-"""ZEBRA: how much of the speakers' identity scores disclose to the best attacker, for a population and an individual.
+"""What scores disclose of the speakers' identity: ZEBRA, for a population and an individual, and linkability D_sys.
+
+ZEBRA
+-----
 
 *Population* is the expected information of the scores over all target priors, in bits: the mean over probabilities
 from 0 to 1 of what the prior leaves unknown and the scores, calibrated by isotonic regression, tell. It lies between 0
@@ -8,13 +11,24 @@ and 1 / log 4 = 0.721 bit.
 a ceiling by the number of trials. A *tag* names its order of magnitude. Scores of which isotonic regression leaves a
 single block carry no evidence, so that their worst case is 0.
 
+Linkability
+-----------
+D_sys says how far the scores of mated (target) trials stand out from those of non-mated ones: the local linkability of
+a score is 2 w LR / (1 + w LR) - 1 where that is positive, else 0, with the likelihood ratio LR and
+w = P(mated) / P(non-mated); D_sys is its mean over mated scores. `d_sys` estimates LR with histograms, as the
+references do, to the last bit; `d_sys_pav` with isotonic regression, which needs no bins and is 0 for reversed scores.
+
 References
 ----------
 .. [1] A. Nautsch et al., "The privacy ZEBRA: zero evidence biometric recognition assessment", Interspeech 2020.
+.. [2] M. Gomez-Barrero et al., "General framework to evaluate unlinkability in biometric template protection systems",
+   IEEE Transactions on Information Forensics and Security 13, 2018.
+.. [3] M. Maouche et al., "A comparative study of speech anonymization metrics", Interspeech 2020.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,7 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, SortedScores, sort_scores
 from spkbase.errors import DataError
 from spkbase.files import load_yaml, read_yaml_text
 from spkbase.work import one_blas_thread
@@ -72,12 +86,14 @@ class Zebra:
         return f"{format_value(self.population)}, {format_value(self.individual)}, {self.tag}"
 
 
-def zebra(target: ArrayLike, nontarget: ArrayLike, *, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
+def zebra(
+    target: GivenScores, nontarget: ArrayLike | None = None, *, scale: Sequence[tuple[str, float]] = SCALE
+) -> Zebra:
     """Return population, individual, ceiling and tag.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores; any increasing map of them gives the same.
     scale : sequence of (str, float)
         Tags with the upper end of their interval, rising; see `read_scale`.
@@ -92,22 +108,18 @@ def zebra(target: ArrayLike, nontarget: ArrayLike, *, scale: Sequence[tuple[str,
     >>> print(zebra([1.0, 2.0], [-1.0, -2.0]))
     0.721, 0.477, A
     """
-    return zebra_of(sort_scores(target, nontarget), scale=scale)
-
-
-def zebra_of(scores: SortedScores, *, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
-    """Return population, individual, ceiling and tag of sorted scores; see `zebra`."""
-    worst = individual_of(scores)
+    scores = sort_scores(target, nontarget)
+    worst = individual(scores)
     ceiling = individual_ceiling(scores.n_target, scores.n_nontarget)
-    return Zebra(population_of(scores), worst, ceiling, tag(worst, scale=scale))
+    return Zebra(population(scores), worst, ceiling, tag(worst, scale=scale))
 
 
-def population(target: ArrayLike, nontarget: ArrayLike) -> float:
+def population(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     """Return the expected disclosure in bits, between 0 and 1 / log 4.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores; any increasing map of them gives the same.
 
     Raises
@@ -115,11 +127,7 @@ def population(target: ArrayLike, nontarget: ArrayLike) -> float:
     DataError
         If a class is empty or a score is NaN.
     """
-    return population_of(sort_scores(target, nontarget))
-
-
-def population_of(scores: SortedScores) -> float:
-    """Return the expected disclosure of sorted scores, in bits; see `population`."""
+    scores = sort_scores(target, nontarget)
     blocks = scores.blocks
     return expected_disclosure(blocks.llr, blocks.target, blocks.nontarget)
 
@@ -159,12 +167,12 @@ def disclosure(llr: np.ndarray) -> np.ndarray:
     return np.where(small, np.polynomial.polynomial.polyval(np.where(small, llr, 0.0), _SERIES), closed)
 
 
-def individual(target: ArrayLike, nontarget: ArrayLike) -> float:
+def individual(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     """Return the largest |log10 LLR| under Laplace's rule of succession.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores; any increasing map of them gives the same.
 
     Raises
@@ -172,11 +180,7 @@ def individual(target: ArrayLike, nontarget: ArrayLike) -> float:
     DataError
         If a class is empty or a score is NaN.
     """
-    return individual_of(sort_scores(target, nontarget))
-
-
-def individual_of(scores: SortedScores) -> float:
-    """Return the largest |log10 LLR| of sorted scores under Laplace's rule; see `individual`."""
+    scores = sort_scores(target, nontarget)
     if len(scores.blocks) == 1:
         return 0.0
     return float(np.abs(scores.laplace_blocks.llr).max() / np.log(10))
@@ -264,8 +268,7 @@ def read_scale(path: str | Path) -> tuple[tuple[str, float], ...]:
     path = Path(path)
     content: Any = load_yaml(read_yaml_text(path), file=path)[0]
     remedy = "write such as '\"0\": 0', 'A: 1', 'B: .inf', one line each"
-    numbers = isinstance(content, dict) and all(type(end) in (int, float) for end in content.values())
-    if not content or not numbers:
+    if not content or not isinstance(content, dict) or {*map(type, content.values())} - {int, float}:
         raise DataError("expected a mapping of tags to numbers", file=path, remedy=remedy)
     ends = [float(end) for end in content.values()]
     if ends[-1] != np.inf or not all(low < high for low, high in pairwise(ends)) or ends[0] < 0:
@@ -329,16 +332,6 @@ def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> 
     return f"even odds become up to {_odds(high)} at worst (|log10 LLR|{between})"
 
 
-def _odds(exponent: float) -> str:
-    return (
-        f"{10**exponent:,.4g} to 1"
-        if exponent < 4
-        else f"{round(10**exponent):,} to 1"
-        if exponent < 10
-        else f"10^{exponent:g} to 1"
-    )
-
-
 def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
     """Return the lines of the reference's command, a blank one before and after.
 
@@ -356,6 +349,124 @@ def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
     Population: 0.584 bit
     Individual: 3.979 (C)
     """
-    lines = [label, f"Population: {format_value(result.population)} bit"]
-    lines.append(f"Individual: {format_value(result.individual)} ({result.tag})")
-    return "\n" + "\n".join(lines) + "\n"
+    values = f"Population: {format_value(result.population)} bit\nIndividual: {format_value(result.individual)}"
+    return f"\n{label}\n{values} ({result.tag})\n"
+
+
+_MATED_PER_BIN = 10
+_MAX_BINS = 100
+_FEW_BINS = 10
+# the reference's value may leave the tie-safe one by this much, either way, before it is said to mislead
+_MISLEADS = 0.1
+
+
+def d_sys(target: GivenScores, nontarget: ArrayLike | None = None, *, omega: float = 1.0) -> float:
+    """Return the linkability in the reference's binning.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+        Mated and non-mated scores.
+    omega : float
+        P(mated) / P(non-mated), above 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, or NaN where the reference has none: all scores equal, or infinite ones. The reference gives 0
+        for fewer than 10 mated scores, 0.97 for separated (0.5 where all mated scores lie in the last bin) and 0.97 for
+        fully reversed ones; see `d_sys_caveat`.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is NaN, or omega is not positive and finite.
+    """
+    scores = sort_scores(target, nontarget)
+    _check(omega)
+    low, high = float(scores.thresholds[0]), float(scores.thresholds[-1])
+    if low == high or not math.isfinite(high - low):
+        return np.nan
+    n_bins = min(int(scores.n_target / _MATED_PER_BIN), _MAX_BINS)
+    edges = np.linspace(low, high, n_bins + 1)
+    if not n_bins or not (np.diff(edges) > 0).all():
+        return 0.0 if not n_bins else np.nan
+    places = np.searchsorted(scores.thresholds, edges)
+    places[-1] = len(scores)  # the last bin holds its upper edge
+    counts = (np.diff(cumulated[places]) for cumulated in (scores.misses, scores.rejected))
+    mated, other = (bins / np.diff(edges) / bins.sum() for bins in counts)
+    ratio = np.divide(mated, other, out=np.ones_like(mated), where=other != 0)
+    local = 2 * (omega * ratio / (1 + omega * ratio)) - 1
+    local[omega * ratio <= 1] = 0
+    local[(other == 0) & (mated != 0)] = 1
+    centres = (edges[1:] + edges[:-1]) / 2
+    return float(np.trapezoid(local * mated, centres))
+
+
+@one_blas_thread()
+def d_sys_pav(target: GivenScores, nontarget: ArrayLike | None = None, *, omega: float = 1.0) -> float:
+    """Return the linkability with likelihood ratios of isotonic regression.
+
+    It has no bins, and is safe with ties and infinite scores.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+        Mated and non-mated scores.
+    omega : float
+        P(mated) / P(non-mated), above 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, biased upwards for few trials.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is NaN, or omega is not positive and finite.
+
+    Examples
+    --------
+    >>> d_sys_pav([1.0, 2.0], [-1.0, -2.0]), d_sys_pav([-1.0, -2.0], [1.0, 2.0])
+    (1.0, 0.0)
+    """
+    scores = sort_scores(target, nontarget)
+    _check(omega)
+    blocks = scores.blocks
+    local = np.maximum(np.tanh((blocks.llr + np.log(omega)) / 2), 0.0)
+    return float(blocks.target @ local / blocks.n_target)
+
+
+def d_sys_caveat(value: float, pav_value: float, scores: SortedScores) -> str | None:
+    """Return why the reference's value is undefined or misleads, or None.
+
+    Parameters
+    ----------
+    value, pav_value : float
+        Of `d_sys` and of `d_sys_pav`.
+    scores : SortedScores
+        The scores.
+    """
+    if np.isnan(value):
+        return "undefined: the histogram needs finite scores that are neither all equal nor too far apart"
+    n_target, n_bins = scores.n_target, min(int(scores.n_target / _MATED_PER_BIN), _MAX_BINS)
+    if not n_bins:
+        return f"misleads: {n_target:g} target trials give no bin, so that it is 0 (at least {_MATED_PER_BIN} needed)"
+    if value - pav_value > _MISLEADS:
+        return "misleads: it counts scores as linkable where targets are rarer the higher the score; see d_sys_pav"
+    if pav_value - value > _MISLEADS:
+        return "misleads: far below d_sys_pav, as its bins are wide and the trapezoid rule counts half of the last one"
+    if n_bins < _FEW_BINS:
+        return f"uncertain: {n_target:g} target trials give {n_bins} bins only"
+    return None
+
+
+def _check(omega: float) -> None:
+    if not 0 < omega < np.inf:
+        raise DataError(f"expected omega to be positive and finite, got {omega}")
+
+
+def _odds(exponent: float) -> str:
+    exact = f"{10**exponent:,.4g}" if exponent < 4 else f"{round(10**exponent):,}" if exponent < 10 else ""
+    return f"{exact or f'10^{exponent:g}'} to 1"

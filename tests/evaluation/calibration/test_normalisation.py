@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
+from evaluation.calibration.cohort_norm import s_norm, t_norm, z_norm
 from evaluation.trials.lists import Scores
 from spkbase.errors import DataError
 

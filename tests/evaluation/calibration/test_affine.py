@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from evaluation.metrics.calibration import cllr, ece
-from evaluation.score_maps.affine import (
+from evaluation.calibration.affine import (
     Affine,
     apply_affine,
     cross_validate_affine,
@@ -20,6 +19,7 @@ from evaluation.score_maps.affine import (
     save_affine,
     train_affine,
 )
+from evaluation.metrics.calibration import cllr, ece
 from evaluation.trials.speakers import TrialSpeakers
 from spkbase.errors import DataError
 

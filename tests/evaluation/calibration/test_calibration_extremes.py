@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.score_maps.affine import Affine, apply_affine, train_affine
+from evaluation.calibration.affine import Affine, apply_affine, train_affine
 from spkbase.errors import DataError
 
 

@@ -1,7 +1,7 @@
-"""Maps from scores to scores: affine calibration and fusion by logistic regression, and normalisation by a cohort (z,
-t, s, adaptive s). Arrays or `Scores` enter, the same trials with other numbers leave."""
+"""Calibration: affine maps and fusion by logistic regression, and normalisation of scores by a cohort (z, t, s,
+adaptive s). Arrays or `Scores` enter, the same trials with other numbers leave."""
 
-from evaluation.score_maps.affine import (
+from evaluation.calibration.affine import (
     Affine,
     ChosenFusion,
     apply_affine,
@@ -13,7 +13,7 @@ from evaluation.score_maps.affine import (
     train_affine,
     train_nonnegative,
 )
-from evaluation.score_maps.cohort_norm import (
+from evaluation.calibration.cohort_norm import (
     Moments,
     closed_set_scores,
     cohort_moments,

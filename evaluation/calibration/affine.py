@@ -9,7 +9,7 @@ that prior however many trials it has. One system is calibration, several are fu
 
     llr = offset + sum over systems of weight >= 0 times score
 
-As in `evaluation.score_maps.train_affine`, the weights minimise the empirical cross-entropy at a target prior, plus
+As in `evaluation.calibration.train_affine`, the weights minimise the empirical cross-entropy at a target prior, plus
 half the ridge times their squares (of scores scaled to unit variance). No weight is below 0: that a few speakers turn a
 system round would not hold for others. Which ridge, and which systems stay, is decided by trials of speakers that the
 weights were not trained on:

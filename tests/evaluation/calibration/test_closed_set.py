@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose
 
+from evaluation.calibration import closed_set_scores, enrolled_blocks
 from evaluation.cli import main
 from evaluation.formats import read_scores
 from evaluation.linkage import ranks_from_scores
-from evaluation.score_maps import closed_set_scores, enrolled_blocks
 from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
 

@@ -1,0 +1,244 @@
+"""What command lines share: errors as one clear message with status 2, a clean end on Ctrl-C, log lines on standard
+error, commands that are imported when they are called, and the options for workers."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from spkbase.errors import SpkverError
+from spkbase.packages import OURS
+
+STATUS_ERROR = 2
+OUTPUTS = {"--output", "--save", "--json", "--latex", "--markdown", "--plot", "destination"}
+"""Options and arguments that name what a command writes, by the same names in all commands."""
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class _CleanEnd(click.Command):
+    going_on = ""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command; errors become a message and an exit status, and an interrupt stops the workers."""
+        came: list[int] = []
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            from spkbase.plugins import end_commands
+
+            came.append(number)
+            end_commands()
+            raise KeyboardInterrupt
+
+        handlers = _handle(interrupt)
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (SpkverError, OSError, MemoryError, KeyboardInterrupt) as error:
+            if not came and not isinstance(error, KeyboardInterrupt):
+                click.echo(f"Error: {_message(error)}", err=True)
+                ctx.exit(STATUS_ERROR)
+            _handle(signal.SIG_IGN)  # an impatient second Ctrl-C does not disturb the end
+            from spkbase.plugins import interrupted
+            from spkbase.work import stop_workers  # loads NumPy, which a help text has no use for
+
+            stop_workers()
+            interrupted.clear()
+            number = came[0] if came else signal.SIGINT
+            click.echo(("terminated" if number == signal.SIGTERM else "interrupted") + self.going_on, err=True)
+            ctx.exit(128 + number)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+
+def _handle(handler: Any) -> dict[int, Any]:
+    """Set the handler of Ctrl-C and of SIGTERM; returns those before. What a shell has us ignore stays ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = {number: of_it for number, of_it in before.items() if of_it != signal.SIG_IGN}
+    return {number: signal.signal(number, handler) for number in heard}
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return f"memory ran out: {error or 'no more to be had'} (use fewer --jobs)"
+    if isinstance(error, OSError):
+        return (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
+    return str(error)
+
+
+class Command(_CleanEnd):
+    """A command whose errors end in one clear message and status 2; Ctrl-C leaves no worker, status 130.
+
+    It refuses an option with two values that takes one: click keeps the last and drops the others without a word. It
+    refuses an output that is a file of the input too (``calibrate -k KEY -o KEY``), or another output.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse what was given, and refuse what would be lost."""
+        values, _, given = self.make_parser(ctx).parse_args(list(args))
+        options = [one for one in given if isinstance(one, click.Option)]
+        for option in options:
+            single = not (option.multiple or option.count or (option.is_flag and not option.secondary_opts))
+            if single and options.count(option) > 1:
+                raise click.UsageError(f"{option.opts[-1]} is given more than once; it takes one value", ctx)
+        taken: dict[Path, str] = {}
+        for parameter in sorted(dict.fromkeys(given), key=_is_output):  # inputs first
+            said = values.get(parameter.name or "") if isinstance(parameter.type, click.Path) else None
+            for text in said if isinstance(said, (list, tuple)) else [said]:
+                if not isinstance(text, str) or text == "-" or Path(text).is_dir():
+                    continue
+                name = parameter.opts[-1]
+                before = taken.setdefault(Path(text).resolve(), name)
+                if _is_output(parameter) and before != name:
+                    raise click.UsageError(f"{name} would replace {text}, the file of {before}: name another", ctx)
+        return super().parse_args(ctx, args)
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Call the command; letters that the terminal's encoding lacks are written as numbers."""
+        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+            sys.stdout.reconfigure(errors="backslashreplace")
+        return super().main(*arguments, **options)
+
+
+def _is_output(parameter: click.Parameter) -> bool:
+    return not OUTPUTS.isdisjoint(parameter.opts)
+
+
+class ResumableCommand(Command):
+    """A command that takes up its finished steps when it is called again; it says so when it is interrupted."""
+
+    going_on = "; finished steps are kept, the same command goes on from there"
+
+
+class Group(_CleanEnd, click.Group):
+    """A group whose commands are imported when they are called, so that its help costs nothing.
+
+    Parameters
+    ----------
+    table : mapping of str to tuple of str
+        Words of a command, as ``simulate rsr2015``, to where it is, ``MODULE:NAME``, what its line of the help says,
+        and lines that call it, which end its help. What begins with the words of another is in the group of that name.
+    """
+
+    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, ...]], **options: Any) -> None:
+        super().__init__(*arguments, context_settings=HELP, **options)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order of the table."""
+        return [name for name in self.table if " " not in name]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command and return it; None where the table has none of this name."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        where, about, *lines = self.table[cmd_name]
+        start = f"{cmd_name} "
+        below = {name.removeprefix(start): row for name, row in self.table.items() if name.startswith(start)}
+        if below:
+            return Group(cmd_name, table=below, help=about)
+        module, _, name = where.partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        if lines:
+            command.epilog = "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the section of commands of the help from the table, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about, *_) in self.table.items()])
+
+
+class _EchoHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record to standard error, with its level unless that is INFO; none that is for files only."""
+        if getattr(record, "file_only", False):
+            return
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "
+        if "tqdm" in sys.modules and sys.stderr.isatty():  # a line of its own, above the bar
+            sys.modules["tqdm"].tqdm.write(level + record.getMessage(), file=sys.stderr)
+        else:
+            click.echo(level + record.getMessage(), err=True)
+
+
+@contextmanager
+def echo_log(level: int) -> Iterator[None]:
+    """Show log lines of this project's packages on standard error, from a level up."""
+    handler = _EchoHandler(level)
+    levels = {logger: logger.level for logger in map(logging.getLogger, OURS)}
+    for logger, before in levels.items():
+        logger.addHandler(handler)
+        logger.setLevel(min(level, before or level))
+    try:
+        yield
+    finally:
+        for logger, before in levels.items():
+            logger.removeHandler(handler)
+            logger.setLevel(before)
+
+
+def worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options ``--jobs`` and ``--engine``; the command gets `jobs` alone, and its maps run on the engine.
+
+    How many seconds a Dask cluster may be without a worker is said by the environment: ``SPKVER_WAIT``.
+
+    Examples
+    --------
+    >>> @click.command()
+    ... @worker_options
+    ... def work(jobs: int | None) -> None: ...
+    >>> [option.name for option in work.params]
+    ['jobs', 'engine']
+    """
+
+    @wraps(command)
+    def wrapped(*args: Any, engine: Any, **kwargs: Any) -> Any:
+        from spkbase.work import WAIT, engine_kind, use_engine
+
+        if engine == "auto" and engine_kind() != "auto":  # called by another command, whose workers do it
+            return command(*args, **kwargs)
+        seconds = float(os.environ.get("SPKVER_WAIT", WAIT))
+        with use_engine("dask", scheduler=engine, timeout=seconds) if ":" in engine else use_engine(engine):
+            return command(*args, **kwargs)
+
+    jobs = click.option("--jobs", type=click.IntRange(min=1), help="Workers on this machine; all cores by default.")
+    engines = click.option(
+        "--engine",
+        metavar="auto|threads|loky|tcp://HOST:PORT",
+        default="auto",
+        show_default=True,
+        help="Who works: threads or processes (loky) of this machine, each where it fits; or a Dask cluster.",
+    )
+    return jobs(engines(wrapped))
+
+
+def device_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option ``--device``; the command gets `device`, an `spkbase.devices.Device` or None."""
+
+    def find(ctx: click.Context, parameter: click.Parameter, name: str | None) -> Any:
+        from spkbase.devices import find_device
+
+        try:
+            return None if name is None else find_device(name)
+        except SpkverError as error:
+            raise click.BadParameter(str(error), ctx, parameter) from error
+
+    text = "Compute on a GPU: cuda or cuda:N (PyTorch, else CuPy), or cupy. By default the cores."
+    return click.option("--device", callback=find, metavar="NAME", help=text)(command)

@@ -1,0 +1,197 @@
+"""Plug-ins of users: a Python object by its name, or a shell command with places that are filled in."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from spkbase.errors import ConfigError, DataError
+
+SAFE_PATH = {"PYTHONSAFEPATH": "spkver"}
+"""Environment of worker processes: Python takes nothing from the folder that they start in, which may hold a
+`pickle.py` of somebody. Commands of the user do not get it; the value tells ours from the user's own."""
+
+_SHOWN = 200  # characters of what a command says
+_LEAST_SECONDS, _BYTES_A_SECOND = 1800.0, 32000
+_RUNNING: set[subprocess.Popen] = set()
+interrupted = threading.Event()
+"""Set while an interrupt ends the program: no command begins then."""
+
+
+class TimeLimitError(DataError):
+    """A command was ended because it took too long."""
+
+
+def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | None]:
+    """Return an object that a user names by ``MODULE:NAME`` or ``FILE.py:NAME``.
+
+    Parameters
+    ----------
+    name : str
+        As the user gave it.
+    what : str
+        What it is for, in messages: "format", "anonymiser", "attacker".
+    kind : str
+        What it is in Python: "function", which must be callable; else anything.
+
+    Returns
+    -------
+    plugin : object
+    file : path or None
+        Where its module stands.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such module or object, or the module breaks.
+
+    Examples
+    --------
+    >>> load_plugin("math:pi", "number")[0]
+    3.141592653589793
+    """
+    where, _, object_name = name.rpartition(":")
+    try:
+        if where.endswith(".py"):
+            spec = importlib.util.spec_from_file_location(f"_{what}_{Path(where).stem}", where)
+            if spec is None or spec.loader is None:
+                raise ImportError(f"{where} is no Python file")
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module
+            spec.loader.exec_module(module)
+        else:
+            module = importlib.import_module(where)
+    except Exception as error:
+        placeholder = (kind or "name").upper()
+        raise ConfigError(
+            f"the {what} {name!r} cannot be imported: {type(error).__name__}: {error}",
+            remedy=f"give MODULE:{placeholder}, with the module's folder in PYTHONPATH, or FILE.py:{placeholder}",
+        ) from error
+    plugin = getattr(module, object_name, None)
+    if plugin is None or (kind == "function" and not callable(plugin)):
+        raise ConfigError(f"the {what} {name!r}: {where} has no {f'{kind} {object_name!r}'.strip()}")
+    file = getattr(module, "__file__", None)
+    return plugin, None if file is None else Path(file)
+
+
+def check_places(template: str, places: Sequence[str], needed: Sequence[str]) -> None:
+    """Check the places of a command, such as {input}.
+
+    Parameters
+    ----------
+    template : str
+    places : sequence of str
+        Names that the command may use.
+    needed : sequence of str
+        Those that it must use.
+
+    Raises
+    ------
+    ConfigError
+        If a place is missing, unknown or stands in quotes, or the quotes do not close.
+    """
+    probe = "a 'b\" c"
+    try:
+        filled = fill_places(template, dict.fromkeys(places, probe))
+        words = shlex.split(filled)
+    except (KeyError, IndexError, ValueError) as error:
+        known = ", ".join(f"{{{place}}}" for place in places)
+        text = f"the command {template!r} cannot be filled in: {error}"
+        raise ConfigError(text, remedy=f"places are {known}; other braces are doubled: {{{{ }}}}") from error
+    for place in needed:
+        if f"{{{place}}}" not in template:
+            raise ConfigError(f"the command {template!r} has no {{{place}}}")
+    if sum(word.count(probe) for word in words) != filled.count(shlex.quote(probe)):
+        text = f"the command {template!r} has a place in quotes"
+        raise ConfigError(text, remedy="leave the quotes out: values are quoted as they are filled in")
+
+
+def fill_places(template: str, values: Mapping[str, Any]) -> str:
+    """Fill in a command; values are quoted for the shell, so that no id is ever read as part of the command."""
+    return template.format_map({name: shlex.quote(str(value)) for name, value in values.items()})
+
+
+def usual_seconds(recordings: Iterable[Path]) -> float:
+    """Return how long a plug-in may work on recordings: half an hour, and as long as they last.
+
+    Their length is taken from the sizes of the files, as if they were WAV of 16 bits at 16 kHz.
+    """
+    size = 0
+    for path in sorted(set(recordings)):
+        with suppress(OSError):
+            size += path.stat().st_size
+    return _LEAST_SECONDS + size / _BYTES_A_SECOND
+
+
+def run_command(
+    command: str, *, output: IO[bytes] | None = None, place: Path | None = None, seconds: float | None = None
+) -> None:
+    """Run a shell command; it is ended with its children when the time is over, and when this process is interrupted.
+
+    Parameters
+    ----------
+    command : str
+    output : binary file, optional
+        Where its standard output goes.
+    place : path, optional
+        The folder that it runs in.
+    seconds : float, optional
+        How long it may take.
+
+    Raises
+    ------
+    DataError
+        If it ends with another status than 0, or is ended for the time (`TimeLimitError`); the end of what it says on
+        standard error is shown.
+    """
+    with tempfile.TemporaryFile() as errors:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": output or subprocess.DEVNULL, "stderr": errors}
+        process = start_process(["sh", "-c", command], cwd=place, **streams)
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise TimeLimitError(f"it was ended after {seconds:g} s, the time limit") from error
+        finally:
+            end_process(process)
+        if status:
+            errors.seek(max(errors.seek(0, os.SEEK_END) - 4 * _SHOWN, 0))
+            said = errors.read().decode("utf-8", "replace").strip()[-_SHOWN:]
+            status = 128 - status if status < 0 else status  # a signal, as the shell says it
+            raise DataError(f"the command ended with status {status}{': ' if said else ''}{said}")
+
+
+def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen:
+    """Start a process with a group of its own, which `end_process` ends; options are those of `subprocess.Popen`."""
+    if interrupted.is_set():
+        raise DataError("interrupted")
+    environment = {name: value for name, value in os.environ.items() if (name, value) not in SAFE_PATH.items()}
+    process = subprocess.Popen(command, env=environment, start_new_session=True, **options)
+    _RUNNING.add(process)
+    return process
+
+
+def end_process(process: subprocess.Popen) -> None:
+    """End a process with all that it has started."""
+    _RUNNING.discard(process)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def end_commands() -> None:
+    """End all commands at an interrupt, in whatever thread of this process; no other begins, see `interrupted`."""
+    interrupted.set()
+    for process in list(_RUNNING):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
