@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from evaluation.calibration.cohort_norm import s_norm, t_norm, z_norm
 from evaluation.trials.lists import Scores, Trials
-from spkbase.runs import Given
+from spkbase.runs import Stamp
 from spkbase.work import Work
 from spkver.attackers.attack import normalised_scores, raw_scores, score_matrix
 from spkver.attackers.config import AttackerConfig, attacker_config
@@ -29,7 +29,7 @@ SPEAKERS = [f"s{number}" for number in range(6)]
 
 
 def train_backend(config, ubm, statistics, frames, *, n_utterances, seed):
-    return train_on_sessions(config, ubm, Sessions(statistics, Given("frames", "", frames), n_utterances), seed=seed)
+    return train_on_sessions(config, ubm, Sessions(statistics, Stamp("frames", "", frames), n_utterances), seed=seed)
 
 
 def enrol(config, ubm, backend, statistics):

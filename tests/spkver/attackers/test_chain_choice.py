@@ -45,7 +45,7 @@ def folds() -> list[FoldVectors]:
 
 
 def choose(folds, path, chains=CHAINS, jobs=1):
-    return choose_chain(chains, folds, seed=0, jobs=jobs, journal=path / "chains.journal", fingerprint="x")
+    return choose_chain(chains, folds, seed=0, jobs=jobs)
 
 
 def test_the_simplest_of_the_best_by_a_loop():

@@ -117,7 +117,7 @@ def test_each_recording_is_heard_once_and_kept_through_a_crash(speech, extractor
     values = scores_of(attacker_of(extractor, tmp_path / "out"), attack)
     total = sum(len(side) for side in speech.values())
     assert len(calls.read_text()) == total
-    (journal,) = (tmp_path / "out/work/vectors").glob("*/vectors.journal")
+    (journal,) = (tmp_path / "out/work/vectors").glob("*/vectors.jsonl")
     # a second run, with other draws of the folds, hears nothing
     again = attacker_of(extractor, tmp_path / "out")
     np.testing.assert_array_equal(scores_of(again, attack), values)

