@@ -1,15 +1,31 @@
-"""Linkability as the command reports it: all numbers of each number of utterances, and of larger populations.
-
-Here everything is computed and nothing written; `evaluation.reports.linkability_files` writes the files of a folder.
+"""Linkability as the command reports it: all numbers of each number of utterances, of larger populations, and files.
 
 The mean of a speaker over sizes is closed-form and knows no grid; over several numbers of utterances it is the plain
 mean of theirs. Ranks are counted from 1 in the whole gallery, in the middle of ties under the rule `shared`.
+
+=========================  =========================================================================================
+``linkability.json``       all numbers
+``per_speaker.csv``        ``speaker,linkability_mean,rank_L...,linkability_L...``, and ``linkability_L..._N...`` for
+                           sizes that were asked for by number
+``curve.csv``              ``utterances,size,linkability,low,high,chance,kind``; kind is ``measured`` or
+                           ``extrapolated``
+``cmc.csv``                ``utterances,place,share``: the owner among the first places of the whole gallery
+``ranks.npz``              beaters and ties of each trial (`evaluation.linkage.ranks`)
+``extrapolation.csv``      ``utterances,size,method,linkability,low,high,measured_to,kind``, all ``extrapolated``
+``linkability.png``        and ``.svg``: measured curves, and on grey ground what was extrapolated
+``extrapolation_L*.png``   and ``.svg``: what each method says
+``cmc.png``                and ``.svg``
+``speakers.png``           and ``.svg``: how linkability is spread over speakers, with quartiles
+``easy_speakers_L*.txt``   and ``hard_speakers_L*.txt``
+=========================  =========================================================================================
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +45,7 @@ from evaluation.linkage import (
     all_sizes,
     backtest,
     by_speaker,
+    chance,
     cumulative_match,
     disclosure_sets,
     extrapolate,
@@ -41,16 +58,27 @@ from evaluation.linkage import (
     published_sizes,
     similarity_rank_disclosure,
     sizes_beyond,
+    write_lists,
+    write_ranks,
 )
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
+from spkbase.files import format_csv, write_json, write_text
 from spkbase.showing import Tabular, one_line
 
 ALL = 0
 """Stands for "all utterances" where numbers of utterances are keys."""
 
+REPORT, RANKS = "linkability.json", "ranks.npz"
+SHOWN = "normal"
+"""Method whose estimate stands in `curve.csv` and in the plot of all curves, within the span of all intervals."""
+
 _LEFT = 50  # impostors of each trial that a back-test leaves at least
 _LEAST_SPEAKERS = 4  # for quarters
+_WRITTEN = re.compile(
+    r"(linkability\.json|(ranks|impostors)\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
+    r"|(linkability|cmc|speakers|extrapolation_L(\d+|all))\.(png|svg)|(easy|hard)_speakers_L(\d+|all)\.txt)"
+)
 
 Sizes = Literal["all", "log", "published"] | tuple[int, ...]
 
@@ -354,6 +382,17 @@ def _numbers(ranks: Ranks, settings: Settings) -> tuple[Curve, dict[str, Any]]:
             extra["single_runs"] = drawn
         curve = replace(curve, values=drawn.mean(axis=0))
     over_sizes = linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
+    low, high = ranks.span(settings.ties)
+    least, most = int(ranks.impostors.min()) + 1, int(ranks.impostors.max()) + 1
+    notes = [*ranks.notes]
+    if least < most:
+        notes.append(f"galleries differ between trials, {least} to {most} speakers: sizes end at the smallest")
+        reason = "galleries differ in size between trials"
+        disclosed: dict[str, Any] = {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": reason}
+    else:
+        disclosure = similarity_rank_disclosure(ranks, ties=settings.ties)
+        names = ("mean_bits", "worst_bits", "histogram_mean_bits", "histogram_worst_bits", "alpha", "beta")
+        disclosed = {f"srd_{name}": getattr(disclosure, name) for name in names}
     block: dict[str, Any] = {
         "n_trial": len(ranks),
         "sizes": curve.sizes,
@@ -362,35 +401,180 @@ def _numbers(ranks: Ranks, settings: Settings) -> tuple[Curve, dict[str, Any]]:
         "high": curve.high,
         "chance": curve.chance,
         **extra,
-        "rank1": _rank1(ranks, settings),
+        # how often the owner is first in the whole gallery of its trial
+        "rank1": float(np.where(low == 0, 1 / (high - low + 1), 0.0).mean()),
         "linkability_mean": float(over_sizes.mean()),
         "top": {str(top): linkability_at_sizes(ranks, sizes, top=top, **common) for top in settings.top},
     }
-    return curve, block | _disclosure(ranks, settings) | {"notes": [*ranks.notes, *_uneven(ranks)]}
+    return curve, block | disclosed | {"notes": notes}
 
 
-def _rank1(ranks: Ranks, settings: Settings) -> float:
-    """How often the owner is first in the whole gallery of its trial."""
-    low, high = ranks.span(settings.ties)
-    return float(np.where(low == 0, 1 / (high - low + 1), 0.0).mean())
+def write_linkage(
+    folder: str | Path,
+    linkage: Linkage,
+    *,
+    beyond: Mapping[int, Beyond] | None = None,
+    additions: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Write the numbers of linkability into a folder, `linkability.json` at last, and return what that file holds.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is missing.
+    linkage : Linkage
+        What to write.
+    beyond : mapping of int to Beyond, optional
+        Larger populations, for ``curve.csv`` behind the measured sizes.
+    additions : mapping, optional
+        Further entries of the report.
+
+    Returns
+    -------
+    dict
+        The report, with the path of the table of speakers.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be written.
+    """
+    folder = Path(folder)
+    report = linkage.report | {"per_speaker": str(folder / "per_speaker.csv")} | dict(additions or {})
+    write_ranks(folder / RANKS, linkage.ranks)
+    write_text(folder / "per_speaker.csv", _csv(*speaker_table(linkage)))
+    rows: list[tuple[Any, ...]] = []
+    for number, curve in linkage.curves.items():
+        columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
+        rows += [(utterances_name(number), *point, "measured") for point in _points(columns)]
+    header = ("utterances", "size", "linkability", "low", "high", "chance", "kind")
+    write_text(folder / "curve.csv", _csv(header, [*rows, *extrapolated_rows(beyond or {})]))
+    matches = {utterances_name(number): match for number, match in match_curves(linkage).items()}
+    rows = [(name, rank, share) for name, match in matches.items() for rank, share in enumerate(match.tolist(), 1)]
+    write_text(folder / "cmc.csv", _csv(("utterances", "place", "share"), rows))
+    write_json(folder / REPORT, report)
+    return report
 
 
-def _uneven(ranks: Ranks) -> list[str]:
-    least, most = int(ranks.impostors.min()) + 1, int(ranks.impostors.max()) + 1
-    if least == most:
-        return []
-    return [f"galleries differ between trials, {least} to {most} speakers: sizes end at the smallest"]
+def extrapolated_rows(beyond: Mapping[int, Beyond]) -> list[tuple[Any, ...]]:
+    """Return the extrapolated rows of ``curve.csv``: the estimate by `SHOWN`, and the span of all intervals."""
+    rows: list[tuple[Any, ...]] = []
+    for number, part in beyond.items():
+        found = part.populations
+        low, high = found.span()
+        estimate = found.predictions[SHOWN].linkability if SHOWN in found.predictions else np.full(len(low), np.nan)
+        columns = (found.sizes.astype(np.int64), estimate, low, high, chance(found.sizes))
+        rows += [(utterances_name(number), *point, "extrapolated") for point in _points(columns)]
+    return rows
 
 
-def _disclosure(ranks: Ranks, settings: Settings) -> dict[str, Any]:
-    if ranks.impostors.min() < ranks.impostors.max():
-        return {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": "galleries differ in size between trials"}
-    disclosure = similarity_rank_disclosure(ranks, ties=settings.ties)
-    return {
-        "srd_mean_bits": disclosure.mean_bits,
-        "srd_worst_bits": disclosure.worst_bits,
-        "srd_histogram_mean_bits": disclosure.histogram_mean_bits,
-        "srd_histogram_worst_bits": disclosure.histogram_worst_bits,
-        "srd_alpha": disclosure.alpha,
-        "srd_beta": disclosure.beta,
+def write_extrapolation(folder: str | Path, beyond: Mapping[int, Beyond]) -> None:
+    """Write ``extrapolation.csv``: every method at every population, and the span."""
+    rows: list[tuple[Any, ...]] = []
+    for number, part in beyond.items():
+        found = part.populations
+        methods = {name: (said.linkability, said.low, said.high) for name, said in found.predictions.items()}
+        methods["span"] = (np.full(len(found.sizes), np.nan), *found.span())
+        for name, columns in methods.items():
+            rows += [
+                (utterances_name(number), size, name, *values, found.measured_to, "extrapolated")
+                for size, *values in _points((found.sizes.astype(np.int64), *columns))
+            ]
+    header = ("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind")
+    write_text(Path(folder) / "extrapolation.csv", _csv(header, rows))
+
+
+def write_plots(
+    folder: str | Path,
+    linkage: Linkage,
+    beyond: Mapping[int, Beyond] | None = None,
+    *,
+    formats: Sequence[str] = (".png", ".svg"),
+) -> None:
+    """Write the plots of linkability into a folder; see the module."""
+    from evaluation.plots import plot_cmc, plot_extrapolation, plot_linkability, plot_speakers
+
+    def paths(name: str) -> list[Path]:
+        return [Path(folder) / f"{name}{form}" for form in formats]
+
+    beyond = beyond or {}
+    titles = {number: f"L = {utterances_name(number)}" for number in linkage.ranks}
+    curves = {titles[number]: curve for number, curve in linkage.curves.items()}
+    drawn = {titles[number]: part.curve for number, part in beyond.items() if SHOWN in part.curve.predictions}
+    plot_linkability(curves, path=paths("linkability"), extrapolations=drawn, method=SHOWN, logarithmic=bool(drawn))
+    for number, part in beyond.items():
+        name = f"extrapolation_L{utterances_name(number)}"
+        plot_extrapolation(linkage.curves[number], part.curve, path=paths(name), name=titles[number])
+    matches = {titles[number]: match for number, match in match_curves(linkage).items()}
+    if matches:
+        plot_cmc(matches, path=paths("cmc"))
+    spread = {
+        titles[number]: list(mean_by_speaker(ranks, linkage.settings).values())
+        for number, ranks in linkage.ranks.items()
     }
+    plot_speakers(spread, path=paths("speakers"))
+
+
+def clear_linkage(folder: str | Path) -> None:
+    """Remove what was written into a folder before, so that no old file stands beside those of the next results.
+
+    Only where there are such results, and only files by the names of this module.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be removed.
+    """
+    folder = Path(folder)
+    if not any((folder / name).is_file() for name in (REPORT, RANKS)):
+        return
+    try:
+        for path in folder.iterdir():
+            if _WRITTEN.fullmatch(path.name) and path.is_file():
+                path.unlink()
+    except OSError as error:
+        remedy = "choose another folder"
+        raise DataError(f"of an earlier run cannot be removed: {error.strerror}", file=path, remedy=remedy) from error
+
+
+def write_speaker_lists(folder: str | Path, quarters: Mapping[int, DisclosureSets | None]) -> dict[str, Any]:
+    """Write the lists of easy and hard speakers of each number of utterances.
+
+    Parameters
+    ----------
+    folder : path
+        Where to.
+    quarters : mapping of int to DisclosureSets or None
+        By number of utterances; see `evaluation.reports.speaker_quarters`.
+
+    Returns
+    -------
+    dict of str to dict
+        Sizes, files and notes of each number of utterances, for a report.
+    """
+    report: dict[str, Any] = {}
+    for number, sets in quarters.items():
+        name = utterances_name(number)
+        if sets is None:
+            report[name] = {"notes": ["fewer than 4 speakers: no quarters"]}
+            continue
+        paths = write_lists(folder, sets, suffix=f"_L{name}")
+        report[name] = {
+            "q1": sets.q1,
+            "q3": sets.q3,
+            "n_easy": len(sets.easy),
+            "n_hard": len(sets.hard),
+            "tie_rule": sets.rule,
+            **{kind: str(path) for kind, path in paths.items()},
+            "notes": list(sets.notes),
+        }
+    return report
+
+
+def _points(columns: Sequence[NDArray[Any]]) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Lay rows out with commas; what is undefined stays blank."""
+    return format_csv(header, ([None if cell != cell else cell for cell in row] for row in rows))

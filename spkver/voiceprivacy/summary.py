@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.reports import SCENARIO_ORDER, WHOLE_LIST, figures_beside, strongest
+from evaluation.reports import SCENARIO_ORDER, WHOLE_LIST, secondary_results, strongest
 
 Json = dict[str, Any]
 
@@ -37,7 +37,7 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
     for (dataset, gender, scenario), part in places(conditions):
         best = strongest(part)
         ends = best["intervals"].get("eer.rocch", {})
-        beside = figures_beside(part)
+        beside = secondary_results(part)
         identification = beside.identification.to_dict("share")
         row = {
             "dataset": dataset,

@@ -18,7 +18,7 @@ from evaluation.calibration.affine import Affine, load_affine, save_affine
 from evaluation.challenges.ranking_sources import read_system
 from evaluation.challenges.team_scores import read_rule
 from evaluation.metrics.disclosure import read_scale
-from evaluation.reports.privacy_results import parse_results, read_results
+from evaluation.reports import parse_results, read_results
 from spkbase.configuration import load_config, to_dict
 from spkbase.errors import SpkverError
 from spkbase.files.hdf5 import file_digest, fingerprint

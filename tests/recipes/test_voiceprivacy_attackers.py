@@ -19,7 +19,7 @@ from voiceprivacy_runs import ENROLLED, SUFFIX, run_recipe, write, write_layout
 from evaluation.embeddings.files import write_embeddings
 from evaluation.embeddings.sets import Embeddings
 from evaluation.formats.reading import read_key, read_scores
-from evaluation.reports.privacy_results import parse_results, read_results
+from evaluation.reports import parse_results, read_results
 from evaluation.trials import align
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError

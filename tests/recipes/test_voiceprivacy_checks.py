@@ -16,7 +16,7 @@ import yaml
 from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_layout
 
 from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file
-from evaluation.reports.privacy_schema import strongest
+from evaluation.reports import strongest
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError, DataError
 from spkver.attackers.catalogue import absent_attackers, default_attackers

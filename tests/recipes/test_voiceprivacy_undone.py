@@ -6,7 +6,6 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ import soundfile
 from voiceprivacy_runs import run_recipe, write_layout
 
 from evaluation.embeddings import Alignment, Embeddings
-from evaluation.reports.page.inversions import inversions
 from evaluation.trials import Trials
 from spkbase.files import read_arrays
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
@@ -187,22 +185,6 @@ def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
         speakers={name: version.speakers[name] for name in names[:4]},
     )
     assert undoing.undone(part).recordings == {name: whole.recordings[name] for name in names[:4]}
-
-
-def test_the_page_tells_what_was_undone_and_aligned() -> None:
-    undoing = {
-        "background": "train_mcadams", "anonymizer": "mcadams", "parameter": "alpha", "known_by": "pairs",
-        "recordings": 251, "speakers": 250, "cues": "both", "kernel": "Gaussian", "rmse": 0.0149, "spread": 0.1158,
-    }  # fmt: skip
-    alignment = {
-        "background": "train_mcadams", "attacker": "ge2e-aligned", "pairs": 1004, "chosen": "centred",
-        "mean_reciprocal_rank": {"centred": 0.875},
-    }  # fmt: skip
-    page = inversions(SimpleNamespace(raw={"undoing": [undoing, 3], "alignments": [alignment]}))
-    for text in ("train_mcadams", "mcadams (from pairs)", "0.0149", "0.1158", "ge2e-aligned", "1,004", "0.875"):
-        assert text in page
-    assert inversions(SimpleNamespace(raw={})) is None
-    assert inversions(SimpleNamespace(raw={"undoing": "x", "alignments": 1})) is None
 
 
 def test_what_cannot_be_undone_is_said(background, data, tmp_path):

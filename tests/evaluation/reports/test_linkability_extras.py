@@ -21,7 +21,7 @@ from evaluation.linkage.ranks import Ranks, rank_speakers
 from evaluation.plots import agreement, linkability
 from evaluation.plots import linkability as plots
 from evaluation.plots.chart import Chart
-from evaluation.reports import linkability_files as extras
+from evaluation.reports import linkability as extras
 from evaluation.reports.linkability import (
     Beyond,
     Linkage,

@@ -1,0 +1,628 @@
+"""One self-contained page of a privacy evaluation, for people: no network, no script, for screen and paper.
+
+`write_page` makes it from the results of a recipe and the score files that they name; `write_comparison` puts several
+anonymisers side by side. The words stand in the templates ``page.html.j2``, ``comparison.html.j2`` and
+``parts.html.j2``, which escape every text; here are the values that they show.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, zip_longest
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from evaluation.metrics import SCALE, ceiling_note, meaning_of
+from evaluation.plots import TradeOff
+from evaluation.reports.pictures import (
+    Picture,
+    label_of,
+    linkability_picture,
+    match_pictures,
+    paths_of,
+    printable,
+    score_pictures,
+    short,
+    similarity_pictures,
+    speakers_picture,
+    utility_picture,
+)
+from evaluation.reports.results import (
+    GENDERS,
+    SCENARIO_ORDER,
+    Condition,
+    Outcome,
+    Results,
+    find,
+    interval_from,
+    number,
+    one_error,
+    parse_results,
+)
+from evaluation.reports.tables import summary_rows
+from evaluation.reports.verdict import TARGETS, badge, headlines, one_in, word_of
+from evaluation.uncertainty import Interval
+from spkbase.errors import DataError
+from spkbase.files import write_text
+
+MISSING = "n/a"
+SPACE, DASH = "\N{NO-BREAK SPACE}", "\N{EN DASH}"
+CHANCE = 0.5
+SCENARIO_NAMES = {
+    "original": "Original\N{NO-BREAK SPACE}speech",
+    "ignorant": "Ignorant",
+    "lazy-informed": "Lazy\N{NON-BREAKING HYPHEN}informed",
+    "semi-informed": "Semi\N{NON-BREAKING HYPHEN}informed",
+}
+_BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
+# notes on other metrics, which the page does not show, stand in the results alone
+_NOTED = ("eer.rocch", "min_cllr", "zebra", "linkability", "intervals:", "intervals.eer.rocch", "intervals.zebra")
+_CURVES = {
+    "det": "Detection error trade-off. Each point is a setting of the attacker's threshold; the further a curve lies"
+    " to the upper right, the more privacy is left.",
+    "zebra": "ZEBRA: what remains unknown after the attack, for each prior suspicion (empirical cross-entropy). On the"
+    " dashed line the attack tells nothing. In brackets: population (bit), worst case, category.",
+}
+_COMPARED = {
+    "det": "The strongest attacker against each anonymiser; the further to the upper right, the more privacy.",
+    "zebra": "ZEBRA: what remains unknown after the attack. In brackets: population (bit), worst case, category.",
+}
+
+
+def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Path) -> None:
+    """Write the page of a privacy evaluation; the same input gives the same bytes.
+
+    Parameters
+    ----------
+    results : mapping
+        As ``results.json`` holds them; see `evaluation.reports.parse_results`.
+    path : path
+        The HTML file.
+    folder : path
+        Where the paths of scores and keys in the results start.
+
+    Raises
+    ------
+    DataError
+        If the results are malformed or the file cannot be written. Scores that are not at hand leave a plot out, which
+        the page says.
+    """
+    # links to scores only in a page inside the folder: one outside may be handed on alone and names no folder of ours
+    place, root = Path(path).absolute().parent.resolve(), Path(folder).resolve()
+    base = "../" * len(place.relative_to(root).parts) if place.is_relative_to(root) else None
+    write_text(path, render_page(results, folder=folder, base=base))
+
+
+def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | None = None) -> str:
+    """Return the page as text; see `write_page`. `base` leads from it to the folder, for links to scores."""
+    parsed = parse_results(results)
+    with one_error():
+        return _render("page.html.j2", _values(parsed, Path(folder), base))
+
+
+def write_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]], path: str | Path) -> None:
+    """Write one page of several privacy evaluations; see `render_comparison`.
+
+    Raises
+    ------
+    DataError
+        If results are malformed, there are fewer than two, or the file cannot be written.
+    """
+    write_text(path, render_comparison(sources))
+
+
+def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -> str:
+    """Return a page that shows anonymisers side by side, as text; the same input gives the same bytes.
+
+    Parameters
+    ----------
+    sources : sequence of (mapping, path)
+        Results as ``results.json`` holds them, with the folder where their paths start. Those of one name are told
+        apart by numbers.
+    """
+    if len(sources) < 2:
+        raise DataError(f"expected results of at least 2 anonymisers to compare, got {len(sources)}")
+    parsed = [parse_results(raw) for raw, _ in sources]
+    names = [results.name or "no anonymiser" for results in parsed]
+    names = [
+        name if names.count(name) == 1 else f"{name} ({names[: place + 1].count(name)})"
+        for place, name in enumerate(names)
+    ]
+    systems = dict(zip(names, parsed, strict=True))
+    folders = {name: Path(folder) for name, (_, folder) in zip(names, sources, strict=True)}
+    places = list(dict.fromkeys(place for results in parsed for place in results.main_places()))
+    with one_error():
+        curves = []
+        for count, place in enumerate(places, 1):
+            worst = {name: outcome for name, results in systems.items() if (outcome := results.worst(*place))}
+            drawn = {
+                name: (f"{short(name)}: {label_of(outcome)}", outcome, folders[name]) for name, outcome in worst.items()
+            }
+            where = _place(place)
+            curves.append((where, score_pictures(drawn, where, f"together-{count}", _COMPARED, "anonymiser")))
+        side_by_side = []
+        for dataset in dict.fromkeys(dataset for dataset, _ in places):
+            rows = [
+                (name, next((found for found in headlines(results) if found.worst.dataset == dataset), None))
+                for name, results in systems.items()
+            ]
+            rows.sort(key=lambda row: 1.0 if row[1] is None else -row[1].judged.value)
+            side_by_side.append((dataset, rows))
+        values = {"systems": systems, "curves": curves, "side_by_side": side_by_side, "unlike": unlike_in(systems)}
+        return _render("comparison.html.j2", values)
+
+
+def unlike_in(systems: Mapping[str, Results]) -> list[str]:
+    """Return a sentence for each way in which evaluations were not made alike, so that their figures may not compare.
+
+    Looked at are, for each data set that several of them have, attackers, scenarios, and numbers of enrolled speakers
+    and trials; how many versions of the training speech the semi-informed attacker learnt from; whether speech is
+    simulated. What results do not say is not compared.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for dataset in dict.fromkeys(name for results in systems.values() for name in results.datasets()):
+        for name, results in systems.items():
+            if dataset in results.datasets():
+                found.setdefault(f"Attackers of {dataset}", {})[name] = ", ".join(results.attackers(dataset))
+                found.setdefault(f"Scenarios of {dataset}", {})[name] = ", ".join(results.scenarios(dataset))
+                found.setdefault(f"Trials of {dataset}", {})[name] = _sizes(results, dataset)
+    for name, results in systems.items():
+        draws = find(results.raw, "anonymiser", "training_draws")
+        found.setdefault("Versions of the training speech", {})[name] = "" if draws is None else f"{draws}"
+        found.setdefault("Simulated speech", {})[name] = "yes" if results.raw.get("simulated") else "no"
+    known = {what: {name: value for name, value in values.items() if value} for what, values in found.items()}
+    return [
+        f"{what}: {'; '.join(f'{name} {value}' for name, value in values.items())}."
+        for what, values in known.items()
+        if len(set(values.values())) > 1
+    ]
+
+
+def _sizes(results: Results, dataset: str) -> str:
+    """Say how large the lists of a data set are; all conditions of one sex have the same."""
+    parts = []
+    for gender in results.main_genders(dataset):
+        row = next(row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender))
+        counts = [row.get(name) for name in ("n_enrolled", "n_target", "n_nontarget")]
+        if None not in counts:
+            parts.append("{} speakers, {} and {} trials".format(*counts))
+    return ", ".join(parts)
+
+
+def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
+    """What the template of a page shows."""
+    level = number(find(results.raw, "config", "evaluation", "level"))
+    averages: dict[str, dict[str, Any]] = {}
+    for row in results.raw.get("averages") or ():
+        averages.setdefault(" ".join(filter(None, (row["dataset"], row["split"]))), {})[row["scenario"]] = row
+    curves, speakers, worst_cases = [], [], []
+    for count, place in enumerate(results.main_places(), 1):
+        where, outcomes = _place(place), results.outcomes_of(*place)
+        drawn = {label_of(outcome): (label_of(outcome), outcome, folder) for outcome in outcomes}
+        pictures = score_pictures(drawn, where, f"curves-{count}", _CURVES, "scenario")
+        curves.append((where, [*pictures, linkability_picture(outcomes, level, where, f"curves-{count}")]))
+        worst = results.worst(*place)
+        if worst is not None and worst.values.get("speakers"):
+            rows = sorted(worst.values["speakers"], key=_exposure)
+            known = [value for row in rows if not math.isnan(value := number(row["linkability_mean"]))]
+            speakers.append((worst, rows, known, speakers_picture(rows[: len(known)], where, f"speakers-{count}")))
+        told = [outcome for outcome in outcomes if outcome.values.get("worst_case") or outcome.values.get("cmc")]
+        if told:
+            worst_cases.append((where, told, match_pictures(told, where, f"cmc-{count}")))
+    utility = utility_values(results)
+    return {
+        "results": results,
+        "config": results.raw.get("config") or {},
+        "averages": averages,
+        "curves": curves,
+        "several_draws": any(len(outcome.beside.draws) > 1 for outcome in results.outcomes),
+        "speakers": speakers,
+        "worst": worst_cases,
+        "voices": _voices(results),
+        "utility": utility,
+        "utility_pictures": [
+            utility_picture(points, measure.name, measure.lower_is_better, f"utility-{count}")
+            for count, (measure, points) in enumerate(_trade_offs(results, utility), 1)
+        ],
+        "summary": summary_rows(results),
+        "notes": _notes(results),
+        "base": base,
+        "score_files": [] if base is None else _score_files(results),
+    }
+
+
+def _exposure(speaker: Mapping[str, Any]) -> tuple[float, float, str]:
+    """Order of speakers: the highest linkability first, then the lowest EER; unknown ones last."""
+    value, eer = number(speaker["linkability_mean"]), number(speaker["eer"])
+    return 1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, speaker["speaker"]
+
+
+def _voices(results: Results) -> list[tuple[str, list[Any], list[Picture]]]:
+    """Each data set with its entries on how alike voices are, and the matrices of the first one of each sex."""
+    known = [entry for entry in results.raw.get("similarity") or () if interval_from(entry.get("deid")).known]
+    found = []
+    for count, dataset in enumerate(results.datasets(), 1):
+        entries = [entry for entry in known if entry["dataset"] == dataset]
+        pictures: list[Picture] = []
+        for other, gender in enumerate(results.main_genders(dataset), 1):
+            for entry in [entry for entry in entries if entry["gender"] == gender][:1]:
+                pictures += similarity_pictures(entry, _place((dataset, gender)), f"voices-{count}-{other}")
+        if entries:
+            found.append((dataset, entries, pictures))
+    return found
+
+
+@dataclass(frozen=True)
+class UtilityMeasure:
+    """A measure of utility: its name, whether less is better, and whether it is shown in percent."""
+
+    name: str
+    lower_is_better: bool = False
+    percent: bool = False
+
+
+@dataclass(frozen=True)
+class UtilityValue:
+    """A value of a measure, and the names that lead to it: data set, ``original`` or the anonymised speech, sex."""
+
+    measure: UtilityMeasure
+    place: tuple[str, ...]
+    value: Interval
+
+
+MEASURES = {
+    "wer": UtilityMeasure("Word error rate", lower_is_better=True, percent=True),
+    "cer": UtilityMeasure("Character error rate", lower_is_better=True, percent=True),
+    "uar": UtilityMeasure("Unweighted average recall", percent=True),
+    "f0": UtilityMeasure("F0 correlation"),
+}
+
+
+def utility_values(results: Results) -> list[UtilityValue]:
+    """Return every value of every measure, in the order of the results: numbers, or mappings with ``value``."""
+
+    def walk(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Interval]]:
+        if not isinstance(block, Mapping):
+            yield place, Interval(number(block))
+        elif "value" in block:
+            yield place, interval_from(block)
+        else:
+            for name, inner in block.items():
+                yield from walk(inner, (*place, name))
+
+    return [
+        UtilityValue(MEASURES.get(name, UtilityMeasure(name)), place, value)
+        for name, block in (results.raw.get("utility") or {}).items()
+        for place, value in walk(block, ())
+    ]
+
+
+def _trade_offs(results: Results, values: Sequence[UtilityValue]) -> Iterator[tuple[UtilityMeasure, list[TradeOff]]]:
+    """Pair each value over all speakers with the equal error rate of its data set, or of the worst one."""
+    worst = {headline.worst.dataset: headline.worst for headline in reversed(headlines(results))}
+    for measure in (MEASURES["wer"], MEASURES["uar"]):
+        points = []
+        for one in values:
+            names = [name for name in one.place if name != "all"]
+            if one.measure is not measure or not one.value.known or not worst or any(name in GENDERS for name in names):
+                continue
+            outcome = next((worst[name] for name in names if name in worst), [*worst.values()][-1])
+            if "original" in names:
+                same = results.outcomes_of(outcome.dataset, outcome.gender)
+                outcome = next((other for other in same if other.scenario == "original"), outcome)
+                if outcome.scenario != "original" or not outcome.eer.known:
+                    continue
+            eer, value = outcome.eer, one.value
+            point = TradeOff(
+                short(", ".join(names) or results.name or "anonymised"),
+                100 * value.value,
+                eer.value,
+                (eer.low, eer.high) if eer.has_interval else None,
+                (100 * value.low, 100 * value.high) if value.has_interval else None,
+            )
+            points.append(point)
+        if points:
+            yield measure, points
+
+
+def _notes(results: Results) -> list[str]:
+    """Notes on the numbers that are shown."""
+    told = [
+        f"{name}: {note}"
+        for condition in results.conditions
+        for name, note in (condition.values.get("notes") or {}).items()
+    ]
+    return gathered(sorted(note for note in told if note.startswith(_NOTED)))
+
+
+def gathered(notes: Iterable[str]) -> list[str]:
+    """Return those that differ in numbers alone as one, with the least and the largest.
+
+    >>> gathered(["worth 0.2 errors", "worth 1.7 errors", "worth 0.9 errors", "no error"])
+    ['worth 0.2 to 1.7 errors (3 times)', 'no error']
+    """
+    alike: dict[tuple[str, ...], list[list[str]]] = {}
+    for note in notes:
+        alike.setdefault(tuple(_NUMBER.split(note)), []).append(_NUMBER.findall(note))
+    found = []
+    for texts, rows in alike.items():
+        columns = [sorted(set(column), key=float) for column in zip(*rows, strict=True)]
+        values = [column[0] if len(column) == 1 else f"{column[0]} to {column[-1]}" for column in columns]
+        note = "".join(chain(*zip_longest(texts, values, fillvalue="")))
+        found.append(f"{note} ({len(rows)} times)" if len(rows) > 1 else note)
+    return found
+
+
+def _score_files(results: Results) -> list[tuple[str, list[list[str]]]]:
+    """The files of each condition; only those inside the folder of the results."""
+    found = []
+    for condition in results.conditions:
+        names = [
+            [
+                name
+                for name in paths_of(condition, kind)
+                if not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
+            ]
+            for kind in ("scores", "key")
+        ]
+        if any(names):
+            found.append((", ".join(condition.place), names))
+    return found
+
+
+# ---- how values are shown; what is not known is shown as n/a
+
+
+def decimal(value: Any, decimals: int = 2) -> str:
+    """Return a number with decimals; infinite ones as a sign, NaN as n/a."""
+    value = number(value)
+    if math.isnan(value):
+        return MISSING
+    if math.isinf(value):
+        return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
+    return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def percent(share: Any, decimals: int = 1) -> str:
+    """Return a share in percent.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(float("nan"))
+    ('12.3\\xa0%', 'n/a')
+    """
+    share = number(share)
+    return f"{100 * share:.{decimals}f}{SPACE}%" if math.isfinite(share) else decimal(share)
+
+
+def count_of(value: Any) -> str:
+    """Return a whole number, thousands apart.
+
+    Examples
+    --------
+    >>> count_of(12345.0), count_of(2.5), count_of(None)
+    ('12,345', '2.5', 'n/a')
+    """
+    value = number(value)
+    return f"{value:,.0f}" if math.isfinite(value) and value == round(value) else decimal(value, 1)
+
+
+def decimal_ends(figure: Interval, decimals: int, between: str = DASH) -> str:
+    """Return the ends of an interval, or nothing."""
+    return between.join(decimal(end, decimals) for end in (figure.low, figure.high)) if figure.has_interval else ""
+
+
+def ends(share: Interval) -> str:
+    """Return the ends of the interval of a share in percent, or nothing.
+
+    Examples
+    --------
+    >>> ends(Interval(0.2, 0.125, 0.3))
+    '12.5–30.0\\xa0%'
+    """
+    return decimal_ends(Interval(0.0, 100 * share.low, 100 * share.high), 1) + f"{SPACE}%" * share.has_interval
+
+
+def seconds(value: Any) -> str:
+    """Return a duration.
+
+    Examples
+    --------
+    >>> [seconds(value) for value in (0.034, 12.34, 75, 7384)]
+    ['0.03 s', '12.3 s', '1 min 15 s', '2 h 3 min']
+    """
+    value = number(value)
+    if value < 60:
+        return f"{value:.2f} s" if value < 1 else f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def unbroken(text: str) -> str:
+    """Keep a number on one line with its unit.
+
+    Examples
+    --------
+    >>> unbroken("1.9 % of 70 trials")
+    '1.9\\xa0% of 70 trials'
+    """
+    return _BREAK.sub(SPACE, text)
+
+
+def first_two_sentences(text: str) -> tuple[str, str]:
+    """Return the verdict, which is two sentences, and the caveats behind it.
+
+    Examples
+    --------
+    >>> first_two_sentences("It is 7.4 %. A guess is 50 %. One more. And more.")
+    ('It is 7.4 %. A guess is 50 %.', 'One more. And more.')
+    """
+    parts = re.split(r"(?<=\.) (?=[A-Z])", text)
+    return " ".join(parts[:2]), " ".join(parts[2:])
+
+
+def _place(of: Condition | tuple[str, str]) -> str:
+    """Name a data set, with the sex where it is one."""
+    dataset, gender = of if isinstance(of, tuple) else (of.dataset, of.gender)
+    return short(dataset) if gender == "all" else f"{short(dataset)}, {short(GENDERS.get(gender, gender))}"
+
+
+def _scenario(name: str) -> str:
+    return SCENARIO_NAMES.get(name, short(name))
+
+
+def _level_class(level: int | None) -> str:
+    return "level-none" if level is None else f"level-{level}"
+
+
+def _on_ruler(eer: float) -> str:
+    """Place of an EER on the ruler from 0 to chance."""
+    return f"{100 * min(max(eer, 0.0), CHANCE) / CHANCE:.4g}%"
+
+
+def _among(candidates: tuple[int, int]) -> str:
+    least, most = candidates
+    return "among all enrolled" if not most else f"of {most}" if least == most else f"of {least} to {most}"
+
+
+def _in_short(outcome: Outcome) -> str:
+    """Levels of knowledge, identification and closed set in a few words, or nothing."""
+    beside = outcome.beside
+    others = {level: one for level, one in beside.levels.items() if one.attacker != outcome.attacker}
+    parts = [f"{level} {percent(one.rate.value)}" for level, one in others.items()]
+    if beside.identification.attacker:
+        parts.append(f"named {percent(beside.identification.rate.value, 0)}")
+    if beside.closed_set.attacker:
+        parts.append(f"closed set {percent(beside.closed_set.rate.value)}")
+    return ", ".join(parts)
+
+
+def _linked_among(outcome: Outcome) -> str:
+    if not outcome.linkability.known or math.isnan(outcome.n_enrolled):
+        return ""
+    # where there are no trials across the sexes
+    within = ", of their sex" if outcome.n_enrolled < number(outcome.values.get("n_enrolled")) else ""
+    return f"of {count_of(outcome.n_enrolled)}{within}"
+
+
+def _category(outcome: Outcome) -> str:
+    zebra = outcome.values.get("zebra") or {}
+    if not zebra.get("tag"):
+        return ""
+    note = ceiling_note(number(zebra["individual"]), number(zebra.get("individual_ceiling")))
+    return f"category {zebra['tag']}" + (f", {note}" if note else "")
+
+
+def _counts(values: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
+    """Name the counts that are known."""
+    known = {name: noun for name, noun in words.items() if values.get(name) is not None}
+    return [f"{count_of(values[name])} {noun}" for name, noun in known.items()]
+
+
+def _group_name(results: Results, dataset: str, gender: str) -> str:
+    """Name the speakers, with the numbers of trials where all conditions agree on them."""
+    rows = [row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender)]
+    words = {"n_enrolled": "enrolled", "n_target": "target trials", "n_nontarget": "nontarget trials"}
+    alike = {name: noun for name, noun in words.items() if len({row.get(name) for row in rows}) == 1}
+    parts = _counts(rows[0], alike)
+    return GENDERS.get(gender, gender).capitalize() + (f" ({', '.join(parts)})" if parts else "")
+
+
+def _perfect(results: Results, worst: Outcome) -> Mapping[str, Any] | None:
+    """What a perfect anonymiser would show in place of the smallest rate, where the results say it."""
+    rows = [row for row in results.raw.get("summary") or () if (row["dataset"], row["gender"]) == worst.place[:2]]
+    return next((found for row in rows if (found := find(row, "minimum_over_scenarios", "perfect"))), None)
+
+
+def _leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str]]:
+    """Yield nested names, joined by dots, with their values as text."""
+    for name, value in block.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{start}{name}.")
+        elif isinstance(value, list) and not any(isinstance(entry, (list, Mapping)) for entry in value):
+            yield f"{start}{name}", ", ".join(map(str, value)) or "none"
+        else:
+            yield f"{start}{name}", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _yaml(config: Mapping[str, Any]) -> str:
+    """Write a configuration as YAML, which is how it was given."""
+    import yaml
+
+    return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True, width=110)).strip()
+
+
+def _render(template: str, values: Mapping[str, Any]) -> str:
+    import jinja2
+
+    try:
+        return _environment().get_template(template).render(values).strip() + "\n"
+    except jinja2.UndefinedError as error:
+        raise LookupError(str(error)) from error
+
+
+@cache
+def _environment() -> Any:
+    """The templates, with their filters; every text is escaped, and what no page can hold is replaced."""
+    import jinja2
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.do"],
+    )
+    shown = (
+        decimal,
+        percent,
+        decimal_ends,
+        ends,
+        seconds,
+        unbroken,
+        first_two_sentences,
+        headlines,
+        badge,
+        one_in,
+        short,
+    )
+    environment.filters |= {function.__name__: function for function in shown}
+    environment.filters |= {
+        "among": _among,
+        "category": _category,
+        "count": count_of,
+        "counts": _counts,
+        "group_name": _group_name,
+        "in_short": _in_short,
+        "interval": interval_from,
+        "leaves": lambda block: list(_leaves(block)),
+        "level": lambda eer: _level_class(word_of(eer)[1]),
+        "level_class": _level_class,
+        "linked_among": _linked_among,
+        "on_ruler": _on_ruler,
+        "perfect": _perfect,
+        "place": _place,
+        "scenario": _scenario,
+        "spelled_ends": lambda share: f"{decimal(100 * share.low, 1)} to {percent(share.high)}",
+        "width": lambda share: f"{100 * min(max(share or 0.0, 0.0), 1.0):.4g}%",
+        "width_on_ruler": lambda eer: _on_ruler(min(eer.high, CHANCE) - max(eer.low, 0.0)),
+        "yaml": _yaml,
+    }
+    environment.globals |= {
+        "categories": "; ".join(f"{name}: {meaning_of(name)}" for name, _ in SCALE),
+        "genders": GENDERS,
+        "scenario_order": SCENARIO_ORDER,
+        "style": Markup(Path(__file__).with_name("style.css").read_text("utf-8")),
+        "targets": TARGETS,
+        "warning_sign": "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}",
+    }
+    return environment

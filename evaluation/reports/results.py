@@ -1,0 +1,502 @@
+"""Results of a privacy evaluation: the form of ``results.json``, and what reports and pages read from it.
+
+`spkver.voiceprivacy` writes results in this form. ``conditions`` has an entry for each set, sex, scenario and attacker:
+``dataset``, ``gender``, ``scenario``, ``attacker``, ``eer`` (readings by name), ``intervals``, ``zebra``,
+``linkability`` and more. Beside these an entry has ``level``, what the attacker may look at (`LEVELS`); ``content``,
+whether it reads what is said, which an anonymiser must keep; ``draws``, what each anonymised version of the trials
+gives, of which the other numbers are means; ``closed_set``, error rate and identification where the attacker knows the
+enrolled. ``summary`` has the strongest attacker of each set, sex and scenario, who leaves the least privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from evaluation.uncertainty import Interval, minimum_of
+from spkbase.errors import DataError, Problems
+from spkbase.files import load_json
+from spkbase.showing import Tabular, html_table, one_line
+
+Entry = TypeVar("Entry", bound=Mapping[str, Any])
+
+FORMAT = 1
+"""Number of the form; a file with another one is refused."""
+GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
+_NAMES = ("dataset", "gender", "scenario", "attacker")
+_ROUNDED = 1e-9  # what the last bits of a mean of shares may add
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the attacker has: which speech is anonymised, and whether it was trained on such speech."""
+
+    name: str
+    enrolment: bool
+    trials: bool
+    training: bool
+
+
+SCENARIOS = (
+    Scenario("original", enrolment=False, trials=False, training=False),
+    Scenario("ignorant", enrolment=False, trials=True, training=False),
+    Scenario("lazy-informed", enrolment=True, trials=True, training=False),
+    Scenario("semi-informed", enrolment=True, trials=True, training=True),
+)
+"""From the one who knows least to the one who knows most."""
+
+SCENARIO_ORDER = tuple(scenario.name for scenario in SCENARIOS)
+
+TRIAL_BY_TRIAL, WHOLE_LIST, INVERTING = "trial-by-trial", "whole-list", "inverting"
+LEVELS = {
+    TRIAL_BY_TRIAL: "scores a trial from the enrolment and one test recording, as NIST and the challenge's attacker do",
+    WHOLE_LIST: "adapts to all test recordings of a list, without labels",
+    INVERTING: "inverts the anonymisation: it knows the family of anonymisers, or learns from original and anonymised"
+    " speech of the same people",
+}
+"""What an attacker may look at beside what its scenario gives it, from the least to the most."""
+
+
+def number(value: Any) -> float:
+    """Return a number as JSON has it: null for NaN, infinite ones as text.
+
+    Examples
+    --------
+    >>> number(1), number("-inf"), number(None)
+    (1.0, -inf, nan)
+    """
+    return math.nan if value is None else float(value)
+
+
+def find(values: Mapping[str, Any], *names: str) -> Any:
+    """Return a nested value, None where a name or a block is missing.
+
+    Examples
+    --------
+    >>> find({"zebra": {"tag": "A"}}, "zebra", "tag"), find({"zebra": None}, "zebra", "tag")
+    ('A', None)
+    """
+    found: Any = values
+    for name in names:
+        found = (found or {}).get(name)
+    return found
+
+
+def interval_from(stated: Mapping[str, Any] | None) -> Interval:
+    """Return ``value`` with ``low`` and ``high``, or with the pair ``interval``."""
+    stated = stated or {}
+    low, high = stated.get("interval") or (stated.get("low"), stated.get("high"))
+    return Interval(number(stated.get("value")), number(low), number(high))
+
+
+def strongest(conditions: Sequence[Entry]) -> Entry:
+    """Return the condition of the attacker that leaves the least privacy.
+
+    Parameters
+    ----------
+    conditions : sequence of mappings
+        Entries of ``results.json`` for one set, sex and scenario; at least one.
+
+    Returns
+    -------
+    mapping
+        That with the smallest EER; of equal ones that with the most disclosed evidence, then by name. One without an
+        EER only where none has one.
+
+    Examples
+    --------
+    >>> weak, strong = {"attacker": "a", "eer": {"rocch": 0.3}}, {"attacker": "b", "eer": {"rocch": 0.2}}
+    >>> strongest([weak, strong])["attacker"]
+    'b'
+    """
+
+    def order(condition: Entry) -> tuple[float, float, str]:
+        keys = (number(find(condition, "eer", "rocch")), -number(find(condition, "zebra", "population")))
+        eer, bits = (math.inf if math.isnan(key) else key for key in keys)
+        return eer, bits, condition["attacker"]
+
+    return min(conditions, key=order)
+
+
+@one_line
+@dataclass(frozen=True)
+class AttackerRate:
+    """A rate of an attacker; no name where there is none."""
+
+    attacker: str = ""
+    rate: Interval = field(default_factory=Interval)
+
+    def to_dict(self, name: str) -> dict[str, Any] | None:
+        """Return attacker, rate under a name, and its ends, as the summary of the results has them; None without."""
+        if not self.attacker:
+            return None
+        ends = {"low": self.rate.low, "high": self.rate.high}
+        return {"attacker": self.attacker, name: self.rate.value} | {
+            end: None if math.isnan(value) else value for end, value in ends.items()
+        }
+
+
+@one_line
+@dataclass(frozen=True)
+class SecondaryResults:
+    """What stands beside the EER of a scenario, which is that of its strongest attacker.
+
+    Attributes
+    ----------
+    levels : dict of str to AttackerRate
+        EER of the strongest attacker of each level of knowledge that has one, in the order of `LEVELS`.
+    without_content : AttackerRate
+        EER of the strongest attacker that does not read what is said; none where no attacker reads.
+    tested : tuple of int
+        Recordings that each list of trials tests, which whole-list attackers adapt to; empty where it is not known.
+    closed_set : AttackerRate
+        Least EER of scores that are centred over the enrolled, with the interval of the minimum over attackers.
+    identification : AttackerRate
+        Largest share of utterances whose speaker is first among all enrolled.
+    candidates : (int, int)
+        Least and largest number of enrolled speakers that an utterance was compared with; 0 where it is not known.
+    draws : tuple of float
+        EER of the strongest attacker in each draw; empty where it is not known.
+    """
+
+    levels: dict[str, AttackerRate] = field(default_factory=dict)
+    without_content: AttackerRate = field(default_factory=AttackerRate)
+    tested: tuple[int, ...] = ()
+    closed_set: AttackerRate = field(default_factory=AttackerRate)
+    identification: AttackerRate = field(default_factory=AttackerRate)
+    candidates: tuple[int, int] = (0, 0)
+    draws: tuple[float, ...] = ()
+
+
+def secondary_results(
+    conditions: Sequence[Mapping[str, Any]], minima: Mapping[str, Any] | None = None
+) -> SecondaryResults:
+    """Return what stands beside the EER of a scenario.
+
+    Parameters
+    ----------
+    conditions : sequence of mappings
+        Entries of ``results.json`` for one set, sex and scenario; at least one.
+    minima : mapping, optional
+        By level of knowledge, and ``without_content``, the interval of the minimum, in place of the attacker's own.
+
+    Examples
+    --------
+    >>> undone = {"attacker": "undone", "eer": {"rocch": 0.1}, "level": "inverting"}
+    >>> plain = {"attacker": "plain", "eer": {"rocch": 0.2}, "level": "trial-by-trial"}
+    >>> {level: figure.attacker for level, figure in secondary_results([undone, plain]).levels.items()}
+    {'trial-by-trial': 'plain', 'inverting': 'undone'}
+    """
+
+    def least(part: Sequence[Mapping[str, Any]], name: str) -> AttackerRate:
+        best = strongest(part)
+        ends = (minima or {}).get(name) or find(best, "intervals", "eer.rocch") or {}
+        rate = Interval(number(find(best, "eer", "rocch")), number(ends.get("low")), number(ends.get("high")))
+        return AttackerRate(best["attacker"], rate)
+
+    by_level: dict[str, list[Mapping[str, Any]]] = {level: [] for level in LEVELS}
+    for condition in conditions:
+        by_level[condition.get("level") or TRIAL_BY_TRIAL].append(condition)
+    voices = [condition for condition in conditions if not condition.get("content")]
+    sets = {condition["attacker"]: condition["closed_set"] for condition in conditions if condition.get("closed_set")}
+    closed, named = (
+        [AttackerRate(who, interval_from(found.get(name))) for who, found in sets.items()]
+        for name in ("eer", "identification")
+    )
+    closed = [figure for figure in closed if figure.rate.known]
+    lowest = min(closed, key=lambda figure: figure.rate.value, default=AttackerRate())
+    highest = max(
+        (figure for figure in named if figure.rate.known), key=lambda figure: figure.rate.value, default=AttackerRate()
+    )
+    least_named, most_named = sets[highest.attacker].get("candidates") or (0, 0) if highest.attacker else (0, 0)
+    draws = strongest(conditions).get("draws") or ()
+    return SecondaryResults(
+        levels={level: least(part, level) for level, part in by_level.items() if part},
+        without_content=(least(voices, "without_content") if 0 < len(voices) < len(conditions) else AttackerRate()),
+        tested=tuple(conditions[0].get("tested") or ()),
+        closed_set=AttackerRate(lowest.attacker, minimum_of(figure.rate for figure in closed)) if closed else lowest,
+        identification=highest,
+        candidates=(least_named, most_named),
+        draws=tuple(number(find(draw, "eer", "rocch")) for draw in draws),
+    )
+
+
+@one_line
+@dataclass(frozen=True)
+class Condition:
+    """One attacker in one scenario on one set of trials.
+
+    Attributes
+    ----------
+    dataset, gender, scenario, attacker : str
+        Which one it is.
+    values : mapping
+        Everything that the results say of it.
+    """
+
+    dataset: str
+    gender: str
+    scenario: str
+    attacker: str
+    values: Mapping[str, Any]
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """Data set, sex, scenario and attacker."""
+        return self.dataset, self.gender, self.scenario, self.attacker
+
+    def interval(self, *names: str) -> Interval:
+        """Return a number by its nested names, such as ``"eer", "rocch"``, with its interval."""
+        ends = find(self.values, "intervals", ".".join(names)) or {}
+        return Interval(number(find(self.values, *names)), number(ends.get("low")), number(ends.get("high")))
+
+    @property
+    def linkability(self) -> Interval:
+        """Probability that a speaker is found where everybody is enrolled."""
+        curve = self.values.get("linkability")
+        if not curve:
+            return Interval()
+        last = curve["sizes"].index(max(curve["sizes"]))
+        value, low, high = ((curve.get(name) or {last: None})[last] for name in ("linkability", "low", "high"))
+        return Interval(number(value), number(low), number(high))
+
+    @property
+    def n_enrolled(self) -> float:
+        """Number of speakers that `linkability` is among."""
+        sizes = find(self.values, "linkability", "sizes")
+        return number(max(sizes) if sizes else self.values.get("n_enrolled"))
+
+
+@one_line
+@dataclass(frozen=True)
+class Outcome(Condition):
+    """The result of a scenario: the condition of the strongest attacker, who leaves the least privacy.
+
+    Attributes
+    ----------
+    eer : Interval
+        Equal error rate as a fraction, with the interval of the minimum over attackers.
+    beside : SecondaryResults
+        Levels of knowledge, draws, the closed set.
+    """
+
+    eer: Interval
+    beside: SecondaryResults
+
+
+@one_line
+@dataclass(frozen=True)
+class Results(Tabular):
+    """All of it; see `parse_results`.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+        In the order of the file.
+    outcomes : tuple of Outcome
+        The strongest attacker of each scenario, by data set, then sex, then scenario from the weakest knowledge on.
+    raw : mapping
+        The results as they were read.
+    """
+
+    conditions: tuple[Condition, ...]
+    outcomes: tuple[Outcome, ...]
+    raw: Mapping[str, Any] = field(repr=False)
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for each condition, with its main numbers; NaN where the results do not have one."""
+        columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.conditions] for name in _NAMES}
+        eers = [row.interval("eer", "rocch") for row in self.conditions]
+        columns |= {"eer": [eer.value for eer in eers], "eer_low": [eer.low for eer in eers]}
+        columns |= {"eer_high": [eer.high for eer in eers]}
+        for names in (("min_cllr",), ("zebra", "population"), ("zebra", "individual")):
+            columns[names[-1]] = [row.interval(*names).value for row in self.conditions]
+        return columns
+
+    def _repr_html_(self) -> str:
+        return html_table(self.to_columns(), caption=self.name, notes=[self.verdict] if self.verdict else [])
+
+    @property
+    def verdict(self) -> str:
+        """What the results say of themselves, or nothing."""
+        return (self.raw.get("verdict") or "").strip()
+
+    @property
+    def name(self) -> str:
+        """Name of the anonymiser."""
+        return find(self.raw, "anonymiser", "name") or (self.raw.get("suffix") or "").lstrip("_")
+
+    @property
+    def sanity(self) -> list[Mapping[str, str]]:
+        """Checks with ``level``, ``check`` and ``text``, errors and warnings first."""
+        order = ("error", "warning", "note", "ok")
+        return sorted(self.raw.get("sanity") or (), key=lambda check: order.index(check["level"]))
+
+    def datasets(self) -> list[str]:
+        """Return the names of the data sets, in the order of the file."""
+        return list(dict.fromkeys(condition.dataset for condition in self.conditions))
+
+    def genders(self, dataset: str) -> list[str]:
+        """Return the sexes of a data set, pooled ones first."""
+        return _ordered({row.gender for row in self.conditions if row.dataset == dataset}, tuple(GENDERS))
+
+    def main_genders(self, dataset: str) -> list[str]:
+        """Return all speakers pooled where the results have that, else the sexes."""
+        genders = self.genders(dataset)
+        return ["all"] if "all" in genders else genders
+
+    def main_places(self) -> list[tuple[str, str]]:
+        """Return each data set with its sexes as in `main_genders`."""
+        return [(dataset, gender) for dataset in self.datasets() for gender in self.main_genders(dataset)]
+
+    def scenarios(self, dataset: str) -> list[str]:
+        """Return the scenarios of a data set, that without anonymisation first."""
+        return _ordered({row.scenario for row in self.conditions if row.dataset == dataset}, SCENARIO_ORDER)
+
+    def attackers(self, dataset: str) -> list[str]:
+        """Return the attackers of a data set, in the order of the file."""
+        return list(dict.fromkeys(row.attacker for row in self.conditions if row.dataset == dataset))
+
+    def eer(self, *place: str) -> Interval:
+        """Return the EER of an attacker; of the strongest one with the interval of the minimum, as its outcome has."""
+        for outcome in self.outcomes:
+            if outcome.place == place:
+                return outcome.eer
+        return next((row.interval("eer", "rocch") for row in self.conditions if row.place == place), Interval())
+
+    def outcomes_of(self, dataset: str, gender: str) -> list[Outcome]:
+        """Return the strongest attacker of each scenario."""
+        return [outcome for outcome in self.outcomes if (outcome.dataset, outcome.gender) == (dataset, gender)]
+
+    def worst(self, dataset: str, gender: str) -> Outcome | None:
+        """Return the outcome with the least privacy where speech is anonymised, or that without where it is alone."""
+        known = [outcome for outcome in self.outcomes_of(dataset, gender) if outcome.eer.known]
+        anonymised = [outcome for outcome in known if outcome.scenario != "original"]
+        return min(anonymised or known, key=lambda outcome: outcome.eer.value, default=None)
+
+    def rates_by_versions(self) -> list[tuple[str, str, dict[int, float]]]:
+        """Return data set, attacker, and the EER by how many anonymised versions of the training set it learnt from.
+
+        Semi-informed; of data sets that have it for more than one number, the smaller numbers first.
+        """
+        found = [
+            (entry["dataset"], entry["attacker"], {int(count): number(rate) for count, rate in entry["eer"].items()})
+            for entry in self.raw.get("training_draws") or ()
+        ]
+        return [(dataset, who, dict(sorted(rates.items()))) for dataset, who, rates in found if len(rates) > 1]
+
+
+def read_results(path: str | Path) -> dict[str, Any]:
+    """Return what the JSON file of the results holds; see `parse_results` for what it must hold.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read or is not a JSON object.
+    """
+    content = load_json(Path(path))
+    if not isinstance(content, dict):
+        raise DataError(f"expected a JSON object, got {type(content).__name__}", file=path)
+    return content
+
+
+@contextmanager
+def one_error(file: str | Path | None = None) -> Iterator[None]:
+    """Turn what goes wrong with a block of damaged or foreign results into one DataError."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        text = f"expected results of format {FORMAT} as spkver voiceprivacy writes them, got damaged or foreign ones"
+        reason = f"{type(error).__name__}: {error}"
+        raise DataError(f"{text}: {reason}", file=file, remedy="make the results anew with this version") from error
+
+
+def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> Results:
+    """Return results checked and in order. Blocks that are missing may also be null.
+
+    Parameters
+    ----------
+    raw : mapping
+        With ``format`` 1 and ``conditions``; each condition has ``dataset``, ``gender``, ``scenario`` and ``attacker``
+        and what ``spkver-eval metrics --json`` writes.
+    file : path, optional
+        For messages.
+
+    Raises
+    ------
+    DataError
+        If the format is another one, there is no condition, conditions lack names or repeat, a rate is out of range, or
+        a block is not as the recipe writes it.
+    """
+    if raw.get("format") != FORMAT:
+        remedy = "make the results anew with this version"
+        raise DataError(f"expected results of format {FORMAT}, got {raw.get('format')!r}", file=file, remedy=remedy)
+    problems, seen = Problems(file), set()
+    with one_error(file):
+        if not raw.get("conditions"):
+            raise DataError("expected a list 'conditions' with at least one condition", file=file)
+        conditions = [
+            Condition(row.get("dataset"), row.get("gender"), row.get("scenario"), row.get("attacker"), row)
+            for row in raw["conditions"]
+        ]
+        for place, condition in enumerate(conditions, 1):
+            if not all(isinstance(name, str) and name for name in condition.place):
+                names = ", ".join(_NAMES)
+                problems.add(f"condition {place}: expected texts {names}, got {list(condition.place)}")
+            elif condition.place in seen:
+                problems.add(f"condition {place}: {' '.join(condition.place)} stands there twice")
+            seen.add(condition.place)
+            for name, value in _rates(condition.values):
+                if not -_ROUNDED <= value <= 1 + _ROUNDED:
+                    problems.add(f"condition {place}: {name} is {value:g}, expected a share from 0 to 1")
+        summary = raw.get("summary") or []
+        for row in summary:
+            for name in ("eer", "low", "high"):
+                if not 0 <= (value := number(row.get(name))) <= 1 and value == value:
+                    problems.add(f"the summary: {name} is {value:g}, expected a share from 0 to 1")
+        problems.raise_if_any()
+        stated = {tuple(row[name] for name in _NAMES[:3]): row for row in summary}
+        found = Results(tuple(conditions), (), raw)
+        outcomes = [
+            _outcome(part, stated.get((dataset, gender, scenario), {}))
+            for dataset in found.datasets()
+            for gender in found.genders(dataset)
+            for scenario in found.scenarios(dataset)
+            if (part := [row for row in conditions if row.place[:3] == (dataset, gender, scenario)])
+        ]
+        return Results(tuple(conditions), tuple(outcomes), raw)
+
+
+def _rates(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Rates of a condition, with the ends of their intervals, that are known."""
+    rates = [(f"eer.{name}", value) for name, value in (row.get("eer") or {}).items()]
+    for name, ends in (row.get("intervals") or {}).items():
+        if name.startswith("eer"):
+            rates += [(f"the interval of {name}", ends.get(end)) for end in ("low", "high")]
+    for name in ("linkability", "low", "high"):
+        rates += [(f"linkability.{name}", value) for value in find(row, "linkability", name) or ()]
+    yield from ((name, number(value)) for name, value in rates if value is not None)
+
+
+def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
+    """Take what the summary states, and the rest from the condition of the strongest attacker."""
+    entries = [condition.values for condition in part]
+    best = stated.get("strongest") or strongest(entries)["attacker"]
+    condition = {condition.attacker: condition for condition in part}[best]
+    ends = stated.get("minimum") or stated
+    eer = Interval(number(stated.get("eer")), number(ends.get("low")), number(ends.get("high")))
+    minima = {name: find(row or {}, "minimum") for name, row in (stated.get("levels") or {}).items()}
+    minima["without_content"] = find(stated, "without_content", "minimum")
+    beside = secondary_results(entries, minima)
+    return Outcome(*condition.place, condition.values, eer if eer.known else condition.interval("eer", "rocch"), beside)
+
+
+def _ordered(names: set[str], order: tuple[str, ...]) -> list[str]:
+    """Put names in a known order, unknown ones behind by the alphabet."""
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))

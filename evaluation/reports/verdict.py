@@ -1,0 +1,140 @@
+"""What the page says first: how much protection is left, in a word and a number for each data set."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from evaluation.reports.results import Outcome, Results, find
+from evaluation.uncertainty import Interval, minimum_of
+
+# minimum target EERs of the VoicePrivacy Challenge 2024
+TARGETS = (0.1, 0.2, 0.3, 0.4)
+WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The result of one data set.
+
+    Attributes
+    ----------
+    worst : Outcome
+        List, scenario and attacker that leave the least privacy to anonymised speech; its interval is that of the
+        smallest rate over scenarios.
+    original : Interval
+        EER without anonymisation.
+    judged : Interval
+        What the word goes by: the smallest rate over lists (each sex and pooled trials), scenarios, and open and closed
+        sets.
+    """
+
+    worst: Outcome
+    original: Interval
+    judged: Interval
+
+    @property
+    def anonymised(self) -> bool:
+        """Whether there is anonymised speech at all."""
+        return self.worst.scenario != "original"
+
+    @property
+    def word(self) -> str:
+        """How much protection there is; see `word_of`."""
+        return word_of(self.judged)[0]
+
+    @property
+    def level(self) -> int | None:
+        """Place of the word in `WORDS`; None where there is none."""
+        return word_of(self.judged)[1] if self.anonymised else None
+
+    @property
+    def reach(self) -> tuple[str, str]:
+        """The least and the largest level that the interval reaches."""
+        low, high = (WORDS[level_of(end)].lower() for end in (self.judged.low, self.judged.high))
+        return low, high
+
+
+def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
+    """Return the place of an EER among the minimum targets.
+
+    Examples
+    --------
+    >>> [WORDS[level_of(eer)] for eer in (0.05, 0.1, 0.39, 0.5)]
+    ['Very weak', 'Weak', 'Good', 'Strong']
+    """
+    return bisect_right(targets, eer + 1e-12)
+
+
+def word_of(eer: Interval) -> tuple[str, int | None]:
+    """Return how much protection an EER with this interval shows; and its level, None where it spans more than two.
+
+    Examples
+    --------
+    >>> [word_of(Interval(0.12, *ends))[0] for ends in ((0.11, 0.19), (0.08, 0.19), (0.08, 0.21))]
+    ['Weak protection', 'Between very weak and weak protection', 'Too few speakers or draws to say']
+    """
+    if not eer.has_interval:
+        return f"{WORDS[level_of(eer.value)]} protection by the point estimate", level_of(eer.value)
+    low, high = level_of(eer.low), level_of(eer.high)
+    if high - low > 1:
+        return "Too few speakers or draws to say", None
+    word = f"Between {WORDS[low].lower()} and {WORDS[high].lower()}" if high > low else WORDS[low]
+    return f"{word} protection", low
+
+
+def headlines(results: Results) -> list[Headline]:
+    """Return one for each data set, of the list that leaves the least privacy; the least privacy first."""
+    found = []
+    for dataset in results.datasets():
+        every = [outcome for outcome in results.outcomes if outcome.dataset == dataset and outcome.eer.known]
+        anonymised = [outcome for outcome in every if outcome.scenario != "original"]
+        if not every:
+            continue
+        worst = min(anonymised or every, key=lambda outcome: (outcome.eer.value, outcome.gender != "all"))
+        same = [outcome for outcome in every if outcome.gender == worst.gender]
+        original = next((outcome.eer for outcome in same if outcome.scenario == "original"), Interval())
+        judged = worst.eer
+        if anonymised:
+            worst = replace(worst, eer=_smallest([outcome.eer for outcome in same if outcome in anonymised]))
+            closed = [outcome.beside.closed_set.rate for outcome in anonymised if outcome.beside.closed_set.attacker]
+            judged = _smallest([*(outcome.eer for outcome in anonymised), *closed])
+        found.append(Headline(worst, original, judged))
+    return sorted(found, key=lambda headline: (not headline.anonymised, headline.judged.value))
+
+
+def _smallest(eers: Sequence[Interval]) -> Interval:
+    """The smallest rate with the interval of the smallest; with none where one has none."""
+    found = minimum_of(eers)
+    return found if all(eer.has_interval for eer in eers) else Interval(found.value)
+
+
+def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]:
+    """Return the verdict in a few words and its level: by the interval of the smallest rate over all that is judged."""
+    if refused := [check["check"] for check in results.sanity if check["level"] == "error"]:
+        return f"No verdict: {', '.join(dict.fromkeys(refused))}", None
+    if not found:
+        return "No result", None
+    if not found[0].anonymised:
+        return "Not anonymised", None
+    word, level = word_of(_smallest([headline.judged for headline in found if headline.anonymised]))
+    no_network = find(results.raw, "attackers_run", "networks") == []
+    return f"{word}{', no neural attacker was run' if no_network else ''}", level
+
+
+def one_in(share: float) -> str:
+    """Return a share as one in so many.
+
+    Examples
+    --------
+    >>> [one_in(share) for share in (0.01, 0.13, 0.3, 0.45, 0.0)]
+    ['1 in 100', '1 in 8', '3 in 10', 'almost 1 in 2', 'none']
+    """
+    if share <= 0:
+        return "none"
+    if share > 0.42:
+        return "almost 1 in 2" if share < 0.495 else "1 in 2"
+    if share > 0.22:
+        return f"{round(10 * share)} in 10" if round(10 * share) != 4 else "2 in 5"
+    return f"1 in {round(1 / share):,}"

@@ -1,0 +1,242 @@
+"""What is read from results of a privacy evaluation: the strongest attackers, what stands beside them, and tables."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.reports import format_latex, format_markdown, parse_results, secondary_results
+from evaluation.reports.page import render_page
+from evaluation.reports.results import interval_from
+from evaluation.reports.tables import attacker_rows, glance_rows, summary_rows
+from spkbase.errors import DataError
+
+
+def condition(scenario: str, attacker: str, eer: float, gender: str = "all", **more: Any) -> dict[str, Any]:
+    place = {"dataset": "libri_test", "gender": gender, "scenario": scenario, "attacker": attacker}
+    return place | {"eer": {"rocch": eer}, "intervals": {"eer.rocch": {"low": eer / 2, "high": 2 * eer}}} | more
+
+
+@pytest.fixture
+def results() -> dict[str, Any]:
+    zebra = {"population": 0.25, "individual": 2.5, "tag": "C"}
+    linkability = {"sizes": [5, 2, 10], "linkability": [0.5, 0.8, 0.25], "low": [0, 0, 0.125], "high": [1, 1, 0.375]}
+    rows = [
+        condition("semi-informed", "gmm-ubm", 0.12),
+        condition("semi-informed", "a_b", 0.1, zebra=zebra, linkability=linkability, min_cllr=0.345),
+        condition("original", "gmm-ubm", 0.01),
+        condition("original", "a_b", 0.02, gender="m"),
+    ]
+    return {"format": 1, "conditions": rows, "verdict": "It is 50% & *more*.", "anonymiser": {"name": "mc_adams"}}
+
+
+def closed(eer: float, share: float, candidates: tuple[int, int] = (5, 5)) -> dict[str, Any]:
+    found = {"eer": {"value": eer, "low": eer / 2, "high": 2 * eer}, "identification": {"value": share}}
+    return {"closed_set": {**found, "candidates": list(candidates), "chance": 0.2}}
+
+
+@pytest.fixture
+def levels() -> dict[str, Any]:
+    """Results with attackers of two levels of knowledge, draws and closed sets."""
+    draws = [{"draw": number, "eer": {"rocch": eer}} for number, eer in ((1, 0.181), (2, 0.192), (3, 0.057))]
+    undone = {"tested": [35, 36], "level": "inverting", "draws": draws, **closed(0.05, 0.7)}
+    adapted = {"tested": [35, 36], "level": "whole-list", "draws": draws[:1], **closed(0.022, 0.9, (10, 13))}
+    rows = [
+        condition("lazy-informed", "gmm-svm-undone", 0.09, **undone),
+        condition("lazy-informed", "campplus", 0.179, **adapted),
+    ]
+    return {"format": 1, "conditions": rows, "anonymiser": {"name": "mcadams"}}
+
+
+def test_rows_go_by_sex_and_scenario_and_name_the_strongest(results: dict[str, Any]) -> None:
+    rows = summary_rows(parse_results(results))
+    places = [(row["Speakers"], row["Scenario"], row["Attacker"]) for row in rows]
+    assert places == [
+        ("all speakers", "original", "gmm-ubm"),
+        ("all speakers", "semi-informed", "a_b"),
+        ("male", "original", "a_b"),
+    ]
+    assert rows[1] == {
+        "Dataset": "libri_test",
+        "Speakers": "all speakers",
+        "Scenario": "semi-informed",
+        "Attacker": "a_b",
+        "EER [%]": "10.0 [5.0, 20.0]",
+        "min Cllr": "0.345",
+        "Population [bit]": "0.250",
+        "Individual": "2.500",
+        "Category": "C",
+        "Linkability, all [%]": "25 [12, 38]",
+    }
+    assert rows[0]["Population [bit]"] == rows[0]["Category"] == rows[0]["Linkability, all [%]"] == "n/a"
+
+
+def test_rows_of_attackers_have_a_column_for_each_scenario(results: dict[str, Any]) -> None:
+    rows = attacker_rows(parse_results(results))
+    assert [(row["Speakers"], row["Attacker"], row["original"], row["semi-informed"]) for row in rows] == [
+        ("all speakers", "gmm-ubm", "1.0 [0.5, 2.0]", "12.0 [6.0, 24.0]"),
+        ("all speakers", "a_b", "n/a", "10.0 [5.0, 20.0]"),
+        ("male", "gmm-ubm", "n/a", "n/a"),
+        ("male", "a_b", "2.0 [1.0, 4.0]", "n/a"),
+    ]
+
+
+def test_markdown_keeps_names_from_being_markup(results: dict[str, Any]) -> None:
+    results["conditions"][0]["attacker"] = "<b>|`x`\n# y"
+    text = format_markdown(results)
+    assert r"\<b\>\|\`x\` # y" in text
+    assert text.startswith("# Results of mc\\_adams\n\nIt is 50% & \\*more\\*.\n\n## Strongest")
+    rows = [line for line in text.split("\n") if line.startswith("|")]
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in rows[:5]}) == 1
+
+
+def test_latex_escapes_names_and_compiles(results: dict[str, Any], tmp_path: Path) -> None:
+    results["conditions"][0]["attacker"] = "50%_$&{}#^~\\"
+    text = format_latex(results)
+    assert r"libri\_test & all speakers & semi-informed & a\_b & 10.0 [5.0, 20.0] & 0.345 & 0.250 & 2.500 & C &" in text
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2
+    assert r"\begin{tabular}{llllrrrrlr}" in text
+    tex = shutil.which("pdflatex")
+    if tex is None:
+        return
+    (tmp_path / "t.tex").write_text("\\documentclass{article}\\begin{document}\n" + text + "\\end{document}\n", "utf-8")
+    command = [tex, "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_intervals_are_pairs_or_mappings_and_may_be_missing() -> None:
+    for ends in ({"interval": [0.1, 0.3]}, {"low": 0.1, "high": 0.3}):
+        assert interval_from({"value": 0.2, **ends}).numbers() == {"value": 0.2, "low": 0.1, "high": 0.3}
+    assert not interval_from({"value": "inf", "low": None, "high": 1}).has_interval
+    assert not interval_from(None).known
+
+
+def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> None:
+    results["conditions"] += [results["conditions"][0], {"dataset": ""}]
+    with pytest.raises(DataError, match=r"(?s)2 problems:.*condition 5: .*twice.*condition 6") as error:
+        format_markdown(results)
+    assert "libri_test all semi-informed gmm-ubm" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"conditions": ["x"]},
+        {"conditions": {"a": 1}},
+        {"conditions": [condition("original", "a", 0.1) | {"eer": 0.1}]},
+        {"conditions": [condition("original", "a", 0.1) | {"level": "all-knowing"}]},
+        {"conditions": [condition("original", "a", 0.1) | {"zebra": {"population": "much"}}]},
+        {"summary": [{"dataset": "libri_test"}]},
+        {"summary": [{"dataset": "libri_test", "gender": "all", "scenario": "original", "strongest": "nobody"}]},
+        {"sanity": [{"level": "doubt", "check": "x", "text": "y"}]},
+        {"training_draws": [{"dataset": "d", "attacker": "a", "eer": {"one": 0.1, "two": 0.2}}]},
+        {"choices": [{"attacker": "a"}]},
+        {"similarity": 3},
+        {"verdict": 1},
+    ],
+)
+def test_a_damaged_block_is_one_clear_error(results: dict[str, Any], damage: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=r"expected results of format 1 .*got damaged or foreign ones: \w+Error"):
+        render_page(results | damage, folder=".")
+
+
+# ---- what stands beside the EER
+
+
+def test_levels_and_the_closed_set_may_be_of_other_attackers_than_the_least(levels: dict[str, Any]) -> None:
+    found = secondary_results(levels["conditions"])
+    assert list(found.levels) == ["whole-list", "inverting"]
+    assert (found.levels["whole-list"].attacker, found.levels["whole-list"].rate.value) == ("campplus", 0.179)
+    assert (found.levels["whole-list"].rate.low, found.levels["whole-list"].rate.high) == (0.0895, 0.358)
+    assert (found.levels["inverting"].attacker, found.tested) == ("gmm-svm-undone", (35, 36))
+    assert not found.without_content.attacker  # nobody reads
+    assert (found.closed_set.attacker, found.closed_set.rate.value) == ("campplus", 0.022)
+    assert (found.identification.attacker, found.candidates) == ("campplus", (10, 13))
+    assert not found.identification.rate.has_interval
+    assert found.draws == (0.181, 0.192, 0.057)
+
+
+def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) -> None:
+    """That of the minimum over attackers, on the page and in the tables of single attackers too."""
+    place = {"dataset": "libri_test", "gender": "all", "scenario": "lazy-informed", "strongest": "gmm-svm-undone"}
+    levels["summary"] = [place | {"eer": 0.09, "minimum": {"low": 0.033, "high": 0.299}}]
+    text = format_markdown(levels)
+    assert text.count("9.0 [3.3, 29.9]") == 3
+    assert "18.0" not in text
+    page = render_page(levels, folder=".")
+    assert "3.3\N{EN DASH}29.9" in page
+    assert "4.5\N{EN DASH}18.0" not in page
+
+
+def test_the_least_without_those_who_read_what_is_said(levels: dict[str, Any]) -> None:
+    reader = condition("lazy-informed", "content", 0.01, level="trial-by-trial", content="oracle")
+    found = secondary_results([reader, *levels["conditions"]])
+    assert (found.levels["trial-by-trial"].attacker, found.without_content.attacker) == ("content", "gmm-svm-undone")
+    assert not secondary_results([reader]).without_content.attacker
+
+
+def test_what_results_do_not_say_is_not_known() -> None:
+    missing = dict.fromkeys(("closed_set", "draws", "level", "tested"))
+    for more in ({}, missing):
+        found = secondary_results([condition("original", "a", 0.1, **more)])
+        assert ([*found.levels], found.closed_set.attacker, found.identification.attacker) == (
+            ["trial-by-trial"],
+            "",
+            "",
+        )
+        assert (found.draws, found.candidates, found.tested) == ((), (0, 0), ())
+
+
+def test_the_table_for_a_glance(levels: dict[str, Any]) -> None:
+    assert glance_rows(parse_results(levels)) == [
+        {
+            "Dataset": "libri_test",
+            "Scenario": "lazy-informed",
+            "Strongest": "gmm-svm-undone",
+            "EER [%], mean of draws": "9.0 [4.5, 18.0] (3 draws)",
+            "Trial-by-trial [%]": "n/a",
+            "Whole-list [%]": "17.9 (campplus)",
+            "Inverting [%]": "9.0",
+            "Identification [%]": "90 (campplus) of 10 to 13",
+            "Closed set, EER [%]": "2.2 (campplus)",
+        }
+    ]
+    text = format_markdown(levels)
+    assert text.index("## At a glance") < text.index("## Strongest attacker")
+    assert "At a glance" in format_latex(levels)
+
+
+def test_the_first_screen_names_draws_levels_and_the_closed_set(levels: dict[str, Any]) -> None:
+    page = render_page(levels, folder=Path())
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page.split('class="contents"')[0].replace("&nbsp;", " ")))
+    assert "Mean of 3 draws: 18.1, 19.2, 5.7 %." in text
+    assert "Whole-list attackers (lists of 35 and 36 recordings): 17.9 % (8.9–35.8 %), campplus." in text
+    assert "Names the speaker of 90 % of the utterances, first of 10 to 13, campplus." in text
+    assert "Closed set, equal error rate: 2.2 % (1.1–4.4 %), campplus." in text
+
+
+def test_rates_by_the_number_of_versions_have_a_row_for_each_set_with_several(results: dict[str, Any]) -> None:
+    results["training_draws"] = [
+        {"dataset": "libri_test", "attacker": "campplus", "eer": {"4": 0.019, "1": 0.063, "2": 0.031}, "note": None},
+        {"dataset": "<b>", "attacker": "gmm_svm", "eer": {"1": 0.2, "8": 0.1}, "note": None},
+        {"dataset": "failed", "attacker": "gmm-svm", "eer": {"4": 0.2}, "note": "no luck"},
+    ]
+    page = render_page(results, folder=Path())
+    section = page.partition('<section id="versions"')[2].partition("</section>")[0]
+    assert '<a href="#versions">' in page
+    shown = [section.index(f"{rate}\N{NO-BREAK SPACE}%") for rate in ("6.3", "3.1", "1.9", "20.0", "10.0")]
+    assert shown == sorted(shown)
+    assert [count for count in (1, 2, 4, 8) if f"{count} version" in section] == [1, 2, 4, 8]
+    assert "failed" not in section
+    assert "&lt;b&gt;" in section
+    assert "anonymizer.training_draws higher" in section
+    table = format_markdown(results).partition("by anonymised versions learnt from")[2]
+    assert [cell.strip() for cell in table.splitlines()[4].split("|")[1:-1]] == [
+        "libri\\_test", "campplus", "6.3", "3.1", "1.9", "n/a",
+    ]  # fmt: skip
+    assert r"gmm\_svm & 20.0" in format_latex(results)
