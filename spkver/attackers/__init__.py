@@ -29,7 +29,9 @@ from spkver.attackers.protocol import (
     Place,
     Scorer,
     Wanted,
+    learns_from,
     level_of,
+    speech_of,
 )
 from spkver.attackers.training import ENDING, Classics, check_training, merge_versions, train_attacker, train_attackers
 from spkver.attackers.undoing import Known, Undoing, WarpEstimator, fit_warp_estimator, known_anonymizer, warp_cues

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from spkbase.files import file_digest, fingerprint, make_folder
 from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkbase.work import Work
+from spkver import pipeline
 from spkver.attackers.attack import TrainedAttacker, check_trials, load_attacker, save_attacker, score_checked
 from spkver.attackers.config import AttackerConfig
 from spkver.attackers.kinds import Backend, Cohort, Lesson, Sessions
@@ -114,7 +116,6 @@ def train_attackers(
     seed: int = 0,
     work: Workplace | None = None,
     force: bool = False,
-    failed: dict[str, Exception] | None = None,
 ) -> dict[str, TrainedAttacker]:
     """Train attackers and save each in a folder of its name.
 
@@ -134,9 +135,6 @@ def train_attackers(
         ``output/work`` by default.
     force : bool
         Train again where a finished attacker of the same inputs is there.
-    failed : dict of str to Exception, optional
-        Takes what went wrong with single attackers, by name, and the others are trained; without it the first error
-        ends the training.
 
     Returns
     -------
@@ -154,15 +152,10 @@ def train_attackers(
         raise ConfigError(f"attackers {', '.join(names)}: each needs a name of its own")
     work = work or Workplace(output / "work")
     check_training(datadir, configs, seed=seed, jobs=work.jobs)
-    trained = {}
-    for config in configs:
-        try:
-            trained[config.name] = _train(datadir, config, output / config.name, work, seed=seed, force=force).value
-        except Exception as error:
-            if failed is None or isinstance(error, ENDING):
-                raise
-            failed[config.name] = error
-    return trained
+    return {
+        config.name: _train(datadir, config, output / config.name, work, seed=seed, force=force).value
+        for config in configs
+    }
 
 
 def train_attacker(
@@ -182,11 +175,7 @@ def train_attacker(
     folder, datadir = Path(folder), merge_versions(datadirs)
     work = work or Workplace(folder / "work")
     check_training(datadir, [config], seed=seed, jobs=work.jobs)
-    stage = _train(datadir, config, folder, work, seed=seed, force=force)
-    if keep and stage.path.is_file() and stage.state() in ("stale", "missing"):
-        text = "an attacker of other data, settings or library versions is there already"
-        raise DataError(text, file=folder, remedy="choose another --output, or replace it by --force")
-    return stage.value
+    return _train(datadir, config, folder, work, seed=seed, force=force, keep=keep).value
 
 
 def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed: int, jobs: int | None = None) -> None:
@@ -230,45 +219,57 @@ def _recordings(datadir: DataDir, config: AttackerConfig, seed: int) -> dict[str
 
 
 def _train(
-    datadir: DataDir, config: AttackerConfig, folder: Path, work: Workplace, *, seed: int, force: bool
+    datadir: DataDir,
+    config: AttackerConfig,
+    folder: Path,
+    work: Workplace,
+    *,
+    seed: int,
+    force: bool,
+    keep: bool = False,
 ) -> Stage[TrainedAttacker]:
     recordings = _recordings(datadir, config, seed)
     speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
-    prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
-
-    def make(path: Path) -> None:
-        ubm = work.ubm(prepared, config.ubm).mixture
-        trained_on = {
-            "name": datadir.name,
-            "utterances": len(recordings),
-            "speakers": len(set(speakers.values())),
-            "list": fingerprint(sorted(speakers.items())),
-        }
-        backend = Backend()
-        if config.method.needs_sessions(config):
-            frames = work.sessions(prepared, speakers, _session_frames(config))
-            statistics = work.session_statistics(prepared, ubm, frames)
-            trained_on["sessions"] = len(statistics)
-            sessions = Sessions(statistics, frames, len(recordings))
-            workers = Work(work.jobs, work.device)
-            backend = train_backend(config, ubm, sessions, seed=seed, workers=workers)
-        heard = speaker_digests(speakers.values())
-        save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on, heard), folder)
-
-    make_folder(folder)
     mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
-    run = Run(folder, jobs=work.jobs, force=force, device=work.device)
-    return run.declare(
+    run = Run(make_folder(folder), jobs=work.jobs, force=force, device=work.device)
+    stage = run.declare(
         f"attacker {config.name}",
         "attacker.yaml",
-        make=make,
         read=lambda path: load_attacker(path.parent),
         also=("attacker.h5",),
         inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
-        after=prepared.frames.origins,
-        libraries=("numpy", "scipy", "scikit-learn"),
+        sources=pipeline.feature_sources(recordings, config.features),
+        libraries=[*pipeline.feature_libraries(recordings, config.features), "scikit-learn"],
         on_device=True,
     )
+    if not stage.is_due:
+        return stage
+    if keep and stage.path.is_file() and stage.state() in ("stale", "missing"):
+        text = "an attacker of other data, settings or library versions is there already"
+        raise DataError(text, file=folder, remedy="choose another --output, or replace it by --force")
+    # what attackers share: features, mixture and statistics are stages in folders of their own
+    prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
+    ubm = work.ubm(prepared, config.ubm).mixture
+    trained_on = {
+        "name": datadir.name,
+        "utterances": len(recordings),
+        "speakers": len(set(speakers.values())),
+        "list": fingerprint(sorted(speakers.items())),
+    }
+    sessions = None
+    if config.method.needs_sessions(config):
+        frames = work.sessions(prepared, speakers, _session_frames(config))
+        sessions = Sessions(work.session_statistics(prepared, ubm, frames), frames, len(recordings))
+        trained_on["sessions"] = len(sessions.statistics)
+
+    def make(path: Path) -> None:
+        workers = Work(work.jobs, work.device)
+        backend = Backend() if sessions is None else train_backend(config, ubm, sessions, seed=seed, workers=workers)
+        heard = speaker_digests(speakers.values())
+        save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on, heard), path.parent)
+
+    stage.bring_up_to_date(make)
+    return stage
 
 
 def _session_frames(config: AttackerConfig) -> float | None:
@@ -299,38 +300,30 @@ class Classics:
     work: Workplace
     seed: int = 0
     force: bool = False
-    _trained: dict[tuple[DataDir, ...], dict[str, TrainedAttacker]] = field(default_factory=dict, repr=False)
-    _failed: dict[tuple[DataDir, ...], dict[str, Exception]] = field(default_factory=dict, repr=False)
-    _latest: tuple[str, tuple[Any, ...]] | None = field(default=None, repr=False)
+    _latest: tuple[Any, Workplace, Any] | None = field(default=None, repr=False)
 
     def attackers(self) -> list[ClassicAttacker]:
         """Return each of them as an attacker of its own."""
         return [ClassicAttacker(config, self) for config in self.configs]
 
-    def trained(self, training: tuple[DataDir, ...]) -> dict[str, TrainedAttacker]:
-        """Return all of them that can be trained on this speech."""
-        if training not in self._trained:
-            folder, failed = self.folder / training[0].name, self._failed.setdefault(training, {})
-            self._trained[training] = train_attackers(
-                training, self.configs, folder, seed=self.seed, work=self._fresh(), force=self.force, failed=failed
-            )
-        return self._trained[training]
+    def train(self, config: AttackerConfig, training: tuple[DataDir, ...]) -> TrainedAttacker:
+        """Train one of them, or take the one that is up to date."""
+        if self._latest is None or self._latest[0] != training:
+            self._latest = training, self._fresh(), None
+        folder = self.folder / training[0].name / config.name
+        options: dict[str, Any] = {"seed": self.seed, "work": self._latest[1], "force": self.force}
+        return train_attacker(training, config, folder, **options)
 
-    def one_trained(self, name: str, training: tuple[DataDir, ...]) -> TrainedAttacker:
-        """Return one of them, trained on this speech; what went wrong with it, and with it alone, is raised."""
-        trained = self.trained(training)
-        if name not in trained:
-            raise self._failed[training][name]
-        return trained[name]
-
-    def prepared(self, attack: Attack) -> tuple[Any, ...]:
-        """Return where to work, and what enrols and is tested; of the latest list alone, whose frames may be large."""
+    def score(self, attacker: TrainedAttacker, attack: Attack) -> Scores:
+        """Score with one of them; what it shares with the others is kept of the latest list, as frames are large."""
         if self._latest is None or self._latest[0] != attack.name:
             self._latest = None
-            attackers = self.trained(attack.training)
-            checked = check_trials(attackers, attack.enrolled, attack.tested, attack.trials, jobs=self.work.jobs)
-            self._latest = attack.name, (self._fresh(), *checked)
-        return self._latest[1]
+            features = [config.features for config in self.configs]
+            checked = check_trials(features, attack.enrolled, attack.tested, attack.trials, jobs=self.work.jobs)
+            self._latest = attack.name, self._fresh(), checked
+        _, workplace, (models, tested) = self._latest
+        sides = (attack.enrolled, models), (attack.tested, tested)
+        return score_checked(attacker, workplace, *sides, attack.trials)
 
     def _fresh(self) -> Workplace:
         """Return the same place, with nothing in its memory."""
@@ -357,13 +350,6 @@ class ClassicAttacker:
         """Return nothing: it serves all trials."""
         return ""
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Train it, and the others with it."""
-        attacker = self.shared.one_trained(self.name, training)
-
-        def score(attack: Attack) -> Scores:
-            workplace, models, tested = self.shared.prepared(attack)
-            sides = (attack.enrolled, models), (attack.tested, tested)
-            return score_checked(attacker, workplace, *sides, attack.trials)
-
-        return score
+    def learn(self, attack: Attack) -> Scorer:
+        """Train it."""
+        return partial(self.shared.score, self.shared.train(self.config, attack.training))

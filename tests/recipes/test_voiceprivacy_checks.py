@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import soundfile
 import yaml
+from spkver.voiceprivacy.conditions import attacks_of
+from spkver.voiceprivacy.making import Outcome
 from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_layout
 
 from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file
@@ -24,8 +26,6 @@ from spkver.attackers.config import PRESETS
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks, sanity_audio
 from spkver.voiceprivacy.choosing import chosen_attackers, describe_absent
-from spkver.voiceprivacy.conditions import attacks_of
-from spkver.voiceprivacy.making import Outcome
 from spkver.voiceprivacy.results import averages, challenge_rows, split_name
 from spkver.voiceprivacy.sets import Reading, Sets, find_datasets, read_sets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config

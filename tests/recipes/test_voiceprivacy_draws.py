@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose
+from spkver.voiceprivacy.making import Outcome
+from spkver.voiceprivacy.sanity_audio import Evaluated
 from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_originals
 
 from evaluation.cli import main as evaluation_main
 from spkver.cli import main as spkver_main
 from spkver.voiceprivacy.checks import shared_draws
-from spkver.voiceprivacy.making import Outcome
-from spkver.voiceprivacy.sanity_audio import Evaluated
 from spkver.voiceprivacy.sets import Reading, read_sets
 from spkver.voiceprivacy.settings import Config
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spkver.voiceprivacy.conditions import declare_attackers
 from voiceprivacy_outputs import check_same, outputs
 from voiceprivacy_runs import noting_extractor, run_recipe, write_originals
 
 from spkbase.runs import Run
 from spkver.voiceprivacy import Config, Experiment, Steps, training_draws
-from spkver.voiceprivacy.conditions import declare_attackers
 from spkver.voiceprivacy.training_draws import smaller_counts, tell_training_draws
 
 SETTINGS = {

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from spkver.voiceprivacy.conditions import Scored, condition_folder
 
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkbase.files import fingerprint
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.conditions import Scored, condition_folder
 from spkver.voiceprivacy.numbers import mean_of, shared_notes
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
