@@ -108,56 +108,6 @@ def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
     return DataDir(path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers)
 
 
-def train_attackers(
-    datadirs: DataDir | Sequence[DataDir],
-    configs: Sequence[AttackerConfig],
-    output: str | Path,
-    *,
-    seed: int = 0,
-    work: Workplace | None = None,
-    force: bool = False,
-) -> dict[str, TrainedAttacker]:
-    """Train attackers and save each in a folder of its name.
-
-    Parameters
-    ----------
-    datadirs : DataDir or sequence of DataDir
-        The training set. Several are one, see `merge_versions`: a training set that an anonymiser with random choices
-        has worked on several times teaches the projection what these choices do.
-    configs : sequence of AttackerConfig
-        Names must differ. Attackers of equal `features`, `training` and `ubm` share what these make.
-    output : path
-        The attackers go to ``output/<name>``.
-    seed : int
-        Of the dither, the choice of utterances and of cohort speakers.
-    work : Workplace, optional
-        Folder that features and background models are kept in, with the workers and the device; all cores, NumPy and
-        ``output/work`` by default.
-    force : bool
-        Train again where a finished attacker of the same inputs is there.
-
-    Returns
-    -------
-    dict of str to TrainedAttacker
-        By name, in the order of the configurations.
-
-    Raises
-    ------
-    DataError
-        With all problems of all recordings and configurations, before anything long starts.
-    """
-    output, datadir = Path(output), merge_versions(datadirs)
-    names = [config.name for config in configs]
-    if len(set(names)) < len(names):
-        raise ConfigError(f"attackers {', '.join(names)}: each needs a name of its own")
-    work = work or Workplace(output / "work")
-    check_training(datadir, configs, seed=seed, jobs=work.jobs)
-    return {
-        config.name: _train(datadir, config, output / config.name, work, seed=seed, force=force).value
-        for config in configs
-    }
-
-
 def train_attacker(
     datadirs: DataDir | Sequence[DataDir],
     config: AttackerConfig,
@@ -168,14 +118,77 @@ def train_attacker(
     force: bool = False,
     keep: bool = False,
 ) -> TrainedAttacker:
-    """Train one attacker and save it as `folder`; with `keep` not over one of other inputs, which is a DataError.
+    """Train an attacker and save it as `folder`, or take the one that is up to date.
 
-    The rest as in `train_attackers`.
+    Parameters
+    ----------
+    datadirs : DataDir or sequence of DataDir
+        The training set. Several are one, see `merge_versions`: a training set that an anonymiser with random choices
+        has worked on several times teaches the projection what these choices do.
+    config : AttackerConfig
+    folder : path
+    seed : int
+        Of the dither, the choice of utterances and of cohort speakers.
+    work : Workplace, optional
+        Folder that features and background models are kept in, with the workers and the device; all cores, NumPy and
+        ``folder/work`` by default. Attackers of equal `features`, `training` and `ubm` share there what these make.
+    force : bool
+        Train again where a finished attacker of the same inputs is there.
+    keep : bool
+        Do not train over an attacker of other inputs.
+
+    Raises
+    ------
+    DataError
+        With all problems of all recordings and the configuration, before anything long starts; or if there is another
+        attacker that is to be kept.
     """
     folder, datadir = Path(folder), merge_versions(datadirs)
     work = work or Workplace(folder / "work")
     check_training(datadir, [config], seed=seed, jobs=work.jobs)
-    return _train(datadir, config, folder, work, seed=seed, force=force, keep=keep).value
+    recordings = _recordings(datadir, config, seed)
+    speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
+    mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
+    run = Run(make_folder(folder), jobs=work.jobs, force=force, device=work.device)
+    stage = run.declare(
+        f"attacker {config.name}",
+        "attacker.yaml",
+        read=lambda path: load_attacker(path.parent),
+        also=("attacker.h5",),
+        inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
+        sources=pipeline.feature_sources(recordings, config.features),
+        libraries=[*pipeline.feature_libraries(recordings, config.features), "scikit-learn"],
+        on_device=True,
+    )
+    if not stage.is_due:
+        return stage.value
+    if keep and stage.path.is_file() and stage.state() in ("stale", "missing"):
+        text = "an attacker of other data, settings or library versions is there already"
+        raise DataError(text, file=folder, remedy="choose another --output, or replace it by --force")
+    # what attackers share: features, mixture and statistics are stages in folders of their own
+    prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
+    ubm = work.ubm(prepared, config.ubm).mixture
+    trained_on = {
+        "name": datadir.name,
+        "utterances": len(recordings),
+        "speakers": len(set(speakers.values())),
+        "list": fingerprint(sorted(speakers.items())),
+    }
+    sessions = None
+    if config.method.needs_sessions(config):
+        seconds = config.training.session_seconds
+        frames = work.sessions(prepared, speakers, None if seconds is None else seconds / config.features.shift)
+        sessions = Sessions(work.session_statistics(prepared, ubm, frames), frames, len(recordings))
+        trained_on["sessions"] = len(sessions.statistics)
+
+    def make(path: Path) -> None:
+        workers = Work(work.jobs, work.device)
+        backend = Backend() if sessions is None else train_backend(config, ubm, sessions, seed=seed, workers=workers)
+        heard = speaker_digests(speakers.values())
+        save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on, heard), path.parent)
+
+    stage.bring_up_to_date(make)
+    return stage.value
 
 
 def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed: int, jobs: int | None = None) -> None:
@@ -218,66 +231,6 @@ def _recordings(datadir: DataDir, config: AttackerConfig, seed: int) -> dict[str
     return {utterance: Path(datadir.recordings[utterance]) for utterance in chosen}
 
 
-def _train(
-    datadir: DataDir,
-    config: AttackerConfig,
-    folder: Path,
-    work: Workplace,
-    *,
-    seed: int,
-    force: bool,
-    keep: bool = False,
-) -> Stage[TrainedAttacker]:
-    recordings = _recordings(datadir, config, seed)
-    speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
-    mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
-    run = Run(make_folder(folder), jobs=work.jobs, force=force, device=work.device)
-    stage = run.declare(
-        f"attacker {config.name}",
-        "attacker.yaml",
-        read=lambda path: load_attacker(path.parent),
-        also=("attacker.h5",),
-        inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
-        sources=pipeline.feature_sources(recordings, config.features),
-        libraries=[*pipeline.feature_libraries(recordings, config.features), "scikit-learn"],
-        on_device=True,
-    )
-    if not stage.is_due:
-        return stage
-    if keep and stage.path.is_file() and stage.state() in ("stale", "missing"):
-        text = "an attacker of other data, settings or library versions is there already"
-        raise DataError(text, file=folder, remedy="choose another --output, or replace it by --force")
-    # what attackers share: features, mixture and statistics are stages in folders of their own
-    prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
-    ubm = work.ubm(prepared, config.ubm).mixture
-    trained_on = {
-        "name": datadir.name,
-        "utterances": len(recordings),
-        "speakers": len(set(speakers.values())),
-        "list": fingerprint(sorted(speakers.items())),
-    }
-    sessions = None
-    if config.method.needs_sessions(config):
-        frames = work.sessions(prepared, speakers, _session_frames(config))
-        sessions = Sessions(work.session_statistics(prepared, ubm, frames), frames, len(recordings))
-        trained_on["sessions"] = len(sessions.statistics)
-
-    def make(path: Path) -> None:
-        workers = Work(work.jobs, work.device)
-        backend = Backend() if sessions is None else train_backend(config, ubm, sessions, seed=seed, workers=workers)
-        heard = speaker_digests(speakers.values())
-        save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on, heard), path.parent)
-
-    stage.bring_up_to_date(make)
-    return stage
-
-
-def _session_frames(config: AttackerConfig) -> float | None:
-    """Length of the sessions in frames."""
-    seconds = config.training.session_seconds
-    return None if seconds is None else seconds / config.features.shift
-
-
 @one_line
 @dataclass
 class Classics:
@@ -306,28 +259,22 @@ class Classics:
         """Return each of them as an attacker of its own."""
         return [ClassicAttacker(config, self) for config in self.configs]
 
-    def train(self, config: AttackerConfig, training: tuple[DataDir, ...]) -> TrainedAttacker:
-        """Train one of them, or take the one that is up to date."""
-        if self._latest is None or self._latest[0] != training:
-            self._latest = training, self._fresh(), None
-        folder = self.folder / training[0].name / config.name
-        options: dict[str, Any] = {"seed": self.seed, "work": self._latest[1], "force": self.force}
-        return train_attacker(training, config, folder, **options)
+    def memory_of(self, speech: Any) -> Workplace:
+        """Return where to work, with what is in memory of this speech; of the latest alone, as frames may be large."""
+        if self._latest is None or self._latest[0] != speech:
+            self._latest = speech, Workplace(self.work.folder, self.work.jobs, self.work.device), {}
+        return self._latest[1]
 
     def score(self, attacker: TrainedAttacker, attack: Attack) -> Scores:
-        """Score with one of them; what it shares with the others is kept of the latest list, as frames are large."""
-        if self._latest is None or self._latest[0] != attack.name:
-            self._latest = None
+        """Score with one of them; what it shares with the others is made once."""
+        work = self.memory_of(attack.name)
+        assert self._latest is not None
+        checked = self._latest[2]
+        if not checked:
             features = [config.features for config in self.configs]
-            checked = check_trials(features, attack.enrolled, attack.tested, attack.trials, jobs=self.work.jobs)
-            self._latest = attack.name, self._fresh(), checked
-        _, workplace, (models, tested) = self._latest
-        sides = (attack.enrolled, models), (attack.tested, tested)
-        return score_checked(attacker, workplace, *sides, attack.trials)
-
-    def _fresh(self) -> Workplace:
-        """Return the same place, with nothing in its memory."""
-        return Workplace(self.work.folder, self.work.jobs, self.work.device)
+            models, tested = check_trials(features, attack.enrolled, attack.tested, attack.trials, jobs=work.jobs)
+            checked |= {"models": (attack.enrolled, models), "tested": (attack.tested, tested)}
+        return score_checked(attacker, work, checked["models"], checked["tested"], attack.trials)
 
 
 @dataclass(frozen=True)
@@ -352,4 +299,8 @@ class ClassicAttacker:
 
     def learn(self, attack: Attack) -> Scorer:
         """Train it."""
-        return partial(self.shared.score, self.shared.train(self.config, attack.training))
+        classics, training = self.shared, attack.training
+        work = classics.memory_of(training)
+        folder = classics.folder / training[0].name / self.name
+        attacker = train_attacker(training, self.config, folder, seed=classics.seed, work=work, force=classics.force)
+        return partial(classics.score, attacker)

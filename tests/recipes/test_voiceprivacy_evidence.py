@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from spkver.voiceprivacy.evidence import add_evidence, add_minima, match_by_rank, worst_of
 from voiceprivacy_runs import REPLICATES, run_recipe, write_layout
 
 from evaluation.cli import main as evaluate_main
@@ -21,6 +20,7 @@ from evaluation.trials import read_speakers
 from evaluation.uncertainty import Resampling, minimum_over_attackers, sample_from
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, overestimation, reasons
 from spkver.voiceprivacy.choosing import attackers_run
+from spkver.voiceprivacy.numbers import add_evidence, add_minima, match_by_rank, worst_of
 from spkver.voiceprivacy.settings import Config
 
 ATTACKERS = ("gmm-svm", "supervector-cosine")

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from spkver.voiceprivacy.conditions import Scored, condition_folder
 
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
@@ -14,6 +13,7 @@ from spkbase.files import fingerprint
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.numbers import mean_of, shared_notes
+from spkver.voiceprivacy.scores import Scored, condition_folder
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
 from spkver.voiceprivacy.summary import summarise, verdict
