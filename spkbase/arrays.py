@@ -207,5 +207,5 @@ def keep_rows(folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: It
     atexit.register(path.unlink, missing_ok=True)
     with path.open("wb") as file:
         for block in blocks:
-            np.ascontiguousarray(block, dtype).tofile(file)
+            file.write(np.ascontiguousarray(block, dtype).data)
     return StoredArray(path, 0, shape, np.dtype(dtype))

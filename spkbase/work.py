@@ -51,7 +51,7 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", 
 """Environment variables by which numerical libraries, when they are loaded, choose one thread."""
 
 _AHEAD = 4  # tasks a worker that are begun; some may be done and wait for a slow one before them
-_IDLE = 60.0  # seconds after which a worker process ends, until there is work again
+_IDLE = 20.0  # seconds after which a worker process ends, until there is work again
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _SAME = ("spkver", "numpy", "scipy", "scikit-learn", "cloudpickle")  # versions on all machines of a cluster
 _CLUSTER_REMEDY = "see docs/cluster.md for how to start a scheduler and its workers"

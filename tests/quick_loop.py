@@ -6,7 +6,7 @@ from __future__ import annotations
 # that take longest come first, in this order, so that no worker is left with one of them when the others are done.
 WHOLE = (
     *("test_fuzz", "test_voiceprivacy_kills", "test_cluster", "test_rsr2015_kills", "test_voiceprivacy_steps"),
-    *("test_rsr2015_disks", "test_voiceprivacy_on_clusters", "test_rsr2015_on_clusters", "test_engines"),
+    *("test_voiceprivacy_on_clusters", "test_engines"),
     *(
         "test_notebooks",
         "test_hostile_archives",

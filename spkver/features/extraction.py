@@ -350,7 +350,7 @@ def extract_features(
                     lengths.append(len(recording.log_energy))
                     arrays = recording.cepstra, recording.log_energy, recording.speech
                     for name, array in zip(kinds, arrays, strict=True):
-                        array.astype(kinds[name], copy=False).tofile(files[name])
+                        files[name].write(np.ascontiguousarray(array, kinds[name]).data)
         problems.raise_if_any()
         with new_file(path) as store:
             write_strings(store, "ids", names)
@@ -358,6 +358,8 @@ def extract_features(
             for name, dtype in kinds.items():
                 shape = (sum(lengths), config.n_cepstra) if name == "cep" else (sum(lengths),)
                 store.create_dataset(name, data=np.memmap(collected / name, dtype, "r", shape=shape))
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror}", file=path, remedy="free space") from error
     finally:
         shutil.rmtree(collected, ignore_errors=True)
     return read_feature_table(path)
