@@ -209,9 +209,6 @@ def uar(
     show_default=True,
     help="Frames with voice in both, or all frames after a circular shift as the challenge of 2022 has it.",
 )
-@click.option(
-    "--tracker", type=click.Choice(["pyin", "dio"]), default="pyin", show_default=True, help="dio needs [world]."
-)
 @worker_options
 @resampling_options
 @json_option
@@ -219,8 +216,7 @@ def f0(
     original: Path,
     anonymised: Path,
     utt2spk: Path | None,
-    convention: str,
-    tracker: str,
+    convention: Any,
     jobs: int | None,
     json_path: Path | None,
     **draws: Any,
@@ -237,16 +233,15 @@ def f0(
     speakers = read_speakers(map_path)
     files = [read_recordings(path) for path in (original, anonymised)]
     speakers_of(files[0], speakers, map_path)
-    settings: dict[str, Any] = {"tracker": tracker, "convention": convention}
-    compared = compare_recordings(*files, jobs=jobs, file=anonymised, **settings)
+    compared = compare_recordings(*files, jobs=jobs, file=anonymised, convention=convention)
     _doubt(
         anonymised, dict.fromkeys(compared, 1.0), {name: round(one.correlation, 9) for name, one in compared.items()}
     )
-    found = mean_correlation(compared, speakers, resampling=resampling, **settings)
+    found = mean_correlation(compared, speakers, resampling=resampling, convention=convention)
     row = {"system": anonymised.name, "rho_F0": found.interval.value}
     row |= {"from": found.interval.low, "to": found.interval.high, "deviation": found.deviation}
     row |= {"same voicing": found.voicing_agreement, "utterances": found.n_utterances, "undefined": found.n_undefined}
-    note = f"convention: {convention}; tracker: {tracker}"
+    note = f"convention: {convention}; tracker: pyin"
     show_rows([row], {anonymised.name: {"f0": found.to_dict()}}, json_path, note, form=".4f")
 
 
