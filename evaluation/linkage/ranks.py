@@ -776,6 +776,6 @@ def _short_note(short: Sequence[str], utterances: int, strict: bool, what: str) 
         return []
     text = f"{len(short)} speakers have fewer than {utterances} {what}: {few(short)}"
     if strict:
-        raise DataError(text, remedy="ask for fewer, or leave out --strict-utterances to use all they have")
+        raise DataError(text, remedy="ask for fewer, or use all they have: strict=False")
     logger.warning("%s; all of theirs are used", text)
     return [f"{text}; all of theirs are used"]
