@@ -421,7 +421,7 @@ def join(
     except DataError as error:
         remedy = f"{error.remedy}: --missing drop" if error.remedy else "--missing drop leaves such trials out"
         line = None
-        if isinstance(error, JoinError) and error.row is not None and error.side is not None:
+        if isinstance(error, JoinError):
             place = 0 if error.side == "scores" else 1
             line = find_line(files[place], error.row, columns[place])
             if error.side == "key":
