@@ -90,6 +90,9 @@ class Command(_CleanEnd):
     refuses an output that is a file of the input too (``calibrate -k KEY -o KEY``), or another output.
     """
 
+    def __init__(self, name: str | None, **options: Any) -> None:
+        super().__init__(name, context_settings={**HELP, "show_default": True}, **options)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse what was given, and refuse what would be lost."""
         values, _, given = self.make_parser(ctx).parse_args(list(args))
@@ -223,7 +226,6 @@ def worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--engine",
         metavar="auto|threads|loky|tcp://HOST:PORT",
         default="auto",
-        show_default=True,
         help="Who works: threads or processes (loky) of this machine, each where it fits; or a Dask cluster.",
     )
     return jobs(engines(wrapped))

@@ -402,7 +402,7 @@ def read_scores_and_key(
     """
     found = read_scores(scores, scores_columns)
     if not binary and np.array_equal(np.unique(np.abs(found.values)), [0, 1]):
-        remedy = "exchange scores and key if this is the key; --binary-scores if such decisions are meant"
+        remedy = "exchange scores and key if this is the key; binary=True in Python if such decisions are meant"
         raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
     return found, read_key(key, key_columns)
 
@@ -421,7 +421,7 @@ def join(
     except DataError as error:
         remedy = f"{error.remedy}: --missing drop" if error.remedy else "--missing drop leaves such trials out"
         line = None
-        if isinstance(error, JoinError) and error.row is not None and error.side is not None:
+        if isinstance(error, JoinError):
             place = 0 if error.side == "scores" else 1
             line = find_line(files[place], error.row, columns[place])
             if error.side == "key":
