@@ -18,10 +18,9 @@ HEAVY = ("librosa", "sklearn", "matplotlib", "torch", "numba", "av", "espeakng_l
 FLOORS = {
     "spkbase": [
         ["errors", "version", "packages", "seeding"],
-        ["plugins", "showing"],
-        ["arrays"],
+        ["showing", "plugins", "devices"],
+        ["arrays", "work"],
         ["files"],
-        ["work"],
         ["configuration", "console"],
         ["runs"],
     ],
