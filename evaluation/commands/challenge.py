@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.commands.options import (
-    FILE,
-    choice_option,
-    json_option,
-    label_option,
-    path_option,
-    resampling_options,
-    show_json,
-)
+from evaluation.commands.options import json_option, label_option, resampling_options, show_json
 from evaluation.commands.tables import write_papers
 from evaluation.uncertainty import Resampling
-from spkbase.console import Command
+from spkbase.console import FILE, Command, choice_option, path_option
 from spkbase.files import format_table
 
 if TYPE_CHECKING:

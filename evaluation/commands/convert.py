@@ -12,18 +12,12 @@ import click
 import numpy as np
 
 from evaluation.commands.options import (
-    FILE,
-    Function,
     Reader,
-    choice_option,
     model_speakers_option,
-    number_option,
     parse_prior,
-    path_option,
     reader_options,
     scores_option,
     segment_speakers_option,
-    together,
     told_apart,
     warn_of_own,
 )
@@ -45,7 +39,7 @@ from evaluation.formats import (
     write_trials,
 )
 from evaluation.trials import Key, Scores, align, read_speakers
-from spkbase.console import Command
+from spkbase.console import FILE, Command, Function, choice_option, number_option, path_option, together
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)

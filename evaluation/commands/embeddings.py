@@ -8,12 +8,9 @@ from typing import Any
 import click
 
 from evaluation.commands.options import (
-    choice_option,
     json_option,
     mean_option,
     model_speakers_option,
-    number_option,
-    path_option,
     pickle_option,
     resampling_options,
     segment_speakers_option,
@@ -34,7 +31,7 @@ from evaluation.linkage import ALIGNMENTS, Side, link_aligned, linked_shares
 from evaluation.trials import read_metadata
 from evaluation.uncertainty import Resampling
 from evaluation.utility import Sides, attribute_leakage, read_labels
-from spkbase.console import Command
+from spkbase.console import Command, choice_option, number_option, path_option
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import format_table, make_folder
 

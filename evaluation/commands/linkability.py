@@ -17,21 +17,15 @@ from numpy.typing import NDArray
 
 from evaluation.commands.linkability_compare import linkability_compare
 from evaluation.commands.options import (
-    FILE,
-    Function,
     Reader,
-    choice_option,
     json_option,
     mean_option,
     model_speakers_option,
-    number_option,
-    path_option,
     pickle_option,
     reader_options,
     resampling_options,
     segment_speakers_option,
     show_json,
-    together,
 )
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors, warn_of_enrolled
 from evaluation.linkage import (
@@ -67,7 +61,17 @@ from evaluation.reports import (
 )
 from evaluation.trials import Key, TrialSpeakers, doubt_speakers, find_speakers, read_speakers
 from evaluation.uncertainty import Resampling
-from spkbase.console import Command, device_option, worker_options
+from spkbase.console import (
+    FILE,
+    Command,
+    Function,
+    choice_option,
+    device_option,
+    number_option,
+    path_option,
+    together,
+    worker_options,
+)
 from spkbase.errors import DataError, Problems
 from spkbase.files import BROKEN_NPZ, atomic_file, format_table, load_yaml, read_npz, read_torch, read_yaml_text
 from spkbase.work import Work

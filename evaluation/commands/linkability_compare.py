@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import choice_option, json_option, number_option, path_option, show_json
+from evaluation.commands.options import json_option, show_json
 from evaluation.linkage import (
     KINDS,
     MEASURES,
@@ -34,7 +34,7 @@ from evaluation.linkage import (
 )
 from evaluation.reports import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
-from spkbase.console import Command
+from spkbase.console import Command, choice_option, number_option, path_option
 from spkbase.errors import DataError, Problems
 from spkbase.files import format_csv, format_table, write_json, write_text
 

@@ -15,7 +15,6 @@ from evaluation.commands.options import (
     json_option,
     parse_names,
     parse_prior,
-    path_option,
     people_options,
     resampling_options,
     scale_option,
@@ -55,7 +54,7 @@ from evaluation.uncertainty import (
     paired_differences,
     sample_from,
 )
-from spkbase.console import Command, worker_options
+from spkbase.console import Command, path_option, worker_options
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import format_table
 from spkbase.plugins import load_plugin

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -16,41 +15,13 @@ from evaluation.formats import Choice, Format, join, read_scores_and_key, titles
 from evaluation.metrics import CONVENTIONS, effective_prior, reversal
 from evaluation.trials import Key, Scores, find_rows, own_trials, read_speakers
 from evaluation.uncertainty import Resampling
+from spkbase.console import Decorator, Function, choice_option, number_option, path_option, together
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import to_json, whole_file, write_json
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
-
-FILE = click.Path(path_type=Path)
-Function = Callable[..., Any]
-Decorator = Callable[[Any], Any]
-
-
-def path_option(*names: str, help: str, **settings: Any) -> Decorator:
-    """Make an option that takes a path."""
-    return click.option(*names, type=FILE, help=help, **settings)
-
-
-def choice_option(*names: str, of: Iterable[str], help: str, **settings: Any) -> Decorator:
-    """Make an option that takes one of some words; the first is the default, unless one is required."""
-    words = list(of)
-    default: dict[str, Any] = {} if settings.get("required") else {"default": words[0]}
-    return click.option(*names, type=click.Choice(words), help=help, **default, **settings)
-
-
-def number_option(*names: str, default: int | None = 0, least: int = 0, help: str, **settings: Any) -> Decorator:
-    """Make an option that takes a whole number."""
-    return click.option(*names, type=click.IntRange(min=least), default=default, help=help, **settings)
-
-
-def together(options: Sequence[Decorator], command: Function) -> Function:
-    """Add options to a command, in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
-
 
 json_option = path_option(
     "--json", "json_path", help="Write JSON to this file; '-' for standard output, then without table."

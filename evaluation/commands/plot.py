@@ -7,16 +7,9 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import (
-    System,
-    number_option,
-    parse_prior,
-    path_option,
-    scale_option,
-    system_options,
-)
+from evaluation.commands.options import System, parse_prior, scale_option, system_options
 from evaluation.metrics import SCALE, SRE08, effective_prior, read_scale
-from spkbase.console import Command
+from spkbase.console import Command, number_option, path_option
 
 # kind: what it shows, which options of its own it takes
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {

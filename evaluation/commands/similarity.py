@@ -11,10 +11,8 @@ import numpy as np
 
 from evaluation.commands.options import (
     Reader,
-    choice_option,
     json_option,
     model_speakers_option,
-    path_option,
     reader_options,
     resampling_options,
     segment_speakers_option,
@@ -31,7 +29,7 @@ from evaluation.utility import (
     compare_voices,
     matrix_of_voices,
 )
-from spkbase.console import Command
+from spkbase.console import Command, choice_option, path_option
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
 

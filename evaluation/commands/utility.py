@@ -9,15 +9,7 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import (
-    FILE,
-    choice_option,
-    json_option,
-    label_option,
-    path_option,
-    resampling_options,
-    segment_speakers_option,
-)
+from evaluation.commands.options import json_option, label_option, resampling_options, segment_speakers_option
 from evaluation.commands.tables import show_rows
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling
@@ -36,7 +28,7 @@ from evaluation.utility import (
     recall_differences,
     speakers_of,
 )
-from spkbase.console import Command, worker_options
+from spkbase.console import FILE, Command, choice_option, path_option, worker_options
 from spkbase.errors import DataError, few
 
 logger = logging.getLogger(__name__)
