@@ -48,6 +48,7 @@ _WHITE = b" \t\r\n"
 _BINARY = b"\0B"
 _FIRST_LETTERS = (b"F", b"D", b"C")  # float, double, compressed
 _TYPES = {b"FV": "<f4", b"FM": "<f4", b"DV": "<f8", b"DM": "<f8", b"CM": "u1", b"CM2": "<u2", b"CM3": "u1"}
+_USUAL = {b"\0BFV \4": np.dtype("<f4"), b"\0BDV \4": np.dtype("<f8")}
 _COMPRESSED = struct.Struct("<ffII")  # least value, range, rows, columns
 _SIZE = struct.Struct("<BI")  # the number of bytes of a size, and the size
 
@@ -154,7 +155,12 @@ def _find(scp: Path, name: str) -> Path | None:
 
 def _decode(raw: Raw, at: int, path: Path, line: int | None, what: str) -> tuple[NDArray[np.floating], int]:
     """Decode the vector at a place, if one begins there; also give the place behind it."""
-    head = raw[at : at + 3]
+    head = raw[at : at + 10]
+    if (dtype := _USUAL.get(head[:6])) is not None:  # a vector that is not compressed; others take five times as long
+        end = at + 10 + dtype.itemsize * int.from_bytes(head[6:], "little")
+        if at + 10 < end <= len(raw):
+            return np.frombuffer(raw[at + 10 : end], dtype), end
+    head = head[:3]
     binary = head.startswith(_BINARY)
     if not (binary and head[2:] in _FIRST_LETTERS) and not (head and head.lstrip(_WHITE)[:1] in (b"[", b"")):
         got = "the end of the file" if not head else f"{head!r}"
