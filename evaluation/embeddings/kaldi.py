@@ -48,7 +48,7 @@ _WHITE = b" \t\r\n"
 _BINARY = b"\0B"
 _FIRST_LETTERS = (b"F", b"D", b"C")  # float, double, compressed
 _TYPES = {b"FV": "<f4", b"FM": "<f4", b"DV": "<f8", b"DM": "<f8", b"CM": "u1", b"CM2": "<u2", b"CM3": "u1"}
-_USUAL = {b"\0BFV \4": np.dtype("<f4"), b"\0BDV \4": np.dtype("<f8")}
+_USUAL: dict[bytes, np.dtype[Any]] = {b"\0BFV \4": np.dtype("<f4"), b"\0BDV \4": np.dtype("<f8")}
 _COMPRESSED = struct.Struct("<ffII")  # least value, range, rows, columns
 _SIZE = struct.Struct("<BI")  # the number of bytes of a size, and the size
 
