@@ -35,7 +35,7 @@ from evaluation.metrics import (
     sort_scores,
     tag,
 )
-from evaluation.plots import Core, escape, look_of, save_profiles
+from evaluation.plots import escape, plot_zebra
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import ConfigError, DataError, Problems
@@ -705,13 +705,12 @@ def _plot(assessed: Sequence[Assessment], output: Path, extensions: Sequence[str
     )
     for start, of_picture, of_line in series:
         names = sorted({of_line(assessment.source) for assessment in assessed})
-        looks = {name: look_of(number) for number, name in enumerate(names)}
+        numbers = {name: number for number, name in enumerate(names)}
         for name, part in _by(assessed, lambda assessment: of_picture(assessment.source)).items():  # noqa: B023
             lines = [(of_line(assessment.source), assessment.scores) for assessment in part]
-            cores = [Core(label, scores, looks[label]) for label, scores in lines]
             for prefix, sort in (("ZEBRA-", False), ("ZEBRA-sorted-", True)):
                 paths = [output / f"{prefix}{start}{_file_name(name)}.{extension}" for extension in extensions]
-                save_profiles(cores, path=paths, title=name.replace("/", ": "), sort=sort)
+                plot_zebra(lines, path=paths, title=name.replace("/", ": "), sort=sort, numbers=numbers)
 
 
 def _condition(source: ScoreList, between: str) -> str:
