@@ -242,7 +242,7 @@ def check_recordings(
     items = chunks(sorted(recordings.items()), 256)
     noted, seconds = Problems() if problems is None else problems, 0.0
     check, sizes = partial(_check_headers, config=config), [*map(len, items)]
-    for duration, errors in work.on_cores().map(check, items, description="checking audio", sizes=sizes):
+    for duration, errors in work.map(check, items, description="checking audio", sizes=sizes):
         seconds += duration
         for error in errors:
             noted.note(error)
@@ -316,7 +316,7 @@ def extract_features(
     seed : int
         Of the dither; each recording has its own generator, made from the seed and its id.
     work : spkbase.work.Work
-        Worker processes; the store does not depend on them. The cores compute, whatever the device.
+        Worker processes; the store does not depend on them.
 
     Returns
     -------

@@ -309,7 +309,7 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     shape = (int(offsets[-1]), config.dimension)
     parts = chunks(range(len(table)), _RECORDINGS)
     items = ([table.reference(row) for row in rows] for rows in parts)
-    blocks = work.on_cores().map(partial(_post_process, config=config), items, description="frames", total=len(parts))
+    blocks = work.map(partial(_post_process, config=config), items, description="frames", total=len(parts))
     size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
     if size > config.memory_gb * 1e9 or ships_items():
         if not ships_items():
