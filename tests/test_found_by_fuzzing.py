@@ -13,7 +13,7 @@ import pytest
 
 from spkbase.errors import SpkverError
 from spkbase.files.hdf5 import write_arrays
-from tests.fuzz.documents import _anonymised, _ledgers, _results
+from tests.fuzz.documents import _anonymised, _ledgers
 from tests.fuzz.lists import _RESULTS_2022, _rank_files
 from tests.fuzz.parsers import all_parsers
 
@@ -64,16 +64,6 @@ def test_it_is_refused_with_one_error(what: str, tmp_path: Path, monkeypatch: py
 def test_it_is_read(what: str, tmp_path: Path) -> None:
     parser = PARSERS[READ[what][0]]
     parser.read(parser.place(tmp_path, READ[what][1]))
-
-
-@pytest.mark.parametrize("row", [1.5, None, [], "x", {"scenario": "semi-informed", "eer": 0.1}])
-def test_rows_of_results_that_are_none(row: object, tmp_path: Path) -> None:
-    from evaluation.challenges.ranking_sources import read_system
-
-    raw = json.loads(_results(tmp_path)[0])
-    raw["conditions"].append(row)
-    (tmp_path / "results.json").write_text(json.dumps(raw))
-    assert read_system(tmp_path / "results.json").eer.value > 0
 
 
 @pytest.mark.parametrize(

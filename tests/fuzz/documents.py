@@ -15,7 +15,7 @@ import numpy as np
 import yaml
 
 from evaluation.calibration.affine import Affine, load_affine, save_affine
-from evaluation.challenges.ranking_sources import read_system
+from evaluation.challenges.systems import read_system
 from evaluation.challenges.team_scores import read_rule
 from evaluation.metrics.disclosure import read_scale
 from evaluation.reports import parse_results, read_results

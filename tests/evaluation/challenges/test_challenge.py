@@ -150,7 +150,9 @@ def test_an_utt2spk_beside_the_key_tells_who_speaks(tree: Path) -> None:
         path.write_text("\n".join(kept) + "\n")
     for path in (tree / "exp").glob("*/*/*/*/scores"):
         path.write_text("".join(line + "\n" for line in path.read_text().splitlines() if not line.startswith("s4")))
-    command = [str(one) for one in ("challenge", tree / "exp", "-k", tree / "data", "-o", tree / "out", "--no-plots")]
+    command = [
+        str(one) for one in ("challenge", tree / "exp", "-k", tree / "data", "-o", tree / "out", "--export", "none")
+    ]
     without = CliRunner().invoke(main, [*command, "--bootstrap", "20"])
     assert without.stderr.startswith("Warning: 30 of 30 lists have no utt2spk beside their key")
     assert without.stderr.count("\n") == 1
