@@ -66,7 +66,6 @@ from spkbase.console import (
     Command,
     Function,
     choice_option,
-    device_option,
     number_option,
     path_option,
     together,
@@ -144,7 +143,6 @@ def _results_options(command: Function) -> Function:
 @click.option("--keep-impostors", is_flag=True, help="Write what linkability-extrapolate needs into the folder.")
 @resampling_options()
 @worker_options
-@device_option
 @_results_options
 def linkability(reader: Reader, resampling: Resampling, **options: Any) -> None:
     """Compute how often the owner of a voice scores highest among N enrolled speakers, exactly, for all N.
@@ -261,7 +259,7 @@ def _rank_embeddings(
     """Rank; give the largest impostor scores too, if they are to be kept."""
     enrol, trial = _sides(options)
     averaging = Averaging(options["mean"], options["choice"], seed)
-    work = Work(options["jobs"], options["device"])
+    work = Work(options["jobs"])
     warn_of_enrolled(enrol, trial)
     try:
         gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
