@@ -40,7 +40,8 @@ from evaluation.embeddings import TIE, cosine_margin, cosines, to_unit
 from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, split_scores
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError, few
-from spkbase.files import BROKEN_NPZ, atomic_file, read_npz
+from spkbase.files import atomic_path
+from spkbase.plain_pickle import read_npz
 from spkbase.showing import Tabular, one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, ordered_map, ships_items
 
@@ -179,7 +180,7 @@ def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
     """Write tables by their number of utterances (0 for all of them), whole or not at all."""
     columns = {f"{number}/{name}": getattr(table, name) for number, table in ranks.items() for name in _FIELDS}
     notes = {f"{number}/notes": np.asarray(table.notes, np.str_) for number, table in ranks.items() if table.notes}
-    with atomic_file(path) as file:
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **columns, **notes)  # type: ignore[arg-type]
 
 
@@ -191,15 +192,13 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
     DataError
         If the file is missing, broken, or holds no such tables.
     """
+    columns = read_npz(path)
     try:
-        columns = read_npz(Path(path))
         numbers = sorted({int(name.partition("/")[0]) for name in columns})
         tables = {number: {name: columns[f"{number}/{name}"] for name in _FIELDS} for number in numbers}
         notes = {number: columns.get(f"{number}/notes", np.empty(0, np.str_)).tolist() for number in numbers}
         found = {number: Ranks(**table, notes=tuple(notes[number])) for number, table in tables.items()}
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except (*BROKEN_NPZ, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         text = error.text if isinstance(error, DataError) else f"is no file of ranks: {error}"
         raise DataError(text, file=path, remedy="write it again") from error
     if not found:

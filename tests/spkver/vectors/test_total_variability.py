@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stored_vectors import stored
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files.hdf5 import write_arrays
+from spkbase.hdf5 import write_arrays
 from spkbase.work import Work, stop_workers, use_engine
 from spkver.mixture.gmm import GaussianMixture, whitening_factors
 from spkver.mixture.statistics import Statistics
