@@ -91,6 +91,8 @@ def read_npz(
                     shape, fortran, dtype = read_head(stream)
                     if dtype.hasobject:  # mapped, its bytes would be taken for pointers
                         raise ValueError("allow_pickle=False")
+                    if stream.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+                        raise ValueError(f"an array of shape {shape} does not fit its bytes")
                     start = _member_start(source, member) + stream.tell()
                     arrays[name] = _checked(np.memmap(source, dtype, "r", start, shape, "F" if fortran else "C"))
                 else:

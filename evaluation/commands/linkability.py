@@ -71,7 +71,7 @@ from spkbase.console import (
     together,
     worker_options,
 )
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, few
 from spkbase.files import atomic_path, format_table, load_yaml, read_yaml_text
 from spkbase.plain_pickle import read_npz, read_torch
 from spkbase.work import Work
