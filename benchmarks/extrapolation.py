@@ -31,7 +31,7 @@ from spkbase.work import default_jobs, ordered_map
 
 N_FIT, N_WORLD, DIMENSIONS = 1_000, 20_000, 64
 SIZES = (20_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
-METHODS = ("normal", "beta", "tail", "npmle", "bounds")
+METHODS = ("normal", "tail", "bounds")
 Draw = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
 DrawWorld = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 

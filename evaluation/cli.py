@@ -23,56 +23,13 @@ COMMANDS = {
         "spkver-eval zebra -s demo/scores/svm-gmm-nap.txt -k demo/task/3sess-pwd_eval_m_key.txt -l demo",
     ),
     "plot": (
-        "",
+        "evaluation.commands.plot:plot",
         "Plot scores: one or several systems in one picture.",
-    ),
-    "plot det": (
-        "evaluation.commands.plot:det",
-        "Detection error trade-off.",
         "spkver-eval plot det -s a.txt -s b.txt -k key.txt -l A -l B -o det.pdf",
-    ),
-    "plot roc": (
-        "evaluation.commands.plot:roc",
-        "Receiver operating characteristics.",
-        "spkver-eval plot roc -s a.txt -s b.txt -k key.txt -l A -l B -o roc.pdf",
-    ),
-    "plot ece": (
-        "evaluation.commands.plot:ece",
-        "Empirical cross-entropy.",
-        "spkver-eval plot ece -s a.txt -s b.txt -k key.txt -l A -l B -o ece.pdf",
-    ),
-    "plot nece": (
-        "evaluation.commands.plot:nece",
-        "Normalised cross-entropy.",
-        "spkver-eval plot nece -s a.txt -s b.txt -k key.txt -l A -l B -o nece.pdf",
-    ),
-    "plot ape": (
-        "evaluation.commands.plot:ape",
-        "Bayes error rate.",
-        "spkver-eval plot ape -s a.txt -s b.txt -k key.txt -l A -l B -o ape.pdf",
-    ),
-    "plot nber": (
-        "evaluation.commands.plot:nber",
-        "Normalised Bayes error rate.",
-        "spkver-eval plot nber -s a.txt -s b.txt -k key.txt -l A -l B -o nber.pdf",
-    ),
-    "plot zebra": (
-        "evaluation.commands.plot:zebra",
-        "ZEBRA profiles.",
-        "spkver-eval plot zebra -s a.txt -s b.txt -k key.txt -l A -l B -o zebra.pdf",
-    ),
-    "plot histogram": (
-        "evaluation.commands.plot:histogram",
-        "Distributions of scores.",
-        "spkver-eval plot histogram -s scores.txt -k key.txt -o histogram.png",
-    ),
-    "plot reliability": (
-        "evaluation.commands.plot:reliability",
-        "Reliability diagram.",
-        "spkver-eval plot reliability -s scores.txt -k key.txt -o reliability.png",
+        "spkver-eval plot histogram -s scores.txt -k key.txt --bins 100 -o histogram.png",
     ),
     "page": (
-        "evaluation.commands.page:page",
+        "evaluation.commands.challenge:page",
         "Make the page that a person reads first, from results.json.",
         "spkver-eval page exp/results.json --output report.html",
     ),
@@ -107,8 +64,18 @@ COMMANDS = {
         "spkver-eval linkability --enroll enrol.h5 --trial trial.h5 --output linkability",
         "spkver-eval linkability -s scores.txt -k key.txt --output linkability",
     ),
+    "linkability-extrapolate": (
+        "evaluation.commands.linkability:extrapolate",
+        "The same in populations larger than the gallery.",
+        "spkver-eval linkability-extrapolate linkability --populations 10000,1000000 --output beyond",
+    ),
+    "singling-out": (
+        "evaluation.commands.linkability:single_out",
+        "How often exactly one speaker of a crowd is isolated.",
+        "spkver-eval singling-out --enroll enrol.h5 --trial trial.h5 --utterances 1,3",
+    ),
     "linkability-batch": (
-        "evaluation.commands.linkability_batch:linkability_batch",
+        "evaluation.commands.linkability:batch",
         "Linkability of all attackers against all anonymisers.",
         "spkver-eval linkability-batch batch.yaml --output exp/linked",
     ),
@@ -123,18 +90,18 @@ COMMANDS = {
         "spkver-eval similarity --original oo.txt --original-anonymised oa.txt --anonymised aa.txt -k trials",
     ),
     "cosine": (
-        "evaluation.commands.cosine:cosine",
+        "evaluation.commands.embeddings:cosine",
         "Score embeddings by their cosine.",
         "spkver-eval cosine --enroll enrol.h5 --trial trial.h5 --trials trials.txt --output scores.txt",
     ),
     "align": (
-        "evaluation.commands.align:align",
+        "evaluation.commands.embeddings:align",
         "How many anonymised embeddings are linked once the spaces are aligned.",
         "spkver-eval align --original orig/xvector.scp --anonymised anon/xvector.scp --model-speakers utt2spk",
         "spkver-eval align --original o.h5 --anonymised a.h5 --train-original to.h5 --train-anonymised ta.h5",
     ),
     "attributes": (
-        "evaluation.commands.attributes:attributes",
+        "evaluation.commands.embeddings:attributes",
         "How well sex, age or accent is read from vectors.",
         "spkver-eval attributes -e trials.h5 --anonymised trials_anon.h5 --labels spk2gender",
     ),
@@ -154,7 +121,7 @@ COMMANDS = {
         "spkver-eval f0 data/mine data/mine_anon",
     ),
     "rank": (
-        "evaluation.commands.rank:rank",
+        "evaluation.commands.challenge:rank",
         "Rank systems by utility within each least EER.",
         "spkver-eval rank exp/results_summary/result_for_rank_mcadams -l mcadams",
         "spkver-eval rank exp/mine/results.json result_for_rank_* --plot systems.png --latex systems.tex --figures",

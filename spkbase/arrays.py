@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import atexit
 import math
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,11 +203,11 @@ def keep_rows(folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: It
     dtype : dtype
     blocks : iterable of ndarray
     """
-    from spkbase.files import make_folder, temporary_name
-
-    path = temporary_name(make_folder(folder).absolute() / "rows")
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(".spkver-tmp", ".rows.", Path(folder).absolute())  # a name of what a run removes
+    path = Path(name)
     atexit.register(path.unlink, missing_ok=True)
-    with path.open("wb") as file:
+    with os.fdopen(handle, "wb") as file:
         for block in blocks:
-            np.ascontiguousarray(block, dtype).tofile(file)
+            file.write(np.ascontiguousarray(block, dtype).data)
     return StoredArray(path, 0, shape, np.dtype(dtype))

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
@@ -22,6 +22,9 @@ import click
 from spkbase.errors import SpkverError
 from spkbase.packages import OURS
 
+FILE = click.Path(path_type=Path)
+Function = Callable[..., Any]
+Decorator = Callable[[Any], Any]
 STATUS_ERROR = 2
 OUTPUTS = {"--output", "--save", "--json", "--latex", "--markdown", "--plot", "destination"}
 """Options and arguments that name what a command writes, by the same names in all commands."""
@@ -89,6 +92,9 @@ class Command(_CleanEnd):
     It refuses an option with two values that takes one: click keeps the last and drops the others without a word. It
     refuses an output that is a file of the input too (``calibrate -k KEY -o KEY``), or another output.
     """
+
+    def __init__(self, name: str | None, **options: Any) -> None:
+        super().__init__(name, context_settings={**HELP, "show_default": True}, **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse what was given, and refuse what would be lost."""
@@ -194,7 +200,31 @@ def echo_log(level: int) -> Iterator[None]:
             logger.setLevel(before)
 
 
-def worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def path_option(*names: str, help: str, **settings: Any) -> Decorator:
+    """Make an option that takes a path."""
+    return click.option(*names, type=FILE, help=help, **settings)
+
+
+def choice_option(*names: str, of: Iterable[str], help: str, **settings: Any) -> Decorator:
+    """Make an option that takes one of some words; the first is the default, unless one is required."""
+    words = list(of)
+    default: dict[str, Any] = {} if settings.get("required") else {"default": words[0]}
+    return click.option(*names, type=click.Choice(words), help=help, **default, **settings)
+
+
+def number_option(*names: str, default: int | None = 0, least: int = 0, help: str, **settings: Any) -> Decorator:
+    """Make an option that takes a whole number."""
+    return click.option(*names, type=click.IntRange(min=least), default=default, help=help, **settings)
+
+
+def together(options: Sequence[Decorator], command: Function) -> Function:
+    """Add options to a command, in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def worker_options(command: Function) -> Function:
     """Add the options ``--jobs`` and ``--engine``; the command gets `jobs` alone, and its maps run on the engine.
 
     How many seconds a Dask cluster may be without a worker is said by the environment: ``SPKVER_WAIT``.
@@ -223,13 +253,12 @@ def worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--engine",
         metavar="auto|threads|loky|tcp://HOST:PORT",
         default="auto",
-        show_default=True,
         help="Who works: threads or processes (loky) of this machine, each where it fits; or a Dask cluster.",
     )
     return jobs(engines(wrapped))
 
 
-def device_option(command: Callable[..., Any]) -> Callable[..., Any]:
+def device_option(command: Function) -> Function:
     """Add the option ``--device``; the command gets `device`, an `spkbase.devices.Device` or None."""
 
     def find(ctx: click.Context, parameter: click.Parameter, name: str | None) -> Any:

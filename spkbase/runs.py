@@ -143,7 +143,10 @@ class Stage(Generic[Value]):
         if state != "done" or (run.force and is_meant):
             if run.frozen or not is_meant:
                 text = f"{self.name!r} is {state}, and is needed as it is"
-                raise DataError(text, file=self.path, remedy="make it first: run with --until, or without --only")
+                if run.only is not None:
+                    text = f"{run.only!r} needs stage {self.name!r}, which is {state}"
+                remedy = f"run with --until {self.name!r} first, or without --only"
+                raise DataError(text, file=self.path, remedy=remedy)
             if state == "damaged":
                 logger.warning("%s is not as it was written: it is made again", self.path)
             self._remake()
@@ -234,15 +237,18 @@ class Run:
     def stage(self, name: str, artefact: str, **how: Any) -> Stage[Any]:
         """Make an artefact, or take the one that is there; parameters and result as for `declare`.
 
+        With `only`, the other stages must be up to date if their values are asked for.
+
         Raises
         ------
         DataError
-            If it is not up to date where nothing is made (`frozen`, `only`).
+            If it is not up to date where nothing is made (`frozen`).
         Ended
             If it is the last one that was asked for.
         """
         stage = self.declare(name, artefact, **how)
-        stage.bring_up_to_date()
+        if self.only in (None, name):
+            stage.bring_up_to_date()
         if name in (self.only, self.until):
             raise Ended(name)
         return stage
@@ -323,7 +329,7 @@ class Run:
         for option, wanted in (("--only", self.only), ("--until", self.until)):
             if wanted not in (None, REPORT):
                 names = ", ".join(dict.fromkeys([*self.plan.values(), REPORT]))
-                raise ConfigError(f"{option} {wanted!r} is no stage of this run: expected one of {names}")
+                raise ConfigError(f"{option} {wanted!r} is no stage: expected one of {names}")
         _write_records(self.output, read_records(self.output)[0], self.plan)
 
 

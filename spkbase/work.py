@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from spkbase.errors import DataError, WorkerError
+from spkbase.plugins import SAFE_PATH
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -51,7 +52,7 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", 
 """Environment variables by which numerical libraries, when they are loaded, choose one thread."""
 
 _AHEAD = 4  # tasks a worker that are begun; some may be done and wait for a slow one before them
-_IDLE = 60.0  # seconds after which a worker process ends, until there is work again
+_IDLE = 20.0  # seconds after which a worker process ends, until there is work again
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _SAME = ("spkver", "numpy", "scipy", "scikit-learn", "cloudpickle")  # versions on all machines of a cluster
 _CLUSTER_REMEDY = "see docs/cluster.md for how to start a scheduler and its workers"
@@ -208,9 +209,18 @@ def _map_on_processes(function: Callable[[Item], Result], items: Iterable[Item],
     from loky.process_executor import TerminatedWorkerError
 
     global _POOL
-    # workers import nothing from the folder that they start in, which may hold a `random.py` of the user's
-    environment = {**ONE_THREAD, "PYTHONSAFEPATH": "spkver"}
-    _POOL = get_reusable_executor(jobs, timeout=_IDLE, env=environment, initializer=_ignore_interrupts)
+    before = dict(os.environ)
+    os.environ.update(SAFE_PATH)  # for the helper processes of Python and loky too
+    try:
+        pool = get_reusable_executor(
+            jobs, timeout=_IDLE, env={**ONE_THREAD, **SAFE_PATH}, initializer=_ignore_interrupts
+        )
+        if pool is not _POOL:
+            pool.submit(int).result()  # they have begun
+        _POOL = pool
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
     try:
         yield from in_order(_POOL, partial(_task, str(Path.cwd()), function), items, _AHEAD * jobs)
     except TerminatedWorkerError as error:
@@ -300,6 +310,8 @@ def _task(place: str | None, function: Callable[[Item], Result], item: Item) -> 
 @contextmanager
 def _cluster(address: str, timeout: float) -> Iterator[Any]:
     """Connect to the scheduler of a Dask cluster; yield the client."""
+    if "://" not in address:
+        raise DataError(f"expected the address of a Dask scheduler, tcp://HOST:PORT, got {address!r}")
     try:
         from distributed import Client
     except ImportError as error:

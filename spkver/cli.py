@@ -61,7 +61,7 @@ COMMANDS = {
     "simulate voiceprivacy": (
         "spkver.commands.simulate:voiceprivacy",
         "In the form of the VoicePrivacy Challenge.",
-        "spkver simulate voiceprivacy data --enrolled-f 6 --enrolled-m 6",
+        "spkver simulate voiceprivacy data --set enrolled_f=6 --set enrolled_m=6",
     ),
     "datadir": (
         "spkver.commands.datadir:datadir",

@@ -18,10 +18,10 @@ HEAVY = ("librosa", "sklearn", "matplotlib", "torch", "numba", "av", "espeakng_l
 FLOORS = {
     "spkbase": [
         ["errors", "version", "packages", "seeding"],
-        ["plugins", "showing"],
-        ["arrays"],
-        ["files"],
-        ["work"],
+        ["showing", "plugins", "devices"],
+        ["arrays", "work"],
+        ["files", "plain_pickle"],
+        ["hdf5"],
         ["configuration", "console"],
         ["runs"],
     ],

@@ -3,7 +3,6 @@ adaptive s). Arrays or `Scores` enter, the same trials with other numbers leave.
 
 from evaluation.calibration.affine import (
     Affine,
-    ChosenFusion,
     apply_affine,
     choose_fusion,
     cllr_of_trials,

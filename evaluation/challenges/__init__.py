@@ -1,16 +1,6 @@
 """VoicePrivacy challenges: scores of whole challenges assessed, result and rank files of 2022 to 2026 read and
 written, systems ranked by utility within each least EER."""
 
-from evaluation.challenges.figures import (
-    Figure,
-    figure_rows,
-    figures_of_rank_file,
-    figures_of_results,
-    percent,
-    plot_systems,
-    read_figures,
-    system_rows,
-)
 from evaluation.challenges.rank_files import (
     ASR,
     ASV,
@@ -31,7 +21,18 @@ from evaluation.challenges.ranking import (
     order_systems,
     orders_to_dict,
 )
-from evaluation.challenges.ranking_sources import Reading, read_system
+from evaluation.challenges.systems import (
+    ChallengeFigure,
+    Reading,
+    figure_rows,
+    figures_of_rank_file,
+    figures_of_results,
+    percent,
+    plot_systems,
+    read_figures,
+    read_system,
+    system_rows,
+)
 from evaluation.challenges.team_scores import (
     VOICEPRIVACY,
     assess,

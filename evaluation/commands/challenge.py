@@ -1,47 +1,43 @@
-"""The command ``spkver-eval challenge``."""
+"""Whole evaluations: ``spkver-eval challenge``, ``page`` and ``rank``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.commands.options import FILE
-from evaluation.commands.utility import resampling_options
-from spkbase.console import Command
+from evaluation.commands.options import json_option, label_option, resampling_options, show_json
+from evaluation.commands.tables import write_papers
+from evaluation.uncertainty import Resampling
+from spkbase.console import FILE, Command, choice_option, path_option
+from spkbase.files import format_table
+
+if TYPE_CHECKING:
+    from evaluation.challenges import ComparedSystem, Entry, OrderingRule, SystemOrder
+
+_MIXED = "the EERs are of different attackers or readings ('EER of'), so places compare these as well as systems"
 
 
 @click.command(cls=Command)
 @click.argument("results", type=FILE)
-@click.option(
-    *("-k", "--key", "keys"),
-    required=True,
-    type=FILE,
-    help="Folder of the keys: <trial set>/trials, or files of that name.",
+@path_option(
+    "-k", "--key", "keys", required=True, help="Folder of the keys: <trial set>/trials, or files of that name."
 )
-@click.option("-o", "--output", required=True, type=FILE, help="Folder to write into.")
-@click.option("--rule", type=FILE, help="YAML file with the names of sets, in place of VoicePrivacy's.")
-@resampling_options
+@path_option("-o", "--output", required=True, help="Folder to write into.")
+@path_option("--rule", help="YAML file with the names of sets, in place of VoicePrivacy's.")
+@resampling_options()
 @click.option(
-    "-e",
-    "--export",
-    "extensions",
+    *("-e", "--export", "extensions"),
     multiple=True,
     default=("png",),
-    show_default=True,
-    type=click.Choice(["png", "pdf", "svg", "tex"]),
-    help="Formats of the plots; repeatable.",
+    type=click.Choice(["png", "pdf", "svg", "tex", "none"]),
+    help="Formats of the plots; repeatable; none for the tables alone.",
 )
-@click.option("--no-plots", is_flag=True, help="Write the tables alone.")
 def challenge(
-    results: Path,
-    keys: Path,
-    output: Path,
-    rule: Path | None,
-    extensions: tuple[str, ...],
-    no_plots: bool,
-    **draws: Any,
+    results: Path, keys: Path, output: Path, rule: Path | None, extensions: tuple[str, ...], resampling: Resampling
 ) -> None:
     """Assess a whole VoicePrivacy challenge.
 
@@ -50,10 +46,160 @@ def challenge(
     Intervals are by speakers, whom an utt2spk beside a key's trials names.
     """
     from evaluation.challenges import VOICEPRIVACY, assess, find_score_lists, read_rule, write_challenge
-    from evaluation.uncertainty import Resampling
 
     naming = VOICEPRIVACY if rule is None else read_rule(rule)
     lists = find_score_lists(results, keys, rule=naming)
-    assessed = assess(lists, resampling=Resampling(**draws))
-    write_challenge(assessed, output, rule=naming, extensions=() if no_plots else extensions)
+    assessed = assess(lists, resampling=resampling)
+    write_challenge(assessed, output, rule=naming, extensions=() if "none" in extensions else extensions)
     click.echo(f"{len(assessed)} lists of scores assessed: {output / 'results.md'}")
+
+
+@click.command(cls=Command)
+@click.argument("results", type=FILE, nargs=-1, required=True)
+@path_option("-o", "--output", help="The HTML file; report.html beside the results by default.")
+def page(results: tuple[Path, ...], output: Path | None) -> None:
+    """Make the page that a person reads first, from RESULTS.json and the score files that it names.
+
+    Several RESULTS make one page of their anonymisers side by side, comparison.html in the current folder by default.
+    The page holds everything it shows: it needs no network and no JavaScript, and can be printed.
+    """
+    from evaluation.reports import parse_results, read_results, write_comparison, write_page
+
+    found = [read_results(path) for path in results]
+    for path, raw in zip(results, found, strict=True):
+        parse_results(raw, file=path)
+    if len(results) == 1:
+        output = results[0].parent / "report.html" if output is None else output
+        write_page(found[0], output, folder=results[0].parent)
+    else:
+        output = Path("comparison.html") if output is None else output
+        write_comparison([(raw, path.parent) for raw, path in zip(found, results, strict=True)], output)
+    click.echo(f"wrote {output}")
+
+
+@click.command(cls=Command)
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@label_option
+@choice_option("--rule", "rule_name", of=["vpc2024", "vpc2022"], help="Of which challenge.")
+@click.option("--target", "targets", multiple=True, type=float, help="Least EER in percent, instead; repeatable.")
+@click.option("--utility", "utilities", multiple=True, help="What to rank by, instead: wer, uar, cer, f0; repeatable.")
+@choice_option(
+    "--assignment",
+    of=["reached", "highest"],
+    help="Rank a system in every condition that it reaches, or in the highest alone.",
+)
+@click.option("--split", default="test", help="Split of the sets.")
+@click.option(
+    *("--dataset", "datasets"), multiple=True, help="Sets of EER and WER, such as libri or en; repeatable; else all."
+)
+@choice_option("--average", of=["mean", "least"], help="EER of a system over sets and sexes.")
+@click.option(
+    "--correlation",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    help="How much the errors of two systems on the same speech go together, for ties; 0 errs on their side.",
+)
+@click.option("--figures", is_flag=True, help="Show every figure of the files beside each other too, set by set.")
+@path_option("--plot", help="Draw EER over each utility: .png, .pdf, .svg or .tex; of several, NAME_wer.png ...")
+@path_option("--latex", help="Write the table of systems: LaTeX with booktabs.")
+@path_option("--markdown", help="Write the table of systems as Markdown.")
+@json_option
+def rank(
+    files: tuple[Path, ...],
+    labels: tuple[str, ...],
+    rule_name: str,
+    targets: tuple[float, ...],
+    utilities: tuple[str, ...],
+    assignment: str,
+    split: str,
+    datasets: tuple[str, ...],
+    average: str,
+    correlation: float,
+    figures: bool,
+    plot: Path | None,
+    latex: Path | None,
+    markdown: Path | None,
+    json_path: Path | None,
+) -> None:
+    """Rank systems by utility within each least EER that they reach.
+
+    FILES are results.json of the recipe (or its output folder), result_for_rank* of VoicePrivacy 2024 and 2026 (both
+    tracks), or summaries of 2022; the EER is that of the semi-informed attacker. The table of the systems comes first
+    and tells whose EER each is (of results.json the attacker's that challenge.attacker names, else the strongest's);
+    --plot, --latex and --markdown write it for a paper.
+    """
+    from evaluation.challenges import (
+        RULES,
+        Reading,
+        figure_rows,
+        order_systems,
+        orders_to_dict,
+        plot_systems,
+        read_figures,
+        read_system,
+        system_rows,
+    )
+
+    changes: dict[str, Any] = {"assignment": assignment, "correlation": correlation}
+    changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
+    changes |= {"utilities": utilities} if utilities else {}
+    rule = replace(RULES[rule_name], **changes)
+    reading = Reading(split, average, datasets)  # type: ignore[arg-type]  # click checked the choice
+    names = labels or ("",) * len(files)
+    if len(names) != len(files):
+        raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
+    systems = _told_apart([read_system(path, name, reading) for path, name in zip(files, names, strict=True)], files)
+    orders = order_systems(systems, rule)
+    if len({system.sets for system in systems if system.sets}) > 1:
+        click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
+    if len({system.attacker for system in systems}) > 1:
+        click.echo(f"Warning: {_MIXED}", err=True)
+    for system in systems:
+        if system.broken:
+            click.echo(f"Warning: {system.name}: its {system.broken}; it reaches no target", err=True)
+    rows = system_rows(systems)
+    details = {system.name: read_figures(path) for system, path in zip(systems, files, strict=True)}
+    caption, label = "Privacy and utility of the systems.", "tab:systems"
+    write_papers(rows, (), latex=latex, markdown=markdown, caption=caption, label=label)
+    if plot is not None:
+        for path in plot_systems(systems, plot, utilities=rule.utilities, targets=rule.targets):
+            click.echo(f"drawn: {path}", err=True)
+    if json_path is not None:
+        report = orders_to_dict(orders, systems, rule)
+        report["figures"] = {name: [figure.to_dict() for figure in of] for name, of in details.items()}
+        if show_json(report, json_path):
+            return
+    click.echo(format_table(rows))
+    if figures:
+        click.echo("\n" + format_table(figure_rows(details)))
+    click.echo("\n" + _orders(systems, orders, rule))
+
+
+def _told_apart(systems: Sequence[ComparedSystem], files: Sequence[Path]) -> list[ComparedSystem]:
+    """Add the folder to the names of systems that have the same."""
+    names = [system.name for system in systems]
+    return [
+        replace(system, name=f"{system.name} ({path.resolve().parent.name})")
+        if names.count(system.name) > 1
+        else system
+        for system, path in zip(systems, files, strict=True)
+    ]
+
+
+def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], rule: OrderingRule) -> str:
+    lines = [f"rule: {rule.name}, assignment: {rule.assignment}"]
+    lines += [_MIXED] if len({system.attacker for system in systems}) > 1 else []
+    lines += [f"{system.name}: {note}" for system in systems for note in system.notes]
+    for order in orders:
+        lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]
+        lines += [f"  {entry.place}. {entry.system}{_places(entry)}: {entry.reason}" for entry in order.entries]
+        lines += [f"  -  {name}: {why}{_doubt(order, name)}" for name, why in order.excluded.items()]
+    return "\n".join(lines)
+
+
+def _doubt(order: SystemOrder, name: str) -> str:
+    return f"; in doubt: {order.doubts[name]}" if name in order.doubts else ""
+
+
+def _places(entry: Entry) -> str:
+    return f" (places {entry.best} to {entry.worst})" if entry.best and entry.best != entry.worst else ""

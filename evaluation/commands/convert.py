@@ -12,11 +12,12 @@ import click
 import numpy as np
 
 from evaluation.commands.options import (
-    FILE,
     Reader,
-    column_options,
+    model_speakers_option,
     parse_prior,
+    reader_options,
     scores_option,
+    segment_speakers_option,
     told_apart,
     warn_of_own,
 )
@@ -38,24 +39,31 @@ from evaluation.formats import (
     write_trials,
 )
 from evaluation.trials import Key, Scores, align, read_speakers
-from spkbase.console import Command
+from spkbase.console import FILE, Command, Function, choice_option, number_option, path_option, together
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
 
 _READERS: dict[Kind, Callable[..., Any]] = {"scores": read_scores, "key": read_key, "trials": read_trials}
 _WRITERS: dict[Kind, Callable[..., None]] = {"scores": write_scores, "key": write_key, "trials": write_trials}
-_out_option = click.option("-o", "--output", required=True, type=FILE, help="Scores to write; the extension says how.")
-_prior_option = click.option("-p", "--prior", default="0.5", show_default=True, help="Target prior to train for.")
-_ridge_option = click.option(
-    "--ridge",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    show_default=True,
-    help="Penalty on the weights; above 0 it is possible to train on scores that separate the classes without error.",
-)
+_out_option = path_option("-o", "--output", required=True, help="Scores to write; the extension says how.")
 _TRAINED = "are trained on too: they look better than new ones will"
-_save_option = click.option("--save", type=FILE, help="Write the calibration to this JSON file.")
+
+
+def _training_options(command: Function) -> Function:
+    ridge = "Penalty on the weights; above 0 it is possible to train on scores that separate the classes without error."
+    options = [
+        path_option("--train-key", help="Key of the scores to train on."),
+        path_option("--calibration", help="Apply this saved calibration instead of training one."),
+        number_option("--seed", help="Deals the speakers into folds."),
+        model_speakers_option,
+        segment_speakers_option,
+        click.option("-p", "--prior", default="0.5", help="Target prior to train for."),
+        click.option("--ridge", type=click.FloatRange(min=0), default=0.0, help=ridge),
+        path_option("--save", help="Write the calibration to this JSON file."),
+        reader_options(),
+    ]
+    return together(options, command)
 
 
 def _extensions() -> str:
@@ -82,9 +90,9 @@ def _extensions() -> str:
     help=f"Order of the columns of a text: {', '.join(SCORES)} (a key: {', '.join(KEYS.keys() - SCORES)} too), or "
     f"roles such as {','.join(SCORES['voxsrc'])}; or {MATLAB.name}, {MATLAB.title}, or another format by its name.",
 )
-@click.option("-k", "--key", "key_path", type=FILE, help="The truth of scores, for orders that hold it.")
-@click.option("--segment-speakers", type=FILE, help="Who speaks in each segment, as in utt2spk, for bob's orders.")
-@column_options
+@path_option("-k", "--key", "key_path", help="The truth of scores, for orders that hold it.")
+@path_option("--segment-speakers", help="Who speaks in each segment, as in utt2spk, for bob's orders.")
+@reader_options()
 def convert(
     kind: Kind,
     source: Path,
@@ -115,20 +123,17 @@ def convert(
 @click.command(cls=Command)
 @scores_option
 @_out_option
-@click.option(
-    "-m",
-    "--method",
-    type=click.Choice(["z", "t", "s", "as", "closed-set"]),
+@choice_option(
+    *("-m", "--method"),
+    of=["z", "t", "s", "as", "closed-set"],
     required=True,
     help="z: by each model's cohort; t: by each segment's; s: by both; as: by the highest scores of both; closed-set:"
     " less each segment's mean over the enrolled.",
 )
-@click.option("--model-cohort", type=FILE, help="Scores 'model cohort score' of each model against the cohort.")
-@click.option("--segment-cohort", type=FILE, help="Scores 'cohort segment score' of the cohort against each segment.")
-@click.option(
-    "--top", type=click.IntRange(min=2), default=300, show_default=True, help="Cohort scores that 'as' takes a side."
-)
-@column_options
+@path_option("--model-cohort", help="Scores 'model cohort score' of each model against the cohort.")
+@path_option("--segment-cohort", help="Scores 'cohort segment score' of the cohort against each segment.")
+@number_option("--top", default=300, least=2, help="Cohort scores that 'as' takes a side.")
+@reader_options(key=False)
 def normalise(
     scores: Path,
     output: Path,
@@ -165,18 +170,10 @@ def normalise(
 @click.command(cls=Command)
 @scores_option
 @_out_option
-@click.option("--train-scores", type=FILE, help="Scores to train on.")
-@click.option("--train-key", type=FILE, help="Key of the scores to train on.")
-@click.option("--calibration", type=FILE, help="Apply this saved calibration instead of training one.")
-@click.option("-k", "--key", type=FILE, help="Key of the scores: calibrate them by trials of other speakers (folds).")
-@click.option("--folds", type=click.IntRange(min=3), default=5, show_default=True, help="Folds of speakers.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Deals the speakers into folds.")
-@click.option("--model-speakers", type=FILE, help="Lines 'model speaker'; by default from the key.")
-@click.option("--segment-speakers", type=FILE, help="Lines 'segment speaker', as utt2spk; by default from the key.")
-@_prior_option
-@_ridge_option
-@_save_option
-@column_options
+@path_option("--train-scores", help="Scores to train on.")
+@path_option("-k", "--key", help="Key of the scores: calibrate them by trials of other speakers (folds).")
+@number_option("--folds", default=5, least=3, help="Folds of speakers.")
+@_training_options
 def calibrate(
     scores: Path,
     output: Path,
@@ -215,7 +212,7 @@ def calibrate(
         return
     if train_scores is not None and train_key is not None:
         read = reader.read(train_scores, train_key)
-        target, nontarget = reader.joined(read, train_scores, train_key)
+        target, nontarget = reader.split(read, train_scores, train_key)
         warn_of_own(given, read[0], f"{_TRAINED} (train on other trials, or cross-validate: -k KEY)")
         affine = train_affine(target, nontarget, prior=parse_prior(prior), ridge=ridge)
     elif calibration is not None:
@@ -241,29 +238,17 @@ def _cross_validated(scores: np.ndarray, key: Key, people: tuple[Path | None, Pa
 
 
 @click.command(cls=Command)
-@click.option(
-    "-s", "--scores", "scores_paths", multiple=True, required=True, type=FILE, help="Scores of a system; repeatable."
-)
+@path_option("-s", "--scores", "scores_paths", multiple=True, required=True, help="Scores of a system; repeatable.")
 @_out_option
-@click.option(
-    "--train-scores", "train_paths", multiple=True, type=FILE, help="Its scores to train on, in the same order."
-)
-@click.option("--train-key", type=FILE, help="Key of the trials to train on.")
-@click.option("--calibration", type=FILE, help="Apply this saved fusion instead of training one.")
-@click.option(
-    "--cross-validate",
-    "folds",
-    type=click.IntRange(min=3),
+@path_option("--train-scores", "train_paths", multiple=True, help="Its scores to train on, in the same order.")
+@number_option(
+    *("--cross-validate", "folds"),
+    default=None,
+    least=3,
     metavar="K",
     help="Fuse the trials of --train-key by those of other speakers, in K folds.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Deals the speakers into folds.")
-@click.option("--model-speakers", type=FILE, help="Lines 'model speaker'; by default from the key.")
-@click.option("--segment-speakers", type=FILE, help="Lines 'segment speaker', as utt2spk; by default from the key.")
-@_prior_option
-@_ridge_option
-@_save_option
-@column_options
+@_training_options
 def fuse(
     scores_paths: tuple[Path, ...],
     output: Path,

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import FILE, show_json
+from evaluation.commands.options import json_option, show_json
 from evaluation.linkage import (
     KINDS,
     MEASURES,
@@ -34,7 +34,7 @@ from evaluation.linkage import (
 )
 from evaluation.reports import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
-from spkbase.console import Command
+from spkbase.console import Command, choice_option, number_option, path_option
 from spkbase.errors import DataError, Problems
 from spkbase.files import format_csv, format_table, write_json, write_text
 
@@ -45,54 +45,42 @@ _REPLICATES, _MOST_BANDS = 500, 6
 
 @click.command("linkability-compare", cls=Command)
 @click.argument("runs", nargs=-1, required=True)
-@click.option(
-    "--quartile-ties",
-    "rule",
-    type=click.Choice(list(RULES)),
-    default="nearest",
-    show_default=True,
+@choice_option(
+    *("--quartile-ties", "rule"),
+    of=RULES,
     help="Equal speakers at the edge of a quarter: all in or all out, whichever is nearer to a quarter; all in, as "
     "published; all out; or as many as a quarter by a draw.",
 )
-@click.option(
+@choice_option(
     "--measure",
-    type=click.Choice(list(MEASURES)),
-    default="log",
-    show_default=True,
+    of=MEASURES,
     help="How sizes of the gallery count in a speaker's mean; without effect where each speaker has one trial.",
 )
-@click.option(
+@choice_option(
     "--ties",
-    type=click.Choice(list(TIE_RULES)),
-    default="shared",
-    show_default=True,
+    of=TIE_RULES,
     help="What equal scores count, however the runs counted them.",
 )
-@click.option("--permutations", type=click.IntRange(min=1), default=1000, show_default=True, help="For chance.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of permutations and draws.")
+@number_option("--permutations", default=1000, least=1, help="For chance.")
+@number_option("--seed", help="Of permutations and draws.")
 @click.option(
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
-    show_default=True,
     help="Share of permutations that intervals of chance hold.",
 )
 @click.option(
-    "--original",
-    "originals",
+    *("--original", "originals"),
     multiple=True,
     metavar="NAME",
     help="A level, such as the anonymiser `orig`, that stands in the curves but is not compared; repeatable.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
+@path_option(
+    *("-o", "--output"),
     help="Folder for comparison.json, speakers.csv, and as .png and .svg: jaccard, intersections by factor, "
     "linkability and distribution of speakers by number of utterances.",
 )
-@click.option("--with-published", is_flag=True, help="Mark the means published for CommonVoice in jaccard too.")
-@click.option("--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, without table.")
+@json_option
 def linkability_compare(
     runs: tuple[str, ...],
     rule: Any,
@@ -103,7 +91,6 @@ def linkability_compare(
     level: float,
     originals: tuple[str, ...],
     output: Path | None,
-    with_published: bool,
     json_path: Path | None,
 ) -> None:
     """Compare who is easy and who is hard to link over runs of the linkability command.
@@ -129,7 +116,7 @@ def linkability_compare(
             from evaluation.plots import plot_jaccard
 
             path = [output / "jaccard.png", output / "jaccard.svg"]
-            plot_jaccard(comparisons, path=path, with_published=with_published)
+            plot_jaccard(comparisons, path=path)
             plot_factors(output, comparisons)
         plot_runs(output, tables, everything, ties, Resampling(_REPLICATES, seed, level))
     if show_json(report, json_path):

@@ -9,32 +9,28 @@ from typing import Any
 import click
 
 from evaluation.commands.options import (
-    FILE,
     People,
-    Reader,
-    column_options,
-    keys_option,
-    labels_option,
-    level_option,
-    match_keys,
-    missing_option,
+    System,
+    convention_option,
+    json_option,
+    parse_names,
     parse_prior,
     people_options,
-    scores_options,
+    resampling_options,
+    scale_option,
     show_json,
+    system_options,
     warn_of_own,
 )
-from evaluation.commands.system_tables import (
+from evaluation.commands.tables import (
     chosen_columns,
     difference_rows,
-    format_paper_latex,
-    format_paper_markdown,
+    format_groups,
     format_systems,
     system_rows,
+    write_papers,
 )
-from evaluation.commands.tables import format_groups
 from evaluation.metrics import (
-    CONVENTIONS,
     METRICS,
     PRIORS,
     Evaluation,
@@ -51,35 +47,23 @@ from evaluation.uncertainty import (
     Grouping,
     Groups,
     Interval,
+    Resampling,
     Sample,
     confidence_intervals,
     evaluate_groups,
     paired_differences,
     sample_from,
 )
-from spkbase.console import Command, worker_options
+from spkbase.console import Command, path_option, worker_options
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import format_table, write_text
+from spkbase.files import format_table
 from spkbase.plugins import load_plugin
-
-convention_option = click.option(
-    "--convention",
-    type=click.Choice(list(CONVENTIONS)),
-    default="default",
-    show_default=True,
-    help="Whose way to follow where tools disagree; the default pools equal scores and adds nothing.",
-)
-scale_option = click.option("--scale", type=FILE, help="YAML file with the tags of ZEBRA's individual metric.")
-json_option = click.option(
-    "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
-)
 
 
 @dataclass(frozen=True)
-class _System:
-    """A system with what was found of it, and its trials by a number that others share with the same ones."""
+class _Assessed:
+    """What was found of a system, and its trials by a number that others share with the same ones."""
 
-    label: str
     result: Evaluation
     trials: int
     sample: Sample | None = None
@@ -92,25 +76,16 @@ class _System:
 
 
 @click.command(cls=Command)
-@scores_options
-@keys_option
-@labels_option
-@missing_option
-@column_options(each=True)
+@system_options
 @convention_option
 @click.option(
-    "-p",
-    "--prior",
-    "priors",
+    *("-p", "--prior", "priors"),
     multiple=True,
     default=PRIORS,
-    show_default=True,
     help="Target prior of a detection cost with costs of 1; repeatable.",
 )
 @scale_option
-@click.option("--bootstrap", "replicates", type=click.IntRange(min=0), default=0, help="Number of resamples.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the resamples.")
-@level_option
+@resampling_options(0)
 @people_options
 @click.option("--reference", help="Label of the system that others are compared with; the first by default.")
 @click.option(
@@ -119,33 +94,36 @@ class _System:
     metavar="MODULE:NAME|FILE.py:NAME",
     help="A metric of your own beside ours (docs/metrics.md); repeatable.",
 )
-@click.option(
+@path_option(
     "--threshold-from",
     nargs=2,
-    type=FILE,
     metavar="SCORES KEY",
     help="Add misses and false alarms at the thresholds of this development list: of its EER and of its minDCFs.",
 )
 @click.option("--by", "column", help="Column of --metadata by which to group.")
-@click.option("--metadata", type=FILE, help="Table with a header; ids of models, segments or speakers first.")
-@click.option("--latex", type=FILE, help="Write a table for a paper: LaTeX with booktabs, caption and label.")
-@click.option("--markdown", type=FILE, help="Write the table as Markdown.")
+@path_option("--metadata", help="Table with a header; ids of models, segments or speakers first.")
+@path_option("--latex", help="Write a table for a paper: LaTeX with booktabs.")
+@path_option("--markdown", help="Write the table as Markdown.")
 @click.option("--columns", help="Metrics of these tables by their names in the JSON, such as eer.rocch,min_cllr.")
-@click.option("--caption", default="Metrics of the systems.", show_default=True, help="Caption of the LaTeX table.")
-@click.option("--table-label", default="tab:metrics", show_default=True, help="Label of the LaTeX table.")
 @worker_options
 @json_option
 def metrics(
-    scores_paths: tuple[Path, ...],
-    key_paths: tuple[Path, ...],
-    labels: tuple[str, ...],
-    reader: Reader,
+    systems: list[System],
+    convention: str,
     priors: tuple[str, ...],
     scale: Path | None,
-    convention: str,
+    resampling: Resampling,
     people: People,
+    reference: str | None,
+    own_metrics: tuple[str, ...],
+    threshold_from: tuple[Path, Path] | None,
+    column: str | None,
+    metadata: Path | None,
+    latex: Path | None,
+    markdown: Path | None,
+    columns: str | None,
+    jobs: int | None,
     json_path: Path | None,
-    **options: Any,
 ) -> None:
     """Compute every metric of scores.
 
@@ -157,102 +135,60 @@ def metrics(
     """
     for prior in priors:
         parse_prior(prior)
-    if (options["column"] is None) != (options["metadata"] is None):
+    if (column is None) != (metadata is None):
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")
+    reference = reference or systems[0].name
+    if reference not in (names := [system.name for system in systems]):
+        raise click.UsageError(f"--reference {reference!r} is none of the labels: {', '.join(names)}")
     table = METRICS if scale is None else metrics_with(scale=read_scale(scale))
-    table += tuple(map(_own_metric, options["own_metrics"]))
-    listed = match_keys(scores_paths, key_paths, labels)
-    if options["threshold_from"]:
-        if len(listed) > 1:
-            raise click.UsageError("--threshold-from is for one system: its threshold is no other's")
-        one, (_, scores_path, key_path) = reader.of(0, 1), listed[0]
-        development = one.read(*options["threshold_from"])
-        text = "chose the threshold too: its error rates look better than new ones will (give other trials)"
-        warn_of_own(one.read(scores_path, key_path)[0], development[0], text)
-        table += metrics_at_thresholds_of(sort_scores(*one.joined(development, *options["threshold_from"])), priors)
+    table += tuple(map(_own_metric, own_metrics))
+    if threshold_from is not None:
+        table += metrics_at_thresholds_of(sort_scores(*_development(systems, threshold_from)), priors)
     statistic = Metrics(priors, convention, table)
-    reference = options["reference"] or listed[0][0]
-    options["several"] = len(listed) > 1
-    if reference not in [label for label, _, _ in listed]:
-        raise click.UsageError(
-            f"--reference {reference!r} is none of the labels: {', '.join(row[0] for row in listed)}"
-        )
-    systems = [
-        _assessed(row, reader.of(place, len(listed)), statistic, people, options) for place, row in enumerate(listed)
-    ]
-    differences, why = _differences(systems, reference, statistic, options)
-    _write_papers(systems, differences, reference, options)
-    if len(systems) == 1:
-        _show_one(systems[0], json_path)
-    else:
-        _show_several(systems, (differences, why, reference), options, json_path)
-
-
-def _show_one(system: _System, json_path: Path | None) -> None:
-    if show_json(system.to_dict(), json_path):
-        return
-    click.echo(str(system.result))
-    if system.groups is not None:
-        click.echo("\n" + format_groups(system.groups))
-
-
-def _show_several(
-    systems: list[_System],
-    compared: tuple[dict[str, dict[str, Interval]], str, str],
-    options: dict[str, Any],
-    json_path: Path | None,
-) -> None:
-    differences, why, reference = compared
-    report: dict[str, Any] = {"systems": {system.label: system.to_dict() for system in systems}, "reference": reference}
-    report |= {
-        "differences": {
-            label: {name: interval.to_dict() for name, interval in found.items()}
-            for label, found in differences.items()
-        }
+    groups_of = None if metadata is None else (read_metadata(metadata, column or ""), column or "")
+    found = {
+        system.name: _assess(system, statistic, people, resampling, groups_of, jobs, several=len(systems) > 1)
+        for system in systems
     }
-    notes = {"differences": why} if why else {}
-    if unlike := _on_other_trials(systems, reference):
-        notes["trials"] = unlike
-    if show_json(report | ({"notes": notes} if notes else {}), json_path):
+    differences: dict[str, dict[str, Interval]] = {}
+    notes = {}
+    if len(systems) > 1 and resampling.replicates:
+        samples = {name: of_it.sample for name, of_it in found.items() if of_it.sample is not None}
+        try:
+            differences = paired_differences(
+                {reference: samples[reference], **samples}, statistic, **_draws(resampling), jobs=jobs
+            )
+        except DataError as error:
+            notes["differences"] = error.text
+    sizes = {name: (of_it.trials, of_it.result.n_target, of_it.result.n_nontarget) for name, of_it in found.items()}
+    if unlike := [name for name, size in sizes.items() if size != sizes[reference]]:
+        text = f"other trials than {reference}, so figures may differ for that alone"
+        notes["trials"] = f"{', '.join(unlike)}: {text}"
+
+    results = {name: of_it.result for name, of_it in found.items()}
+    shown = chosen_columns(results[systems[0].name], parse_names(columns))
+    less = difference_rows(differences, shown, reference)
+    drawn = results[systems[0].name].notes.get("intervals", "")
+    caption = "Metrics of the systems." + (f" In brackets: {drawn}." if drawn else "")
+    write_papers(
+        system_rows(results, shown), less, latex=latex, markdown=markdown, caption=caption, label="tab:metrics"
+    )
+    report: dict[str, Any] = {name: of_it.to_dict() for name, of_it in found.items()}
+    if len(systems) > 1:
+        gaps = {name: {metric: gap.to_dict() for metric, gap in of_it.items()} for name, of_it in differences.items()}
+        report = {"systems": report, "reference": reference, "differences": gaps} | ({"notes": notes} if notes else {})
+    if show_json(report if len(systems) > 1 else report[systems[0].name], json_path):
         return
-    results = {system.label: system.result for system in systems}
-    columns = chosen_columns(systems[0].result, _names(options["columns"]))
-    click.echo(format_systems(results, columns))
+    click.echo(format_systems(results, shown) if len(systems) > 1 else str(results[systems[0].name]))
     if differences:
-        click.echo("\n" + format_table(difference_rows(differences, columns, reference)))
-    if unlike:
-        click.echo(f"\nnote: {unlike}")
-    if why:
-        click.echo(f"\nno differences: {why}")
-    for system in systems:
-        if system.groups is not None:
-            click.echo(f"\n{system.label}:\n" + format_groups(system.groups))
-
-
-def _on_other_trials(systems: list[_System], reference: str) -> str:
-    """Say which systems were not measured on the trials of the reference; nothing where all were."""
-    sizes = {system.label: (system.trials, system.result.n_target, system.result.n_nontarget) for system in systems}
-    others = [label for label, size in sizes.items() if size != sizes[reference]]
-    return f"{', '.join(others)}: other trials than {reference}, so figures may differ for that alone" if others else ""
-
-
-def _write_papers(
-    systems: list[_System], differences: dict[str, dict[str, Interval]], reference: str, options: dict[str, Any]
-) -> None:
-    """Write the tables for a paper that were asked for."""
-    columns = chosen_columns(systems[0].result, _names(options["columns"]))
-    rows = system_rows({system.label: system.result for system in systems}, columns)
-    less = difference_rows(differences, columns, reference)
-    if options["markdown"] is not None:
-        write_text(options["markdown"], format_paper_markdown(rows, less))
-    if options["latex"] is not None:
-        drawn = systems[0].result.notes.get("intervals", "")
-        caption = options["caption"] + (f" In brackets: {drawn}." if drawn else "")
-        write_text(options["latex"], format_paper_latex(rows, less, caption=caption, label=options["table_label"]))
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
+        click.echo("\n" + format_table(less))
+    if "trials" in notes:
+        click.echo(f"\nnote: {notes['trials']}")
+    if "differences" in notes:
+        click.echo(f"\nno differences: {notes['differences']}")
+    for name, of_it in found.items():
+        if of_it.groups is not None:
+            click.echo((f"\n{name}:\n" if len(systems) > 1 else "\n") + format_groups(of_it.groups))
 
 
 def _own_metric(name: str) -> Metric:
@@ -264,63 +200,55 @@ def _own_metric(name: str) -> Metric:
     return metric
 
 
-def _assessed(
-    listed: tuple[str, Path, Path | None], reader: Reader, statistic: Metrics, people: People, options: dict[str, Any]
-) -> _System:
+def _development(systems: list[System], files: tuple[Path, Path]) -> tuple[Any, Any]:
+    """Read the target and nontarget scores of the list that thresholds are taken from."""
+    if len(systems) > 1:
+        raise click.UsageError("--threshold-from is for one system: its threshold is no other's")
+    (system,) = systems
+    development = system.reader.read(*files)
+    text = "chose the threshold too: its error rates look better than new ones will (give other trials)"
+    warn_of_own(system.reader.read(system.scores, system.key)[0], development[0], text)
+    return system.reader.split(development, *files)
+
+
+def _draws(resampling: Resampling) -> dict[str, Any]:
+    return {"replicates": resampling.replicates, "seed": resampling.seed, "level": resampling.level}
+
+
+def _assess(
+    system: System,
+    statistic: Metrics,
+    people: People,
+    resampling: Resampling,
+    groups_of: tuple[Any, str] | None,
+    jobs: int | None,
+    *,
+    several: bool,
+) -> _Assessed:
     """Read a system's trials and compute what was asked for."""
-    label, scores, key = listed
-    read = reader.read(scores, key)
-    parts = reader.joined(read, scores, key)  # with its errors, which name the place in the files
-    trials = order_free_digest(read[1]) if options["several"] else 0
-    if not options["replicates"] and options["column"] is None:
-        return _System(label, evaluate(*parts, convention=statistic.convention, priors=statistic.priors,
-                                       metrics=statistic.metrics), trials)  # fmt: skip
+    read = system.reader.read(system.scores, system.key)
+    parts = system.reader.split(read, system.scores, system.key)  # with its errors, which name the place in the files
+    trials = order_free_digest(read[1]) if several else 0
+    if not resampling.replicates and groups_of is None:
+        settings: Any = {"convention": statistic.convention, "priors": statistic.priors, "metrics": statistic.metrics}
+        return _Assessed(evaluate(*parts, **settings), trials)
     by_trial = people.by == "trial"
     # without intervals nothing is drawn, and ids do as names
-    as_ids = people.by == "id" or not options["replicates"]
-    sample, scored = sample_from(
-        *read, by_trial=by_trial, ids_are_speakers=as_ids, missing=reader.missing, **people.maps
-    )
-    settings = {name: options[name] for name in ("replicates", "seed", "level", "jobs")}
+    as_ids = people.by == "id" or not resampling.replicates
+    missing = system.reader.missing
+    sample, scored = sample_from(*read, by_trial=by_trial, ids_are_speakers=as_ids, missing=missing, **people.maps)
     result, groups = statistic.evaluate(sample.runs()), None
     methods: dict[str, str] = {}
-    if options["replicates"]:
-        result, methods = _with_intervals(result, sample, statistic, people, settings)
-    if options["column"] is not None:
+    if resampling.replicates:
+        intervals = confidence_intervals(sample, statistic, **_draws(resampling), jobs=jobs)
+        drawn = people.units if by_trial else f"{people.units} ({sample.n_effective} of the scarcer class)"
+        by = f"{100 * resampling.level:g} % by {resampling.replicates} resamples of {drawn}, seed {resampling.seed}"
+        notes = {"intervals": by + ("; far too narrow where trials share speakers" if by_trial else "")}
+        notes |= {f"intervals.{name}": ends.note for name, ends in intervals.items() if ends.note}
+        methods = {name: ends.method for name, ends in intervals.items()}
+        result = result.with_intervals({name: (ends.low, ends.high) for name, ends in intervals.items()}, notes)
+    if groups_of is not None:
         speakers = None if by_trial else find_speakers(scored, **people.maps)
-        metadata = read_metadata(options["metadata"], options["column"])
-        grouping = Grouping(*group_trials(scored, metadata, speakers=speakers), options["column"])
-        groups = evaluate_groups(sample, grouping, statistic, **settings)
-    return _System(label, result, trials, sample, groups, methods)
-
-
-def _with_intervals(
-    result: Evaluation, sample: Sample, statistic: Metrics, people: People, settings: dict[str, Any]
-) -> tuple[Evaluation, dict[str, str]]:
-    """Add intervals to a result; also give the method of each."""
-    intervals = confidence_intervals(sample, statistic, **settings)
-    drawn = people.units if sample.by_trial else f"{people.units} ({sample.n_effective} of the scarcer class)"
-    notes = {
-        "intervals": f"{100 * settings['level']:g} % by {settings['replicates']} resamples of {drawn}, "
-        f"seed {settings['seed']}"
-    }
-    if sample.by_trial:
-        notes["intervals"] += "; far too narrow where trials share speakers"
-    notes |= {f"intervals.{name}": ends.note for name, ends in intervals.items() if ends.note}
-    methods = {name: ends.method for name, ends in intervals.items()}
-    return result.with_intervals({name: (ends.low, ends.high) for name, ends in intervals.items()}, notes), methods
-
-
-def _differences(
-    systems: list[_System], reference: str, statistic: Metrics, options: dict[str, Any]
-) -> tuple[dict[str, dict[str, Interval]], str]:
-    """Compare systems with the reference under shared draws; also say why there is no comparison."""
-    samples = {system.label: system.sample for system in systems if system.sample is not None}
-    if len(systems) < 2 or not options["replicates"]:
-        return {}, ""
-    ordered = {reference: samples[reference], **samples}
-    settings = {name: options[name] for name in ("replicates", "seed", "level", "jobs")}
-    try:
-        return paired_differences(ordered, statistic, **settings), ""
-    except DataError as error:
-        return {}, error.text
+        grouping = Grouping(*group_trials(scored, groups_of[0], speakers=speakers), groups_of[1])
+        groups = evaluate_groups(sample, grouping, statistic, **_draws(resampling), jobs=jobs)
+    return _Assessed(result, trials, sample, groups, methods)

@@ -1,9 +1,8 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how scores and keys are read as they say."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -13,56 +12,61 @@ import click
 import numpy as np
 
 from evaluation.formats import Choice, Format, join, read_scores_and_key, titles_besides_text
-from evaluation.metrics import reversal
+from evaluation.metrics import CONVENTIONS, effective_prior, reversal
 from evaluation.trials import Key, Scores, find_rows, own_trials, read_speakers
+from evaluation.uncertainty import Resampling
+from spkbase.console import Decorator, Function, choice_option, number_option, path_option, together
 from spkbase.errors import ConfigError, DataError, few
-from spkbase.files import whole_file
+from spkbase.files import to_json, write_json
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
 
-FILE = click.Path(path_type=Path)
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+json_option = path_option(
+    "--json", "json_path", help="Write JSON to this file; '-' for standard output, then without table."
+)
+label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; else of its file.")
+pickle_option = click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
+model_speakers_option = path_option("--model-speakers", help="Speakers of models, or of enrolled utterances: utt2spk.")
+segment_speakers_option = path_option(
+    "--segment-speakers", help="Speakers of the tested utterances: lines as in utt2spk."
+)
+mean_option = choice_option(
+    "--mean", of=["plain", "normalised"], help="Average embeddings as they are, or scaled to length 1 first."
+)
+convention_option = choice_option(
+    "--convention",
+    of=CONVENTIONS,
+    help="Whose way to follow where tools disagree; the default pools equal scores and adds nothing.",
+)
+scale_option = path_option("--scale", help="YAML file of ZEBRA's categories: each tag with its upper |log10 LLR|.")
+scores_option = path_option(
+    "-s", "--scores", required=True, help=f"Scores: lines 'model segment score', {titles_besides_text('scores')}."
+)
+key_option = path_option(
+    *("-k", "--key"),
+    help=f"Key: lines 'model segment target|nontarget', {titles_besides_text('key')}; none where scores hold labels.",
+)
 
-scores_option = click.option(
-    *("-s", "--scores"),
-    required=True,
-    type=FILE,
-    help=f"Scores: lines 'model segment score', {titles_besides_text('scores')}.",
-)
-_KEY_HELP = f"Key: lines 'model segment target|nontarget', {titles_besides_text('key')}; none where scores hold labels."
-key_option = click.option("-k", "--key", type=FILE, help=_KEY_HELP)
-scores_options = click.option(
-    *("-s", "--scores", "scores_paths"),
-    required=True,
-    multiple=True,
-    type=FILE,
-    help=f"Scores: lines 'model segment score', {titles_besides_text('scores')}. Repeatable.",
-)
-keys_option = click.option(
-    *("-k", "--key", "key_paths"),
-    multiple=True,
-    type=FILE,
-    help="Key: one for all, or one each; none where scores hold labels.",
-)
-labels_option = click.option(
-    "-l", "--label", "labels", multiple=True, help="Name of each system; that of its file by default."
-)
-level_option = click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Share of true values that intervals should cover.",
-)
-missing_option = click.option(
-    "--missing",
-    type=click.Choice(["error", "drop"]),
-    default="error",
-    show_default=True,
-    help="Trials of the key without a score, and scores with ids that the key does not know: stop, or drop and count.",
-)
+
+def resampling_options(replicates: int = 1000) -> Decorator:
+    """Add the options of the bootstrap of speakers; the command gets `resampling`."""
+
+    def decorate(command: Function) -> Function:
+        @wraps(command)
+        def wrapped(*args: Any, replicates: int, seed: int, level: float, **given: Any) -> Any:
+            return command(*args, resampling=Resampling(replicates, seed, level), **given)
+
+        share = click.FloatRange(0, 1, min_open=True, max_open=True)
+        options = [
+            number_option("--bootstrap", "replicates", default=replicates, help="Resamples for intervals; 0 for none."),
+            number_option("--seed", help="Of all draws."),
+            click.option("--level", type=share, default=0.95, help="Share of true values that intervals should cover."),
+        ]
+        return together(options, wrapped)
+
+    return decorate
 
 
 @one_line
@@ -76,20 +80,17 @@ class Reader:
         What is said about the columns.
     missing : {"error", "drop"}
         What to do with trials that lack a score.
-    binary : bool
-        Scores of 0 and 1 alone are meant.
     each : tuple of Reader
-        Those of several files, where options were given for each.
+        Those of several files, where columns were named for each.
     """
 
     scores: Choice
     key: Choice
     missing: Literal["error", "drop"] = "error"
-    binary: bool = False
     each: tuple[Reader, ...] = ()
 
     def of(self, number: int, count: int) -> Reader:
-        """Return the reader of one of several files; a UsageError if options were given for another number."""
+        """Return the reader of one of several files; a UsageError if columns were named for another number."""
         if not self.each:
             return self
         if len(self.each) != count:
@@ -101,26 +102,22 @@ class Reader:
         """Read scores and their key; without a key the scores' own file tells the truth."""
         of_scores, of_key = self.scores, self.key
         if key is None or key == scores:
-            of_scores = replace(of_scores, labelled=True, label=of_key.label)
-            of_key = replace(of_key, layout=of_key.layout or of_scores.layout)
-            scores = whole_file(scores)
-            key = scores if key is not None else None
+            of_scores = replace(of_scores, labelled=True, label=of_scores.label or of_key.label)
+            of_key = replace(of_key, layout=of_key.layout or of_scores.layout, label=of_scores.label)
+            of_key = replace(of_key, model=of_key.model or of_scores.model, segment=of_key.segment or of_scores.segment)
+            if scores.exists() and not scores.is_file():
+                text = "is a pipe, from which scores and labels cannot both be read"
+                raise DataError(text, file=scores, remedy="write it to a file")
         try:
-            return read_scores_and_key(
-                scores, key or scores, scores_columns=of_scores, key_columns=of_key, binary=self.binary
-            )
+            return read_scores_and_key(scores, key or scores, scores_columns=of_scores, key_columns=of_key)
         except DataError as error:
             if key is not None or "target or nontarget" not in error.text:
                 raise
             text = f"no key is given, and the scores hold no labels: {error.text}"
             raise DataError(text, file=error.file, line=error.line, remedy="give a key: -k FILE") from error
 
-    def split(self, scores: Path, key: Path | None) -> tuple[np.ndarray, np.ndarray]:
+    def split(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of target and of nontarget trials; a warning where they look reversed."""
-        return self.joined(self.read(scores, key), scores, key)
-
-    def joined(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, np.ndarray]:
-        """Split what was read; see `split`."""
         columns = (self.scores, self.key if key is not None else self.scores)
         parts = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
         turned = reversal(*parts)
@@ -134,79 +131,155 @@ class Reader:
         return parts
 
 
-_COLUMNS = ("scores_columns", "key_columns", "model", "segment", "score_column", "target_column")
-_DETECT = "auto"
+def reader_options(*, key: bool = True, missing: bool = False, each: bool = False) -> Decorator:
+    """Add the options that say how scores are read; the command gets them as `reader`.
 
-
-def column_options(command: Callable[..., Any] | None = None, *, each: bool = False) -> Any:
-    """Add the options that say which column is what; the command gets them as one `reader`.
-
-    Put it below `missing_option`, so that the reader knows that choice too. With ``each=True`` they may be given once
-    for each file of scores, ``auto`` where nothing is to be said, and `Reader.of` has that of each file.
+    Parameters
+    ----------
+    key : bool
+        The command reads keys too.
+    missing : bool
+        It joins them, with ``--missing``.
+    each : bool
+        The options of columns may be given once for each file of scores, ``auto`` where nothing is to be said, and
+        `Reader.of` has those of each file.
     """
-    if command is None:
-        return lambda command: column_options(command, each=each)
+
+    def decorate(command: Function) -> Function:
+        @wraps(command)
+        def wrapped(
+            *args: Any, scores_columns: Any, format_names: tuple[str, ...], distances: bool, **given: Any
+        ) -> Any:
+            columns = _several(scores_columns), _several(given.pop("key_columns", None))
+            count = max(map(len, columns))
+            if any(len(texts) not in (1, count) for texts in columns):
+                counts = " and ".join(str(len(texts)) for texts in columns)
+                raise click.UsageError(f"expected options of columns once, or once for each file, got {counts}")
+            formats, joins = tuple(map(_format, format_names)), given.pop("missing", "error")
+            readers = [
+                Reader(
+                    Choice(**_columns(of_scores, "score"), distances=distances, formats=formats),
+                    Choice(**_columns(of_key, "target"), formats=formats),
+                    joins,
+                )
+                for of_scores, of_key in zip(*(texts * (count // len(texts)) for texts in columns), strict=True)
+            ]
+            return command(*args, reader=replace(readers[0], each=tuple(readers) if count > 1 else ()), **given)
+
+        again = " Once for all files, or once for each: auto where it is detected." if each else ""
+        names = "or columns of a table, such as model=test+chan,segment=file"
+        options = [
+            click.option(
+                "--scores-columns", multiple=each, help=f"Order as score,model,segment, {names},score=llr.{again}"
+            ),
+            click.option("--key-columns", multiple=each, help=f"The same of a key: target in place of score.{again}"),
+            click.option(
+                *("--format", "format_names"),
+                multiple=True,
+                metavar="MODULE:NAME|FILE.py:NAME",
+                help="A format of your own for scores and keys (docs/formats.md); repeatable.",
+            ),
+            click.option("--distances", is_flag=True, help="The scores are distances, the lower the more alike."),
+            choice_option(
+                "--missing",
+                of=["error", "drop"],
+                help="Trials without a score, and scores with ids that the key does not know: stop, or drop and count.",
+            ),
+        ]
+        return together(
+            [*options[:1], *(options[1:2] if key else []), *options[2:4], *(options[4:] if missing else [])], wrapped
+        )
+
+    return decorate
+
+
+def _several(value: Any) -> list[str | None]:
+    return list(value) or [None] if isinstance(value, tuple) else [value]
+
+
+def _columns(text: str | None, value: str) -> dict[str, Any]:
+    """Read what ``--scores-columns`` or ``--key-columns`` says: an order, or names of columns by what they hold."""
+    if text is None or text == "auto":
+        return {}
+    if "=" not in text:
+        return {"layout": text}
+    named = {}
+    for part in text.split(","):
+        role, _, names = part.partition("=")
+        if role.strip() not in ("model", "segment", "score", "target") or not names.strip():
+            expected = f"expected an order, or model=NAME,segment=NAME,{value}=NAME, got {part!r}"
+            raise click.BadParameter(expected, param_hint="--scores-columns" if value == "score" else "--key-columns")
+        named[role.strip()] = [name.strip() for name in names.split("+")]
+    columns: dict[str, Any] = {"model": tuple(named.get("model", ())), "segment": tuple(named.get("segment", ()))}
+    columns |= {name: named[role][0] for role, name in (("score", "score"), ("target", "label")) if role in named}
+    return columns
+
+
+def _format(name: str) -> Format:
+    form = load_plugin(name, "format")[0]
+    if not isinstance(form, Format):
+        text = f"the format {name!r} is a {type(form).__name__}, expected an evaluation.formats.Format"
+        raise ConfigError(text, remedy="docs/formats.md has an example")
+    return form
+
+
+@dataclass(frozen=True)
+class System:
+    """A system as the options name it.
+
+    Attributes
+    ----------
+    name : str
+        Without a label that of its file, and as much of the path before as tells it from the others.
+    scores : Path
+    key : Path or None
+        None where the scores hold labels.
+    reader : Reader
+    """
+
+    name: str
+    scores: Path
+    key: Path | None
+    reader: Reader
+
+
+def system_options(command: Function) -> Function:
+    """Add the options for one system or several, read and joined; the command gets a list of `System`."""
 
     @wraps(command)
-    def wrapped(*args: Any, **given: Any) -> Any:
-        columns = {name: _several(given.pop(name)) for name in _COLUMNS}
-        formats = tuple(map(_format, given.pop("format_names")))
-        more = {"distances": given.pop("distances"), "formats": formats}
-        binary, missing = given.pop("binary_scores"), given.get("missing", "error")
-        counts = {len(values) for values in columns.values() if len(values) > 1}
-        if len(counts) > 1:
-            raise click.UsageError(f"expected options of columns once, or once for each file, got {sorted(counts)}")
-        readers = [
-            Reader(*_choices({name: _at(values, place) for name, values in columns.items()}, more), missing, binary)
-            for place in range(max(counts, default=1))
-        ]
-        reader = replace(readers[0], each=tuple(readers) if counts else ())
-        return command(*args, reader=reader, **given)
+    def wrapped(
+        *args: Any,
+        scores: tuple[Path, ...],
+        keys: tuple[Path, ...],
+        labels: tuple[str, ...],
+        reader: Reader,
+        **given: Any,
+    ) -> Any:
+        names = labels or told_apart(scores)
+        of_each: tuple[Path | None, ...] = keys * len(scores) if len(keys) == 1 else keys or (None,) * len(scores)
+        if not len(scores) == len(of_each) == len(names):
+            counts = f"{len(scores)} of scores, {len(keys)} keys and {len(labels)} labels"
+            raise click.UsageError(f"expected a key (or one for all) and a label for each file of scores, got {counts}")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise click.UsageError(f"two systems are called {twice!r}: give each a label of its own with -l")
+        readers = [reader.of(number, len(scores)) for number in range(len(scores))]
+        return command(*args, systems=list(map(System, names, scores, of_each, readers)), **given)
 
-    again = " Once for all files, or once for each: auto where it is detected." if each else ""
-    options: list[Decorator] = [
-        click.option(f"--{name.replace('_', '-')}", multiple=each, help=text + again)
-        for name, text in (
-            ("scores_columns", "Order of the columns of scores, such as score,model,segment."),
-            ("key_columns", "Order of the columns of a key, such as target,model,segment."),
-            ("model", "Columns of a table that make up the id of the model, such as model,part."),
-            ("segment", "Columns of a table that make up the id of the segment, such as test,chan."),
-            ("score_column", "Column of a table that holds the score."),
-            ("target_column", "Column of a table that tells target from nontarget trials."),
-        )
-    ]
-    options += [
-        click.option(
-            *("--format", "format_names"),
+    options = [
+        path_option(
+            *("-s", "--scores"),
+            required=True,
             multiple=True,
-            metavar="MODULE:NAME|FILE.py:NAME",
-            help="A format of your own for scores and keys (docs/formats.md); repeatable.",
+            help=f"Scores: lines 'model segment score', {titles_besides_text('scores')}. Repeatable.",
         ),
-        click.option(
-            "--distances", is_flag=True, help="The scores are distances, the lower the more alike: turn them."
+        path_option(
+            "-k", "--key", "keys", multiple=True, help="Key: one for all, or one each; none where scores hold labels."
         ),
-        click.option(
-            "--binary-scores", is_flag=True, help="Scores of 0 and 1 alone are meant, not a key in their place."
-        ),
+        label_option,
+        reader_options(missing=True, each=True),
     ]
-    for option in reversed(options):
-        wrapped = option(wrapped)  # type: ignore[assignment]
-    return wrapped
-
-
-def _several(value: Any) -> tuple[str | None, ...]:
-    values = value if isinstance(value, tuple) else (value,)
-    return tuple(None if text == _DETECT else text for text in values) or (None,)
-
-
-def _at(values: tuple[str | None, ...], place: int) -> str | None:
-    return values[place] if len(values) > 1 else values[0]
-
-
-def _choices(columns: dict[str, str | None], more: dict[str, Any]) -> tuple[Choice, Choice]:
-    both = Choice(model=_names(columns["model"]), segment=_names(columns["segment"]), formats=more["formats"])
-    scores = replace(both, layout=columns["scores_columns"], score=columns["score_column"], distances=more["distances"])
-    return scores, replace(both, layout=columns["key_columns"], label=columns["target_column"])
+    return together(options, wrapped)
 
 
 @one_line
@@ -231,7 +304,7 @@ class People:
         return {"id": "ids, each taken for a speaker,"}.get(self.by, f"{self.by}s")
 
 
-def people_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def people_options(command: Function) -> Function:
     """Add the options that say who speaks and what is drawn for intervals; the command gets them as `people`."""
 
     @wraps(command)
@@ -240,42 +313,13 @@ def people_options(command: Callable[..., Any]) -> Callable[..., Any]:
         maps = {name: None if (path := given.pop(name)) is None else read_speakers(path) for name in names}
         return command(*args, people=People(bootstrap_by, maps), **given)
 
-    options: list[Decorator] = [
-        click.option("--model-speakers", type=FILE, help="Speakers of the models: lines 'model speaker'."),
-        click.option("--segment-speakers", type=FILE, help="Speakers of the segments: lines as in utt2spk."),
-        click.option(
-            "--bootstrap-by",
-            type=click.Choice(["speaker", "id", "trial"]),
-            default="speaker",
-            help="What resamples draw. speaker: who the maps and the key name, the default; id: each id that no map "
-            "names is a speaker; trial: far too narrow where trials share speakers.",
-        ),
-    ]
-    for option in reversed(options):
-        wrapped = option(wrapped)  # type: ignore[assignment]
-    return wrapped
-
-
-def match_keys(
-    scores_paths: tuple[Path, ...], key_paths: tuple[Path, ...], labels: tuple[str, ...]
-) -> list[tuple[str, Path, Path | None]]:
-    """Return (name, scores, key) of each system; without a label it goes by its file, and as much before as it takes.
-
-    Raises
-    ------
-    click.UsageError
-        If the numbers of files and labels do not fit, or two systems have one label.
-    """
-    names = labels or told_apart(scores_paths)
-    keys: tuple[Path | None, ...] = key_paths * len(scores_paths) if len(key_paths) == 1 else key_paths
-    keys = keys or (None,) * len(scores_paths)
-    if not len(scores_paths) == len(keys) == len(names):
-        counts = f"{len(scores_paths)} of scores, {len(key_paths)} keys and {len(labels)} labels"
-        raise click.UsageError(f"expected a key (or one for all) and a label for each file of scores, got {counts}")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise click.UsageError(f"two systems are called {twice!r}: give each a label of its own with -l")
-    return list(zip(names, scores_paths, keys, strict=True))
+    by = choice_option(
+        "--bootstrap-by",
+        of=["speaker", "id", "trial"],
+        help="What resamples draw. speaker: who the maps and the key name; id: each id that no map names is a speaker; "
+        "trial: far too narrow where trials share speakers.",
+    )
+    return together([model_speakers_option, segment_speakers_option, by], wrapped)
 
 
 def told_apart(paths: tuple[Path, ...]) -> tuple[str, ...]:
@@ -305,8 +349,6 @@ def show_json(report: Any, json_path: Path | None) -> bool:
     bool
         Whether it went to the standard output, where nothing else should stand then.
     """
-    from spkbase.files import to_json, write_json
-
     if json_path is None:
         return False
     if str(json_path) == "-":
@@ -318,21 +360,12 @@ def show_json(report: Any, json_path: Path | None) -> bool:
 
 def parse_prior(text: str, option: str = "--prior") -> float:
     """Read a probability strictly between 0 and 1."""
-    from evaluation.metrics import effective_prior
-
     try:
         return effective_prior(float(text))
     except ValueError as error:  # DataError is one too
         raise click.BadParameter(f"expected a probability between 0 and 1, got {text!r}", param_hint=option) from error
 
 
-def _names(text: str | None) -> tuple[str, ...]:
+def parse_names(text: str | None) -> tuple[str, ...]:
+    """Split names at commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
-
-
-def _format(name: str) -> Format:
-    form = load_plugin(name, "format")[0]
-    if not isinstance(form, Format):
-        text = f"the format {name!r} is a {type(form).__name__}, expected an evaluation.formats.Format"
-        raise ConfigError(text, remedy="docs/formats.md has an example")
-    return form

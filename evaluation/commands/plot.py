@@ -1,186 +1,90 @@
-"""The command ``spkver-eval plot``."""
+"""``spkver-eval plot``: pictures of scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from evaluation.commands.options import (
-    FILE,
-    Reader,
-    column_options,
-    keys_option,
-    labels_option,
-    match_keys,
-    missing_option,
-    parse_prior,
-    scores_options,
-)
+from evaluation.commands.options import System, parse_prior, scale_option, system_options
 from evaluation.metrics import SCALE, SRE08, effective_prior, read_scale
-from evaluation.plots import (
-    DetStyle,
-    PriorStyle,
-    System,
-    plot_ape,
-    plot_det,
-    plot_ece,
-    plot_histogram,
-    plot_reliability,
-    plot_roc,
-    plot_zebra,
+from spkbase.console import Command, number_option, path_option
+
+# kind: what it shows, which options of its own it takes
+KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "det": ("detection error trade-off curves", ("window", "prior", "hull_only", "sort")),
+    "roc": ("receiver operating characteristics", ("lowest_fpr", "sort")),
+    "ece": ("the empirical cross-entropy of log-likelihood ratios over the prior", ("log_odds", "sort")),
+    "nece": ("the same, divided by the entropy of the prior", ("log_odds", "sort")),
+    "ape": ("the Bayes error rate of log-likelihood ratios over the prior", ("log_odds", "eer", "sort")),
+    "nber": ("the same, divided by that of the prior alone", ("log_odds", "sort")),
+    "zebra": ("what the best attacker leaves unknown, over the prior", ("log_odds", "scale", "sort")),
+    "histogram": ("distributions of target and nontarget scores", ("bins", "own_scale")),
+    "reliability": ("how often a trial is a target trial against what its ratio claims", ("prior", "sort")),
+}
+
+
+@click.command(
+    cls=Command,
+    help="Plot scores: one or several systems in one picture.\n\nKIND is one of\n\n\b\n"
+    + "\n".join(f"  {kind:12} {about}" for kind, (about, _) in KINDS.items())
+    + "\n\nRepeat -s, -k and -l for each system; one -k serves all. A TEX file is a stand-alone pgfplots document.",
 )
-from spkbase.console import Command
-
-_output_option = click.option(
-    "-o", "--output", "path", required=True, multiple=True, type=FILE, help="PNG, PDF, SVG or TEX; repeatable."
-)
-_title_option = click.option("--title", help="Title of the plot.")
-_range_option = click.option(
-    *("--log-odds", "style"),
-    nargs=2,
-    type=float,
-    default=(-10, 10),
-    show_default=True,
-    callback=lambda _context, _option, ends: PriorStyle(ends),
-    help="Lowest and highest prior log-odds.",
-)
-_sort_option = click.option("--sort", is_flag=True, help="Order the systems by the metric that the legend names.")
-
-
-def _systems(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that all plots share, and hand on the systems."""
-
-    @wraps(command)
-    def wrapped(
-        scores_paths: tuple[Path, ...],
-        key_paths: tuple[Path, ...],
-        labels: tuple[str, ...],
-        reader: Reader,
-        missing: str,
-        **options: Any,
-    ) -> None:
-        del missing  # the reader knows it
-        listed = match_keys(scores_paths, key_paths, labels)
-        systems = [
-            System(name, *reader.of(place, len(listed)).split(scores, key))
-            for place, (name, scores, key) in enumerate(listed)
-        ]
-        command(systems, **options)
-
-    decorated: Callable[..., None] = wrapped
-    for option in (
-        _title_option,
-        missing_option,
-        column_options(each=True),
-        _output_option,
-        labels_option,
-        keys_option,
-    ):
-        decorated = option(decorated)
-    return scores_options(decorated)
-
-
-@click.command(cls=Command)
-@_systems
+@click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
+@system_options
+@path_option("-o", "--output", "path", required=True, multiple=True, help="PNG, PDF, SVG or TEX; repeatable.")
+@click.option("--title", help="Title of the plot.")
+@click.option("--sort", is_flag=True, help="Order the systems by the metric that the legend names.")
+@click.option("--log-odds", nargs=2, type=float, help="ece to zebra: lowest and highest prior log-odds.  [-10 10]")
+@click.option("--eer", is_flag=True, help="ape: draw the EER of each system, the highest of its least error rates.")
 @click.option(
     "--window",
     type=click.Choice(["auto", "sre10", "old", "new", "big"]),
-    default="auto",
-    show_default=True,
-    help="Part of the plane to show; auto grows until every system is well inside.",
+    help="det: part of the plane to show; auto, the default, grows until every system is well inside.",
 )
-@click.option("-p", "--prior", help="Effective target prior of the minDCF point; that of SRE08, 0.0917, by default.")
 @click.option(
-    "--steppy/--hull-only", default=True, show_default=True, help="Draw the curve itself too, or its convex hull alone."
+    *("-p", "--prior"),
+    help="Target prior. det: of the minDCF point, that of SRE08, 0.0917, by default; reliability: 0.5.",
 )
-@_sort_option
-def det(systems: list[System], window: str, prior: str | None, steppy: bool, **options: Any) -> None:
-    """Plot detection error trade-off curves."""
-    effective = effective_prior(*SRE08) if prior is None else parse_prior(prior)
-    plot_det(systems, style=DetStyle(window=window, steppy=steppy), prior=effective, **options)
-
-
-@click.command(cls=Command)
-@_systems
+@click.option("--hull-only", is_flag=True, help="det: draw the convex hull alone, not the curve itself too.")
 @click.option(
     "--lowest-fpr",
     type=float,
-    help="Left end of the logarithmic axis of the false-accept rate, such as 1e-4; one nontarget trial by default.",
+    help="roc: left end of the logarithmic axis of the false-accept rate, such as 1e-4, else one nontarget trial; 0 "
+    "for a linear axis.",
 )
-@click.option("--linear", is_flag=True, help="A linear axis of the false-accept rate.")
-@_sort_option
-def roc(systems: list[System], lowest_fpr: float | None, linear: bool, **options: Any) -> None:
-    """Plot receiver operating characteristics."""
-    if linear and lowest_fpr is not None:
-        raise click.UsageError("expected --linear or --lowest-fpr, got both")
-    plot_roc(systems, lowest_fpr=0 if linear else lowest_fpr, **options)
+@number_option("--bins", default=None, least=1, help="histogram: number of bins.  [60]")
+@click.option("--own-scale", is_flag=True, help="histogram: bins, scores and densities of each system's own scale.")
+@scale_option
+def plot(kind: str, systems: list[System], path: tuple[Path, ...], title: str | None, **own: Any) -> None:
+    """Plot scores."""
+    from evaluation import plots
 
-
-@click.command(cls=Command)
-@_systems
-@_range_option
-@_sort_option
-def ece(systems: list[System], **options: Any) -> None:
-    """Plot the empirical cross-entropy of log-likelihood ratios over the prior."""
-    plot_ece(systems, **options)
-
-
-@click.command(cls=Command)
-@_systems
-@_range_option
-@_sort_option
-def nece(systems: list[System], **options: Any) -> None:
-    """Plot the empirical cross-entropy, divided by the entropy of the prior."""
-    plot_ece(systems, normalised=True, **options)
-
-
-@click.command(cls=Command)
-@_systems
-@_range_option
-@click.option("--eer", is_flag=True, help="Draw the EER of each system, the highest of its least error rates.")
-@_sort_option
-def ape(systems: list[System], style: PriorStyle, eer: bool, **options: Any) -> None:
-    """Plot the Bayes error rate of log-likelihood ratios over the prior."""
-    plot_ape(systems, style=replace(style, eer=eer), **options)
-
-
-@click.command(cls=Command)
-@_systems
-@_range_option
-@_sort_option
-def nber(systems: list[System], **options: Any) -> None:
-    """Plot the Bayes error rate, divided by that of the prior alone."""
-    plot_ape(systems, normalised=True, **options)
-
-
-@click.command(cls=Command)
-@_systems
-@click.option("--scale", type=FILE, help="YAML file of the categories: each tag with the upper end of |log10 LLR|.")
-@_range_option
-@_sort_option
-def zebra(systems: list[System], scale: Path | None, **options: Any) -> None:
-    """Plot ZEBRA profiles: what the best attacker leaves unknown, over the prior."""
-    plot_zebra(systems, scale=SCALE if scale is None else read_scale(scale), **options)
-
-
-@click.command(cls=Command)
-@_systems
-@click.option("--bins", type=click.IntRange(1, 10_000), default=60, show_default=True, help="Number of bins.")
-@click.option("--own-scale", is_flag=True, help="Give each system bins, scores and densities of its own scale.")
-def histogram(systems: list[System], **options: Any) -> None:
-    """Plot the distributions of target and nontarget scores."""
-    plot_histogram(systems, **options)
-
-
-@click.command(cls=Command)
-@_systems
-@click.option("-p", "--prior", default="0.5", show_default=True, help="Target prior.")
-@_sort_option
-def reliability(systems: list[System], prior: str, **options: Any) -> None:
-    """Plot how often a trial is a target trial against what its log-likelihood ratio claims."""
-    plot_reliability(systems, prior=parse_prior(prior), **options)
+    given = {name: value for name, value in own.items() if value not in (None, False, ())}
+    if unfit := sorted(set(given) - set(KINDS[kind][1])):
+        raise click.UsageError(f"plot {kind} takes no {', '.join('--' + name.replace('_', '-') for name in unfit)}")
+    drawn = [
+        plots.System(one.name, *one.reader.split(one.reader.read(one.scores, one.key), one.scores, one.key))
+        for one in systems
+    ]
+    shared: dict[str, Any] = {"path": path, "title": title}
+    shared |= {"sort": own["sort"]} if "sort" in KINDS[kind][1] else {}
+    prior = None if own["prior"] is None else parse_prior(own["prior"])
+    over_priors = plots.PriorStyle(own["log_odds"] or (-10, 10), eer=own["eer"])
+    if kind == "det":
+        style = plots.DetStyle(window=own["window"] or "auto", steppy=not own["hull_only"])
+        plots.plot_det(drawn, style=style, prior=prior or effective_prior(*SRE08), **shared)
+    elif kind == "roc":
+        plots.plot_roc(drawn, lowest_fpr=own["lowest_fpr"], **shared)
+    elif kind in ("ece", "nece"):
+        plots.plot_ece(drawn, normalised=kind == "nece", style=over_priors, **shared)
+    elif kind in ("ape", "nber"):
+        plots.plot_ape(drawn, normalised=kind == "nber", style=over_priors, **shared)
+    elif kind == "zebra":
+        tags = SCALE if own["scale"] is None else read_scale(own["scale"])
+        plots.plot_zebra(drawn, scale=tags, style=over_priors, **shared)
+    elif kind == "histogram":
+        plots.plot_histogram(drawn, bins=own["bins"] or 60, own_scale=own["own_scale"], **shared)
+    else:
+        plots.plot_reliability(drawn, prior=prior or 0.5, **shared)

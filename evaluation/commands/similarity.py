@@ -9,8 +9,15 @@ from pathlib import Path
 import click
 import numpy as np
 
-from evaluation.commands.options import FILE, Reader, column_options, level_option, show_json
-from evaluation.commands.utility import json_option
+from evaluation.commands.options import (
+    Reader,
+    json_option,
+    model_speakers_option,
+    reader_options,
+    resampling_options,
+    segment_speakers_option,
+    show_json,
+)
 from evaluation.formats import read_scores
 from evaluation.trials import Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling
@@ -22,7 +29,7 @@ from evaluation.utility import (
     compare_voices,
     matrix_of_voices,
 )
-from spkbase.console import Command
+from spkbase.console import Command, choice_option, path_option
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
 
@@ -35,24 +42,20 @@ TITLES = {
 
 
 @click.command(cls=Command)
-@click.option("--original", type=FILE, required=True, help="Scores of original against original speech.")
-@click.option("--original-anonymised", type=FILE, help="Scores of original against anonymised speech, for DeID.")
-@click.option("--anonymised", type=FILE, help="Scores of anonymised against anonymised speech, for G_VD.")
-@click.option(
+@path_option("--original", required=True, help="Scores of original against original speech.")
+@path_option("--original-anonymised", help="Scores of original against anonymised speech, for DeID.")
+@path_option("--anonymised", help="Scores of anonymised against anonymised speech, for G_VD.")
+@path_option(
     *("-k", "--key", "keys"),
     multiple=True,
-    type=FILE,
     help="Key: one for all, or one for each file of scores in the order above; none where both maps of speakers are "
     "given or scores hold labels.",
 )
-@click.option("--model-speakers", type=FILE, help="Speakers of the models: lines 'model speaker'.")
-@click.option("--segment-speakers", type=FILE, help="Speakers of the segments: lines as in utt2spk.")
-@click.option(
-    "--calibrate",
-    "calibration",
-    type=click.Choice(list(CALIBRATIONS)),
-    default="folds",
-    show_default=True,
+@model_speakers_option
+@segment_speakers_option
+@choice_option(
+    *("--calibrate", "calibration"),
+    of=CALIBRATIONS,
     help="How scores become log-likelihood ratios. folds: learnt from other speakers' trials; pav: by isotonic "
     "regression on these very trials, as VoicePrivacy 2022 means to; none: they are already.",
 )
@@ -61,12 +64,9 @@ TITLES = {
     is_flag=True,
     help="The lists hold each pair of recordings once: count it both ways (not across original and anonymised).",
 )
-@click.option("--bootstrap", "replicates", type=click.IntRange(min=0), default=0, help="Number of resamples.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of folds and resamples.")
-@level_option
-@click.option("--plot", type=FILE, help="Draw the matrices side by side: PNG, PDF or SVG.")
-@click.option("--title", help="Stands above the picture.")
-@column_options
+@resampling_options(0)
+@path_option("--plot", help="Draw the matrices side by side: PNG, PDF or SVG.")
+@reader_options()
 @json_option
 def similarity(
     original: Path,
@@ -77,11 +77,8 @@ def similarity(
     segment_speakers: Path | None,
     calibration: str,
     symmetric: bool,
-    replicates: int,
-    seed: int,
-    level: float,
+    resampling: Resampling,
     plot: Path | None,
-    title: str | None,
     reader: Reader,
     json_path: Path | None,
 ) -> None:
@@ -98,7 +95,7 @@ def similarity(
     if len(keys) not in (0, 1, len(given)):
         raise click.UsageError(f"expected a key, or one for each of {len(given)} files of scores, got {len(keys)}")
     speakers = [None if path is None else read_speakers(path) for path in (model_speakers, segment_speakers)]
-    voices = Voices(calibration, seed, *speakers)  # type: ignore[arg-type]  # click checked the choice
+    voices = Voices(calibration, resampling.seed, *speakers)  # type: ignore[arg-type]  # click checked the choice
     matrices, notes = {}, []
     of_each: tuple[Path | None, ...] = keys * len(given) if len(keys) == 1 else keys or (None,) * len(given)
     for (name, path), key in zip(given.items(), of_each, strict=True):
@@ -108,9 +105,9 @@ def similarity(
         except DataError as error:
             raise DataError(error.text, file=error.file or path, line=error.line, remedy=error.remedy) from error
         notes += [f"{name}: {note}" for note in found]
-    result = compare_voices(matrices, resampling=Resampling(replicates, seed, level), notes=tuple(notes))
+    result = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
     if plot is not None:
-        draw_similarity(result, plot, title=title)
+        draw_similarity(result, plot)
     report = {"calibration": calibration, "calibration_is": CALIBRATIONS[voices.calibration]} | result.to_dict()
     if not show_json(report, json_path):
         click.echo(format_similarity(result, CALIBRATIONS[voices.calibration]))
@@ -132,27 +129,22 @@ def format_similarity(result: VoiceSimilarity, calibration: str) -> str:
     return "\n".join([format_table(rows, forms), "", f"{speakers}; calibration: {calibration}", *result.notes])
 
 
-def draw_similarity(result: VoiceSimilarity, path: Path, *, title: str | None = None) -> None:
+def draw_similarity(result: VoiceSimilarity, path: Path) -> None:
     """Draw the matrices side by side, with how distinct the voices of each are."""
     from evaluation.plots import plot_similarity
 
+    parts = [f"DeID {result.deid.value:.3f}"] if result.deid.known else []
+    parts += [f"G_VD {result.gain.value:.2f} dB"] if result.gain.known else []
     names = {name: TITLES[name][0] for name in result.matrices}
     first: SimilarityMatrix = result.matrices["oo"]
     plot_similarity(
         {names[name]: matrix.values for name, matrix in result.matrices.items()},
         first.speakers,
         path=path,
-        title=title or headline(result),
+        title="Voice similarity" + (f": {', '.join(parts)}" if parts else ""),
         subtitles={names[name]: f"D = {number.value:.3f}" for name, number in result.distinctiveness.items()},
         axes_names={names[name]: TITLES[name][1:] for name in result.matrices},
     )
-
-
-def headline(result: VoiceSimilarity) -> str:
-    """Return DeID and G_VD in a line."""
-    parts = [f"DeID {result.deid.value:.3f}"] if result.deid.known else []
-    parts += [f"G_VD {result.gain.value:.2f} dB"] if result.gain.known else []
-    return "Voice similarity" + (f": {', '.join(parts)}" if parts else "")
 
 
 def _read(path: Path, key: Path | None, reader: Reader, voices: Voices) -> tuple[Scores, Key]:

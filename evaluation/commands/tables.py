@@ -1,25 +1,152 @@
-"""Results as tables in text, for standard output."""
+"""Results as tables: for the terminal, for Markdown, and for a paper in LaTeX."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from evaluation.metrics import METRICS, Metric
-from evaluation.uncertainty import Groups
-from spkbase.files import format_table
+import click
+
+from evaluation.commands.options import show_json
+from evaluation.metrics import METRICS, Evaluation, Metric, format_value, metric_lines
+from evaluation.plots import escape
+from evaluation.uncertainty import Groups, Interval
+from spkbase.errors import ConfigError
+from spkbase.files import format_table, write_text
+
+PAPER = ("eer.rocch", "min_dcf.0.01", "cllr", "min_cllr", "zebra.population", "d_sys_pav")
+"""The columns of a table, unless others are asked for."""
 
 # the built-in metrics that the narrow table of groups has room for; user-supplied metrics are always there
 _OF_GROUPS = ("eer.rocch", "min_cllr", "cllr", "zebra.population", "d_sys_pav")
 
+Rows = Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric as a column.
+
+    Attributes
+    ----------
+    name : str
+        As `Evaluation.values` gives it.
+    heading : str
+        With its unit.
+    form : str
+        How its numbers are written; "%" for fractions in per cent.
+    """
+
+    name: str
+    heading: str
+    form: str
+
+    def cell(self, value: float, low: float | None = None, high: float | None = None) -> str:
+        """Return a number as it stands in a cell, with its interval in brackets where there is one."""
+
+        def written(number: float) -> str:
+            if number != number:
+                return "-"
+            if self.form == "zebra":
+                return format_value(number)
+            return f"{100 * number:.2f}" if self.form == "%" else format(number, self.form.replace(".4f", ".3f"))
+
+        known = low is not None and high is not None and low == low and high == high
+        return written(value) + (f" [{written(low or 0.0)}, {written(high or 0.0)}]" if known else "")
+
+
+def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
+    """Return the columns of some metrics, or of those for a paper that a result has.
+
+    Raises
+    ------
+    ConfigError
+        If a name is not there; those that are stand in the error.
+    """
+    known = {
+        name: Column(name, f"{title} [%]" if form == "%" else title, form)
+        for name, title, form in metric_lines(result.metrics, result.results)
+    }
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ConfigError(f"no metric {', '.join(map(repr, unknown))}; there are: {', '.join(known)}")
+    return [known[name] for name in names or PAPER if name in known]
+
+
+def system_rows(results: Mapping[str, Evaluation], columns: Sequence[Column]) -> list[dict[str, str]]:
+    """Return a row for each system: its name and its metrics with their intervals."""
+    rows = []
+    for label, result in results.items():
+        values, intervals = result.values(), result.intervals
+        cells = {one.heading: one.cell(values[one.name], *intervals.get(one.name, (None, None))) for one in columns}
+        rows.append({"system": label, **cells})
+    return rows
+
+
+def difference_rows(
+    differences: Mapping[str, Mapping[str, Interval]], columns: Sequence[Column], reference: str
+) -> list[dict[str, str]]:
+    """Return a row for each system: its metrics less those of the reference, with intervals."""
+    rows = []
+    for label, found in differences.items():
+        gaps = {one: found[one.name] for one in columns if found[one.name] is not None}
+        cells = {one.heading: one.cell(gap.value, gap.low, gap.high) for one, gap in gaps.items()}
+        rows.append({"system": f"{label} less {reference}", **cells})
+    return rows
+
+
+def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column]) -> str:
+    """Return the table of the terminal, with the notes of each system below."""
+    counts = {label: f"{result.n_target:,} + {result.n_nontarget:,}" for label, result in results.items()}
+    rows = [{"system": row["system"], "trials": counts[row["system"]]} | row for row in system_rows(results, columns)]
+    shown = ("scores", "intervals", *(column.name for column in columns))
+    told = [(label, name, text) for label, result in results.items() for name, text in result.notes.items()]
+    notes = [f"{label}: {text}" for label, name, text in told if name in shown]
+    return "\n".join([format_table(rows), *([""] if notes else []), *dict.fromkeys(notes)])
+
+
+def write_papers(
+    rows: Rows, differences: Rows, *, latex: Path | None, markdown: Path | None, caption: str, label: str
+) -> None:
+    """Write a table of systems, and of their differences, where it was asked for."""
+    if markdown is not None:
+        parts = [format_table(rows, markdown=True)]
+        parts += ["Differences:", format_table(differences, markdown=True)] if differences else []
+        write_text(markdown, "\n\n".join(parts) + "\n")
+    if latex is not None:
+        write_text(latex, format_latex(rows, differences, caption=caption, label=label))
+
+
+def format_latex(rows: Rows, differences: Rows, *, caption: str, label: str) -> str:
+    r"""Return a ``table`` for a paper, of booktabs; differences stand below a rule of their own."""
+
+    def line(cells: Sequence[str]) -> str:
+        # a minus is one only in mathematics
+        texts = [escape(cell) for cell in cells]
+        numbers = [re.sub(r"(?<![^\[ ])-(?=\d|inf)", "$-$", text) for text in texts[1:]]
+        return " & ".join([texts[0], *numbers]) + r" \\"
+
+    headings = list(rows[0])
+    lines = [
+        "% \\usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escape(caption)}}}",
+        rf"\label{{{label}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(headings) - 1)}}}",
+        r"\toprule",
+        line(headings),
+    ]
+    for block in [rows, *([differences] if differences else [])]:
+        lines += [r"\midrule", *(line([row[heading] for heading in headings]) for row in block)]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+
 
 def format_groups(groups: Groups) -> str:
-    """Return the main metrics of each group as a table, and a second one of where each is highest and lowest.
-
-    Parameters
-    ----------
-    groups : Groups
-        See `evaluation.uncertainty.evaluate_groups`.
-    """
+    """Return the main metrics of each group as a table, and a second one of where each is highest and lowest."""
     titles = dict(_narrow(groups.metrics))
     rows = [
         {groups.column: name, "target": group.n_target, "nontarget": group.n_nontarget}
@@ -28,23 +155,16 @@ def format_groups(groups: Groups) -> str:
     ]
     forms = {groups.column: "", "target": ",", "nontarget": ","} | dict.fromkeys(titles.values(), ".4f")
     lines = [format_table(rows, forms)]
-    extremes = [
-        {
-            "metric": title,
-            "worst": extreme.worst,
-            "highest": extreme.highest,
-            "lowest": extreme.lowest,
-            "gap": extreme.gap.value,
-        }
-        | ({"gap from": extreme.gap.low, "to": extreme.gap.high} if extreme.gap.low == extreme.gap.low else {})
-        for metric, title in titles.items()
-        if (extreme := groups.extremes.get(metric)) is not None
-    ]
+    extremes = []
+    for metric, title in titles.items():
+        if (extreme := groups.extremes.get(metric)) is not None:
+            row = {"metric": title, "worst": extreme.worst, "highest": extreme.highest, "lowest": extreme.lowest}
+            ends = {"gap from": extreme.gap.low, "to": extreme.gap.high} if extreme.gap.low == extreme.gap.low else {}
+            extremes.append({**row, "gap": extreme.gap.value, **ends})
     if extremes:
-        columns = {"metric": "", "worst": "", "highest": "", "lowest": "", "gap": ".4f"}
-        if any("to" in row for row in extremes):
-            columns |= {"gap from": ".4f", "to": ".4f"}
-        lines += ["", format_table(extremes, columns)]
+        gaps = ("gap", "gap from", "to") if any("to" in row for row in extremes) else ("gap",)
+        forms = dict.fromkeys(("metric", "worst", "highest", "lowest"), "") | dict.fromkeys(gaps, ".4f")
+        lines += ["", format_table(extremes, forms)]
     if groups.n_across or groups.n_unknown:
         lines += ["", f"{groups.n_across:,} trials across groups, {groups.n_unknown:,} of unknown group: in none"]
     return "\n".join(lines)
@@ -58,3 +178,15 @@ def _narrow(metrics: Sequence[Metric]) -> Iterator[tuple[str, str]]:
     for name, metric in ours.items():
         if metric.name not in built_in:
             yield name, metric.short or metric.title or name
+
+
+def show_rows(
+    rows: Sequence[Mapping[str, Any]], report: Mapping[str, Any], json_path: Path | None, note: str, form: str = ".2f"
+) -> None:
+    """Show a result as JSON or as a table with a note below; what is undefined stays blank."""
+    if show_json(report, json_path):
+        return
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    decimals = {name: form if any(isinstance(row.get(name), float) for row in rows) else "" for name in columns}
+    cleaned = [{name: None if value != value else value for name, value in row.items()} for row in rows]
+    click.echo(format_table(cleaned, decimals) + f"\n\n{note}")

@@ -3,114 +3,89 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from evaluation.commands.options import FILE, level_option, show_json
-from evaluation.utility import NORMALISERS
-from spkbase.console import Command, worker_options
+from evaluation.commands.options import json_option, label_option, resampling_options, segment_speakers_option
+from evaluation.commands.tables import show_rows
+from evaluation.trials import read_speakers
+from evaluation.uncertainty import Interval, Resampling
+from evaluation.utility import (
+    NORMALISERS,
+    average_recall,
+    compare_recordings,
+    confusions,
+    count_errors,
+    error_rate,
+    error_rate_differences,
+    mean_correlation,
+    read_labels,
+    read_recordings,
+    read_transcripts,
+    recall_differences,
+    speakers_of,
+)
+from spkbase.console import FILE, Command, choice_option, path_option, worker_options
 from spkbase.errors import DataError, few
-from spkbase.files import format_table
-
-if TYPE_CHECKING:
-    from evaluation.uncertainty import Interval, Resampling
 
 logger = logging.getLogger(__name__)
 
 _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters without blanks"}
 
-json_option = click.option(
-    "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
-)
-speakers_option = click.option(
-    *("--segment-speakers", "utt2spk"),
-    type=FILE,
-    help="Speaker of each utterance, for intervals: lines 'utterance speaker'.",
-)
-label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; else of its file.")
-
-
-def resampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the bootstrap of speakers."""
-    options = [
-        click.option(
-            "--bootstrap",
-            "replicates",
-            type=click.IntRange(min=0),
-            default=1000,
-            show_default=True,
-            help="Resamples of speakers for intervals; 0 for none.",
-        ),
-        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the resamples."),
-        level_option,
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
 
 @click.command(cls=Command)
-@click.option("--ref", "reference", required=True, type=FILE, help="Kaldi's text: lines 'utterance words'.")
-@click.option("--hyp", "hypotheses", required=True, multiple=True, type=FILE, help="What was recognised; repeatable.")
-@speakers_option
+@path_option("--ref", "reference", required=True, help="Kaldi's text: lines 'utterance words'.")
+@path_option("--hyp", "hypotheses", required=True, multiple=True, help="What was recognised; repeatable.")
+@segment_speakers_option
 @label_option
 @click.option(
-    "--unit",
-    "units",
+    *("--unit", "units"),
     multiple=True,
     default=("wer",),
-    show_default=True,
     type=click.Choice(list(_UNITS)),
     help="What is counted: words, or characters with or without the blanks between words; repeatable.",
 )
-@click.option(
+@choice_option(
     "--normaliser",
-    type=click.Choice(list(NORMALISERS)),
-    default="none",
-    show_default=True,
+    of=NORMALISERS,
     help="What is done to both transcripts before: nothing, or lower case without punctuation.",
 )
-@click.option(
+@choice_option(
     "--missing",
-    type=click.Choice(["error", "empty", "drop"]),
-    default="error",
-    show_default=True,
+    of=["error", "empty", "drop"],
     help="Utterances without a hypothesis: stop, count all words as deleted, or drop and count.",
 )
-@resampling_options
+@resampling_options()
 @json_option
 def wer(
     reference: Path,
     hypotheses: tuple[Path, ...],
-    utt2spk: Path | None,
+    segment_speakers: Path | None,
     labels: tuple[str, ...],
     units: tuple[str, ...],
     normaliser: str,
     missing: str,
     json_path: Path | None,
-    **draws: Any,
+    resampling: Resampling,
 ) -> None:
     """Compute word and character error rates.
 
     Counts are pooled over utterances; intervals are by a bootstrap of speakers, where they are given. With several
     --hyp the differences from the first are given too, under shared draws.
     """
-    from evaluation.utility import count_errors, error_rate, error_rate_differences, read_transcripts
-
-    resampling = _resampling(draws)
     names = _names(hypotheses, labels)
     truth = read_transcripts(reference)
-    speakers = _speakers(utt2spk, truth, resampling)
+    speakers = _speakers(segment_speakers, truth, resampling)
     texts = [(path, read_transcripts(path)) for path in hypotheses]
     rows: list[dict[str, Any]] = []
     report: dict[str, dict[str, Any]] = {}
     for unit in units:
         settings: dict[str, Any] = {"unit": _UNITS[unit], "normaliser": normaliser, "missing": missing}
         counts = [count_errors(truth, text, file=path, **settings) for path, text in texts]
-        rates = [error_rate(errors, speakers, resampling, utt2spk) for errors in counts]
+        rates = [error_rate(errors, speakers, resampling, segment_speakers) for errors in counts]
         gaps = [None, *error_rate_differences(counts, speakers, resampling)] if len(counts) > 1 else [None]
         for name, rate, gap in zip(names, rates, gaps, strict=True):
             rows.append(_row(name, unit.upper(), rate.interval, gap) | rate.counts | {"utterances": rate.n_utterances})
@@ -125,39 +100,31 @@ def wer(
 
 
 @click.command(cls=Command)
-@click.option("--ref", "reference", required=True, type=FILE, help="Kaldi's utt2emo: lines 'utterance emotion'.")
-@click.option(
-    "--predictions", required=True, multiple=True, type=FILE, help="Lines 'utterance emotion'; repeatable for systems."
-)
-@speakers_option
+@path_option("--ref", "reference", required=True, help="Kaldi's utt2emo: lines 'utterance emotion'.")
+@path_option("--predictions", required=True, multiple=True, help="Lines 'utterance emotion'; repeatable for systems.")
+@segment_speakers_option
 @label_option
-@click.option("--spk2fold", type=FILE, help="Fold of each speaker; each speaker is a fold by default.")
-@click.option(
+@path_option("--spk2fold", help="Fold of each speaker; each speaker is a fold by default.")
+@choice_option(
     "--convention",
-    type=click.Choice(["default", "vpc2024", "pooled"]),
-    default="default",
-    show_default=True,
+    of=["default", "vpc2024", "pooled"],
     help="How recalls are averaged: over the classes of the fold, as the challenge does, or in one fold.",
 )
-@click.option(
-    "--missing",
-    type=click.Choice(["error", "drop"]),
-    default="error",
-    show_default=True,
-    help="Utterances without a prediction, or without a label: stop, or drop.",
+@choice_option(
+    "--missing", of=["error", "drop"], help="Utterances without a prediction, or without a label: stop, or drop."
 )
-@resampling_options
+@resampling_options()
 @json_option
 def uar(
     reference: Path,
     predictions: tuple[Path, ...],
-    utt2spk: Path | None,
+    segment_speakers: Path | None,
     labels: tuple[str, ...],
     spk2fold: Path | None,
     convention: str,
     missing: str,
     json_path: Path | None,
-    **draws: Any,
+    resampling: Resampling,
 ) -> None:
     """Compute the unweighted average recall of recognised emotions.
 
@@ -165,15 +132,12 @@ def uar(
     given there are none, and all utterances are one fold. With several --predictions the differences from the first
     are given too, under shared draws.
     """
-    from evaluation.utility import average_recall, confusions, read_labels, recall_differences
-
-    resampling = _resampling(draws)
     names = _names(predictions, labels)
-    if utt2spk is None and (spk2fold is not None or convention == "vpc2024"):
+    if segment_speakers is None and (spk2fold is not None or convention == "vpc2024"):
         raise click.UsageError("folds are of speakers: give --segment-speakers")
     truth = read_labels(reference)
-    speakers = _speakers(utt2spk, truth, resampling)
-    convention = "pooled" if utt2spk is None else convention
+    speakers = _speakers(segment_speakers, truth, resampling)
+    convention = "pooled" if segment_speakers is None else convention
     folds = None if spk2fold is None else read_labels(spk2fold, "fold")
     settings: dict[str, Any] = {"folds": folds, "convention": convention, "missing": missing}
     heard = [(path, read_labels(path)) for path in predictions]
@@ -197,69 +161,46 @@ def uar(
 @click.command(cls=Command)
 @click.argument("original", type=FILE)
 @click.argument("anonymised", type=FILE)
-@click.option(
-    *("--segment-speakers", "utt2spk"),
-    type=FILE,
-    help="Speaker of each utterance; by default that of the original's folder.",
-)
-@click.option(
+@path_option("--segment-speakers", help="Speaker of each utterance; by default that of the original's folder.")
+@choice_option(
     "--convention",
-    type=click.Choice(["default", "vpc2022"]),
-    default="default",
-    show_default=True,
+    of=["default", "vpc2022"],
     help="Frames with voice in both, or all frames after a circular shift as the challenge of 2022 has it.",
 )
-@click.option(
-    "--tracker", type=click.Choice(["pyin", "dio"]), default="pyin", show_default=True, help="dio needs [world]."
-)
 @worker_options
-@resampling_options
+@resampling_options()
 @json_option
 def f0(
     original: Path,
     anonymised: Path,
-    utt2spk: Path | None,
-    convention: str,
-    tracker: str,
+    segment_speakers: Path | None,
+    convention: Any,
     jobs: int | None,
     json_path: Path | None,
-    **draws: Any,
+    resampling: Resampling,
 ) -> None:
     """Compute the correlation of pitch before and after anonymisation.
 
     ORIGINAL and ANONYMISED are data directories (or wav.scp files) of the same utterances.
     """
-    from evaluation.trials import read_speakers
-    from evaluation.utility import compare_recordings, mean_correlation, read_recordings, speakers_of
-
-    resampling = _resampling(draws)
-    map_path = utt2spk or (original if original.is_dir() else original.parent) / "utt2spk"
+    map_path = segment_speakers or (original if original.is_dir() else original.parent) / "utt2spk"
     speakers = read_speakers(map_path)
     files = [read_recordings(path) for path in (original, anonymised)]
     speakers_of(files[0], speakers, map_path)
-    settings: dict[str, Any] = {"tracker": tracker, "convention": convention}
-    compared = compare_recordings(*files, jobs=jobs, file=anonymised, **settings)
+    compared = compare_recordings(*files, jobs=jobs, file=anonymised, convention=convention)
     _doubt(
         anonymised, dict.fromkeys(compared, 1.0), {name: round(one.correlation, 9) for name, one in compared.items()}
     )
-    found = mean_correlation(compared, speakers, resampling=resampling, **settings)
+    found = mean_correlation(compared, speakers, resampling=resampling, convention=convention)
     row = {"system": anonymised.name, "rho_F0": found.interval.value}
     row |= {"from": found.interval.low, "to": found.interval.high, "deviation": found.deviation}
     row |= {"same voicing": found.voicing_agreement, "utterances": found.n_utterances, "undefined": found.n_undefined}
-    note = f"convention: {convention}; tracker: {tracker}"
+    note = f"convention: {convention}; tracker: pyin"
     show_rows([row], {anonymised.name: {"f0": found.to_dict()}}, json_path, note, form=".4f")
-
-
-def _resampling(draws: Mapping[str, Any]) -> Resampling:
-    from evaluation.uncertainty import Resampling
-
-    return Resampling(**draws)
 
 
 def _speakers(path: Path | None, truth: Mapping[str, str], resampling: Resampling) -> dict[str, str]:
     """Read who speaks, or take all for one speaker, of whom there is no interval."""
-    from evaluation.trials import read_speakers
-
     if path is not None:
         return read_speakers(path)
     if resampling.replicates:
@@ -307,15 +248,3 @@ def _row(name: str, title: str, found: Interval, gap: Interval | None) -> dict[s
 
 def _difference(gap: Interval | None) -> dict[str, Any]:
     return {} if gap is None else {"difference": gap.to_dict()}
-
-
-def show_rows(
-    rows: Sequence[Mapping[str, Any]], report: Mapping[str, Any], json_path: Path | None, note: str, form: str = ".2f"
-) -> None:
-    """Show a result as JSON or as a table with a note below; what is undefined stays blank."""
-    if show_json(report, json_path):
-        return
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    decimals = {name: form if any(isinstance(row.get(name), float) for row in rows) else "" for name in columns}
-    cleaned = [{name: None if value != value else value for name, value in row.items()} for row in rows]
-    click.echo(format_table(cleaned, decimals) + f"\n\n{note}")

@@ -380,7 +380,7 @@ def speaker_vectors(
         short = names[counts < utterances].tolist()
         text = f"{len(short)} of {len(names)} speakers have fewer than {utterances} utterances: {few(short)}"
         if strict:
-            raise DataError(text, remedy="ask for fewer, or leave out --strict-utterances to use all they have")
+            raise DataError(text, remedy="ask for fewer, or use all they have: strict=False")
         logger.warning("%s; all of theirs are used", text)
         notes = (*notes, f"{text}; all of theirs are used")
     vectors = _means(embeddings.vectors, norms, rows, starts, normalised=averaging.mean == "normalised")

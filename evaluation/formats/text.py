@@ -191,7 +191,7 @@ class Columns:
         (model_ids, models), (segment_ids, segments) = tables
         if (repeat := find_repeat(models, segments, len(segment_ids), len(model_ids))) is not None:
             pair = f"'{model_ids[models[repeat[1]]]} {segment_ids[segments[repeat[1]]]}'"
-            remedy = "each pair may occur once; several columns of a table can form an id, as in --segment test,chan"
+            remedy = "each pair may occur once; several columns of a table can form an id, as segment=test+chan"
             raise self.error(f"trial {pair} repeats line {self.line(repeat[0])}", repeat[1], remedy)
         return {"model_ids": model_ids, "segment_ids": segment_ids, "models": models, "segments": segments}
 
@@ -308,7 +308,7 @@ class Header:
 
 
 _DELIMITERS = ("\t", ",", ";", None)  # None: any white space
-_OPTIONS = {"model": "--model", "segment": "--segment", "score": "--score-column", "label": "--target-column"}
+_NAMED = {"model": "model", "segment": "segment", "score": "score", "label": "target"}
 _LONGEST_FIELD = 1 << 16
 
 
@@ -351,7 +351,8 @@ def find_header(path: Path, raw: bytes, content: Content, choice: Choice = DETEC
     words = not any(map(is_number, names))
     known = "model" in places and "segment" in places and delimiter is not None
     if choice.names_columns or (words and (known or _is_above_values(raw, len(names), delimiter))):
-        remedy = f"name it: {', '.join(_OPTIONS[role] for role in lacking)}"
+        option = "--scores-columns" if content == "scores" else "--key-columns"
+        remedy = f"name it: {option} {','.join(f'{_NAMED[role]}=NAME' for role in lacking)}"
         remedy += ", or give a key" if choice.labelled and lacking == ["label"] else ""
         text = f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(names)[:200]}"
         raise DataError(text, file=path, line=1, remedy=remedy)

@@ -49,8 +49,15 @@ from evaluation.linkage.disclosure import (
     similarity_rank_disclosure,
     worst_case_from,
 )
-from evaluation.linkage.extrapolation.backtest import HIDDEN, Backtest, backtest
-from evaluation.linkage.extrapolation.estimate import SPANNED, Extrapolation, extrapolate, sizes_beyond
+from evaluation.linkage.extrapolation import (
+    HIDDEN,
+    SPANNED,
+    Backtest,
+    Extrapolation,
+    backtest,
+    extrapolate,
+    sizes_beyond,
+)
 from evaluation.linkage.ranks import (
     TIE_RULES,
     Ranks,

@@ -45,7 +45,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -132,29 +132,19 @@ def pair_agreement(
     0.143
     """
     first, second = frozenset(first), frozenset(second)
-    _check(len(first | second), n_speakers, level)
     common, together = len(first & second), len(first | second)
+    _check(together, n_speakers, level)
     if not first or not second:
         return _undefined(common, together)
     counts, probability = _hypergeometric(n_speakers, len(first), len(second))
     similarity = counts / (len(first) + len(second) - counts)
-    chance = float(probability @ similarity)
-    rising = np.cumsum(probability)
+    chance, jaccard = float(probability @ similarity), common / together
     tail = (1 - level) / 2
-    ends = np.minimum(np.searchsorted(rising, [tail + 1e-12, 1 - tail - 1e-12]), len(counts) - 1)
-    low, high = similarity[ends].tolist()
-    jaccard = common / together
-    above = float(probability[counts >= common].sum())
-    return Agreement(
-        common,
-        together,
-        jaccard,
-        chance,
-        float(low),
-        float(high),
-        corrected_for_chance(jaccard, chance),
-        min(above, 1.0),
-    )
+    ends = np.searchsorted(np.cumsum(probability), [tail + 1e-12, 1 - tail - 1e-12])
+    low, high = similarity[np.minimum(ends, len(counts) - 1)].tolist()
+    p_value = min(float(probability[counts >= common].sum()), 1.0)
+    corrected = corrected_for_chance(jaccard, chance)
+    return Agreement(common, together, jaccard, chance, low, high, corrected, p_value)
 
 
 def joint_agreement(
@@ -236,8 +226,8 @@ def _against(drawn: NDArray[np.float64], jaccard: float, level: float, intersect
 
 def _undefined(common: int = 0, together: int = 0, n_pairs: int = 1) -> Agreement:
     """An empty set neither agrees nor disagrees with another: their similarity is 0 whoever is in the other."""
-    nothing = float("nan")
-    return Agreement(common, together, nothing, nothing, nothing, nothing, nothing, nothing, n_pairs=n_pairs)
+    nan = float("nan")
+    return Agreement(common, together, nan, nan, nan, nan, nan, nan, n_pairs=n_pairs)
 
 
 def _hypergeometric(total: int, first: int, second: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -325,21 +315,27 @@ def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "neares
     values = np.array([linkability[name] for name in names], np.float64)
     if len(names) < 4:
         raise DataError(f"expected at least 4 speakers to take quarters of, got {len(names)}")
-    if not np.isfinite(values).all():
-        raise DataError(f"expected finite values, got {values[_first_bad(values)]} for {names[_first_bad(values)]!r}")
+    if (bad := np.flatnonzero(~np.isfinite(values))).size:
+        raise DataError(f"expected finite values, got {values[bad[0]]} for {names[bad[0]]!r}")
     values = values.round(_DIGITS)
     q1, q3 = (float(quartile) for quartile in np.quantile(values, [0.25, 0.75]))
     if values.min() == values.max():
         note = "all speakers are equal: none is easier to link than another"
         return DisclosureSets(frozenset(), frozenset(), q1, q3, len(names), rule, (note,))
     if rule in ("include", "exclude"):
-        strict = rule == "exclude"
-        chosen = [values > q3, values < q1] if strict else [values >= q3, values <= q1]
+        chosen = [values > q3, values < q1] if rule == "exclude" else [values >= q3, values <= q1]
     else:
         order = np.random.default_rng(seed).permutation(len(names)) if rule == "random" else None
         chosen = [_quarter(-values, order), _quarter(values, order)]
     easy, hard = (frozenset(names[row] for row in np.flatnonzero(members)) for members in chosen)
-    return DisclosureSets(easy, hard, q1, q3, len(names), rule, _notes(easy, hard, len(names)))
+    notes = [
+        f"{len(members)} of {len(names)} speakers are {kind} to link, not a quarter: many are equal"
+        for kind, members in (("easy", easy), ("hard", hard))
+        if abs(len(members) / len(names) - 0.25) > 0.05 and abs(len(members) - len(names) / 4) > 1
+    ]
+    if easy & hard:
+        notes.append(f"{len(easy & hard)} speakers are in both sets: they are equal at both quartiles")
+    return DisclosureSets(easy, hard, q1, q3, len(names), rule, tuple(notes))
 
 
 def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -> dict[str, Path]:
@@ -369,30 +365,11 @@ def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -
 
 def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> NDArray[np.bool_]:
     """The quarter of lowest values; equal ones together, or in a given order."""
-    places = len(values) / 4
-    chosen = np.zeros(len(values), bool)
     if order is not None:
-        chosen[np.lexsort((order, values))[: round(places)]] = True
-        return chosen
+        return np.isin(np.arange(len(values)), np.lexsort((order, values))[: round(len(values) / 4)])
     steps, counts = np.unique(values, return_counts=True)
-    sizes = np.cumsum(counts)
     # the lower of two sizes that are as near
-    return values <= steps[np.argmin(np.abs(sizes - places))]
-
-
-def _notes(easy: frozenset[str], hard: frozenset[str], n_speakers: int) -> tuple[str, ...]:
-    notes = [
-        f"{len(members)} of {n_speakers} speakers are {kind} to link, not a quarter: many are equal"
-        for kind, members in (("easy", easy), ("hard", hard))
-        if abs(len(members) / n_speakers - 0.25) > 0.05 and abs(len(members) - n_speakers / 4) > 1
-    ]
-    if easy & hard:
-        notes.append(f"{len(easy & hard)} speakers are in both sets: they are equal at both quartiles")
-    return tuple(notes)
-
-
-def _first_bad(values: NDArray[np.float64]) -> int:
-    return int(np.flatnonzero(~np.isfinite(values))[0])
+    return values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
 
 
 UTTERANCES = "utterances"
@@ -468,13 +445,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers by name."""
-        return {
-            "factor": self.factor,
-            "fixed": dict(self.fixed),
-            "compared": list(self.compared),
-            "easy": asdict(self.easy),
-            "hard": asdict(self.hard),
-        }
+        return asdict(self) | {"fixed": dict(self.fixed), "compared": list(self.compared)}
 
 
 @one_line
@@ -509,26 +480,21 @@ class Comparisons:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything by name, with the published figures of the same factors."""
+        conditions = [
+            {**dict(condition.levels), "n_easy": len(sets.easy), "n_hard": len(sets.hard), "q1": sets.q1, "q3": sets.q3}
+            for condition, sets in self.sets.items()
+        ]
+        factors = {
+            factor: {kind: asdict(agreement) for kind, agreement in kinds.items()}
+            for factor, kinds in self.factors.items()
+        }
+        parts = {"pairs": self.pairs, "global": self.unions, "joint": self.joint}
         return {
             "n_speakers": self.n_speakers,
             **self.settings,
-            "conditions": [
-                {
-                    **dict(condition.levels),
-                    "n_easy": len(quarters.easy),
-                    "n_hard": len(quarters.hard),
-                    "q1": quarters.q1,
-                    "q3": quarters.q3,
-                }
-                for condition, quarters in self.sets.items()
-            ],
-            "factors": {
-                factor: {kind: asdict(agreement) for kind, agreement in kinds.items()}
-                for factor, kinds in self.factors.items()
-            },
-            "pairs": [comparison.to_dict() for comparison in self.pairs],
-            "global": [comparison.to_dict() for comparison in self.unions],
-            "joint": [comparison.to_dict() for comparison in self.joint],
+            "conditions": conditions,
+            "factors": factors,
+            **{name: [comparison.to_dict() for comparison in part] for name, part in parts.items()},
             "published": published(),
             "notes": list(self.notes),
         }
@@ -547,13 +513,8 @@ def published() -> dict[str, dict[str, dict[str, float]]]:
         found[factor] = {}
         for kind, values in zip(KINDS, np.array(pairs).T, strict=True):
             mean = float(values.mean())
-            found[factor][kind] = {
-                "jaccard": mean,
-                "spread": float(values.std()),
-                "n_pairs": len(values),
-                "chance": QUARTER_CHANCE,
-                "corrected": corrected_for_chance(mean, QUARTER_CHANCE),
-            }
+            numbers = {"jaccard": mean, "spread": float(values.std()), "n_pairs": len(values), "chance": QUARTER_CHANCE}
+            found[factor][kind] = numbers | {"corrected": corrected_for_chance(mean, QUARTER_CHANCE)}
     return found
 
 
@@ -591,7 +552,7 @@ def compare_conditions(
     """
     conditions = list(linkability)
     factors = _checked(conditions)
-    shared = set.intersection(*(set(values) for values in linkability.values()))
+    shared = sorted(set.intersection(*map(set, linkability.values())))
     if len(shared) < 4:
         raise DataError(f"expected at least 4 speakers that all conditions share, got {len(shared)}")
     notes = [
@@ -604,127 +565,69 @@ def compare_conditions(
         for number, (condition, values) in enumerate(linkability.items())
     }
     notes += [f"{condition.name}: {note}" for condition, quarters in sets.items() for note in quarters.notes]
-    comparing = _Comparing(conditions, factors, sets, sorted(shared), permutations, seed, level)
+    quarters = {kind: {condition: getattr(sets[condition], kind) for condition in conditions} for kind in KINDS}
+    # unions over numbers of utterances, where there are several
+    unions: dict[str, dict[LinkageCondition, frozenset[str]]] = {kind: {} for kind in KINDS}
+    for condition in conditions:
+        rest = LinkageCondition(tuple(level for level in condition.levels if level[0] != UTTERANCES))
+        for kind in KINDS:
+            unions[kind][rest] = unions[kind].get(rest, frozenset()) | quarters[kind][condition]
+    several = len({dict(condition.levels).get(UTTERANCES) for condition in conditions}) > 1
+
+    def members(kind: str, some: Sequence[LinkageCondition]) -> NDArray[np.bool_]:
+        return np.array([[name in quarters[kind][condition] for name in shared] for condition in some], bool)
+
+    def pairs(of: Mapping[str, Mapping[LinkageCondition, frozenset[str]]], factor: str) -> list[Comparison]:
+        found = []
+        some = list(of["easy"])
+        for left, right in ((some[row], some[column]) for row, column in _differing(some, factor)):
+            easy, hard = (pair_agreement(of[kind][left], of[kind][right], len(shared), level=level) for kind in KINDS)
+            fixed = tuple(other for other in left.levels if other[0] != factor)
+            found.append(Comparison(factor, fixed, (dict(left.levels)[factor], dict(right.levels)[factor]), easy, hard))
+        return found
+
+    draws: dict[str, Any] = {"permutations": permutations, "seed": seed, "level": level}
+    everything = ("all", (), [condition.name for condition in conditions], conditions)
+    groups: list[tuple[str, Any, list[str], list[LinkageCondition]]] = [everything]
+    for factor in reversed(factors):
+        by_rest: dict[tuple[tuple[str, str], ...], list[LinkageCondition]] = {}
+        for condition in conditions:
+            by_rest.setdefault(tuple(other for other in condition.levels if other[0] != factor), []).append(condition)
+        groups[:0] = [
+            (factor, fixed, [dict(condition.levels)[factor] for condition in some], some)
+            for fixed, some in by_rest.items()
+        ]
+    joint = [
+        Comparison(factor, fixed, tuple(levels), *(joint_agreement(members(kind, some), **draws) for kind in KINDS))
+        for factor, fixed, levels, some in groups
+        if len(some) > 2
+    ]
+    means = {}
+    for factor in factors:
+        if rows := _differing(conditions, factor):
+            means[factor] = {kind: mean_agreement(members(kind, conditions), rows, **draws) for kind in KINDS}
     return Comparisons(
         n_speakers=len(shared),
         sets=sets,
-        factors=comparing.means(),
-        pairs=tuple(comparing.pairs()),
-        unions=tuple(comparing.unions()),
-        joint=tuple(comparing.joint()),
-        settings={"tie_rule": rule, "level": level, "permutations": permutations, "seed": seed},
+        factors=means,
+        pairs=tuple(one for factor in factors for one in pairs(quarters, factor)),
+        unions=tuple(one for factor in factors if several and factor != UTTERANCES for one in pairs(unions, factor)),
+        joint=tuple(joint),
+        settings={"tie_rule": rule, **{name: draws[name] for name in ("level", "permutations", "seed")}},
         notes=tuple(notes),
     )
 
 
-@dataclass(frozen=True)
-class _Comparing:
-    conditions: Sequence[LinkageCondition]
-    factors: Sequence[str]
-    sets: Mapping[LinkageCondition, DisclosureSets]
-    speakers: Sequence[str]
-    permutations: int
-    seed: int
-    level: float
-
-    def means(self) -> dict[str, dict[str, Agreement]]:
-        """Return the mean over the pairs of each factor."""
-        found = {}
-        for factor in self.factors:
-            pairs = self._pairs_differing_in(factor)
-            if pairs:
-                draws: dict[str, Any] = {"permutations": self.permutations, "seed": self.seed, "level": self.level}
-                found[factor] = {
-                    kind: mean_agreement(self._members(kind, self.conditions), pairs, **draws) for kind in KINDS
-                }
-        return found
-
-    def pairs(self) -> list[Comparison]:
-        """Return each pair of conditions that differ in one factor."""
-        found = []
-        for factor in self.factors:
-            for left, right in self._pairs_differing_in(factor):
-                pair = self.conditions[left], self.conditions[right]
-                found.append(self._compare(factor, *pair, lambda kind, which: getattr(self.sets[which], kind)))
-        return found
-
-    def unions(self) -> list[Comparison]:
-        """Compare unions over utterances by the other factors; nothing where there is one number of utterances."""
-        if len({dict(condition.levels).get(UTTERANCES) for condition in self.conditions}) < 2:
-            return []
-        groups: dict[LinkageCondition, list[LinkageCondition]] = {}
-        for condition in self.conditions:
-            rest = LinkageCondition(tuple(level for level in condition.levels if level[0] != UTTERANCES))
-            groups.setdefault(rest, []).append(condition)
-
-        def union(kind: str, which: LinkageCondition) -> frozenset[str]:
-            return frozenset().union(*(getattr(self.sets[condition], kind) for condition in groups[which]))
-
-        return [
-            self._compare(factor, left, right, union)
-            for factor in self.factors
-            if factor != UTTERANCES
-            for left, right in combinations(groups, 2)
-            if _differ_in(left, right) == [factor]
+def _differing(conditions: Sequence[LinkageCondition], factor: str) -> list[tuple[int, int]]:
+    """Pairs of conditions, by their places, that differ in one factor alone."""
+    return [
+        (left, right)
+        for left, right in combinations(range(len(conditions)), 2)
+        if [
+            one[0] for one, other in zip(conditions[left].levels, conditions[right].levels, strict=True) if one != other
         ]
-
-    def joint(self) -> list[Comparison]:
-        """Compare three or more levels of a factor at once, and all conditions."""
-        found = []
-        for factor in self.factors:
-            groups: dict[tuple[tuple[str, str], ...], list[LinkageCondition]] = {}
-            for condition in self.conditions:
-                fixed = tuple(level for level in condition.levels if level[0] != factor)
-                groups.setdefault(fixed, []).append(condition)
-            for fixed, members in groups.items():
-                if len(members) > 2:
-                    levels = [dict(condition.levels)[factor] for condition in members]
-                    found.append(self._jointly(factor, fixed, levels, members))
-        if len(self.conditions) > 2:
-            names = [condition.name for condition in self.conditions]
-            found.append(self._jointly("all", (), names, self.conditions))
-        return found
-
-    def _compare(
-        self,
-        factor: str,
-        left: LinkageCondition,
-        right: LinkageCondition,
-        members: Callable[[str, LinkageCondition], frozenset[str]],
-    ) -> Comparison:
-        easy, hard = (
-            pair_agreement(members(kind, left), members(kind, right), len(self.speakers), level=self.level)
-            for kind in KINDS
-        )
-        fixed = tuple(level for level in left.levels if level[0] != factor)
-        return Comparison(factor, fixed, (dict(left.levels)[factor], dict(right.levels)[factor]), easy, hard)
-
-    def _jointly(
-        self, factor: str, fixed: tuple[tuple[str, str], ...], levels: list[str], members: Sequence[LinkageCondition]
-    ) -> Comparison:
-        easy, hard = (
-            joint_agreement(
-                self._members(kind, members), permutations=self.permutations, seed=self.seed, level=self.level
-            )
-            for kind in KINDS
-        )
-        return Comparison(factor, fixed, tuple(levels), easy, hard)
-
-    def _members(self, kind: str, conditions: Sequence[LinkageCondition]) -> NDArray[np.bool_]:
-        rows = [[name in getattr(self.sets[condition], kind) for name in self.speakers] for condition in conditions]
-        return np.array(rows, bool)
-
-    def _pairs_differing_in(self, factor: str) -> list[tuple[int, int]]:
-        numbered = combinations(range(len(self.conditions)), 2)
-        return [
-            (left, right)
-            for left, right in numbered
-            if _differ_in(self.conditions[left], self.conditions[right]) == [factor]
-        ]
-
-
-def _differ_in(left: LinkageCondition, right: LinkageCondition) -> list[str]:
-    return [first[0] for first, second in zip(left.levels, right.levels, strict=True) if first != second]
+        == [factor]
+    ]
 
 
 def _checked(conditions: Sequence[LinkageCondition]) -> list[str]:

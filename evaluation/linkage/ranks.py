@@ -12,13 +12,6 @@ score strictly higher than the owner (beaters), how many the same (ties), and ho
 
 The file is an npz with the columns of each table under its number of utterances, such as ``3/beaters``.
 
-**Counts of beaters on a device (spkbase.work):** its float32 decides what is certain, the rest is float64 here.
-
-The margin around the owner's cosine is that of `evaluation.embeddings.sets`: the largest error of a float32
-product, in whatever order it is summed. So the counts are the same integers. The owners' own cosines, known in
-float64, are the proof on the spot: each must come out of the device within its margin, and a device where one does
-not is refused.
-
 **How many of a gallery score higher than the owner: blocked float32 products, and exact integers out of them.**
 
 The matrix of similarities is never held. A block of the gallery times a block of the trials gives cosines in float32,
@@ -28,9 +21,7 @@ certain, and what lies between is computed again in float64. Counts are therefor
 of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64 cannot
 tell apart, are a tie.
 
-The products of a device have a text of their own. On the cores comparisons are
-summed eight at a time in the bytes of words, which the array namespace cannot say: its text takes 1.7 times as long
-here.
+Comparisons are summed eight at a time in the bytes of words.
 """
 
 from __future__ import annotations
@@ -48,11 +39,11 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.embeddings import TIE, cosine_margin, cosines, to_unit
 from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, split_scores
 from spkbase.arrays import Rows, part
-from spkbase.devices import Array, Device, on_device
 from spkbase.errors import DataError, few
-from spkbase.files import BROKEN_NPZ, atomic_file, read_npz
+from spkbase.files import atomic_path
+from spkbase.plain_pickle import read_npz
 from spkbase.showing import Tabular, one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, ordered_map, progress, ships_items
+from spkbase.work import ALL_CORES, Work, chunk_bounds, ordered_map, ships_items
 
 if TYPE_CHECKING:
     from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors
@@ -189,7 +180,7 @@ def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
     """Write tables by their number of utterances (0 for all of them), whole or not at all."""
     columns = {f"{number}/{name}": getattr(table, name) for number, table in ranks.items() for name in _FIELDS}
     notes = {f"{number}/notes": np.asarray(table.notes, np.str_) for number, table in ranks.items() if table.notes}
-    with atomic_file(path) as file:
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **columns, **notes)  # type: ignore[arg-type]
 
 
@@ -201,109 +192,18 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
     DataError
         If the file is missing, broken, or holds no such tables.
     """
-    try:
-        columns = read_npz(Path(path))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except BROKEN_NPZ as error:
-        raise DataError(f"is no file of ranks: {error}", file=path, remedy="write it again") from error
+    columns = read_npz(path)
     try:
         numbers = sorted({int(name.partition("/")[0]) for name in columns})
         tables = {number: {name: columns[f"{number}/{name}"] for name in _FIELDS} for number in numbers}
-    except (ValueError, KeyError) as error:
-        raise DataError(f"is no file of ranks: {error}", file=path, remedy="write it again") from error
-    if not tables:
-        raise DataError("expected ranks, got an empty file", file=path, remedy="write it again")
-    nothing = np.empty(0, np.str_)
-    try:
-        return {
-            number: Ranks(**table, notes=tuple(columns.get(f"{number}/notes", nothing).tolist()))
-            for number, table in tables.items()
-        }
-    except (DataError, TypeError, ValueError) as error:
+        notes = {number: columns.get(f"{number}/notes", np.empty(0, np.str_)).tolist() for number in numbers}
+        found = {number: Ranks(**table, notes=tuple(notes[number])) for number, table in tables.items()}
+    except (ValueError, KeyError, TypeError) as error:
         text = error.text if isinstance(error, DataError) else f"is no file of ranks: {error}"
         raise DataError(text, file=path, remedy="write it again") from error
-
-
-_TRIALS = 8192
-_PAIR_BYTES = 8  # a similarity, two comparisons and what lies between
-
-
-@on_device
-def count_on_device(
-    gallery: Rows, norms: NDArray[np.float64], trials: NDArray, owners: NDArray[np.int64], device: Device
-) -> Counts:
-    """Return for each trial how many vectors of a gallery beat its owner, and how many tie.
-
-    Parameters
-    ----------
-    gallery, norms, trials, owners
-        As for `evaluation.linkage.count_beaters`.
-    device : Device
-
-    Returns
-    -------
-    Counts
-
-    Raises
-    ------
-    DataError
-        If an owner's cosine comes out further off than the margin.
-    """
-    unit = to_unit(trials)
-    mated = cosines(gallery, norms, unit, owners, np.arange(len(unit)))
-    margin = cosine_margin(unit.shape[1])
-    beaters, ties = np.zeros(len(unit), np.int64), np.zeros(len(unit), np.int64)
-    blocks = chunk_bounds(len(unit), _TRIALS)
-    blocks_on_device = [_Block(unit[start:stop], mated[start:stop], margin, device) for start, stop in blocks]
-    height = device.rows_of(_PAIR_BYTES * min(len(unit), _TRIALS) + 20 * unit.shape[1])
-    n_owners = 0
-    galleries = chunk_bounds(len(gallery), height)
-    for start, stop in progress(galleries, description="ranks", total=len(galleries)):
-        vectors = np.asarray(gallery[start:stop])
-        sent = _to_unit(vectors, norms[start:stop], device)
-        for (at, end), block in zip(blocks, blocks_on_device, strict=True):
-            certain, rows, columns = block.compare(sent)
-            beaters[at:end] += certain
-            columns += at
-            others = rows + start != owners[columns]
-            n_owners += len(rows) - int(np.count_nonzero(others))
-            rows, columns = rows[others], columns[others]
-            above = cosines(vectors, norms[start:stop], unit, rows, columns) - mated[columns]
-            np.add.at(beaters, columns[above > TIE], 1)
-            np.add.at(ties, columns[np.abs(above) <= TIE], 1)
-    if n_owners != len(unit):
-        text = (
-            f"device {device.name} gave {len(unit) - n_owners} of {len(unit)} cosines with an error above {margin:.1e}"
-        )
-        raise DataError(text, remedy="its float32 products cannot be relied on: leave --device out")
-    return Counts(beaters, ties, mated)
-
-
-class _Block:
-    """Trials on the device, with the ends of what is certain."""
-
-    def __init__(self, unit: NDArray[np.float64], mated: NDArray[np.float64], margin: float, device: Device) -> None:
-        self._device = device
-        self._trials = device.xp.matrix_transpose(device.asarray(unit, np.float32))
-        self._low, self._high = (device.asarray(mated + shift, np.float32) for shift in (-margin, margin))
-
-    def compare(self, gallery: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Count for each trial the cosines surely above the owner's, and find rows and columns of the doubtful."""
-        xp = self._device.xp
-        cosine = gallery @ self._trials
-        above = cosine > self._high
-        doubtful = xp.nonzero((cosine > self._low) & ~above)
-        rows, columns = (self._device.to_numpy(indices).astype(np.int64) for indices in doubtful)
-        return self._device.to_numpy(xp.count_nonzero(above, axis=0)), rows, columns
-
-
-def _to_unit(vectors: NDArray, norms: NDArray[np.float64], device: Device) -> Array:
-    """Rows of length 1 in float32, rounded once from float64 as on the cores."""
-    xp = device.xp
-    held = vectors if vectors.dtype in (np.float32, np.float64) else vectors.astype(np.float64)
-    scaled = xp.astype(device.asarray(held), xp.float64) * device.asarray(1 / norms[:, None])
-    return xp.astype(scaled, xp.float32)
+    if not found:
+        raise DataError("expected ranks, got an empty file", file=path, remedy="write it again")
+    return found
 
 
 # Sums of comparisons are made eight at a time, in the bytes of one word: at most 255 rows go into a byte.
@@ -318,25 +218,14 @@ _NOBODY = np.float32(-2.0)  # below any cosine
 
 @dataclass(frozen=True, eq=False)
 class _Trials:
-    """Trials, ready for products; padded to whole blocks of words with columns that nothing beats."""
+    """Trials, ready for products."""
 
     unit: NDArray[np.float64]  # (n, D)
-    bounds: list[tuple[int, int]]  # of each block
-    padded: list[NDArray[np.float32]]  # for each block (at least as many, D)
     mated: NDArray[np.float64]  # (n,)
-    low: list[NDArray[np.float32]]
-    high: list[NDArray[np.float32]]
+    # columns from which to which, vectors, and ends of what is certain; padded to whole words with what nothing beats
+    blocks: list[tuple[int, int, NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]]
     owners: NDArray[np.int64]  # rows of the gallery, sorted
     owned: NDArray[np.int64]  # the trial of each
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Some rows of a gallery, in memory or in a file."""
-
-    start: int
-    vectors: Rows  # (m, D)
-    norms: NDArray[np.float64]  # (m,)
 
 
 def count_beaters(
@@ -361,96 +250,76 @@ def count_beaters(
     owners : ndarray of int64 of shape (n,)
         For each trial the row of its owner in the gallery.
     work : Work
-        Who computes; the counts do not depend on it. Where workers are other processes, a mapped gallery travels as the
-        name of its file, another one in parts.
+        Who computes; the counts do not depend on it.
     blocks : (int, int)
-        Rows and columns of a block of similarities; without effect on a device, whose memory says its own.
+        Rows and columns of a block of similarities.
 
     Returns
     -------
     Counts
     """
-    if work.device is not None:
-        return count_on_device(gallery, norms, trials, owners, work.device)
     gallery_block, trial_block = blocks
-    prepared = _prepare(gallery, norms, trials, owners, trial_block)
-    rows = gallery
+    unit = to_unit(trials)
+    mated = cosines(gallery, norms, unit, owners, np.arange(len(unit)))
+    margin = cosine_margin(unit.shape[1])
+    prepared = _Trials(unit, mated, [], np.sort(owners, kind="stable"), np.argsort(owners, kind="stable"))
+    for start, stop in chunk_bounds(len(unit), trial_block):
+        length = -(-(stop - start) // _WORD) * _WORD
+        padded, low, high = np.zeros((length, unit.shape[1]), np.float32), *np.full((2, length), np.inf, np.float32)
+        padded[: stop - start] = unit[start:stop]
+        low[: stop - start], high[: stop - start] = mated[start:stop] - margin, mated[start:stop] + margin
+        prepared.blocks.append((start, stop, padded, low, high))
     bounds = chunk_bounds(len(gallery), gallery_block * (_BLOCKS_SENT if ships_items() else 1))
-    parts = (_Part(start, part(rows, start, stop), norms[start:stop]) for start, stop in bounds)
+    parts = ((start, part(gallery, start, stop), norms[start:stop]) for start, stop in bounds)
     count = partial(_count_part, prepared, gallery_block)
-    n_trials = len(trials)
-    beaters, ties = np.zeros(n_trials, np.int64), np.zeros(n_trials, np.int64)
+    beaters, ties = np.zeros((2, len(unit)), np.int64)
     for more, same in ordered_map(count, parts, jobs=work.jobs, threads=True, description="ranks", total=len(bounds)):
         beaters += more
         ties += same
-    return Counts(beaters, ties, prepared.mated)
+    return Counts(beaters, ties, mated)
 
 
-def _prepare(
-    gallery: Rows, norms: NDArray[np.float64], trials: NDArray, owners: NDArray[np.int64], trial_block: int
-) -> _Trials:
-    unit = to_unit(trials)
-    n_trials, n_dimensions = unit.shape
-    mated = cosines(gallery, norms, unit, owners, np.arange(n_trials))
-    margin = cosine_margin(n_dimensions)
-    padded: list[NDArray[np.float32]] = []
-    bounds = chunk_bounds(n_trials, trial_block)
-    low: list[NDArray[np.float32]] = []
-    high: list[NDArray[np.float32]] = []
-    for start, stop in bounds:
-        length = -(-(stop - start) // _WORD) * _WORD
-        block = np.zeros((length, n_dimensions), np.float32)
-        block[: stop - start] = unit[start:stop]
-        padded.append(block)
-        for ends, shift in ((low, -margin), (high, margin)):
-            end = np.full(length, np.inf, np.float32)
-            end[: stop - start] = mated[start:stop] + shift
-            ends.append(end)
-    order = np.argsort(owners, kind="stable")
-    return _Trials(unit, bounds, padded, mated, low, high, owners[order], order)
-
-
-def _count_part(trials: _Trials, height: int, rows: _Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count over some rows of the gallery: for each trial those that are higher, and those that are the same."""
-    beaters, ties = np.zeros(len(trials.mated), np.int64), np.zeros(len(trials.mated), np.int64)
-    for start, stop in chunk_bounds(len(rows.norms), height):
-        block = np.asarray(part(rows.vectors, start, stop))
-        more, same = _count_block(block, rows.norms[start:stop], trials, rows.start + start)
-        beaters += more
-        ties += same
+def _count_part(
+    trials: _Trials, height: int, item: tuple[int, Rows, NDArray[np.float64]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count over some rows of the gallery, given with the number of the first: who is higher, and who is the same."""
+    first, rows, norms = item
+    beaters, ties = np.zeros((2, len(trials.mated)), np.int64)
+    for start, stop in chunk_bounds(len(norms), height):
+        _count_block(np.asarray(part(rows, start, stop)), norms[start:stop], trials, first + start, beaters, ties)
     return beaters, ties
 
 
 def _count_block(
-    block: NDArray, norms: NDArray[np.float64], trials: _Trials, start: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same over a block, the rows of the gallery from `start` on."""
+    block: NDArray,
+    norms: NDArray[np.float64],
+    trials: _Trials,
+    start: int,
+    beaters: NDArray[np.int64],
+    ties: NDArray[np.int64],
+) -> None:
+    """Add those of a block, the rows of the gallery from `start` on."""
     vectors = np.empty(block.shape, np.float32)
     np.multiply(block, (1 / norms)[:, None], out=vectors, casting="same_kind")
     first, last = np.searchsorted(trials.owners, [start, start + len(block)])
     own_rows, own_columns = trials.owners[first:last] - start, trials.owned[first:last]
-    beaters, ties = np.zeros(len(trials.mated), np.int64), np.zeros(len(trials.mated), np.int64)
-    similarities, flags = None, None
-    for (at, end), padded, low, high in zip(trials.bounds, trials.padded, trials.low, trials.high, strict=True):
-        width = end - at
-        if similarities is None or similarities.shape[1] != len(padded):
+    similarities, flags = np.empty((0, 0), np.float32), np.empty((0, 0), bool)
+    for at, end, padded, low, high in trials.blocks:
+        if similarities.shape != (len(vectors), len(padded)):
             similarities = np.empty((len(vectors), len(padded)), np.float32)
             flags = np.empty((min(_GROUP, len(vectors)), len(padded)), bool)
-        assert flags is not None
         np.matmul(vectors, padded.T, out=similarities)
         inside = (own_columns >= at) & (own_columns < end)
         similarities[own_rows[inside], own_columns[inside] - at] = _NOBODY
         for group in range(0, len(similarities), _GROUP):
             rows = similarities[group : group + _GROUP]
             certain, near_rows, columns = _compare(rows, low, high, flags[: len(rows)])
-            beaters[at:end] += certain[:width]
+            beaters[at:end] += certain[: end - at]
             if len(columns):
                 columns = columns + at
-                exact = cosines(block, norms, trials.unit, near_rows + group, columns)
-                above = exact - trials.mated[columns]
+                above = cosines(block, norms, trials.unit, near_rows + group, columns) - trials.mated[columns]
                 np.add.at(beaters, columns[above > TIE], 1)
                 np.add.at(ties, columns[np.abs(above) <= TIE], 1)
-    return beaters, ties
 
 
 def _compare(
@@ -812,6 +681,6 @@ def _short_note(short: Sequence[str], utterances: int, strict: bool, what: str) 
         return []
     text = f"{len(short)} speakers have fewer than {utterances} {what}: {few(short)}"
     if strict:
-        raise DataError(text, remedy="ask for fewer, or leave out --strict-utterances to use all they have")
+        raise DataError(text, remedy="ask for fewer, or use all they have: strict=False")
     logger.warning("%s; all of theirs are used", text)
     return [f"{text}; all of theirs are used"]

@@ -479,151 +479,50 @@ def _unresolved(point: TrueAccept, scores: SortedScores, convention: str, rate: 
     return f"not resolved: {as_count(scores.n_nontarget):,} nontarget trials, but at least {needed:,} needed"
 
 
+# fmt: off
 METRICS = (
-    Metric(
-        "eer",
-        _eer,
-        "EER ({})",
-        FRACTION,
-        method=_eer_method,
-        points=METHODS,
-        short="EER",
-        about="Equal error rate in five readings: misses and false alarms are equally frequent",
-    ),
-    Metric(
-        "threshold_at_eer",
-        _threshold,
-        "threshold at the EER",
-        SCORE,
-        about="Score at the equal error rate that the convention reports, that of the hull by default",
-    ),
-    Metric(
-        "cllr",
-        cllr,
-        "Cllr (bit)",
-        BIT,
-        method=Method("inverse root", lower=0),
-        short="Cllr",
-        about="Cost of the scores as natural log-likelihood ratios",
-        caveat=_why_infinite,
-    ),
-    Metric(
-        "min_cllr",
-        min_cllr,
-        "minCllr (bit)",
-        BIT,
-        method=Method("log", factor=HULL_FACTOR, lower=0, upper=1),
-        short="minCllr",
-        about="Least Cllr of any monotone calibration of the scores",
-    ),
-    Metric(
-        "calibration_loss",
-        sub,
-        "calibration loss (bit)",
-        BIT,
-        method=Method("identity", factor=HULL_FACTOR, lower=0),
-        of=("cllr", "min_cllr"),
-        about="What calibration alone loses: Cllr less its least value",
-        caveat=_why_infinite,
-    ),
-    Metric(
-        "min_dcf",
-        partial(_cost, min_dcf, True),
-        "minDCF at prior {}",
-        COST,
-        method=Method("log", factor=COST_FACTOR, lower=0, upper=1),
-        points=PRIORS,
-        over_priors=True,
-        about="Least detection cost over all thresholds, over that of deciding without scores (normalised)",
-    ),
-    Metric(
-        "act_dcf",
-        partial(_cost, act_dcf, True),
-        "actual DCF at prior {}",
-        COST,
-        method=Method("log", lower=0),
-        points=PRIORS,
-        over_priors=True,
-        about="Detection cost of the scores as natural log-likelihood ratios, normalised alike",
-    ),
-    Metric(
-        "min_dcf_unnormalised",
-        partial(_cost, min_dcf, False),
-        "minDCF at prior {} (not normalised)",
-        DCF,
-        method=_least_cost_method,
-        points=PRIORS,
-        over_priors=True,
-        about="`min_dcf` times the smaller of prior and 1 - prior: misses and false alarms weighted by their priors",
-    ),
-    Metric(
-        "act_dcf_unnormalised",
-        partial(_cost, act_dcf, False),
-        "actual DCF at prior {} (not normalised)",
-        DCF,
-        method=Method("log", lower=0),
-        points=PRIORS,
-        over_priors=True,
-        about="`act_dcf` times the smaller of prior and 1 - prior",
-    ),
-    Metric(
-        "zebra.population",
-        population,
-        "ZEBRA population (bit)",
-        ZEBRA_BIT,
-        method=Method("complement", factor=HULL_FACTOR, lower=0, upper=1 / np.log(4)),
-        short="population",
-        about="Expected disclosure of identity over all target priors, 0 to 0.721",
-    ),
-    Metric(
-        "zebra.individual",
-        individual,
-        "ZEBRA individual ({tag}; at most {individual_ceiling})",
-        LOG10_LLR,
-        # the largest LLR of a sample grows with it: there is no true value to cover, only a spread to show
-        method=Method("percentile", lower=0),
-        about="Worst-case disclosure: the strongest evidence of any trial, with its category",
-        caveat=_at_the_ceiling,
-        beside=partial(_ceiling_and_tag, SCALE),
-    ),
-    Metric(
-        "d_sys",
-        d_sys,
-        "D_sys linkability",
-        LINKABILITY,
-        method=Method("complement", lower=0, upper=1),
-        about="Global linkability in the reference's histogram",
-        caveat=partial(_d_sys_caveat, 1.0),
-    ),
-    Metric(
-        "d_sys_pav",
-        d_sys_pav,
-        "D_sys by isotonic regression",
-        LINKABILITY,
-        method=Method("complement", factor=HULL_FACTOR, lower=0, upper=1),
-        short="D_sys (PAV)",
-        about="Global linkability without bins, safe with equal scores",
-    ),
-    Metric(
-        "tpr_at_fpr",
-        _true_accepts,
-        "true accepts at {} false accepts",
-        FRACTION,
-        worse="low",
-        method=Method("logit", lower=0, upper=1),
-        points=FALSE_ACCEPT_RATES,
-        about="Share of target trials accepted where at most this share of nontarget trials is",
-        caveat=_unresolved,
-    ),
-    Metric(
-        "prbep",
-        prbep,
-        "PRBEP (errors of each kind)",
-        ERRORS,
-        method=Method("log", factor=HULL_FACTOR, lower=0),
-        about="Number of misses where the hull has as many false alarms",
-    ),
+    Metric("eer", _eer, "EER ({})", FRACTION, method=_eer_method, points=METHODS, short="EER",
+           about="Equal error rate in five readings: misses and false alarms are equally frequent"),
+    Metric("threshold_at_eer", _threshold, "threshold at the EER", SCORE,
+           about="Score at the equal error rate that the convention reports, that of the hull by default"),
+    Metric("cllr", cllr, "Cllr (bit)", BIT, method=Method("inverse root", lower=0), short="Cllr", caveat=_why_infinite,
+           about="Cost of the scores as natural log-likelihood ratios"),
+    Metric("min_cllr", min_cllr, "minCllr (bit)", BIT, method=Method("log", HULL_FACTOR, lower=0, upper=1),
+           short="minCllr", about="Least Cllr of any monotone calibration of the scores"),
+    Metric("calibration_loss", sub, "calibration loss (bit)", BIT, method=Method("identity", HULL_FACTOR, lower=0),
+           of=("cllr", "min_cllr"), caveat=_why_infinite,
+           about="What calibration alone loses: Cllr less its least value"),
+    Metric("min_dcf", partial(_cost, min_dcf, True), "minDCF at prior {}", COST,
+           method=Method("log", COST_FACTOR, lower=0, upper=1), points=PRIORS, over_priors=True,
+           about="Least detection cost over all thresholds, over that of deciding without scores (normalised)"),
+    Metric("act_dcf", partial(_cost, act_dcf, True), "actual DCF at prior {}", COST, method=Method("log", lower=0),
+           points=PRIORS, over_priors=True,
+           about="Detection cost of the scores as natural log-likelihood ratios, normalised alike"),
+    Metric("min_dcf_unnormalised", partial(_cost, min_dcf, False), "minDCF at prior {} (not normalised)", DCF,
+           method=_least_cost_method, points=PRIORS, over_priors=True, about="`min_dcf` times the smaller of prior and "
+           "1 - prior: misses and false alarms weighted by their priors"),
+    Metric("act_dcf_unnormalised", partial(_cost, act_dcf, False), "actual DCF at prior {} (not normalised)", DCF,
+           method=Method("log", lower=0), points=PRIORS, over_priors=True,
+           about="`act_dcf` times the smaller of prior and 1 - prior"),
+    Metric("zebra.population", population, "ZEBRA population (bit)", ZEBRA_BIT, short="population",
+           method=Method("complement", HULL_FACTOR, lower=0, upper=1 / np.log(4)),
+           about="Expected disclosure of identity over all target priors, 0 to 0.721"),
+    # the largest LLR of a sample grows with it: there is no true value to cover, only a spread to show
+    Metric("zebra.individual", individual, "ZEBRA individual ({tag}; at most {individual_ceiling})", LOG10_LLR,
+           method=Method("percentile", lower=0), caveat=_at_the_ceiling, beside=partial(_ceiling_and_tag, SCALE),
+           about="Worst-case disclosure: the strongest evidence of any trial, with its category"),
+    Metric("d_sys", d_sys, "D_sys linkability", LINKABILITY, method=Method("complement", lower=0, upper=1),
+           caveat=partial(_d_sys_caveat, 1.0), about="Global linkability in the reference's histogram"),
+    Metric("d_sys_pav", d_sys_pav, "D_sys by isotonic regression", LINKABILITY, short="D_sys (PAV)",
+           method=Method("complement", HULL_FACTOR, lower=0, upper=1),
+           about="Global linkability without bins, safe with equal scores"),
+    Metric("tpr_at_fpr", _true_accepts, "true accepts at {} false accepts", FRACTION, worse="low",
+           method=Method("logit", lower=0, upper=1), points=FALSE_ACCEPT_RATES, caveat=_unresolved,
+           about="Share of target trials accepted where at most this share of nontarget trials is"),
+    Metric("prbep", prbep, "PRBEP (errors of each kind)", ERRORS, method=Method("log", HULL_FACTOR, lower=0),
+           about="Number of misses where the hull has as many false alarms"),
 )
+# fmt: on
 
 # numbers that are not in the table, but may be those of a user-supplied statistic
 _OTHER_METHODS = {
@@ -751,9 +650,8 @@ class Evaluation(Tabular):
     def lines(self) -> list[dict[str, Any]]:
         """Return the lines of a table to be read: counts and convention, then each metric, written out."""
         counts = {"target trials": f"{self.n_target:,}", "nontarget trials": f"{self.n_nontarget:,}"}
-        rows: list[dict[str, Any]] = [
-            {"metric": title, "value": text} for title, text in (counts | {"convention": self.convention}).items()
-        ]
+        counts["convention"] = self.convention
+        rows: list[dict[str, Any]] = [{"metric": title, "value": text} for title, text in counts.items()]
         values = self.values()
         for name, title, form in metric_lines(self.metrics, self.results):
             rows.append({"metric": title, "value": number_text(values[name], form), "interval": None})

@@ -1,60 +1,54 @@
-"""Linkability against the size of the gallery, beyond it, over ranks, and over speakers.
+"""Linkability against the size of the gallery, beyond it, over ranks and over speakers; who is easy or hard to link.
 
 What is extrapolated is dotted, and lies on grey ground with a note above: nothing of it is measured.
-
-**How linkability is spread over speakers.**
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.plots.chart import (
+from evaluation.plots.scores import draw_steps
+from evaluation.plots.style import (
+    COLOURS,
     GREY,
     MARKERS,
-    Axis,
-    Chart,
-    Line,
-    Look,
-    Note,
     Paths,
+    axes_for,
+    figure_for,
+    figure_of,
+    finish,
     keep_together,
-    look_of,
+    legend_below,
+    line_of,
+    marker,
+    plain,
+    printable,
+    write_in_margin,
 )
-from evaluation.plots.draw import render_chart, render_grid
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from evaluation.linkage import Curve, Extrapolation
-from textwrap import wrap
-from typing import TYPE_CHECKING
-
-from evaluation.plots.chart import COLOURS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+    from evaluation.linkage import Comparison, Comparisons, Curve, Extrapolation
 
 Array = NDArray[np.float64]
 
 _BAND, _PALE_BAND = 0.16, 0.10
-_GROUND = Look("#808080", line=False, fill=0.10)
-_CHANCE = Look(GREY, (10, 3), 1.2)
-_DOTS = (1.2, 1.6)
+_CHANCE = plain(GREY, 1.2, (10, 3))
+_DOTS = (0, (1.2, 1.6))
 _SIZE = "Number of enrolled speakers N"
 _LINKED = "Linkability: probability that the owner is first"
-MEANING_OF_L = "L: utterances averaged into a trial"
+_MEANING_OF_L = "L: utterances averaged into a trial"
 _EXTRAPOLATED = "extrapolated, not measured"
+_PICTURES = (".png", ".pdf", ".svg")
 
 
 def plot_linkability(
@@ -66,7 +60,7 @@ def plot_linkability(
     method: str = "normal",
     logarithmic: bool = False,
     title: str | None = None,
-) -> Figure | None:
+) -> Figure:
     """Plot linkability against the size of the gallery on a logarithmic axis, with intervals and chance.
 
     Parameters
@@ -94,35 +88,47 @@ def plot_linkability(
     beyond = dict(extrapolations or {})
     if not curves or not set(beyond) <= set(curves):
         raise DataError("expected at least one curve, and one for each extrapolation")
-    lines: list[Line] = []
-    entries: list[tuple[Look, str]] = []
-    lowest = _lowest([curve.values for curve in curves.values()])
+    for fit in beyond.values():
+        if method not in fit.predictions:
+            raise DataError(f"expected an extrapolation by the method {method!r}, got {', '.join(fit.predictions)}")
+    predicted = [fit.predictions[method].linkability for fit in beyond.values()]
+    upright = _Upright(logarithmic, _lowest([*(curve.values for curve in curves.values()), *predicted]))
     largest = max(float(curve.sizes.max()) for curve in curves.values())
-    farthest = max([largest, *(float(extrapolation.sizes.max()) for extrapolation in beyond.values())])
-    upright = _Upright(logarithmic, _floor(lowest, beyond.values(), method) if beyond else lowest)
-    for number, (name, curve) in enumerate(curves.items()):
-        look = look_of(number)
-        lines += _measured(curve, look, upright)
-        entries.append((look, f"{name} {keep_together(_at_end(curve))}"))
-        if name in beyond:
-            lines += _beyond(curve, beyond[name], method, look, upright)
+    farthest = max([largest, *(float(fit.sizes.max()) for fit in beyond.values())])
     grid = np.geomspace(2, farthest, 200)
-    lines.insert(0, Line(np.log10(grid), upright(_chance_of(curves, grid)), _CHANCE))
-    entries.append((_CHANCE, "chance"))
-    notes: tuple[Note, ...] = ()
-    if beyond:
-        ground, notes = _ground(largest, farthest, upright)
-        lines.insert(0, ground)
-        entries.append((Look(GREY, _DOTS), f"dotted: {_EXTRAPOLATED} ({method}; band: span of methods)"))
-    banded = any(np.isfinite(curve.low).any() for curve in curves.values())
-    legend_title = f"Bands: {_level_of(curves)}intervals of the measured curves over speakers" if banded else ""
-    if any("L = " in name for name in curves):
-        legend_title += f"{chr(10) if banded else ''}{MEANING_OF_L}"
-    top = {curve.top for curve in curves.values()}
-    label = _LINKED if top == {1} else "Probability that the owner is among the first r"
-    axis = _log_axis(_SIZE, 2, farthest)
-    chart = Chart(title or "Linkability", axis, upright.axis(label), tuple(lines), tuple(entries), legend_title, notes)
-    return render_chart(chart, path, ax)
+    entries = []
+    with axes_for(path, ax, 7.0, 4.8) as axes:
+        if beyond:
+            _draw_ground(axes, largest, farthest, upright)
+        axes.plot(np.log10(grid), upright(_chance_of(curves.values(), grid)), **_CHANCE)
+        for number, (name, curve) in enumerate(curves.items()):
+            look = line_of(number)
+            _draw_measured(axes, curve, look, upright)
+            entries.append((look, f"{name} {keep_together(_at(curve.values[-1], curve.sizes[-1]))}"))
+            if name in beyond:  # not joined to what was measured, which it need not meet
+                fit = beyond[name]
+                past = fit.sizes >= curve.sizes.max()
+                x, (low, high) = np.log10(fit.sizes[past]), fit.span()
+                _draw_band(axes, x, upright(low[past]), upright(high[past]), look["color"], _PALE_BAND)
+                axes.plot(x, upright(fit.predictions[method].linkability[past]), **look | {"linestyle": _DOTS})
+        entries.append((_CHANCE, "chance"))
+        if beyond:
+            text = f"dotted: {_EXTRAPOLATED} ({method}; band: span of methods)"
+            entries.append((plain(GREY) | {"linestyle": _DOTS}, text))
+        levels = {curve.level for curve in curves.values() if np.isfinite(curve.low).any()}
+        words = []
+        if levels:
+            level = next(iter(levels))
+            share = f"{100 * level:g} % " if len(levels) == 1 and not np.isnan(level) else ""
+            words.append(f"Bands: {share}intervals of the measured curves over speakers")
+        if any("L = " in name for name in curves):
+            words.append(_MEANING_OF_L)
+        first = {curve.top for curve in curves.values()} == {1}
+        label = _LINKED if first else "Probability that the owner is among the first r"
+        across = _log_scale(_SIZE, 2, farthest)
+        pad = 18 if beyond else 8
+        finish(axes, title or "Linkability", across, upright.scale(label), entries, "\n".join(words), pad=pad)
+    return figure_of(axes)
 
 
 def plot_linkability_panels(
@@ -143,24 +149,33 @@ def plot_linkability_panels(
     names = dict.fromkeys(name for curves in panels.values() for name in curves)
     attackers, anonymisers = (list(dict.fromkeys(side)) for side in zip(*names, strict=True))
     markers = dict(zip(attackers, cycle(MARKERS if attackers != [""] else ("",))))
-    looks = {name: replace(look_of(number), dash=()) for number, name in enumerate(anonymisers)}
+    colours = {name: line_of(number)["color"] for number, name in enumerate(anonymisers)}
     farthest = max(float(curve.sizes.max()) for curves in panels.values() for curve in curves.values())
-    axis, upright, grid = _log_axis("", 2, farthest), _Upright(False, 1.0), np.geomspace(2, farthest, 200)
-    charts = []
-    for panel, curves in panels.items():
-        lines = [Line(np.log10(grid), _chance_of(curves, grid), _CHANCE)]
-        for (attacker, anonymiser), curve in curves.items():
-            look = looks[anonymiser]
-            lines += _measured(curve, look, upright)
-            x = np.log10(curve.sizes)
-            places = np.unique(np.searchsorted(x, np.linspace(x[0], x[-1], 8)[1:-1]))
-            lines.append(Line(x[places], curve.values[places], replace(look, marker=markers[attacker], line=False)))
-        charts.append(Chart(panel, axis, Axis("", 0.0, 1.03), tuple(lines)))
-    entries = [(replace(look, width=4), name) for name, look in looks.items()]
-    entries += [(Look(GREY, marker=marker, line=False), name) for name, marker in markers.items() if name]
-    around = Axis(_SIZE, 2, farthest), Axis(_LINKED, 0.0, 1.0)
-    frame = Chart(title or "Linkability", *around, (), (*entries, (_CHANCE, "chance")), MEANING_OF_L)
-    return render_grid(replace(frame, width=1.2 + 3.4 * len(charts), height=4.2), [charts], path)
+    grid = np.geomspace(2, farthest, 200)
+    entries = [(plain(colour, 4.0), name) for name, colour in colours.items()]
+    entries += [(marker(shape, GREY), name) for name, shape in markers.items() if name]
+    with figure_for(path, 1.2 + 3.4 * len(panels), 4.2, extensions=_PICTURES) as figure:
+        places = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+        for axes, (panel, curves) in zip(places, panels.items(), strict=True):
+            axes.plot(np.log10(grid), _chance_of(curves.values(), grid), **_CHANCE)
+            for (attacker, anonymiser), curve in curves.items():
+                _draw_measured(axes, curve, plain(colours[anonymiser]), _Upright(False, 1.0))
+                x = np.log10(curve.sizes)
+                marked = np.unique(np.searchsorted(x, np.linspace(x[0], x[-1], 8)[1:-1]))
+                if markers[attacker]:
+                    axes.plot(x[marked], curve.values[marked], **marker(markers[attacker], colours[anonymiser]))
+            finish(axes, panel, _log_scale("", 2, farthest), ("", 0.0, 1.03))
+        _frame(figure, [places], title or "Linkability", _SIZE, _LINKED)
+        legend_below(places[0], [*entries, (_CHANCE, "chance")], _MEANING_OF_L)
+    return figure
+
+
+def _frame(figure: Figure, places: Any, title: str, across: str, upright: str) -> None:
+    """Name a grid of axes as a whole: the title above, and each axis once in the middle."""
+    figure.suptitle(printable(title), fontsize=12)
+    shown = [axes for axes in places[-1] if axes.axison]
+    shown[len(shown) // 2].set_xlabel(printable(across))
+    places[len(places) // 2][0].set_ylabel(printable(upright))
 
 
 def plot_extrapolation(
@@ -171,7 +186,7 @@ def plot_extrapolation(
     ax: Axes | None = None,
     name: str = "",
     title: str | None = None,
-) -> Figure | None:
+) -> Figure:
     """Plot what each method says beyond the gallery, on logarithmic axes; what was measured is black and solid.
 
     Parameters
@@ -193,38 +208,32 @@ def plot_extrapolation(
         if not np.isnan(prediction.linkability).all()
     }
     # a tail may end, and then its estimate falls without end
-    drawn = [prediction.linkability for method, prediction in parts.items() if method != "tail"] or [curve.values]
-    floor = min(_lowest([curve.values]), _lowest(drawn))
-    upright = _Upright(True, max(floor / 3, 1e-9))
-    lines: list[Line] = []
-    entries: list[tuple[Look, str]] = [(Look("#000000", width=2.2), f"{name} measured".strip())]
-    bounds = extrapolation.predictions.get("bounds")
-    past = sizes >= largest
+    drawn = [prediction.linkability for method, prediction in parts.items() if method != "tail"]
+    upright = _Upright(True, max(_lowest([curve.values, *drawn]) / 3, 1e-9))
+    black = plain("#000000", 2.2)
+    entries = [(black, f"{name} measured".strip())]
+    past, grid = sizes >= largest, np.geomspace(2, farthest, 100)
     x = np.log10(sizes[past])
-    if bounds is not None and np.isfinite(bounds.low[past]).all():
-        look = Look(GREY, (1, 1), 0.9)
-        lines += [Line(x, upright(end[past]), look) for end in (bounds.low, bounds.high)]
-        entries.append((look, "bounds: what the ranks alone do not rule out"))
-    for number, (method, prediction) in enumerate(parts.items()):
-        look = replace(look_of(number), dash=_DOTS, width=1.8)
-        lines.append(_band(x, prediction.low[past], prediction.high[past], look, upright, _PALE_BAND))
-        lines.append(Line(x, upright(prediction.linkability[past]), look))
-        entries.append((look, f"{method} {keep_together(_at(prediction.linkability[-1], sizes[-1]))}"))
-    ground, notes = _ground(largest, farthest, upright)
-    grid = np.geomspace(2, farthest, 100)
-    chance = Line(np.log10(grid), upright(1 / grid), _CHANCE)
-    measured = _measured(curve, Look("#000000", width=2.2), upright)
-    chart = Chart(
-        title or "Linkability beyond the gallery",
-        _log_axis(_SIZE, 2, farthest),
-        upright.axis(_LINKED),
-        (ground, chance, *lines, *measured),
-        (*entries, (_CHANCE, "chance")),
-        f"Dotted, on grey: {_EXTRAPOLATED}; bands: intervals of {100 * extrapolation.level:g} % of each method",
-        notes,
-        height=5.4,
-    )
-    return render_chart(chart, path, ax)
+    with axes_for(path, ax, 7.0, 5.4) as axes:
+        _draw_ground(axes, largest, farthest, upright)
+        axes.plot(np.log10(grid), upright(1 / grid), **_CHANCE)
+        bounds = extrapolation.predictions.get("bounds")
+        if bounds is not None and np.isfinite(bounds.low[past]).all():
+            look = plain(GREY, 0.9, (1, 1))
+            for end in (bounds.low, bounds.high):
+                axes.plot(x, upright(end[past]), **look)
+            entries.append((look, "bounds: what the ranks alone do not rule out"))
+        for number, (method, prediction) in enumerate(parts.items()):
+            look = line_of(number, linestyle=_DOTS)
+            low, high = upright(prediction.low[past]), upright(prediction.high[past])
+            _draw_band(axes, x, low, high, look["color"], _PALE_BAND)
+            axes.plot(x, upright(prediction.linkability[past]), **look)
+            entries.append((look, f"{method} {keep_together(_at(prediction.linkability[-1], sizes[-1]))}"))
+        _draw_measured(axes, curve, black, upright)
+        words = f"Dotted, on grey: {_EXTRAPOLATED}; bands: intervals of {100 * extrapolation.level:g} % of each method"
+        title, across = title or "Linkability beyond the gallery", _log_scale(_SIZE, 2, farthest)
+        finish(axes, title, across, upright.scale(_LINKED), [*entries, (_CHANCE, "chance")], words, pad=18)
+    return figure_of(axes)
 
 
 def plot_cmc(
@@ -234,7 +243,7 @@ def plot_cmc(
     ax: Axes | None = None,
     largest: int | None = None,
     title: str | None = None,
-) -> Figure | None:
+) -> Figure:
     """Plot cumulative match characteristics: how often the owner is among the first r of the whole gallery.
 
     Parameters
@@ -250,25 +259,19 @@ def plot_cmc(
     if not shares or any(share.ndim != 1 or len(share) < 2 for share in shares.values()):
         raise DataError("expected a cumulative match characteristic of 2 or more ranks to plot")
     most = min(max(len(share) for share in shares.values()), largest or 2**62)
-    lines, entries = [], []
-    for number, (name, share) in enumerate(shares.items()):
-        n_ranks = min(most, len(share))
-        ranks = np.arange(1, n_ranks + 1)
-        lines.append(Line(np.log10(ranks), np.arange(1, n_ranks + 1) / len(share), replace(_CHANCE, width=1.0)))
-        lines.append(Line(np.log10(ranks), share[:n_ranks], look_of(number)))
-        numbers = (
-            f"(rank 1 {100 * share[0]:.1f} %, rank 10 {100 * share[min(9, len(share) - 1)]:.1f} %, N {len(share):,})"
-        )
-        entries.append((look_of(number), f"{name} {keep_together(numbers)}"))
-    entries.append((_CHANCE, "chance"))
-    chart = Chart(
-        title or "Cumulative match characteristic",
-        _log_axis("Rank r", 1, max(most, 2)),
-        Axis("Probability that the owner is among the first r", 0.0, 1.0),
-        tuple(lines),
-        tuple(entries),
-    )
-    return render_chart(chart, path, ax)
+    entries = []
+    with axes_for(path, ax, 7.0, 4.8) as axes:
+        for number, (name, share) in enumerate(shares.items()):
+            ranks = np.arange(1, min(most, len(share)) + 1)
+            axes.plot(np.log10(ranks), ranks / len(share), **_CHANCE | {"linewidth": 1.0})
+            axes.plot(np.log10(ranks), share[: len(ranks)], **line_of(number))
+            tenth = share[min(9, len(share) - 1)]
+            numbers = f"(rank 1 {100 * share[0]:.1f} %, rank 10 {100 * tenth:.1f} %, N {len(share):,})"
+            entries.append((line_of(number), f"{name} {keep_together(numbers)}"))
+        title, across = title or "Cumulative match characteristic", _log_scale("Rank r", 1, max(most, 2))
+        upright = ("Probability that the owner is among the first r", 0.0, 1.0)
+        finish(axes, title, across, upright, [*entries, (_CHANCE, "chance")])
+    return figure_of(axes)
 
 
 class _Upright:
@@ -277,68 +280,48 @@ class _Upright:
     def __init__(self, logarithmic: bool, lowest: float) -> None:
         self.logarithmic = logarithmic
         self.low = float(np.floor(np.log10(lowest))) if logarithmic else 0.0
-        self.high = 0.0 if logarithmic else 1.0
 
     def __call__(self, values: ArrayLike) -> Array:
         values = np.asarray(values, np.float64)
-        if not self.logarithmic:
-            return values
         # a decade below the axis, where it cannot be seen
-        return np.log10(np.maximum(values, 10.0 ** (self.low - 1)))
+        return np.asarray(np.log10(np.maximum(values, 10.0 ** (self.low - 1)))) if self.logarithmic else values
 
-    def axis(self, label: str) -> Axis:
-        """Describe the axis."""
+    def scale(self, label: str) -> tuple[Any, ...]:
+        """Label, ends and ticks."""
         if not self.logarithmic:
-            return Axis(label, 0.0, 1.0)
-        return Axis(
-            label, self.low, 0.0, tuple((float(decade), _decade(decade)) for decade in range(round(self.low), 1))
-        )
+            return label, 0.0, 1.0
+        return label, self.low, 0.0, [(float(decade), _decade(decade)) for decade in range(round(self.low), 1)]
 
 
-def _measured(curve: Curve, look: Look, upright: _Upright) -> list[Line]:
-    x = np.log10(curve.sizes)
-    known = np.isfinite(curve.low) & np.isfinite(curve.high)
-    bands = [_band(x[known], curve.low[known], curve.high[known], look, upright, _BAND)] if known.any() else []
-    return [*bands, Line(x, upright(curve.values), look)]
+def _draw_measured(axes: Axes, curve: Curve, look: dict[str, Any], upright: _Upright) -> None:
+    x, known = np.log10(curve.sizes), np.isfinite(curve.low) & np.isfinite(curve.high)
+    if known.any():
+        _draw_band(axes, x[known], upright(curve.low[known]), upright(curve.high[known]), look["color"], _BAND)
+    axes.plot(x, upright(curve.values), **look)
 
 
-def _beyond(curve: Curve, extrapolation: Extrapolation, method: str, look: Look, upright: _Upright) -> list[Line]:
-    """Estimate of one method and the span of all; not joined to what was measured, which it need not meet."""
-    if method not in extrapolation.predictions:
-        raise DataError(
-            f"expected an extrapolation by the method {method!r}, got {', '.join(extrapolation.predictions)}"
-        )
-    past = extrapolation.sizes >= curve.sizes.max()
-    x = np.log10(extrapolation.sizes[past])
-    low, high = (end[past] for end in extrapolation.span())
-    values = extrapolation.predictions[method].linkability[past]
-    dotted = replace(look, dash=_DOTS)
-    return [_band(x, low, high, look, upright, _PALE_BAND), Line(x, upright(values), dotted)]
+def _draw_band(axes: Axes, x: Array, low: Array, high: Array, colour: str, opaque: float) -> None:
+    axes.fill_between(x, high, low, color=colour, alpha=opaque, linewidth=0)
 
 
-def _band(x: Array, low: Array, high: Array, look: Look, upright: _Upright, fill: float) -> Line:
-    return Line(x, upright(high), replace(look, line=False, fill=fill, dash=()), upright(low))
+def _draw_ground(axes: Axes, largest: float, farthest: float, upright: _Upright) -> None:
+    """Draw grey ground beyond the largest gallery, and say what it means."""
+    start, end = np.log10([largest, farthest])
+    low, high = np.full(2, upright.low), np.full(2, 0.0 if upright.logarithmic else 1.0)
+    _draw_band(axes, np.array([start, end]), low, high, "#808080", 0.10)
+    share = ((start + end) / 2 - np.log10(2)) / (end - np.log10(2))
+    write_in_margin(axes, _EXTRAPOLATED, float(share))
 
 
-def _ground(largest: float, farthest: float, upright: _Upright) -> tuple[Line, tuple[Note, ...]]:
-    """Grey ground beyond the largest gallery, and what it means."""
-    start, end = np.log10(largest), np.log10(farthest)
-    ends = np.array([start, end])
-    share = float(((start + end) / 2 - np.log10(2)) / (end - np.log10(2)))
-    ground = Line(ends, np.full(2, upright.high), _GROUND, np.full(2, upright.low))
-    return ground, (Note(_EXTRAPOLATED, share, False),)
-
-
-def _log_axis(label: str, low: float, high: float) -> Axis:
-    decades = range(int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9)) + 1)
-    ticks = [(float(decade), _decade(decade)) for decade in decades]
-    if low == 2:
-        ticks.insert(0, (float(np.log10(2)), "2"))
-    if high < 1000:
-        ticks = [
-            (float(np.log10(size)), f"{size:g}") for size in (1, 2, 5, 10, 20, 50, 100, 200, 500) if low <= size <= high
-        ]
-    return Axis(label, float(np.log10(low)), float(np.log10(high)), tuple(ticks))
+def _log_scale(label: str, low: float, high: float) -> tuple[Any, ...]:
+    """Label, ends and ticks of a logarithmic axis."""
+    sizes: list[float] = [1, 2, 5, 10, 20, 50, 100, 200, 500]
+    if high >= 1000:
+        decades = range(int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9)) + 1)
+        ticks = [(float(np.log10(2)), "2")] * (low == 2) + [(float(decade), _decade(decade)) for decade in decades]
+    else:
+        ticks = [(float(np.log10(size)), f"{size:g}") for size in sizes if low <= size <= high]
+    return label, float(np.log10(low)), float(np.log10(high)), ticks
 
 
 def _decade(power: int) -> str:
@@ -349,28 +332,12 @@ def _decade(power: int) -> str:
 
 
 def _lowest(values: Sequence[Array]) -> float:
-    positive = [column[column > 0] for column in values]
-    smallest = [float(column.min()) for column in positive if len(column)]
-    return max(min(smallest, default=1e-3), 1e-9)
+    positive = [float(column[column > 0].min()) for column in values if (column > 0).any()]
+    return max(min(positive, default=1e-3), 1e-9)
 
 
-def _floor(lowest: float, beyond: object, method: str) -> float:
-    predicted = [fit.predictions[method].linkability for fit in beyond if method in fit.predictions]  # type: ignore[attr-defined]
-    return min(lowest, _lowest(predicted)) if predicted else lowest
-
-
-def _chance_of(curves: Mapping[Any, Curve], sizes: Array) -> Array:
-    top = next(iter(curves.values())).top
-    return np.minimum(1.0, top / sizes)
-
-
-def _level_of(curves: Mapping[str, Curve]) -> str:
-    levels = {curve.level for curve in curves.values() if np.isfinite(curve.low).any()}
-    return f"{100 * levels.pop():g} % " if len(levels) == 1 and not np.isnan(next(iter(levels))) else ""
-
-
-def _at_end(curve: Curve) -> str:
-    return _at(float(curve.values[-1]), float(curve.sizes[-1]))
+def _chance_of(curves: Iterable[Curve], sizes: Array) -> Array:
+    return np.asarray(np.minimum(1.0, next(iter(curves)).top / sizes))
 
 
 def _at(value: float, size: float) -> str:
@@ -378,9 +345,7 @@ def _at(value: float, size: float) -> str:
     return f"({number} at N = {int(size):,})"
 
 
-_QUARTILES = ((6.0, 2.0), (), (6.0, 2.0))
-_MOST_COLUMNS = 4
-_MEDIAN, _QUARTILE = Look("#000000", width=1.3), Look("#000000", (5, 2), 1.3)
+# ---- how linkability is spread over speakers
 
 
 def plot_speakers(
@@ -390,7 +355,7 @@ def plot_speakers(
     ax: Axes | None = None,
     bins: int = 20,
     title: str | None = None,
-) -> Figure | None:
+) -> Figure:
     """Plot how linkability is spread over speakers, with its quartiles; several systems in strips of the same scale.
 
     Parameters
@@ -410,35 +375,27 @@ def plot_speakers(
     edges = np.linspace(0, 1, bins + 1)
     shares = {name: np.histogram(column.clip(0, 1), edges)[0] / len(column) for name, column in values.items()}
     height = 1.08 * max(float(share.max()) for share in shares.values())
-    lines: list[Line] = []
     entries, ticks = [], []
-    for number, (name, share) in enumerate(shares.items()):
-        base = (len(shares) - 1 - number) * height
-        look = replace(look_of(number), dash=(), fill=0.25, width=1.6)
-        steps = base + np.concatenate([[0.0], np.repeat(share, 2), [0.0]])
-        lines.append(Line(np.repeat(edges, 2), steps, look, np.full(len(steps), base) if base else None))
-        quartiles = np.quantile(values[name], [0.25, 0.5, 0.75])
-        for place, dash in zip(quartiles, _QUARTILES, strict=True):
-            lines.append(Line(np.full(2, place), np.array([base, base + height]), Look(look.colour, dash, 1.1)))
-        numbers = "(Q1 {:.2f}, median {:.2f}, Q3 {:.2f})".format(*quartiles)
-        entries.append((look, f"{name} {keep_together(numbers)}"))
-        ticks.append((base + height / 2, "\n".join([*wrap(name, 24)[:3], f"{len(values[name]):,} speakers"])))
-    upright = Axis("Share of speakers", 0.0, height)
-    if len(shares) > 1:
-        upright = Axis(
-            f"Share of speakers, 0 to {height:.2g} in each strip", 0.0, len(shares) * height, tuple(reversed(ticks))
-        )
-    chart = Chart(
-        title or "Linkability of single speakers",
-        Axis("Linkability of a speaker, averaged over sizes of the gallery", 0.0, 1.0),
-        upright,
-        tuple(lines),
-        tuple(entries),
-        "Upright lines: median solid, quartiles dashed; beyond them the hard (left) and the easy (right)"
-        + (f"\n{MEANING_OF_L}" if any("L = " in text for text in (*values, title or "")) else ""),
-        height=max(4.8, 1.1 * len(shares)),
-    )
-    return render_chart(chart, path, ax)
+    with axes_for(path, ax, 7.0, max(4.8, 1.1 * len(shares))) as axes:
+        for number, (name, share) in enumerate(shares.items()):
+            base, colour = (len(shares) - 1 - number) * height, line_of(number)["color"]
+            draw_steps(axes, edges, share, plain(colour, 1.6), base)
+            quartiles = np.quantile(values[name], [0.25, 0.5, 0.75])
+            for place, dash in zip(quartiles, ((6, 2), (), (6, 2)), strict=True):
+                axes.plot([place, place], [base, base + height], **plain(colour, 1.1, dash))
+            numbers = "(Q1 {:.2f}, median {:.2f}, Q3 {:.2f})".format(*quartiles)
+            entries.append((plain(colour, 1.6), f"{name} {keep_together(numbers)}"))
+            ticks.append((base + height / 2, "\n".join([*wrap(name, 24)[:3], f"{len(values[name]):,} speakers"])))
+        upright: tuple[Any, ...] = ("Share of speakers", 0.0, height)
+        if len(shares) > 1:
+            label = f"Share of speakers, 0 to {height:.2g} in each strip"
+            upright = (label, 0.0, len(shares) * height, ticks[::-1])
+        words = "Upright lines: median solid, quartiles dashed; beyond them the hard (left) and the easy (right)"
+        if any("L = " in text for text in (*values, title or "")):
+            words += f"\n{_MEANING_OF_L}"
+        across = ("Linkability of a speaker, averaged over sizes of the gallery", 0.0, 1.0)
+        finish(axes, title or "Linkability of single speakers", across, upright, entries, words)
+    return figure_of(axes)
 
 
 def plot_speaker_grid(
@@ -464,26 +421,149 @@ def plot_speaker_grid(
     values = {name: np.asarray(column, np.float64).clip(0, 1) for name, column in cells.items()}
     shares = {name: 100 * np.histogram(column, edges)[0] / len(column) for name, column in values.items()}
     top = 1.08 * max(float(share.max()) for share in shares.values())
-    charts: dict[tuple[str, str], Chart] = {}
-    for name, share in shares.items():
-        low, middle, high = np.quantile(values[name], [0.25, 0.5, 0.75])
-        look = Look(COLOURS[columns.index(name[1]) % len(COLOURS)], fill=0.25, width=1.6)
-        lines = [Line(np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(share, 2), [0.0]]), look)]
-        for place, mark in ((low, _QUARTILE), (middle, _MEDIAN), (high, _QUARTILE)):
-            lines.append(Line(np.full(2, place), np.array([0.0, top]), mark))
-        heading = f"{', '.join(filter(None, name))}\nQ1 {low:.2f}, median {middle:.2f}, Q3 {high:.2f}"
-        charts[name] = Chart(heading, Axis("", -0.02, 1.02), Axis("", 0.0, top), tuple(lines))
-    beyond = "quartiles: left of Q1 the hard to link, right of Q3 the easy"
-    wide = len(columns) if len(rows) > 1 else min(len(columns), _MOST_COLUMNS)
-    grid = [charts.get((row, column)) for row in rows for column in columns]
-    grid += [None] * (-len(grid) % wide)
-    frame = Chart(
-        title or "Linkability of single speakers",
-        Axis("Linkability of a speaker, averaged over sizes of the gallery", 0.0, 1.0),
-        Axis("Speakers (%)", 0.0, top),
-        (),
-        ((_MEDIAN, "median"), (_QUARTILE, beyond)),
-        width=1.0 + 3.0 * wide,
-        height=0.8 + 2.4 * len(grid) / wide,
-    )
-    return render_grid(frame, [grid[start : start + wide] for start in range(0, len(grid), wide)], path)
+    median, quartile = plain("#000000", 1.3), plain("#000000", 1.3, (5, 2))
+    wide = len(columns) if len(rows) > 1 else min(len(columns), 4)
+    grid = [(row, column) for row in rows for column in columns]
+    high = -(-len(grid) // wide)
+    with figure_for(path, 1.0 + 3.0 * wide, 0.8 + 2.4 * high, extensions=_PICTURES) as figure:
+        places = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False)
+        for axes in places.flat[len(grid) :]:
+            axes.set_axis_off()
+        for axes, name in zip(places.flat, grid, strict=False):
+            if name not in shares:
+                axes.set_axis_off()
+                continue
+            quartiles = np.quantile(values[name], [0.25, 0.5, 0.75])
+            draw_steps(axes, edges, shares[name], plain(COLOURS[columns.index(name[1]) % len(COLOURS)], 1.6))
+            for place, look in zip(quartiles, (quartile, median, quartile), strict=True):
+                axes.plot([place, place], [0.0, top], **look)
+            heading = ", ".join(filter(None, name)) + "\nQ1 {:.2f}, median {:.2f}, Q3 {:.2f}".format(*quartiles)
+            finish(axes, heading, ("", -0.02, 1.02), ("", 0.0, top))
+        across = "Linkability of a speaker, averaged over sizes of the gallery"
+        _frame(figure, places, title or "Linkability of single speakers", across, "Speakers (%)")
+        text = "quartiles: left of Q1 the hard to link, right of Q3 the easy"
+        legend_below(places[0, 0], [(median, "median"), (quartile, text)])
+    return figure
+
+
+# ---- who is easy and who is hard to link: Jaccard similarities over conditions, with what chance gives
+
+
+_WIDTH = 0.34
+_EASE = {"easy": (COLOURS[1], "easy to link"), "hard": (COLOURS[0], "hard to link")}
+_WORDS = {"anonymiser": "Anonymiser", "attacker": "Attacker", "utterances": "Number of utterances", "run": "Run"}
+
+
+def plot_jaccard(
+    comparisons: Comparisons,
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    with_published: bool = False,
+    title: str | None = None,
+) -> Figure:
+    """Plot the mean Jaccard similarity of each factor as bars, with its spread over pairs, chance, and published means.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        See `evaluation.linkage.compare_conditions`.
+    path, ax, title
+        See `plot_linkability`.
+    with_published : bool
+        Mark the published means of the same factors, which are of other speech: CommonVoice.
+
+    Raises
+    ------
+    DataError
+        If no two conditions differ in one factor alone, or an extension is unknown.
+    """
+    from evaluation.linkage import published
+
+    if not comparisons.factors:
+        raise DataError("expected conditions that differ in one factor alone, got none to draw a bar of")
+    marks = published() if with_published else {}
+    black, diamond = plain("#000000", 1.2), marker("D", "#000000")
+    ticks, top = [], 0.2
+    with axes_for(path, ax, 7.0, 4.8) as axes:
+        for place, (factor, agreements) in enumerate(comparisons.factors.items()):
+            for side, (kind, (colour, _)) in zip((-1, 1), _EASE.items(), strict=True):
+                agreement, middle = agreements[kind], place + side * (_WIDTH / 2 + 0.02)
+                value, spread = agreement.jaccard, agreement.spread
+                if np.isnan(value):
+                    continue
+                left, right = middle - _WIDTH / 2, middle + _WIDTH / 2
+                axes.plot([left, left, right, right], [0, value, value, 0], **plain(colour, 1.2))
+                axes.fill_between([left, right], value, color=colour, alpha=0.45, linewidth=0)
+                if np.isfinite(spread):
+                    ends = np.array([value - spread, value + spread]).clip(0)
+                    axes.plot([middle, middle], ends, **plain("#404040", 1.2), zorder=3)
+                near = [middle - 0.45 * _WIDTH, middle + 0.45 * _WIDTH]
+                axes.plot(near, [agreement.chance] * 2, **black, zorder=3)
+                axes.fill_between(near, agreement.high, agreement.low, color="#000000", alpha=0.25, linewidth=0)
+                top = max(top, value + np.nan_to_num(spread), agreement.high)
+                if factor in marks:
+                    mean = marks[factor][kind]["jaccard"]
+                    axes.plot([middle + 0.09], [mean], **diamond)
+                    top = max(top, mean)
+            pairs = max(agreement.n_pairs for agreement in agreements.values())
+            corrected = ", ".join(f"{kind} {agreement.corrected:.2f}" for kind, agreement in agreements.items())
+            text = f"{_WORDS.get(factor, factor)}\n{pairs} pair{'s' if pairs != 1 else ''}, corrected:\n{corrected}"
+            ticks.append((float(place), text))
+        entries = [(plain(colour, 8.0), words) for colour, words in _EASE.values()]
+        level = 100 * float(comparisons.settings["level"])
+        entries.append((black, f"chance: mean and {level:g} % interval of permutations"))
+        if set(marks) & set(comparisons.factors):
+            entries.append((diamond, "published mean (CommonVoice, B3 and B5, three attackers)"))
+        across = ("Conditions that differ in", -0.6, len(ticks) - 0.4, ticks)
+        upright = ("Mean Jaccard similarity", 0.0, min(1.0, 1.12 * top))
+        words = "Upright lines: standard deviation over pairs"
+        finish(axes, title or "Do conditions agree on who is easy or hard to link?", across, upright, entries, words)
+    return figure_of(axes)
+
+
+def plot_intersections(
+    comparisons: Sequence[Comparison],
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Plot how many speakers are easy (or hard) in all conditions that are compared, within those in any of them.
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        Of pairs, or of all levels of a factor at once; see `evaluation.linkage.compare_conditions`.
+    path, ax, title
+        See `plot_linkability`.
+
+    Raises
+    ------
+    DataError
+        If there is nothing to draw, or an extension is unknown.
+    """
+    if not comparisons:
+        raise DataError("expected comparisons of conditions to draw bars of, got none")
+    most, ticks = 1.0, []
+    with axes_for(path, ax, 7.0, max(3.0, 0.62 * len(comparisons) + 1.2)) as axes:
+        for row, comparison in enumerate(reversed(comparisons)):
+            numbers = []
+            for side, (kind, (colour, _)) in zip((0.2, -0.2), _EASE.items(), strict=True):
+                found = getattr(comparison, kind)
+                for length, opaque in ((found.union, 0.25), (found.intersection, 0.85)):
+                    ends = row + side + 0.17, row + side - 0.17
+                    axes.fill_between([0.0, length], *ends, color=colour, alpha=opaque, linewidth=0)
+                numbers.append(f"{kind} {found.jaccard:.2f}")
+                most = max(most, float(found.union))
+            levels = [f"L = {level}" if comparison.factor == "utterances" else level for level in comparison.compared]
+            fixed = [f"L = {level}" if factor == "utterances" else level for factor, level in comparison.fixed]
+            compared = " / ".join(levels) if len(levels) < 5 else f"{len(levels)} levels"
+            texts = [compared, *([", ".join(fixed)] if fixed else []), f"Jaccard: {', '.join(numbers)}"]
+            ticks.append((float(row), "\n".join(texts)))
+        entries = [(plain(colour, 8.0), f"{words}, in all that are compared") for colour, words in _EASE.values()]
+        entries += [(plain(colour, 8.0) | {"alpha": 0.3}, f"{words}, in any") for colour, words in _EASE.values()]
+        across, upright = ("Number of speakers", 0.0, 1.05 * most), ("", -0.6, len(comparisons) - 0.4, ticks)
+        title = title or "Who is easy or hard to link in all conditions, and in any"
+        finish(axes, title, across, upright, entries, "Jaccard: in all / in any")
+    return figure_of(axes)

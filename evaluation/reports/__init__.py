@@ -28,9 +28,13 @@ from evaluation.reports.results import (
     TRIAL_BY_TRIAL,
     WHOLE_LIST,
     Scenario,
+    find,
+    interval_from,
+    number,
+    one_error,
     parse_results,
     read_results,
     secondary_results,
     strongest,
 )
-from evaluation.reports.tables import format_latex, format_markdown
+from evaluation.reports.tables import format_latex, format_markdown, latex_table

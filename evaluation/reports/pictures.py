@@ -15,26 +15,20 @@ import numpy as np
 from evaluation.formats import read_split
 from evaluation.linkage import Curve
 from evaluation.plots import (
-    Axis,
-    Chart,
-    Line,
-    Look,
     System,
     TradeOff,
-    look_of,
     plot_cmc,
     plot_det,
+    plot_exposure,
     plot_linkability,
     plot_privacy_utility,
     plot_similarity,
     plot_zebra,
-    render_chart,
 )
 from evaluation.reports.results import Condition, Outcome, number
 from spkbase.errors import DataError
 
 _log = logging.getLogger(__name__)
-_MOST_MARKED = 200  # speakers
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 _UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLOURS = {
@@ -243,7 +237,7 @@ def speakers_picture(speakers: Sequence[Mapping[str, Any]], where: str, name: st
         return []
     return [
         picture(
-            _plot_speakers,
+            plot_exposure,
             [(one["linkability_mean"], short(one["gender"])) for one in speakers],
             title=f"Speakers of {where}",
             name=name,
@@ -252,27 +246,6 @@ def speakers_picture(speakers: Sequence[Mapping[str, Any]], where: str, name: st
             "speakers.",
         )
     ]
-
-
-def _plot_speakers(rows: Sequence[tuple[float, str]], *, path: Path, title: str) -> None:
-    places = np.arange(1, len(rows) + 1)
-    values = np.array([value for value, _ in rows])
-    lines, entries = [], []
-    if len(rows) > _MOST_MARKED:
-        lines.append(Line(places, values, look_of(0)))
-    else:
-        sexes = sorted({sex for _, sex in rows})
-        for place, sex in enumerate(sexes):
-            chosen = np.array([gender == sex for _, gender in rows])
-            look = Look(look_of(place).colour, marker="os^"[place % 3], line=False)
-            lines.append(Line(places[chosen], values[chosen], look))
-            entries.append((look, {"f": "female", "m": "male", "": "speaker"}.get(sex, sex)))
-    mean = float(values.mean())
-    lines.insert(0, Line(np.array([0.0, len(rows) + 1.0]), np.full(2, mean), Look("#606060", (6, 3), 1.2)))
-    entries.append((Look("#606060", (6, 3), 1.2), f"mean over speakers ({mean:.2f})"))
-    axis = Axis("Speakers, sorted", 0.0, len(rows) + 1.0)
-    chart = Chart(title, axis, Axis("Mean linkability", 0.0, 1.05), tuple(lines), tuple(entries), height=3.6)
-    render_chart(chart, path)
 
 
 def utility_picture(systems: Sequence[TradeOff], measure: str, lower_is_better: bool, name: str) -> Picture:

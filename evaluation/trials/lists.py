@@ -68,38 +68,26 @@ def find_codes(wanted: np.ndarray, present: np.ndarray, n_cells: int) -> np.ndar
 
 def find_repeat(models: np.ndarray, segments: np.ndarray, n_segments: int, n_models: int) -> tuple[int, int] | None:
     """Find the first trial that repeats an earlier one: (row of the earlier one, row of the repetition), or None."""
-    pairs = pair_codes(models, segments, n_segments)
-    if n_models * n_segments <= max(_MAX_CELLS, 8 * len(pairs)):
-        seen = np.zeros(n_models * n_segments, bool)
-        seen[pairs] = True
-        distinct = np.count_nonzero(seen) == len(pairs)
-    else:
-        in_order = np.sort(pairs)
-        distinct = bool((in_order[1:] != in_order[:-1]).all())
-    if distinct:
+    pairs, rows = pair_codes(models, segments, n_segments), np.arange(len(models))
+    if (find_codes(pairs, pairs, n_models * n_segments) == rows).all():
         return None
-    order = np.argsort(pairs, kind="stable")
-    repeats = order[1:][pairs[order[1:]] == pairs[order[:-1]]]
-    later = int(repeats.min())
-    return int(np.flatnonzero(pairs == pairs[later])[0]), later
-
-
-def sorted_table(ids: Sequence[str], codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort a table of ids by code point and renumber the codes into it."""
-    order = sorted(range(len(ids)), key=ids.__getitem__)
-    rank = np.empty(len(ids), np.int32)
-    rank[order] = np.arange(len(ids), dtype=np.int32)
-    return np.array([ids[place] for place in order], dtype=object), rank[codes]
+    _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+    later = int(np.argmax(first[inverse] != rows))
+    return int(first[inverse[later]]), later
 
 
 def factorise(ids: Sequence[str] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted table of the distinct ids, and the code of each id."""
+    """Return the table of the distinct ids, sorted by code point, and the code of each id."""
     if isinstance(ids, np.ndarray):
         ids = ids.tolist()
-    table: defaultdict[str, int] = defaultdict()
-    table.default_factory = table.__len__  # a new id gets the next number
-    codes = np.fromiter(map(table.__getitem__, ids), np.int32, count=len(ids))
-    return sorted_table(checked_ids(np.array(list(table), dtype=object), "ids").tolist(), codes)
+    places: defaultdict[str, int] = defaultdict()
+    places.default_factory = places.__len__  # a new id gets the next number
+    codes = np.fromiter(map(places.__getitem__, ids), np.int32, count=len(ids))
+    table = checked_ids(np.array(list(places), dtype=object), "ids")
+    order = sorted(range(len(table)), key=table.tolist().__getitem__)
+    rank = np.empty(len(table), np.int32)
+    rank[order] = np.arange(len(table), dtype=np.int32)
+    return table[order], rank[codes]
 
 
 def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
@@ -107,12 +95,11 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
     ids = np.asarray(ids, dtype=object)
     if ids.ndim != 1:
         raise DataError(f"expected {name} of one dimension, got shape {ids.shape}")
-    for identity in ids:
-        if not isinstance(identity, str) or not identity:
-            raise DataError(f"expected {name} to be strings that are not empty, got {identity!r}")
+    if {*map(type, ids)} - {str, np.str_} or not all(ids):
+        bad = next(identity for identity in ids if not isinstance(identity, str) or not identity)
+        raise DataError(f"expected {name} to be strings that are not empty, got {bad!r}")
     if len(set(ids)) < len(ids):
-        seen: set[str] = set()
-        repeated = next(identity for identity in ids if identity in seen or seen.add(identity))  # type: ignore[func-returns-value]
+        repeated = next(identity for row, identity in enumerate(ids) if identity in ids[:row])
         raise DataError(f"{name}: {repeated!r} is repeated", remedy="each id may stand in the table once")
     return ids
 
@@ -226,18 +213,19 @@ def truth_of(labels: Any, name: str = "labels") -> np.ndarray:
         return column
     if column.dtype.kind in "iuf" and ((column == 0) | (column == 1)).all():
         return column == 1
-    truths = np.zeros(len(column), bool)
-    strange: list[str] = []
-    for row, label in enumerate(column.tolist()):
-        truth = TRUTHS.get(label.lower()) if isinstance(label, str) else _number_says(label)
-        if truth is None:
-            strange.append(f"{label!r:.40} (row {row})")
-        else:
-            truths[row] = truth
-    if strange:
+    cells = column.tolist()
+    truths = [
+        TRUTHS.get(cell.lower())
+        if isinstance(cell, str)
+        else bool(cell)
+        if isinstance(cell, (bool, int, float)) and cell in (0, 1)
+        else None
+        for cell in cells
+    ]
+    if strange := [f"{cells[row]!r:.40} (row {row})" for row, truth in enumerate(truths) if truth is None]:
         remedy = "true and false, 1 and 0, or target and nontarget; are scores and labels exchanged?"
         raise DataError(f"expected target or nontarget as {name}, got {few(strange)}", remedy=remedy)
-    return truths
+    return np.array(truths, bool)
 
 
 def are_labels(others: Any) -> bool:
@@ -310,7 +298,11 @@ def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) 
     DataError
         If lengths or the indices of two Series differ, a label says neither, or a score is no number or NaN.
     """
-    _check_indices(scores, labels)
+    ours, theirs = getattr(scores, "index", None), getattr(labels, "index", None)
+    if ours is not None and hasattr(ours, "equals") and hasattr(theirs, "equals") and not ours.equals(theirs):
+        # taken by position they would give wrong numbers silently
+        remedy = "sort or join them by their index, or give arrays if the order is right"
+        raise DataError("expected scores and labels with the same index, but the two differ", remedy=remedy)
     values, is_target = numbers_of(scores, "scores"), truth_of(labels)
     if len(values) != len(is_target):
         raise DataError(f"expected a label for each of {len(values)} scores, got {len(is_target)}")
@@ -378,9 +370,10 @@ def frame_columns(
         If a column is missing, is there twice, or has another length; all that are missing are named at once.
     """
     names = [str(name) for name in (frame.columns if hasattr(frame, "columns") else frame)]
-    places = {role: name if name is not None else _known(role, names) for role, name in wanted.items()}
-    lacking = [role for role, name in places.items() if name not in names]
-    if lacking:
+    lower = [name.lower() for name in names]
+    known = {role: (names[lower.index(one)] for one in COLUMN_NAMES[role] if one in lower) for role in wanted}
+    places = {role: next(known[role], None) if name is None else name for role, name in wanted.items()}
+    if lacking := [role for role, name in places.items() if name not in names]:
         text = f"expected a column for {' and '.join(lacking)}, got {', '.join(names)[:200] or 'none'}"
         raise DataError(text, remedy=f"name it: {', '.join(f'{role}=...' for role in lacking)}")
     places |= {role: name for role, name in (optional or {}).items() if name in names}
@@ -410,23 +403,6 @@ def ids_of(column: np.ndarray, name: str) -> list[str]:
             got = f"{identity!r:.60} in row {row}"
             raise DataError(f"expected ids of {name}s as text, got {got}", remedy="read the column as text, no gaps")
     return ids
-
-
-def _known(role: str, names: Sequence[str]) -> str | None:
-    lower = [name.lower() for name in names]
-    return next((names[lower.index(known)] for known in COLUMN_NAMES[role] if known in lower), None)
-
-
-def _number_says(label: Any) -> bool | None:
-    return bool(label) if isinstance(label, (bool, int, float)) and label in (0, 1) else None
-
-
-def _check_indices(scores: Any, labels: Any) -> None:
-    """Refuse two Series whose rows are not the same ones: taken by position they would give wrong numbers silently."""
-    ours, theirs = getattr(scores, "index", None), getattr(labels, "index", None)
-    if ours is not None and hasattr(ours, "equals") and hasattr(theirs, "equals") and not ours.equals(theirs):
-        remedy = "sort or join them by their index, or give arrays if the order is right"
-        raise DataError("expected scores and labels with the same index, but the two differ", remedy=remedy)
 
 
 _MAX_NAMED = 3
@@ -481,10 +457,8 @@ class Trials(Tabular):
             raise DataError(f"expected as many models as segments, got {len(self.models)} and {len(self.segments)}")
         repeat = find_repeat(self.models, self.segments, len(self.segment_ids), len(self.model_ids))
         if repeat is not None:
-            raise DataError(
-                f"trial {name_trial(self, repeat[1])} is repeated (rows {repeat[0]} and {repeat[1]})",
-                remedy="each pair of model and segment may occur once",
-            )
+            text = f"trial {name_trial(self, repeat[1])} is repeated (rows {repeat[0]} and {repeat[1]})"
+            raise DataError(text, remedy="each pair of model and segment may occur once")
 
     def _freeze(self, name: str, array: np.ndarray) -> None:
         view = array.view()
@@ -659,12 +633,8 @@ class Key(Trials):
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name."""
-        names = np.array(self.type_names, object)
-        return (
-            super().to_columns()
-            | {"target": self.is_target}
-            | ({} if self.types is None else {"type": names[self.types]})
-        )
+        types = {} if self.types is None else {"type": np.array(self.type_names, object)[self.types]}
+        return super().to_columns() | {"target": self.is_target} | types
 
     def of_types(self, *names: str) -> Key:
         """Select the trials of the named types.
@@ -706,10 +676,8 @@ class Scores(Trials):
         self._freeze_column("values", np.float64)
         bad = np.flatnonzero(np.isnan(self.values))
         if len(bad):
-            some = name_some(self, bad)
-            raise DataError(
-                f"{counted(len(bad), 'score')} not a number (NaN): {some}", remedy="score these trials anew"
-            )
+            text = f"{counted(len(bad), 'score')} not a number (NaN): {name_some(self, bad)}"
+            raise DataError(text, remedy="score these trials anew")
 
     @classmethod
     def from_ids(  # type: ignore[override]  # scores cannot be built without their values
@@ -759,8 +727,9 @@ _ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)  # multiplie
 class JoinError(DataError):
     """Scores and key do not fit together: the first trial that does not stands in `row` of the `side`."""
 
-    side: Literal["scores", "key"] | None = None
-    row: int | None = None
+    def __init__(self, text: str, side: Literal["scores", "key"], row: int, remedy: str) -> None:
+        super().__init__(text, remedy=remedy)
+        self.side, self.row = side, int(row)
 
 
 def order_free_digest(key: Key) -> int:
@@ -776,15 +745,19 @@ def order_free_digest(key: Key) -> int:
     >>> order_free_digest(key) == order_free_digest(Key.from_ids(["a", "b"], ["s", "t"], is_target=[True, True]))
     False
     """
-    models, segments = map(_hashes, (key.model_ids, key.segment_ids))
+    models, segments = (
+        np.array(
+            [
+                int.from_bytes(blake2b(name.encode(errors="surrogateescape"), digest_size=8).digest(), "little")
+                for name in ids
+            ],
+            np.uint64,
+        )
+        for ids in (key.model_ids, key.segment_ids)
+    )
     mixed = models[key.models] * np.uint64(_ODD[0]) + segments[key.segments] * np.uint64(_ODD[1]) + key.is_target
     mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(_ODD[2])
     return int((mixed ^ (mixed >> np.uint64(29))).sum(dtype=np.uint64))
-
-
-def _hashes(ids: np.ndarray) -> np.ndarray:
-    digests = (blake2b(name.encode(errors="surrogateescape"), digest_size=8).digest() for name in ids)
-    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
 
 
 def split_scores(
@@ -884,7 +857,7 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
 def _report_missing(trials: Trials, absent: np.ndarray, missing: str) -> None:
     text = f"{counted(len(absent), 'trial')} of {len(trials)} without a score: {name_some(trials, absent)}"
     if missing == "error":
-        raise _join_error(text, "key", absent[0], "score every trial, or ask to drop missing ones")
+        raise JoinError(text, "key", absent[0], "score every trial, or ask to drop missing ones")
     logger.warning("dropped %s", text)
 
 
@@ -894,21 +867,12 @@ def _report_extra(scores: Scores, key: Key, n_extra: int, unknown: str) -> None:
     strange = np.flatnonzero(strange_models | (recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0))
     if len(strange):
         row = strange[0]
-        strange_id = (
-            scores.model_ids[scores.models[row]] if strange_models[row] else scores.segment_ids[scores.segments[row]]
-        )
-        text = (
-            f"{counted(len(strange), 'score')} with an id that the key does not know, such as the "
-            f"{'model' if strange_models[row] else 'segment'} '{strange_id}': {name_some(scores, strange)}"
-        )
+        is_model = bool(strange_models[row])
+        name = scores.model_ids[scores.models[row]] if is_model else scores.segment_ids[scores.segments[row]]
+        text = f"such as the {'model' if is_model else 'segment'} '{name}': {name_some(scores, strange)}"
+        text = f"{counted(len(strange), 'score')} with an id that the key does not know, {text}"
         if unknown == "error":
-            raise _join_error(text, "scores", row, "check the ids, or ask to drop unknown ones")
+            raise JoinError(text, "scores", row, "check the ids, or ask to drop unknown ones")
         logger.warning("dropped %s", text)
     if n_extra > len(strange):
         logger.info("left out %s of pairs that the key does not ask for", counted(n_extra - len(strange), "score"))
-
-
-def _join_error(text: str, side: Literal["scores", "key"], row: int, remedy: str) -> JoinError:
-    error = JoinError(text, remedy=remedy)
-    error.side, error.row = side, int(row)
-    return error

@@ -38,7 +38,7 @@ import numpy as np
 
 from evaluation.trials.lists import Key, recode
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import read_id_list, whole_file
+from spkbase.files import read_id_list
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +116,9 @@ def find_speakers(
     >>> speakers, speakers.models.tolist(), speakers.segments.tolist()
     (TrialSpeakers(2 speakers, 4 trials), [0, 0, 1, 1], [0, 1, 0, 1])
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     models = _named(key.model_ids, key.models, model_speakers, "model")
     segments = _named(key.segment_ids, key.segments, segment_speakers, "segment")
     names = sorted({*models.values(), *segments.values()})
@@ -124,18 +127,30 @@ def find_speakers(
         np.array([places.get(side.get(code, ""), -1) for code in range(len(ids))], np.int64)[column]
         for side, ids, column in ((models, key.model_ids, key.models), (segments, key.segment_ids, key.segments))
     ]
-    joined = _join(sides[0][key.is_target], sides[1][key.is_target], len(names))
-    fixed = _fixed(models if model_speakers is not None else {}, segments if segment_speakers is not None else {})
-    _check_joined(names, joined, fixed)
+    # names that target trials join are one speaker
+    pairs = sides[0][key.is_target], sides[1][key.is_target]
+    graph = coo_array((np.ones(len(pairs[0]), np.int8), pairs), shape=(len(names),) * 2)
+    joined = connected_components(graph, directed=False)[1].tolist()
+    mapped = [side for side, of in ((models, model_speakers), (segments, segment_speakers)) if of is not None]
+    label: dict[int, str] = {}
+    for name in sorted({name for side in mapped for name in side.values()}):
+        other = label.setdefault(joined[places[name]], name)
+        if other != name:
+            text = f"target trials say that the speakers {other!r} and {name!r} are one"
+            remedy = "check the maps of speakers, and give one for the models too if their ids are not speakers"
+            raise DataError(text, remedy=remedy)
     if segment_speakers is None:
-        _warn_of_strangers(key)
-    # a group goes by the name that a map gave it, else by its first
-    label = {group: names[place] for place, group in reversed(list(enumerate(joined.tolist())))}
-    label.update({joined[places[name]]: name for name in fixed})
-    used = np.unique(np.concatenate([joined[side] for side in sides])) if len(key) else np.zeros(0, np.int64)
-    table = np.array(sorted(label[group] for group in used.tolist()), dtype=object)
+        used, linked = np.unique(key.segments), np.unique(key.segments[key.is_target])
+        if len(used) > len(linked):
+            text = "%d of %d segments are in no target trial, so each counts as a speaker of its own: "
+            text += "give the speakers of the segments if some of them share one"
+            logger.warning(text, len(used) - len(linked), len(used))
+    for name in names:  # a group goes by the name that a map gave it, else by its first
+        label.setdefault(joined[places[name]], name)
+    present = {joined[place] for place in np.unique(np.concatenate(sides)).tolist()}
+    table = np.array(sorted(label[group] for group in present), dtype=object)
     rank = {name: place for place, name in enumerate(table)}
-    code = np.array([rank.get(label[group], -1) for group in joined.tolist()], np.int32)
+    code = np.array([rank.get(label[group], -1) for group in joined], np.int32)
     return TrialSpeakers(table, code[sides[0]], code[sides[1]])
 
 
@@ -146,52 +161,9 @@ def _named(ids: np.ndarray, column: np.ndarray, speakers: Mapping[str, str] | No
         return {code: ids[code] for code in used}
     absent = [ids[code] for code in used if ids[code] not in speakers]
     if absent:
-        raise DataError(
-            f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}",
-            remedy=f"the map of speakers must name the speaker of every {what} of the key",
-        )
+        text = f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}"
+        raise DataError(text, remedy=f"the map of speakers must name the speaker of every {what} of the key")
     return {code: speakers[ids[code]] for code in used}
-
-
-def _join(left: np.ndarray, right: np.ndarray, count: int) -> np.ndarray:
-    """Number the groups that pairs join among `count` things, shape (count,)."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(left), np.int8), (left, right)), shape=(count, count))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
-
-
-def _fixed(*sides: Mapping[int, str]) -> list[str]:
-    return sorted({name for side in sides for name in side.values()})
-
-
-def _check_joined(names: list[str], joined: np.ndarray, fixed: list[str]) -> None:
-    """Make sure that no two speakers of the maps are joined by target trials."""
-    places = {name: place for place, name in enumerate(names)}
-    seen: dict[int, str] = {}
-    for name in fixed:
-        other = seen.setdefault(int(joined[places[name]]), name)
-        if other != name:
-            raise DataError(
-                f"target trials say that the speakers {other!r} and {name!r} are one",
-                remedy="check the maps of speakers, and give one for the models too if their ids are not speakers",
-            )
-
-
-def _warn_of_strangers(key: Key) -> None:
-    linked = np.zeros(len(key.segment_ids), bool)
-    linked[key.segments[key.is_target]] = True
-    used = np.zeros(len(key.segment_ids), bool)
-    used[key.segments] = True
-    n_alone = int((used & ~linked).sum())
-    if n_alone:
-        logger.warning(
-            "%d of %d segments are in no target trial, so each counts as a speaker of its own: "
-            "give the speakers of the segments if some of them share one",
-            n_alone,
-            int(used.sum()),
-        )
 
 
 _SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
@@ -272,15 +244,16 @@ def doubt_speakers(
     Doubt or None
         None where every speaker is named, or nothing tells against an id as a speaker.
     """
+    targets = key.is_target
     if model_speakers is None:
-        unnamed = _unnamed(key.models, key.models[key.is_target] if segment_speakers is not None else None)
-        if segment_speakers is None and (several := _targets_of_several(key)):
-            text = f"{len(several)} segments are targets of several models: {few(several, repr)}"
-            return Doubt("model", text)
-        if doubt := _doubt_prefixes("model", key.model_ids[unnamed].tolist()):
+        found, counts = np.unique(key.segments[targets], return_counts=True)
+        if segment_speakers is None and (several := key.segment_ids[found[counts > 1]].tolist()):
+            return Doubt("model", f"{len(several)} segments are targets of several models: {few(several, repr)}")
+        named = key.models[targets] if segment_speakers is not None else key.models[:0]
+        if doubt := _doubt_prefixes("model", key.model_ids[np.setdiff1d(key.models, named)].tolist()):
             return doubt
     if segment_speakers is None:
-        strangers = _unnamed(key.segments, key.segments[key.is_target])
+        strangers = np.setdiff1d(key.segments, key.segments[targets])
         return _doubt_prefixes("segment", key.segment_ids[strangers].tolist())
     return None
 
@@ -294,18 +267,7 @@ def own_trials(key: Key) -> list[str]:
     ['u1']
     """
     same = key.is_target & (recode(key.model_ids, key.segment_ids)[key.models] == key.segments)
-    own: list[str] = key.model_ids[np.unique(key.models[same])].tolist()
-    return own
-
-
-def _unnamed(codes: np.ndarray, named: np.ndarray | None) -> np.ndarray:
-    return np.unique(codes) if named is None else np.setdiff1d(codes, named)
-
-
-def _targets_of_several(key: Key) -> list[str]:
-    found, counts = np.unique(key.segments[key.is_target], return_counts=True)
-    several: list[str] = key.segment_ids[found[counts > 1]].tolist()
-    return several
+    return list(key.model_ids[np.unique(key.models[same])])
 
 
 def _doubt_prefixes(side: str, ids: list[str]) -> Doubt | None:
@@ -441,10 +403,8 @@ def _look_up(
     if len(absent) == len(used):
         return None
     if absent:
-        remedy = "add them, with a blank value where it is not known"
-        raise DataError(
-            f"{len(absent)} of {len(used)} {what}s are not in the table: {few(absent, repr)}", remedy=remedy
-        )
+        text = f"{len(absent)} of {len(used)} {what}s are not in the table: {few(absent, repr)}"
+        raise DataError(text, remedy="add them, with a blank value where it is not known")
     table = np.full(len(ids), -2, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
     return table[codes]
@@ -453,21 +413,14 @@ def _look_up(
 def _table(path: Path) -> list[list[str]]:
     """The rows of a table, its header first."""
     try:
-        lines = whole_file(path).read_bytes().decode("utf-8-sig").splitlines()
+        lines = Path(path).read_bytes().decode("utf-8-sig").splitlines()
+        if not lines or not lines[0].strip():
+            raise DataError("expected a header with names of columns, got a blank line", file=path, line=1)
+        mark = next((mark for mark in "\t,;" if mark in lines[0]), None)
+        return [line.split() for line in lines] if mark is None else list(csv.reader(lines, delimiter=mark))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except UnicodeDecodeError as error:
         raise DataError("expected a table in UTF-8", file=path, remedy="give text with a header") from error
-    if not lines or not lines[0].strip():
-        raise DataError("expected a header with names of columns, got a blank line", file=path, line=1)
-    try:
-        return _rows(lines)
     except csv.Error as error:
         raise DataError(f"expected a table: {error}", file=path, remedy="write it again") from error
-
-
-def _rows(lines: list[str]) -> list[list[str]]:
-    for mark in "\t,;":
-        if mark in lines[0]:
-            return list(csv.reader(lines, delimiter=mark))
-    return [line.split() for line in lines]

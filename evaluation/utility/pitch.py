@@ -29,15 +29,6 @@ Formulas are those of the papers. Where these leave a choice it is made as `libr
 that tracks, and the figures that rest on them, are the same; `tests/evaluation/utility/test_probabilistic_yin.py`
 compares.
 
-**Pitch tracks of audio files, every 10 ms between 75 and 500 Hz.**
-
-==========  ==========================================================================================================
-tracker     what it is
-==========  ==========================================================================================================
-pyin        probabilistic YIN, with its own voicing decision; the default, always there (`probabilistic_yin`)
-dio         DIO with StoneMask of the WORLD vocoder (pyworld, extra ``[world]``); faster
-==========  ==========================================================================================================
-
 References
 ----------
 N. Tomashenko et al., "The VoicePrivacy 2022 Challenge evaluation plan", arXiv 2203.12468.
@@ -45,10 +36,6 @@ N. Tomashenko et al., "The VoicePrivacy 2022 Challenge evaluation plan", arXiv 2
    Acoustical Society of America 111(4), 2002.
 .. [2] M. Mauch and S. Dixon, "pYIN: a fundamental frequency estimator using probabilistic threshold distributions",
    ICASSP 2014.
-M. Mauch and S. Dixon, "pYIN: a fundamental frequency estimator using probabilistic threshold distributions", ICASSP
-2014.
-M. Morise, H. Kawahara and H. Katayose, "Fast and reliable F0 estimation method based on the period extraction of vocal
-fold vibration of singing voice and speech", AES 35th International Conference, 2009.
 """
 
 from __future__ import annotations
@@ -58,7 +45,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +61,7 @@ from evaluation.utility.lists import (
 )
 from spkbase.errors import DataError, Problems
 from spkbase.showing import one_line
-from spkbase.work import one_blas_thread, ordered_map
+from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
 
 Convention = Literal["default", "vpc2022"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2022")
@@ -119,7 +106,7 @@ class PitchCorrelation:
         Mean over utterances.
     speakers : dict of str to float
         Mean of each speaker; NaN where all of its utterances are undefined.
-    convention, tracker : str
+    convention : str
     """
 
     interval: Interval
@@ -129,12 +116,12 @@ class PitchCorrelation:
     voicing_agreement: float
     speakers: dict[str, float]
     convention: str
-    tracker: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, for a report."""
-        names = ("convention", "tracker", "deviation", "n_utterances", "n_undefined", "voicing_agreement", "speakers")
-        return self.interval.to_dict() | {name: getattr(self, name) for name in names}
+        names = ("deviation", "n_utterances", "n_undefined", "voicing_agreement", "speakers")
+        how = {"convention": self.convention, "tracker": "pyin"}
+        return self.interval.to_dict() | how | {name: getattr(self, name) for name in names}
 
 
 @one_blas_thread()
@@ -168,19 +155,20 @@ def compare_tracks(
         if track.ndim != 1 or not len(track) or not (track >= 0).all() or not np.isfinite(track).all():
             raise DataError(f"expected a track of frequencies from 0 Hz up, got {track.shape}")
     length = min(map(len, tracks))
-    if convention == "vpc2022":
-        one, other = (_stretched(track, length) for track in tracks)
-        lag = _best_lag(one, other, length)
+    circular = convention == "vpc2022"
+    one, other = (_stretched(track, length, by_voice=not circular) for track in tracks)
+    lag = _best_lag(one, other, length if circular else min(MAX_LAG, length - 1))
+    if circular:
         other = np.roll(other, lag)
-        agreement = float(((one > 0) == (other > 0)).mean())
+    else:
+        one, other = (one[lag:], other[: length - lag]) if lag >= 0 else (one[:lag], other[-lag:])
+    agreement = float(((one > 0) == (other > 0)).mean())
+    if circular:
         found = _pearson(one, other)
         return TrackComparison(0.0 if np.isnan(found) else found, lag, agreement)
-    one, other = (_stretched_voice(track, length) for track in tracks)
-    lag = _best_lag(one, other, min(MAX_LAG, length - 1))
-    one, other = (one[lag:], other[: length - lag]) if lag >= 0 else (one[:lag], other[-lag:])
     both = (one > 0) & (other > 0)
     found = _pearson(one[both], other[both]) if both.sum() >= LEAST_VOICED else np.nan
-    return TrackComparison(found, lag, float(((one > 0) == (other > 0)).mean()))
+    return TrackComparison(found, lag, agreement)
 
 
 @one_blas_thread()
@@ -189,7 +177,6 @@ def mean_correlation(
     speakers: Mapping[str, str],
     *,
     convention: Convention = "default",
-    tracker: str = "",
     resampling: Resampling = DEFAULT,
 ) -> PitchCorrelation:
     """Return the mean correlation over utterances, with an interval by a bootstrap of speakers.
@@ -200,7 +187,7 @@ def mean_correlation(
         Of each utterance.
     speakers : mapping of str to str
         Speaker of each utterance.
-    convention, tracker : str
+    convention : str
         How the comparisons were made, for the report.
     resampling : Resampling
 
@@ -231,7 +218,6 @@ def mean_correlation(
         float(np.mean([compared[utterance].voicing_agreement for utterance in utterances])),
         dict(zip(names, by_speaker.tolist(), strict=True)),
         convention,
-        tracker,
     )
 
 
@@ -246,22 +232,21 @@ def _best_lag(one: NDArray, other: NDArray, most: int) -> int:
     return int(min(lags[fitting].tolist(), key=lambda lag: (abs(lag), lag)))
 
 
-def _stretched(track: NDArray, length: int) -> NDArray:
-    """Read a track at `length` evenly spaced places, between its frames by a straight line."""
-    if len(track) == length:
-        return track
-    return np.interp(np.linspace(0, len(track) - 1, length), np.arange(len(track)), track)
+def _stretched(track: NDArray, length: int, *, by_voice: bool) -> NDArray:
+    """Read a track at `length` evenly spaced places, between its frames by a straight line.
 
-
-def _stretched_voice(track: NDArray, length: int) -> NDArray:
-    """Read a track likewise, but never between a frame with voice and one without: there the nearer one counts."""
+    By voice never between a frame with voice and one without: there the nearer one counts.
+    """
     if len(track) == length:
         return track
     places = np.linspace(0, len(track) - 1, length)
+    straight = np.interp(places, np.arange(len(track)), track)
+    if not by_voice:
+        return straight
     below = np.floor(places).astype(int)
     above = np.minimum(below + 1, len(track) - 1)
     nearest = track[np.where(places - below < 0.5, below, above)]
-    return np.where((track[below] > 0) & (track[above] > 0), _stretched(track, length), nearest)
+    return np.where((track[below] > 0) & (track[above] > 0), straight, nearest)
 
 
 def _pearson(one: NDArray, other: NDArray) -> float:
@@ -279,23 +264,6 @@ SWITCH = 0.01  # probability that voice begins or ends from one frame to the nex
 OCTAVES_PER_SECOND = 35.92  # which the pitch may move
 _TINY = np.finfo(np.float64).tiny
 _BLOCK = 1 << 18  # samples in frames that are held at once
-
-
-class Candidates(NamedTuple):
-    """Periods that frames may have.
-
-    Attributes
-    ----------
-    frames : ndarray of int64 of shape (K,)
-        Frame of each candidate, ascending.
-    periods : ndarray of float64 of shape (K,) [samples]
-        Ascending within a frame.
-    probabilities : ndarray of float64 of shape (K,)
-    """
-
-    frames: NDArray[np.int64]
-    periods: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
 
 
 def normalised_differences(frames: NDArray, longest: int) -> NDArray[np.float64]:
@@ -437,14 +405,9 @@ def likeliest_path(
         states[0] += math.log(_TINY)
         states[0, bins[here]] = voiced
         states[1] += unseen[frame]
-    return _followed_back(states, steps, switched, reach)
-
-
-def _followed_back(states: NDArray, steps: NDArray, switched: NDArray, reach: int) -> NDArray[np.int64]:
-    """The path that ends in the best state, without voice as -1."""
-    path = np.empty(len(steps), np.int64)
-    kind, place = divmod(int(states.argmax()), states.shape[1])
-    for frame in range(len(steps) - 1, -1, -1):
+    path = np.empty(n_frames, np.int64)
+    kind, place = divmod(int(states.argmax()), n_bins)
+    for frame in range(n_frames - 1, -1, -1):
         path[frame] = -1 if kind else place
         if frame:
             place += int(steps[frame, kind, place]) - reach
@@ -454,7 +417,7 @@ def _followed_back(states: NDArray, steps: NDArray, switched: NDArray, reach: in
 
 def pitch_candidates(
     samples: NDArray, rate: int, pitch_range: tuple[float, float], *, frame: int, shift: int
-) -> Candidates:
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Return the periods that each frame of a signal may have: where parabolas through the dips are lowest.
 
     Parameters
@@ -464,21 +427,32 @@ def pitch_candidates(
     rate : int [Hz]
     pitch_range : tuple of two floats [Hz]
     frame, shift : int [samples]
+
+    Returns
+    -------
+    frames : ndarray of int64 of shape (K,)
+        Frame of each candidate, ascending.
+    periods : ndarray of float64 of shape (K,) [samples]
+        Ascending within a frame.
+    probabilities : ndarray of float64 of shape (K,)
     """
     shortest = max(1, math.floor(rate / pitch_range[1]))
     longest = min(math.ceil(rate / pitch_range[0]), frame - 1)
     framed = np.lib.stride_tricks.sliding_window_view(samples, frame)[::shift]
-    size = max(1, _BLOCK // frame)
     found = []
-    for start in range(0, len(framed), size):
-        block = framed[start : start + size]
-        curves = normalised_differences(block, longest)[:, shortest - 1 :]
+    for start, stop in chunk_bounds(len(framed), max(1, _BLOCK // frame)):
+        curves = normalised_differences(framed[start:stop], longest)[:, shortest - 1 :]
         rows, columns = dips(curves)
-        heights = curves[rows, columns]
-        probabilities = dip_probabilities(heights, rows, len(block))
-        periods = shortest + columns + _vertices(curves, rows, columns)
-        found.append(Candidates(rows + start, periods, probabilities))
-    return Candidates(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        probabilities = dip_probabilities(curves[rows, columns], rows, stop - start)
+        # the lowest place of the parabola through a dip and its neighbours; the dip itself at the ends and if outside
+        middle = np.clip(columns, 1, curves.shape[1] - 2)
+        before, here, after = (curves[rows, middle + step] for step in (-1, 0, 1))
+        slope, bend = (after - before) / 2, after + before - 2 * here
+        moved = (columns == middle) & (np.abs(slope) < np.abs(bend))
+        vertices = np.where(moved, -slope / np.where(moved, bend, 1.0), 0.0)
+        found.append((rows + start, shortest + columns + vertices, probabilities))
+    frames, periods, probabilities = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return frames, periods, probabilities
 
 
 def pyin_track(
@@ -531,50 +505,31 @@ def pyin_track(
         samples = np.pad(samples, frame // 2)
     if len(samples) < frame:
         return np.zeros(0)
-    found = pitch_candidates(samples, rate, pitch_range, frame=frame, shift=shift)
+    frames, periods, probabilities = pitch_candidates(samples, rate, pitch_range, frame=frame, shift=shift)
     per_octave = 12 * math.ceil(1 / resolution)
     n_bins = math.floor(per_octave * math.log2(highest / lowest)) + 1
-    bins = np.rint(per_octave * np.log2(rate / found.periods / lowest)).astype(np.int64)
-    observed = _in_bins(found, np.clip(bins, 0, n_bins), n_bins)
+    bins = np.clip(np.rint(per_octave * np.log2(rate / periods / lowest)).astype(np.int64), 0, n_bins)
+    # one candidate of a frame in a bin, the longest period of several; pitches above the last bin are left out
+    likely = probabilities > 0
+    frames, bins, probabilities = frames[likely], bins[likely], probabilities[likely]
+    last = np.append((bins[1:] != bins[:-1]) | (frames[1:] != frames[:-1]), True)[: len(bins)]
+    kept = last & (bins < n_bins)
+    observed = frames[kept], bins[kept], probabilities[kept]
     reach = round(OCTAVES_PER_SECOND * 12 * shift / rate) * (per_octave // 12) // 2
     path = likeliest_path(observed, 1 + (len(samples) - frame) // shift, n_bins, reach)
     return np.where(path < 0, 0.0, lowest * 2.0 ** (path / per_octave))
 
 
-def _in_bins(
-    found: Candidates, bins: NDArray[np.int64], n_bins: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """One candidate of a frame in a bin: the longest period of several; pitches above the last bin are left out."""
-    likely = found.probabilities > 0
-    frames, bins, probabilities = found.frames[likely], bins[likely], found.probabilities[likely]
-    last = np.append((bins[1:] != bins[:-1]) | (frames[1:] != frames[:-1]), True)[: len(bins)]
-    kept = last & (bins < n_bins)
-    return frames[kept], bins[kept], probabilities[kept]
-
-
-def _vertices(curves: NDArray, rows: NDArray, columns: NDArray) -> NDArray[np.float64]:
-    """Where the parabola through a dip and its neighbours is lowest, from the dip; 0 at the ends and if outside."""
-    inside = (columns > 0) & (columns < curves.shape[1] - 1)
-    middle = np.clip(columns, 1, curves.shape[1] - 2)
-    before, here, after = (curves[rows, middle + step] for step in (-1, 0, 1))
-    slope, bend = (after - before) / 2, after + before - 2 * here
-    moved = inside & (np.abs(slope) < np.abs(bend))
-    return np.where(moved, -slope / np.where(moved, bend, 1.0), 0.0)
-
-
-Tracker = Literal["pyin", "dio"]
-TRACKERS: tuple[Tracker, ...] = ("pyin", "dio")
 LOWEST, HIGHEST = 75.0, 500.0
 
 
-def pitch_track(samples: NDArray, rate: int, *, tracker: Tracker = "pyin") -> NDArray[np.float64]:
-    """Return the pitch of a recording.
+def pitch_track(samples: NDArray, rate: int) -> NDArray[np.float64]:
+    """Return the pitch of a recording between 75 and 500 Hz by `pyin_track`.
 
     Parameters
     ----------
     samples : ndarray of float of shape (n,)
     rate : int [Hz]
-    tracker : {"pyin", "dio"}
 
     Returns
     -------
@@ -584,21 +539,23 @@ def pitch_track(samples: NDArray, rate: int, *, tracker: Tracker = "pyin") -> ND
     Raises
     ------
     DataError
-        If the tracker is unknown or not installed, or there are no samples.
+        If there are no samples.
     """
-    if tracker not in TRACKERS:
-        raise DataError(f"expected a tracker among {', '.join(TRACKERS)}, got {tracker!r}")
     samples = np.ascontiguousarray(samples, np.float64)
     if not len(samples):
         raise DataError("no samples to track the pitch of")
-    return _pyin(samples, rate) if tracker == "pyin" else _dio(samples, rate)
+    shift = round(FRAME_SHIFT * rate)
+    if len(samples) < 2 * rate / LOWEST or not samples.any():  # too short for a period to come back, or silence
+        return np.zeros(1 + len(samples) // shift)
+    # four periods of the lowest pitch at least
+    frame = 1 << int(np.ceil(np.log2(4 * rate / LOWEST)))
+    return pyin_track(samples, rate, (LOWEST, HIGHEST), frame=frame, shift=shift)
 
 
 def compare_recordings(
     original: Mapping[str, Path],
     anonymised: Mapping[str, Path],
     *,
-    tracker: Tracker = "pyin",
     convention: Convention = "default",
     jobs: int | None = None,
     file: str | Path | None = None,
@@ -609,7 +566,6 @@ def compare_recordings(
     ----------
     original, anonymised : mapping of str to Path
         Audio file of each utterance.
-    tracker : {"pyin", "dio"}
     convention : {"default", "vpc2022"}
         See `evaluation.utility.pitch`.
     jobs : int, optional
@@ -623,11 +579,9 @@ def compare_recordings(
         If utterances differ, or audio files cannot be read; all of them are named.
     """
     check_same(original, anonymised, file=file, what="utterances")
-    if tracker == "dio":
-        _import_pyworld()
     utterances = sorted(original)
     pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
-    compare = partial(_compare, tracker=tracker, convention=convention)
+    compare = partial(_compare, convention=convention)
     problems = Problems()
     compared = {}
     comparisons = ordered_map(compare, pairs, jobs=jobs, description="pitch")
@@ -640,23 +594,14 @@ def compare_recordings(
     return compared
 
 
-def _compare(pair: tuple[Path, Path], tracker: Tracker, convention: Convention) -> TrackComparison | DataError:
+def _compare(pair: tuple[Path, Path], convention: Convention) -> TrackComparison | DataError:
     try:
-        tracks = [_track_of(path, tracker) for path in pair]
-        return compare_tracks(tracks[0], tracks[1], convention=convention)
+        return compare_tracks(*(_track_of(path) for path in pair), convention=convention)
     except DataError as error:
         return error
 
 
-def _track_of(path: Path, tracker: Tracker) -> NDArray[np.float64]:
-    samples, rate = _read(path)
-    try:
-        return pitch_track(samples, rate, tracker=tracker)
-    except DataError as error:
-        raise DataError(error.text, file=path, remedy=error.remedy) from error
-
-
-def _read(path: Path) -> tuple[NDArray[np.float64], int]:
+def _track_of(path: Path) -> NDArray[np.float64]:
     import soundfile
 
     try:
@@ -667,28 +612,7 @@ def _read(path: Path) -> tuple[NDArray[np.float64], int]:
     if not len(samples) or samples.shape[1] != 1 or not np.isfinite(samples).all():
         text = f"expected one channel of finite samples, got {samples.shape[1]} channels of {len(samples)} samples"
         raise DataError(text, file=path, remedy="write the file again")
-    return samples[:, 0], rate
-
-
-def _pyin(samples: NDArray, rate: int) -> NDArray[np.float64]:
-    shift = round(FRAME_SHIFT * rate)
-    if len(samples) < 2 * rate / LOWEST or not samples.any():  # too short for a period to come back, or silence
-        return np.zeros(1 + len(samples) // shift)
-    # four periods of the lowest pitch at least
-    frame = 1 << int(np.ceil(np.log2(4 * rate / LOWEST)))
-    return pyin_track(samples, rate, (LOWEST, HIGHEST), frame=frame, shift=shift)
-
-
-def _dio(samples: NDArray, rate: int) -> NDArray[np.float64]:
-    pyworld = _import_pyworld()
-    settings = {"f0_floor": LOWEST, "f0_ceil": HIGHEST, "frame_period": 1000 * FRAME_SHIFT}
-    track, times = pyworld.dio(samples, rate, **settings)
-    return np.asarray(pyworld.stonemask(samples, track, times, rate), np.float64)
-
-
-def _import_pyworld():  # type: ignore[no-untyped-def]  # a module without types
     try:
-        import pyworld
-    except ImportError as error:
-        raise DataError("the tracker dio needs pyworld", remedy="pip install 'spkver[world]', or use pyin") from error
-    return pyworld
+        return pitch_track(samples[:, 0], rate)
+    except DataError as error:
+        raise DataError(error.text, file=path, remedy=error.remedy) from error

@@ -172,18 +172,15 @@ def confusions(
     names, codes = speaker_codes(speakers_of(utterances, speakers))
     if convention == "pooled":
         folds = dict.fromkeys(names, "all")
-    homeless = [] if folds is None else [name for name in names if name not in folds]
     if folds is None:
         folds = {name: name for name in names}
-    if homeless:
+    if homeless := [name for name in names if name not in folds]:
         raise DataError(f"{len(homeless)} speakers without a fold: {named(homeless)}", remedy="add them to spk2fold")
     fold_names, places = speaker_codes([folds[name] for name in names])
     classes = sorted({labels[utterance] for labels in (truth, predicted) for utterance in utterances})
-    code = {name: number for number, name in enumerate(classes)}
+    rows, columns = ([classes.index(labels[name]) for name in utterances] for labels in (truth, predicted))
     counts = np.zeros((len(names), len(classes), len(classes)))
-    rows = np.array([code[truth[utterance]] for utterance in utterances])
-    columns = np.array([code[predicted[utterance]] for utterance in utterances])
-    np.add.at(counts, (codes, rows, columns), 1)
+    np.add.at(counts, (codes, np.array(rows), np.array(columns)), 1)
     return Confusions(classes, names, counts, places, fold_names, convention)
 
 
@@ -203,24 +200,21 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
     >>> average_recall(confusions(truth, heard, {one: one[0] for one in truth})).interval.value
     0.75
     """
-    values = uar(counted, np.ones((1, len(counted.speakers))))
-    by_fold = _fold_recalls(counted, np.ones(len(counted.speakers)))
-    resampled = uar(counted, resampling.weights(len(counted.speakers)))
+    n_speakers = len(counted.speakers)
+    value = float(uar(counted, np.ones((1, n_speakers)))[0])
+    by_fold = _fold_recalls(counted, np.ones(n_speakers)).tolist()
+    resampled = uar(counted, resampling.weights(n_speakers))
     total = counted.counts.sum(axis=0)
     size = total.sum(axis=1)
-    n_least = int(size[size > 0].min())
-    found = interval_by_speaker(float(values[0]), resampled, "uar", resampling, len(counted.speakers), n_least)
-    true = [row for row in range(len(counted.classes)) if size[row]]
-    table = {
-        counted.classes[row]: dict(zip(counted.classes, total[row].astype(int).tolist(), strict=True)) for row in true
-    }
+    found = interval_by_speaker(value, resampled, "uar", resampling, n_speakers, int(size[size > 0].min()))
+    true = {name: row for row, name in enumerate(counted.classes) if size[row]}
     return Recalls(
         found,
-        dict(zip(counted.fold_names, by_fold.tolist(), strict=True)),
-        {counted.classes[row]: float(total[row, row] / size[row]) for row in true},
-        table,
+        dict(zip(counted.fold_names, by_fold, strict=True)),
+        {name: float(total[row, row] / size[row]) for name, row in true.items()},
+        {name: dict(zip(counted.classes, total[row].astype(int).tolist(), strict=True)) for name, row in true.items()},
         1 / len(true),
-        len(counted.speakers),
+        n_speakers,
         int(total.sum()),
         counted.convention,
     )
@@ -242,7 +236,16 @@ def recall_differences(systems: Sequence[Confusions], resampling: Resampling = D
     for other in systems[1:]:
         if (other.speakers, other.convention, other.fold_names) != (first.speakers, first.convention, first.fold_names):
             raise DataError("expected the same speakers, folds and convention of systems that are compared")
-        if _truths(other) != _truths(first):
+        truths = [
+            {
+                (speaker, name): count
+                for speaker, row in zip(one.speakers, one.counts.sum(axis=2).tolist(), strict=True)
+                for name, count in zip(one.classes, row, strict=True)
+                if count
+            }
+            for one in (first, other)
+        ]
+        if truths[0] != truths[1]:
             raise DataError("expected the same utterances of systems that are compared")
         value = float(uar(other, ones)[0] - uar(first, ones)[0])
         resampled = uar(other, weights) - uar(first, weights)
@@ -288,16 +291,6 @@ def _fold_recalls(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[
         recalls = np.where(size > 0, hits / size, 0.0)
         found = (recalls * counts).sum(axis=1) / counts.sum(axis=1)
     return np.round(100 * found, _DIGITS) / 100 if counted.convention == "vpc2024" else found
-
-
-def _truths(counted: Confusions) -> dict[tuple[str, str], float]:
-    sums = counted.counts.sum(axis=2)
-    return {
-        (speaker, name): count
-        for speaker, row in zip(counted.speakers, sums.tolist(), strict=True)
-        for name, count in zip(counted.classes, row, strict=True)
-        if count
-    }
 
 
 FOLDS = 10
@@ -436,39 +429,31 @@ def attribute_leakage(
         strange = sorted({label for label in truth.values() if label not in classes})
         if strange:
             notes.append(f"no training speakers are {named(strange)}: never read")
-    _check_dimensions(tested, training)
+    present = [side for both in (tested, training) if both is not None for side in both if side is not None]
+    for other in present[1:]:
+        if (got := other.vectors.shape[1]) != (expected := present[0].vectors.shape[1]):
+            text = f"expected vectors of {expected} dimensions as those of the original, got {got}"
+            raise DataError(text, file=other.source or None, remedy="give vectors of one extractor")
+    scenarios = [("original", 0, 0)]  # each with the side that is learnt from and the side that is tested
+    if tested.anonymised is not None:
+        scenarios.append(("ignorant", 0, 1))
+        if training is None or training.anonymised is not None:
+            scenarios.append(("informed", 1, 1))
     counted: dict[str, Confusions] = {}
-    for scenario, learns, hears in _scenarios(tested, training):
-        folds = _folds(truth, speakers) if known is None else [list(truth)]
+    for scenario, learns, hears in scenarios:
         heard: dict[str, str] = {}
-        for fold in folds:
-            examples = _others(truth, speakers, fold) if known is None else known
-            source = (tested if training is None else training)[learns]
-            vectors, rows = _rows(source, list(examples)), _rows(tested[hears], fold)
-            heard |= dict(zip(fold, predict_labels(vectors, list(examples.values()), rows), strict=True))
+        for fold in _folds(truth, speakers) if known is None else [list(truth)]:
+            inside = {speakers[name] for name in fold}
+            rest = {name: truth[name] for name in sorted(truth) if speakers[name] not in inside}
+            examples = rest if known is None else known
+            vectors = _rows((training or tested)[learns], list(examples))
+            found = predict_labels(vectors, list(examples.values()), _rows(tested[hears], fold))
+            heard |= dict(zip(fold, found, strict=True))
         counted[scenario] = confusions(truth, heard, speakers, convention="pooled")
     recalls = {scenario: average_recall(found, resampling) for scenario, found in counted.items()}
     gaps = recall_differences(list(counted.values()), resampling) if len(counted) > 1 else []
     differences = dict(zip(list(counted)[1:], gaps, strict=True))
     return Leakage(recalls, differences, learnt_from, tuple(notes))
-
-
-def _check_dimensions(*sides: Sides | None) -> None:
-    there = [side for both in sides if both is not None for side in both if side is not None]
-    for other in there[1:]:
-        if (got := other.vectors.shape[1]) != (expected := there[0].vectors.shape[1]):
-            text = f"expected vectors of {expected} dimensions as those of the original, got {got}"
-            raise DataError(text, file=other.source or None, remedy="give vectors of one extractor")
-
-
-def _scenarios(tested: Sides, training: Sides | None) -> list[tuple[str, int, int]]:
-    """Scenarios that there are vectors for, each with the side that is learnt from and the side that is tested."""
-    found = [("original", 0, 0)]
-    if tested.anonymised is not None:
-        found.append(("ignorant", 0, 1))
-        if training is None or training.anonymised is not None:
-            found.append(("informed", 1, 1))
-    return found
 
 
 def _labels_of(
@@ -510,11 +495,6 @@ def _folds(truth: Mapping[str, str], speakers: Mapping[str, str]) -> list[list[s
     n_folds = min(FOLDS, fewest)
     place = {speaker: number % n_folds for number, speaker in enumerate(order)}
     return [[name for name in sorted(truth) if place[speakers[name]] == number] for number in range(n_folds)]
-
-
-def _others(truth: Mapping[str, str], speakers: Mapping[str, str], fold: Sequence[str]) -> dict[str, str]:
-    inside = {speakers[name] for name in fold}
-    return {name: truth[name] for name in sorted(truth) if speakers[name] not in inside}
 
 
 def _rows(embeddings: Embeddings | None, names: Sequence[str]) -> NDArray[np.float64]:

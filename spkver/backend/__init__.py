@@ -55,7 +55,6 @@ from spkver.backend.plda import (
 )
 from spkver.backend.scorers import adapted_cosine_scores, cosine_of_sessions, mahalanobis_scores
 from spkver.backend.scoring import (
-    MeanRatios,
     log_likelihood_ratios,
     pair_products,
     score_gmm_ubm,

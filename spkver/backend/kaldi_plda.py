@@ -26,14 +26,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import check_norms, read_binary, read_text_matrix, row_norms
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import write_arrays, write_bytes
+from spkbase.files import write_bytes
+from spkbase.hdf5 import write_arrays
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.backend.plda import Plda, Sessions, checked_vectors, enrolled, lower_factor, ratio_rows
@@ -332,9 +332,9 @@ def read_kaldi_matrix(path: str | Path) -> NDArray[np.float64]:
     DataError
         If the file is missing, cut short, of another kind, goes on behind the numbers, or a number is not finite.
     """
-    with _opened(path) as (handle, binary):
-        matrix = _read_array(handle, binary)
-        if handle.read().strip(_WHITE):
+    with _opened(path) as (raw, binary):
+        matrix, end = _read_array(raw, binary)
+        if raw[end:].strip(_WHITE):
             raise ValueError("something follows the numbers")
         return matrix
 
@@ -361,19 +361,17 @@ def read_kaldi_plda(path: str | Path) -> KaldiPlda:
     DataError
         If the file is missing, cut short, of another kind, sizes do not agree, or a number is not what it should be.
     """
-    with _opened(path) as (handle, binary):
-        start = handle.read(64)
-        opening = start.lstrip(_WHITE)
+    with _opened(path) as (raw, binary):
+        opening = raw.lstrip(_WHITE)
         if not opening.startswith(_OPENING):
-            raise ValueError(f"it begins with {start[:12]!r}, not with <Plda>")
-        handle.seek(handle.tell() - len(opening) + len(_OPENING))
-        parts = []
+            raise ValueError(f"it begins with {raw[:12]!r}, not with <Plda>")
+        parts, rest = [], opening[len(_OPENING) :]
         for _ in range(3):
-            while (blank := handle.read(1)) and blank in _WHITE:
-                pass
-            handle.seek(handle.tell() - len(blank))
-            parts.append(_read_array(handle, binary))
-        if handle.read().strip(_WHITE) != _CLOSING:
+            rest = rest.lstrip(_WHITE)
+            part, end = _read_array(rest, binary)
+            parts.append(part)
+            rest = rest[end:]
+        if rest.strip(_WHITE) != _CLOSING:
             raise ValueError("it does not end with </Plda>")
         return KaldiPlda(*parts)
 
@@ -409,14 +407,11 @@ def write_vbx_transform(path: str | Path, transform: VbxTransform) -> None:
 
 
 @contextmanager
-def _opened(path: str | Path) -> Iterator[tuple[BinaryIO, bool]]:
-    """Open a file behind its binary mark; what is wrong with it becomes one error with its name."""
+def _opened(path: str | Path) -> Iterator[tuple[bytes, bool]]:
+    """Read a file without its binary mark; what is wrong with it becomes one error with its name."""
     try:
-        with Path(path).open("rb") as handle:
-            binary = handle.read(len(_BINARY)) == _BINARY
-            if not binary:
-                handle.seek(0)
-            yield handle, binary
+        raw = Path(path).read_bytes()
+        yield raw.removeprefix(_BINARY), raw.startswith(_BINARY)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except DataError as error:
@@ -425,13 +420,13 @@ def _opened(path: str | Path) -> Iterator[tuple[BinaryIO, bool]]:
         raise DataError(f"is no such file of Kaldi: {error}", file=path, remedy=_REMEDY) from error
 
 
-def _read_array(handle: BinaryIO, binary: bool) -> NDArray[np.float64]:
-    array = read_binary(handle) if binary else read_text_matrix(handle, np.float64)
+def _read_array(raw: bytes, binary: bool) -> tuple[NDArray[np.float64], int]:
+    array, end = read_binary(raw) if binary else read_text_matrix(raw, dtype=np.float64)
     if not array.size:
         raise ValueError("an array without numbers")
     if not np.isfinite(array).all():
         raise ValueError("a number is NaN or infinite")
-    return array.astype(np.float64)
+    return array.astype(np.float64), end
 
 
 def _formatted(array: NDArray[np.float64], binary: bool) -> bytes:

@@ -1,6 +1,6 @@
 """Nuisance attribute projection: remove the directions in which sessions vary.
 
-**Products of long vectors, summed in float64: blocks of rows and columns, in memory, in files or on a device.**
+**Products of long vectors, summed in float64: blocks of rows and columns, in memory or in files.**
 
 No float64 copy of the vectors is made: a tile of rows is taken, and of it some thousand dimensions at a time.
 
@@ -21,15 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, SelectedRows, fill_rows, part
-from spkbase.devices import Array, Device, on_device
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.vectors import Supervectors, vectors_of
 
 _COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
-_TILE = 256  # vectors of either side of a task on the cores ...
-_DEVICE_TILE = 4096  # ... and on a device
+_TILE = 256  # vectors of either side of a task
 
 
 def inner_products(vectors: Rows, others: Rows) -> NDArray[np.float64]:
@@ -73,22 +71,15 @@ class Tile:
     rows: Rows
     start: int
 
-    def columns(self, bounds: slice, centre: GroupMeans | None, device: Device | None) -> Array:
-        """Return some columns in float64, less the means of the rows' groups; on the device if there is one."""
+    def columns(self, bounds: slice, centre: GroupMeans | None) -> NDArray[np.float64]:
+        """Return some columns in float64, less the means of the rows' groups."""
         block = self.rows[:, bounds]
         if centre is not None:
             block = block - centre.means[centre.groups[self.start : self.start + len(self.rows)], bounds]
-        return _in_float64(block, device)
+        return block.astype(np.float64)
 
 
-def _in_float64(block: NDArray, device: Device | None) -> Array:
-    # a device takes the array as it is stored: half as many bytes travel
-    return block.astype(np.float64) if device is None else device.xp.astype(device.asarray(block), device.xp.float64)
-
-
-def tile_product(
-    tiles: tuple[Tile, Tile | None], centre: GroupMeans | None = None, device: Device | None = None
-) -> NDArray[np.float64]:
+def tile_product(tiles: tuple[Tile, Tile | None], centre: GroupMeans | None = None) -> NDArray[np.float64]:
     """Return the inner products of the rows of two tiles, or of one with itself where the second is None.
 
     Parameters
@@ -97,22 +88,19 @@ def tile_product(
         Rows (n, D) and (m, D).
     centre : GroupMeans, optional
         Subtracted from the rows first.
-    device : Device, optional
-        Computes in place of this thread.
 
     Returns
     -------
     ndarray of shape (n, m)
     """
     left, right = tiles
-    if device is None:
-        left = Tile(np.asarray(left.rows), left.start)
-        right = None if right is None else Tile(np.asarray(right.rows), right.start)
-    total = _in_float64(np.zeros((len(left.rows), len((right or left).rows))), device)
+    left = Tile(np.asarray(left.rows), left.start)
+    right = None if right is None else Tile(np.asarray(right.rows), right.start)
+    total = np.zeros((len(left.rows), len((right or left).rows)))
     for start, stop in chunk_bounds(left.rows.shape[1], _COLUMNS):
-        block = left.columns(slice(start, stop), centre, device)
-        total += block @ (block if right is None else right.columns(slice(start, stop), centre, device)).T
-    return total if device is None else device.to_numpy(total)
+        block = left.columns(slice(start, stop), centre)
+        total += block @ (block if right is None else right.columns(slice(start, stop), centre)).T
+    return total
 
 
 def gram_matrix(
@@ -129,18 +117,17 @@ def gram_matrix(
     centre : GroupMeans, optional
         Subtracted from the rows first.
     work : spkbase.work.Work
-        The result does not depend on the number of workers; a device computes in float64 too.
+        The result does not depend on the number of workers.
 
     Returns
     -------
     ndarray of shape (N, M)
     """
-    side = _TILE if work.device is None else _DEVICE_TILE
     right_rows = vectors if others is None else others
     places = [
         (left, right)
-        for left in chunk_bounds(len(vectors), side)
-        for right in chunk_bounds(len(right_rows), side)
+        for left in chunk_bounds(len(vectors), _TILE)
+        for right in chunk_bounds(len(right_rows), _TILE)
         if others is not None or right <= left
     ]
     tiles = (
@@ -151,7 +138,7 @@ def gram_matrix(
         for left, right in places
     )
     gram = np.empty((len(vectors), len(right_rows)))
-    products = work.map(partial(tile_product, centre=centre, device=work.device), tiles, total=len(places))
+    products = work.map(partial(tile_product, centre=centre), tiles, total=len(places))
     for (left, right), product in zip(places, products, strict=True):
         gram[slice(*left), slice(*right)] = product
         if others is None and left != right:
@@ -159,11 +146,10 @@ def gram_matrix(
     return gram
 
 
-@on_device
 def combine_rows(
-    weights: NDArray[np.float64], vectors: Rows, *, centre: GroupMeans | None = None, work: Work = ALL_CORES
+    weights: NDArray[np.float64], vectors: Rows, *, centre: GroupMeans | None = None
 ) -> NDArray[np.float64]:
-    """Return weighted sums of vectors, weights @ vectors, in float64.
+    """Return weighted sums of vectors, weights @ vectors, in float64; this thread alone computes.
 
     Parameters
     ----------
@@ -171,26 +157,17 @@ def combine_rows(
     vectors : ndarray or StoredArray of shape (N, D)
     centre : GroupMeans, optional
         Subtracted from the rows first.
-    work : spkbase.work.Work
-        Its device; on the cores this thread alone computes.
 
     Returns
     -------
     ndarray of shape (K, D)
     """
-    device = work.device
-    height, width = _TILE, _COLUMNS
-    if device is not None:
-        height, width = len(vectors), device.rows_of(16 * len(vectors))
     combined = np.zeros((len(weights), vectors.shape[1]))
     with one_blas_thread():
-        for start, stop in chunk_bounds(len(vectors), height):
-            rows = part(vectors, start, stop)
-            tile = Tile(np.asarray(rows) if device is None else rows, start)
-            of_tile = weights[:, start:stop] if device is None else device.asarray(weights[:, start:stop])
-            for bounds in chunk_bounds(vectors.shape[1], width):
-                sums = of_tile @ tile.columns(slice(*bounds), centre, device)
-                combined[:, slice(*bounds)] += sums if device is None else device.to_numpy(sums)
+        for start, stop in chunk_bounds(len(vectors), _TILE):
+            tile = Tile(np.asarray(part(vectors, start, stop)), start)
+            for bounds in chunk_bounds(vectors.shape[1], _COLUMNS):
+                combined[:, slice(*bounds)] += weights[:, start:stop] @ tile.columns(slice(*bounds), centre)
     return combined
 
 
@@ -231,14 +208,14 @@ class NapConfig:
             raise ConfigError(f"nap.list is {self.list!r}: expected one of background, nap")
 
 
-def remove_directions(vectors: Array, directions: Array) -> Array:
+def remove_directions(vectors: NDArray, directions: NDArray) -> NDArray:
     """Return vectors without their part in the span of orthonormal directions: x - N^T N x.
 
     Parameters
     ----------
     vectors : ndarray of shape (n, D)
-        Of NumPy or of a device's library; float64, since what remains is small beside what is removed: in float32 the
-        rounding of the large part would be felt in the small one.
+        In float64, since what remains is small beside what is removed: in float32 the rounding of the large part would
+        be felt in the small one.
     directions : ndarray of shape (k, D)
         Orthonormal rows N.
 
@@ -278,7 +255,7 @@ def fit_nap(
     speakers : sequence of str, of length S
         For the scatter within speakers; by default the models of supervectors.
     work : spkbase.work.Work
-        The result does not depend on the number of workers; a device computes in float64 too.
+        The result does not depend on the number of workers.
 
     Returns
     -------
@@ -307,7 +284,7 @@ def fit_nap(
             f"nap.rank is {rank}, but the {n_sessions} sessions span only {n_spanned} directions", remedy="lower it"
         )
     weights = (coordinates / np.sqrt(dimension * values)).T
-    return Projection(combine_rows(weights, vectors, centre=centre, work=work))
+    return Projection(combine_rows(weights, vectors, centre=centre))
 
 
 @one_line
@@ -330,16 +307,13 @@ class Projection:
     def __call__(self, vectors: Rows, *, work: Work = ...) -> NDArray: ...
 
     def __call__(self, vectors: Supervectors | Rows, *, work: Work = ALL_CORES) -> Supervectors | NDArray:
-        """Project supervectors or vectors (N, D), read by blocks if they are in a file, by workers or on a device."""
+        """Project supervectors or vectors (N, D), read by blocks if they are in a file, by workers."""
         if isinstance(vectors, Supervectors):
             return vectors.with_vectors(self(vectors.vectors, work=work))
         vectors = vectors_of(vectors)
-        size, project = _ROWS, self.of_rows
-        if work.device is not None:
-            size, project = work.device.rows_of(4 * 8 * vectors.shape[1]), DeviceProjection(self, work.device).of_rows
         projected = np.empty(vectors.shape, vectors.dtype)
-        bounds = chunk_bounds(len(vectors), size)
-        blocks = work.map(project, (part(vectors, *block) for block in bounds), total=len(bounds))
+        bounds = chunk_bounds(len(vectors), _ROWS)
+        blocks = work.map(self.of_rows, (part(vectors, *block) for block in bounds), total=len(bounds))
         fill_rows([projected], ((block,) for block in blocks))
         return projected
 
@@ -351,29 +325,6 @@ class Projection:
             block = vectors[start:stop].astype(np.float64)
             projected[start:stop] = remove_directions(block, self.directions)
         return projected
-
-
-class DeviceProjection:
-    """A projection whose directions are on a device, for block after block.
-
-    Parameters
-    ----------
-    projection : Projection
-    device : spkbase.devices.Device
-    """
-
-    def __init__(self, projection: Projection, device: Device) -> None:
-        self.device = device
-        self._directions = device.asarray(projection.directions, np.float64)
-
-    def __call__(self, vectors: Array) -> Array:
-        """Project vectors (n, D) that are on the device."""
-        xp = self.device.xp
-        return xp.astype(remove_directions(xp.astype(vectors, xp.float64), self._directions), vectors.dtype)
-
-    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray:
-        """Project vectors (n, D) that are not on the device, and fetch them."""
-        return self.device.to_numpy(self(self.device.asarray(np.asarray(vectors))))
 
 
 def check_rank(

@@ -12,8 +12,6 @@ belongs to the segment, whatever stands in these rows; so a list of trials is a 
 
 **Log-likelihood ratios of models that were adapted from a mixture, and the mixture itself.**
 
-**Scores of trials on a device: linear machines, and log-likelihood ratios of adapted mixtures.**
-
 **Linear scores of joint factor analysis: inner products of vectors of speakers and of sessions.**
 
 References
@@ -27,7 +25,7 @@ with joint factor analysis", ICASSP 2009.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -38,16 +36,14 @@ from numpy.typing import NDArray
 
 from evaluation.trials import Scores, Trials
 from spkbase.arrays import Rows, SelectedRows, StoredArray, keep_rows, part
-from spkbase.devices import Array, on_device
 from spkbase.errors import DataError
-from spkbase.work import ALL_CORES, Work, at_once, chunk_bounds, chunks, one_blas_thread, ordered_map
-from spkver.backend.nap import DeviceProjection, Projection
+from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, one_blas_thread
+from spkver.backend.nap import Projection
 from spkver.backend.svm import SvmModels
 from spkver.features import Frames, row_index
 from spkver.mixture import (
     GaussianMixture,
     Statistics,
-    Table,
     block_size,
     check_frames,
     frame_log_likelihoods,
@@ -55,7 +51,6 @@ from spkver.mixture import (
     natural_parameters,
     of_each_gaussian,
     squares_or_products,
-    unpack_symmetric,
 )
 from spkver.vectors import JointFactors, Supervectors, session_vectors, speaker_vectors, vectors_of
 
@@ -136,7 +131,7 @@ def put_together(pieces: list[NDArray[np.int64]], row_bytes: int) -> list[list[N
 
 _DENSE = 8  # a list with at least this part of all pairs is taken from the full product
 _CELLS = 1 << 22  # of the full product that are held at a time
-_PAIRED_ON_DEVICE = 1 << 21  # numbers of either side that are multiplied pair by pair
+_PAIRED_NUMBERS = 1 << 21  # numbers of either side that are multiplied pair by pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +228,7 @@ def _taken(product: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArr
 
 def _of_blocks(left: NDArray[np.float64], right: NDArray[np.float64], pairs: Pairs) -> NDArray[np.float64]:
     scores = np.empty(len(pairs.models))
-    for piece in trial_pieces(pairs, paired=max(1, _PAIRED_ON_DEVICE // left.shape[1])):
+    for piece in trial_pieces(pairs, paired=max(1, _PAIRED_NUMBERS // left.shape[1])):
         if piece.ndim == 2:
             scores[piece] = left[pairs.models[piece[:, 0]]] @ right[pairs.segments[piece[0]]].T
         else:
@@ -272,7 +267,7 @@ def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: Ga
     n_products = parameters.shape[1] - mixture.dimension - 1
     precisions = inverse_variances(mixture.variances)
     log_weights = parameters[:, -1:] + 0.5 * weighted_lengths(mixture.means, precisions)
-    shared = parameters[:, :n_products] @ squares_or_products(frames, n_products, np).T
+    shared = parameters[:, :n_products] @ squares_or_products(frames, n_products).T
     background = frame_log_likelihoods(frames, natural).mean()
     ratios = []
     for adapted in means:
@@ -301,140 +296,6 @@ def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, fr
         np.exp(joint, out=joint)
         total += float((largest + np.log(joint.sum(axis=0))).sum(dtype=np.float64))
     return total / len(frames)
-
-
-Project = Callable[[Array], Array]
-
-
-@on_device
-def block_scores(
-    weights: Table,
-    vectors: Table,
-    models: NDArray[np.int64],
-    segments: NDArray[np.int64],
-    projection: Project | None = None,
-) -> NDArray[np.float64]:
-    """Return the products of a block: all of some models with all of some segments.
-
-    Parameters
-    ----------
-    weights : Table of shape (M, D)
-    vectors : Table of shape (S, D)
-    models, segments : ndarray of int64 of shapes (m,) and (s,)
-        Rows of the tables.
-    projection : callable, optional
-        Applied to vectors of the device first.
-
-    Returns
-    -------
-    ndarray of shape (m, s)
-    """
-    device, xp = weights.device, weights.device.xp
-    scores = np.empty((len(models), len(segments)))
-    size = device.rows_of(4 * weights.dtype.itemsize * weights.shape[1])
-    for rows in chunk_bounds(len(models), size):
-        of_models = weights.take(models[slice(*rows)])
-        for columns in chunk_bounds(len(segments), size):
-            products = of_models @ xp.matrix_transpose(
-                _taken_of_scoring_device(vectors, segments[slice(*columns)], projection)
-            )
-            scores[slice(*rows), slice(*columns)] = device.to_numpy(products)
-    return scores
-
-
-@on_device
-def pair_scores(
-    weights: Table,
-    vectors: Table,
-    models: NDArray[np.int64],
-    segments: NDArray[np.int64],
-    projection: Project | None = None,
-) -> NDArray[np.float64]:
-    """Return the products (n,) of single pairs, for trials that make no blocks; parameters as for `block_scores`."""
-    device, xp = weights.device, weights.device.xp
-    scores = np.empty(len(models))
-    size = device.rows_of(4 * weights.dtype.itemsize * weights.shape[1])
-    for start, stop in chunk_bounds(len(models), size):
-        products = weights.take(models[start:stop]) * _taken_of_scoring_device(
-            vectors, segments[start:stop], projection
-        )
-        scores[start:stop] = device.to_numpy(xp.sum(products, axis=1, dtype=xp.float64))
-    return scores
-
-
-def _taken_of_scoring_device(vectors: Table, rows: NDArray[np.int64], projection: Project | None) -> Array:
-    taken = vectors.take(rows)
-    return taken if projection is None else projection(taken)
-
-
-class MeanRatios:
-    """Log-likelihood ratios of models adapted from a mixture and the mixture itself, means over frames.
-
-    Models share the mixture's weights and variances, so what depends on x^2 is computed once for a segment.
-
-    Parameters
-    ----------
-    parameters : ndarray of shape (C, 2 D + 1), or (C, D (D + 1) / 2 + D + 1) for full covariances
-        Natural parameters of the mixture: rows [-precision / 2, mean * precision, constant].
-    means : Table of shape (M, C * D)
-        Adapted means of each model; the device's.
-    dtype : dtype
-        Of the frames.
-    """
-
-    def __init__(self, parameters: NDArray[np.float64], means: Table, dtype: np.dtype) -> None:
-        dimension = means.shape[1] // len(parameters)
-        self.device, self._means, self._dtype = means.device, means, dtype
-        squares, linear, constant = np.split(parameters, [-1 - dimension, -1], axis=1)
-        self._squares = self._own(squares)
-        # the constant of a model: that of the mixture, its own means instead of the mixture's
-        if squares.shape == linear.shape:
-            precisions = -2 * squares
-            own_means = linear / precisions
-        else:
-            precisions = -unpack_symmetric(squares, dimension) * (1 + np.eye(dimension))
-            own_means = np.asarray(np.linalg.solve(precisions, linear[:, :, None]))[:, :, 0]
-        self._precisions = self._own(precisions)
-        self._log_weights = self._own(constant + 0.5 * (own_means * linear).sum(axis=1, keepdims=True))
-        self._background = self._own(linear)[None, :, :], self._own(constant)[None, :, :]
-
-    @on_device
-    def __call__(self, frames: NDArray, models: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the ratios (m,) of some models, rows of the table, on frames (T, D); in nat per frame."""
-        sums = np.zeros(len(models))
-        n_components = self._squares.shape[0]
-        # models together as long as a batch of them on all frames fits, frames in blocks where one model does not
-        frames_bytes = 3 * n_components * frames.dtype.itemsize
-        n_frames = self.device.rows_of(frames_bytes, most=max(1, len(frames)))
-        n_models = self.device.rows_of(frames_bytes * n_frames)
-        background = 0.0
-        for start, stop in chunk_bounds(len(frames), n_frames):
-            block = self._own(frames[start:stop])
-            products = squares_or_products(block, self._squares.shape[1], self.device.xp)
-            shared = self._squares @ self.device.xp.matrix_transpose(products)
-            background += float(self._sums(*self._background, shared, block)[0])
-            for first, last in chunk_bounds(len(models), n_models):
-                sums[first:last] += self._sums(*self._model(models[first:last]), shared, block)
-        return (sums - background) / len(frames)
-
-    def _model(self, models: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Linear (m, C, D) and constant (m, C, 1) parts of models."""
-        xp = self.device.xp
-        means = xp.reshape(self._means.take(models), (-1, self._precisions.shape[0], self._precisions.shape[1]))
-        means = xp.astype(means, self._precisions.dtype)
-        linear = of_each_gaussian(self._precisions, means, xp)
-        return linear, self._log_weights - 0.5 * xp.sum(means * linear, axis=2, keepdims=True)
-
-    def _sums(self, linear: Array, constant: Array, shared: Array, frames: Array) -> NDArray[np.float64]:
-        """Sums of log-likelihoods over frames, shape (m,)."""
-        xp = self.device.xp
-        joint = linear @ xp.matrix_transpose(frames) + shared + constant
-        largest = xp.max(joint, axis=1, keepdims=True)
-        total = xp.sum(xp.exp(joint - largest), axis=1, keepdims=True)
-        return self.device.to_numpy(xp.sum(largest + xp.log(total), axis=(1, 2), dtype=xp.float64))
-
-    def _own(self, array: NDArray) -> Array:
-        return self.device.asarray(array, self._dtype)
 
 
 _SEGMENTS = 8  # in one task, where scores come from frames
@@ -505,7 +366,7 @@ def score_trials(
     projection : Projection, optional
         Applied to the vectors when they are read.
     work : spkbase.work.Work
-        Scores do not depend on the number of workers; those of a device are equal to the rounding of the dtype.
+        Scores do not depend on the number of workers.
 
     Returns
     -------
@@ -525,7 +386,7 @@ def score_trials(
     tasks = put_together(pieces, row_bytes)
     with ExitStack() as stack:
         used = np.unique(trials.segments)
-        if work.device is None and projection is not None and _n_read(pieces, trials) > _OFTEN * len(used):
+        if projection is not None and _n_read(pieces, trials) > _OFTEN * len(used):
             # segments that stand in many pieces are projected once, not every time that they are read
             vectors = stack.enter_context(_projected(vectors, segment_rows[used], projection, work))
             segment_rows[used], projection = np.arange(len(used)), None
@@ -540,13 +401,6 @@ def score_trials(
             return Factors(weights, machines.biases[rows], tested, pairs)
 
         score: Callable[[list[Factors]], NDArray[np.float64]] = partial(_score_factors, projection=projection)
-        if work.device is not None:
-            score = partial(
-                _score_on_device,
-                weights=Table(machines.weights, work.device),
-                vectors=Table(vectors, work.device),
-                projection=None if projection is None else DeviceProjection(projection, work.device),
-            )
         items = [[factors(piece) for piece in task] for task in tasks]
         trial_rows = [np.concatenate([piece.ravel() for piece in task]) for task in tasks]
         return _scores_in_order(score, items, trial_rows, trials, work)
@@ -583,10 +437,9 @@ def _scores_in_order(
 ) -> Scores:
     """Score the tasks and put the scores of all where their trials stand."""
     values, sizes = np.empty(len(trials)), [*map(len, trial_rows)]
-    with nullcontext() if work.device is None else at_once():  # one device, one stream of tasks
-        tasks = ordered_map(score, items, jobs=work.jobs, threads=True, description="scoring", sizes=sizes)
-        for rows, scores in zip(trial_rows, tasks, strict=True):
-            values[rows] = scores
+    tasks = work.map(score, items, description="scoring", sizes=sizes)
+    for rows, scores in zip(trial_rows, tasks, strict=True):
+        values[rows] = scores
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
 
 
@@ -631,22 +484,6 @@ def _score_factors(pieces: list[Factors], projection: Projection | None) -> NDAr
             scores.append(linear_scores(weights, piece.biases, vectors).ravel())
         else:
             scores.append(paired_scores(weights, piece.biases, vectors, piece.pairs))
-    return np.concatenate(scores)
-
-
-def _score_on_device(
-    pieces: list[Factors], weights: Table, vectors: Table, projection: DeviceProjection | None
-) -> NDArray[np.float64]:
-    """Score pieces on a device, where the rows of both sides are, if there is room for them."""
-    scores = []
-    for piece in pieces:
-        models, segments = piece.weights.rows, piece.vectors.rows
-        if piece.pairs is None:
-            scores.append(block_scores(weights, vectors, models, segments, projection).ravel())
-            scores[-1] += np.repeat(piece.biases, len(segments))
-        else:
-            scores.append(pair_scores(weights, vectors, models, segments[piece.pairs], projection))
-            scores[-1] += piece.biases
     return np.concatenate(scores)
 
 
@@ -703,9 +540,6 @@ def score_gmm_ubm(
     items = [[frames_and_means(rows) for rows in task] for task in tasks]
     trial_rows = [np.concatenate(task) for task in tasks]
     score: Callable[[Any], NDArray[np.float64]] = partial(_segment_ratios, mixture=mixture)
-    if work.device is not None:
-        ratios = MeanRatios(natural_parameters(mixture), Table(means, work.device), frames.values.dtype)
-        score = partial(_segment_ratios_on_device, ratios=ratios)
     return _scores_in_order(score, items, trial_rows, trials, work)
 
 
@@ -717,11 +551,6 @@ def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: Gaussian
         adapted = (row.reshape(mixture.means.shape) for rows in some for row in rows)
         scores.append(log_likelihood_ratios(np.asarray(frames), adapted, mixture))
     return np.concatenate(scores)
-
-
-def _segment_ratios_on_device(segments: list[tuple[Rows, SelectedRows]], ratios: MeanRatios) -> NDArray[np.float64]:
-    """Score segments on a device, which has the means."""
-    return np.concatenate([ratios(np.asarray(frames), means.rows) for frames, means in segments])
 
 
 def score_joint_factors(
@@ -746,7 +575,7 @@ def score_joint_factors(
         Of sessions by model, and of segments.
     trials : evaluation.trials.Trials
     work : spkbase.work.Work
-        Scores do not depend on the number of workers; those of a device are equal to rounding.
+        Scores do not depend on the number of workers.
 
     Returns
     -------

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, SelectedRows, StoredArray, fill_rows, part
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
+from spkbase.hdf5 import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, engine_kind, use_engine
 from spkver.backend.nap import Projection, gram_matrix, inner_products
@@ -162,8 +162,7 @@ def train_svms(
     projection : Projection, optional
         Applied to vectors and background when they are read.
     work : spkbase.work.Work
-        The machines do not depend on the number of workers. A device computes the kernel of the background; the
-        machines are solved by the workers.
+        The machines do not depend on the number of workers.
     destination : path, optional
         Machines go straight into a file, as `write_svms` writes it, and the weights are read from it when they are
         asked for.
@@ -241,7 +240,7 @@ def machine_blocks(
     gram = negatives.gram(work) if gram is None else gram
     train = partial(_train_block, negatives=negatives, gram=gram, projection=projection, config=config)
     items = ((SelectedRows(vectors, np.concatenate(rows)), [len(of_model) for of_model in rows]) for rows in left)
-    yield from work.on_cores().map(train, items, description="SVM training", total=len(left))
+    yield from work.map(train, items, description="SVM training", total=len(left))
 
 
 @dataclass(frozen=True)
@@ -289,7 +288,7 @@ class Negatives:
         """Return their inner products (B, B)."""
         if self.projection is None:
             return gram_matrix(self.vectors, work=work)
-        rows = work.on_cores().map(partial(_gram_rows, negatives=self), chunk_bounds(len(self), _TILE))
+        rows = work.map(partial(_gram_rows, negatives=self), chunk_bounds(len(self), _TILE))
         return np.vstack([*rows])
 
 

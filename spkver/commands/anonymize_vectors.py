@@ -22,7 +22,6 @@ _PATH = click.Path(path_type=Path)
     "--distance",
     type=click.Choice(["plda", "cosine"]),
     default="plda",
-    show_default=True,
     help="What tells how far two voices are apart.",
 )
 @click.option("--backend", type=_PATH, help="PLDA of spkver backend train or import; by default trained on the pool.")
@@ -30,7 +29,6 @@ _PATH = click.Path(path_type=Path)
     "--sex",
     type=click.Choice(["same", "other", "random", "any"]),
     default="same",
-    show_default=True,
     help="Of the new voices, by the speaker's.",
 )
 @click.option(
@@ -40,13 +38,12 @@ _PATH = click.Path(path_type=Path)
     "--level",
     type=click.Choice(["speaker", "utterance"]),
     default="speaker",
-    show_default=True,
     help="A pseudo-speaker for each speaker, or for each utterance.",
 )
-@click.option("--farthest", type=int, default=200, show_default=True, help="Candidates: so many voices far away.")
-@click.option("--mean-of", type=int, default=100, show_default=True, help="So many of them are drawn and averaged.")
-@click.option("--draws", type=int, default=1, show_default=True, help="Versions of each vector, to train attackers on.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of draws, by seed and id.")
+@click.option("--farthest", type=int, default=200, help="Candidates: so many voices far away.")
+@click.option("--mean-of", type=int, default=100, help="So many of them are drawn and averaged.")
+@click.option("--draws", type=int, default=1, help="Versions of each vector, to train attackers on.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of draws, by seed and id.")
 @click.option(
     "--segment-speakers", type=_PATH, metavar="UTT2SPK", help="Speakers of SOURCE; as in its file by default."
 )

@@ -38,9 +38,7 @@ class _OfPresets(click.Option):
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key.")
 @click.option("-o", "--output", required=True, type=_PATH, metavar="ATTACKER", help="Folder of the attacker.")
 @click.option("--work", type=_PATH, help="Folder for features and background models.  [default: ATTACKER/work]")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="All that is drawn depends on it."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="All that is drawn depends on it.")
 @click.option("--force", is_flag=True, help="Train again, also over an attacker of other inputs.")
 @_PIPES
 @worker_options

@@ -40,7 +40,7 @@ class _WithSteps(Command):
     help="Speakers of the vectors.  [default: as in their file]",
 )
 @click.option("--adapt", type=_PATH, metavar="VECTORS", help="Vectors of the domain to be tested, without speakers.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Deals speakers for calibrate.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Deals speakers for calibrate.")
 @_PICKLE
 def train(
     vectors: Path,
@@ -128,7 +128,6 @@ def score(
     "--length",
     type=click.Choice(["kaldi", "simple", "none"]),
     default="kaldi",
-    show_default=True,
     help="Scaling within the PLDA.",
 )
 @click.option("-o", "--output", required=True, type=_PATH, metavar="BACKEND", help="HDF5 file of the backend.")

@@ -29,7 +29,7 @@ RECORD = "split.json"
     type=_PATH,
     help="Lines 'speaker f|m', or a table whose header has a column sex or gender.",
 )
-@click.option("--separator", default="-", show_default=True, help="What ends the speaker's name in names of files.")
+@click.option("--separator", default="-", help="What ends the speaker's name in names of files.")
 def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> None:
     """Make a data directory of FOLDER, which holds .wav, .flac or .sph files.
 
@@ -58,8 +58,8 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
 @click.option("--suffix", metavar="_NAME", help="What the names of the twin's parts end with; needed with --twin.")
 @click.option("--name", help="What the names of all parts begin with; the name of DATADIR by default.")
 @click.option("--training-share", type=float, default=1 / 3, show_default="a third", help="Of the speakers of a sex.")
-@click.option("--enrolment-utterances", type=int, default=3, show_default=True, help="Of each tested speaker.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")
+@click.option("--enrolment-utterances", type=int, default=3, help="Of each tested speaker.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of all draws.")
 @click.option("--force", is_flag=True, help="Write over the lists of other recordings, such as of an earlier twin.")
 def split(
     datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, force: bool, **rules: Any

@@ -18,7 +18,6 @@ SUFFIX = "_mcadams"
     *("-o", "--output"),
     type=click.Path(path_type=Path),
     default=Path("demo"),
-    show_default=True,
     help="Folder for all results.",
 )
 @worker_options

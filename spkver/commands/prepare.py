@@ -26,7 +26,6 @@ _LISTS = click.option(
     "--year",
     type=click.Choice(["2022", "2024", "2026"]),
     default="2024",
-    show_default=True,
     help="Of the challenge: lists by sex, in 2026 across the sexes.",
 )
 @_LISTS
@@ -35,10 +34,9 @@ _LISTS = click.option(
     "subsets",
     multiple=True,
     default=("dev-clean", "test-clean", "train-clean-360"),
-    show_default=True,
     help="Of the corpus; repeatable.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the draws without --lists.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the draws without --lists.")
 def librispeech(
     librispeech: Path, output: Path, year: str, lists: Path | None, subsets: tuple[str, ...], seed: int
 ) -> None:

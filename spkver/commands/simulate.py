@@ -12,13 +12,13 @@ from spkbase.console import ResumableCommand, echo_log, worker_options
 
 @click.command("rsr2015", cls=ResumableCommand)
 @click.argument("output", type=click.Path(path_type=Path))
-@click.option("--speakers", type=int, default=36, show_default=True, help="Speakers of each sex asked for.")
+@click.option("--speakers", type=int, default=36, help="Speakers of each sex asked for.")
 @click.option("--background", type=int, help="Background speakers of each sex, at most RSR2015's; a third by default.")
-@click.option("--sentences", type=int, default=5, show_default=True, help="Sentences that each speaker says, up to 30.")
-@click.option("--sessions", type=int, default=7, show_default=True, help="Sessions of each speaker, up to 9.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Everything drawn depends on it.")
-@click.option("--gender", type=click.Choice(["m", "f", "both"]), default="m", show_default=True)
-@click.option("--format", "audio_format", type=click.Choice(["wav", "sph", "flac"]), default="wav", show_default=True)
+@click.option("--sentences", type=int, default=5, help="Sentences that each speaker says, up to 30.")
+@click.option("--sessions", type=int, default=7, help="Sessions of each speaker, up to 9.")
+@click.option("--seed", type=int, default=0, help="Everything drawn depends on it.")
+@click.option("--gender", type=click.Choice(["m", "f", "both"]), default="m")
+@click.option("--format", "audio_format", type=click.Choice(["wav", "sph", "flac"]), default="wav")
 @worker_options
 def rsr2015(
     output: Path,
@@ -59,24 +59,23 @@ def rsr2015(
 
 @click.command("voiceprivacy", cls=ResumableCommand)
 @click.argument("output", type=click.Path(path_type=Path))
-@click.option("--enrolled-f", type=int, default=16, show_default=True, help="Enrolled women.")
-@click.option("--enrolled-m", type=int, default=13, show_default=True, help="Enrolled men.")
-@click.option("--strangers", type=int, default=2, show_default=True, help="Trial speakers not enrolled, of each sex.")
-@click.option("--training", type=int, default=24, show_default=True, help="Training speakers of each sex.")
-@click.option("--enrolment-utterances", type=int, default=3, show_default=True, help="Of each enrolled speaker.")
-@click.option("--trial-utterances", type=int, default=5, show_default=True, help="Of each trial speaker.")
-@click.option("--training-utterances", type=int, default=5, show_default=True, help="Of each training speaker.")
-@click.option("--sentences", type=int, default=2, show_default=True, help="In an utterance.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Everything drawn depends on it.")
+@click.option(
+    *("--set", "settings"), multiple=True, metavar="KEY=VALUE", help="A size, such as enrolled_f=6 or sentences=3."
+)
 @worker_options
-def voiceprivacy(output: Path, jobs: int | None, **sizes: int) -> None:
+def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> None:
     """Write SIMULATED speech in the VoicePrivacy Challenge's layout to OUTPUT.
 
     The data directories are simulated_train, simulated_test_enrolls, simulated_test_trials_f and
     simulated_test_trials_m. The voices are eSpeak NG's, so the extra [demo] must be installed.
+
+    Sizes are enrolled_f and enrolled_m, enrolled women and men (16 and 13); of each sex strangers, who are tried but
+    not enrolled (2), and training speakers (24); of each speaker enrolment_utterances, trial_utterances and
+    training_utterances (3, 5, 5), of so many sentences (2); and the seed of all draws (0).
     """
+    from spkbase.configuration import load_config
     from spkver.corpora import Sizes, simulate_voiceprivacy
 
     with echo_log(logging.INFO):
-        made = simulate_voiceprivacy(output, Sizes(**sizes), jobs=jobs)
+        made = simulate_voiceprivacy(output, load_config(Sizes, settings=settings), jobs=jobs)
     click.echo(made)

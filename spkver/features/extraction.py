@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems
-from spkbase.files import is_file, make_folder, memory_size, new_file, temporary_name, write_strings
+from spkbase.files import is_file, make_folder, temporary_name
+from spkbase.hdf5 import new_file, write_strings
 from spkbase.seeding import stream
 from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread, ordered_map
 from spkver.audio import audio_header, read_audio
@@ -242,7 +244,7 @@ def check_recordings(
     items = chunks(sorted(recordings.items()), 256)
     noted, seconds = Problems() if problems is None else problems, 0.0
     check, sizes = partial(_check_headers, config=config), [*map(len, items)]
-    for duration, errors in work.on_cores().map(check, items, description="checking audio", sizes=sizes):
+    for duration, errors in work.map(check, items, description="checking audio", sizes=sizes):
         seconds += duration
         for error in errors:
             noted.note(error)
@@ -281,7 +283,8 @@ def _check_header(path: Path, rate: int, channels: int, n_samples: int, config: 
     n_samples = round(n_samples * config.rate / rate)
     if n_samples < config.min_samples:
         raise _too_short(path, n_samples, config)
-    if n_samples * _BYTES_A_SAMPLE > memory_size() / 2:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if n_samples * _BYTES_A_SAMPLE > memory / 2:
         hours, gigabytes = n_samples / config.rate / 3600, n_samples * _BYTES_A_SAMPLE / 1e9
         text = f"a recording of {hours:.1f} hours takes {gigabytes:.0f} GB of memory, more than half of this machine's"
         raise DataError(text, file=path, remedy="cut it into utterances")
@@ -316,7 +319,7 @@ def extract_features(
     seed : int
         Of the dither; each recording has its own generator, made from the seed and its id.
     work : spkbase.work.Work
-        Worker processes; the store does not depend on them. The cores compute, whatever the device.
+        Worker processes; the store does not depend on them.
 
     Returns
     -------
@@ -350,7 +353,7 @@ def extract_features(
                     lengths.append(len(recording.log_energy))
                     arrays = recording.cepstra, recording.log_energy, recording.speech
                     for name, array in zip(kinds, arrays, strict=True):
-                        array.astype(kinds[name], copy=False).tofile(files[name])
+                        files[name].write(np.ascontiguousarray(array, kinds[name]).data)
         problems.raise_if_any()
         with new_file(path) as store:
             write_strings(store, "ids", names)
@@ -358,6 +361,8 @@ def extract_features(
             for name, dtype in kinds.items():
                 shape = (sum(lengths), config.n_cepstra) if name == "cep" else (sum(lengths),)
                 store.create_dataset(name, data=np.memmap(collected / name, dtype, "r", shape=shape))
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror}", file=path, remedy="free space") from error
     finally:
         shutil.rmtree(collected, ignore_errors=True)
     return read_feature_table(path)

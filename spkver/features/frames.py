@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, StoredArray, fill_rows, keep_rows, part
 from spkbase.errors import DataError
-from spkbase.files import check_forms, read_arrays, stored_array
+from spkbase.hdf5 import check_forms, read_arrays, stored_array
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, ships_items
 from spkver.features.config import FeatureConfig
@@ -309,7 +309,7 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     shape = (int(offsets[-1]), config.dimension)
     parts = chunks(range(len(table)), _RECORDINGS)
     items = ([table.reference(row) for row in rows] for rows in parts)
-    blocks = work.on_cores().map(partial(_post_process, config=config), items, description="frames", total=len(parts))
+    blocks = work.map(partial(_post_process, config=config), items, description="frames", total=len(parts))
     size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
     if size > config.memory_gb * 1e9 or ships_items():
         if not ships_items():

@@ -7,7 +7,6 @@ and first order, of one segment a row, and they add.
 from spkver.mixture.gmm import (
     GaussianMixture,
     PosteriorKernel,
-    Table,
     block_size,
     check_frames,
     chunk_frames,
@@ -32,7 +31,6 @@ from spkver.mixture.statistics import (
     open_statistics,
     read_statistics,
     segment_statistics,
-    segment_sums,
     write_stat_blocks,
     write_stat_rows,
     write_statistics,

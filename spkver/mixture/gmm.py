@@ -1,7 +1,7 @@
 """Gaussian mixtures: densities, the E-step and the M-step.
 
 In reading order: `natural_parameters` (the densities), `PosteriorKernel` and `sufficient_statistics` (the E-step of a
-block and of a chunk of frames), `m_step`; then `e_step`, which spreads the chunks over workers or a device.
+block and of a chunk of frames), `m_step`; then `e_step`, which spreads the chunks over workers.
 
 Products run in the dtype of the frames, sums over chunks in float64.
 
@@ -10,10 +10,6 @@ Products run in the dtype of the frames, sums over chunks in float64.
 With full covariances the log-density of a Gaussian is linear in the products x_i x_j, i <= j, in x and in 1. So it is
 one matrix product for all Gaussians, as with diagonal covariances, of D (D + 1) / 2 + D + 1 columns instead of 2 D + 1;
 that takes half of the operations that a product for each Gaussian takes.
-
-**Frames and other long tables on a device: kept there where they fit, else sent block by block.**
-
-**The E-step on a device: log-densities, posteriors and their sums over blocks of frames.**
 
 **The space in which every Gaussian of a mixture has the covariance I: factors of the covariances, to it and back.**
 
@@ -26,7 +22,6 @@ Signal Processing 10, 2000.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
@@ -35,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
-from spkbase.devices import Array, Device, Namespace, on_device
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
@@ -104,7 +98,7 @@ def inverse_variances(variances: NDArray[np.float64]) -> NDArray[np.float64]:
     return 1.0 / variances if variances.ndim == 2 else inverse_matrices(variances)
 
 
-def of_each_gaussian(factors: Array, values: Array, xp: Namespace = np) -> Array:
+def of_each_gaussian(factors: NDArray, values: NDArray) -> NDArray:
     """Return values (..., C, D) times factors (C, D), or from the left matrices (C, D, D), of each Gaussian.
 
     Examples
@@ -114,10 +108,10 @@ def of_each_gaussian(factors: Array, values: Array, xp: Namespace = np) -> Array
     """
     if len(factors.shape) == 2:
         return values * factors
-    return xp.matmul(factors, xp.expand_dims(values, axis=-1))[..., 0]
+    return np.matmul(factors, values[..., None])[..., 0]
 
 
-def squares_or_products(frames: Array, width: int, xp: Namespace) -> Array:
+def squares_or_products(frames: NDArray, width: int) -> NDArray:
     """Return what stands before x in z: x^2 where `width` is D, else the products x_i x_j, i <= j.
 
     Parameters
@@ -125,8 +119,6 @@ def squares_or_products(frames: Array, width: int, xp: Namespace) -> Array:
     frames : ndarray of shape (..., T, D)
     width : int
         D, for diagonal covariances, or D (D + 1) / 2, for full ones.
-    xp : module
-        Namespace of the frames, after the array API standard.
 
     Returns
     -------
@@ -135,7 +127,7 @@ def squares_or_products(frames: Array, width: int, xp: Namespace) -> Array:
     if width == frames.shape[-1]:
         return frames * frames
     products = [frames[..., first : first + 1] * frames[..., first:] for first in range(frames.shape[-1])]
-    return xp.concat(products, axis=-1)
+    return np.concatenate(products, axis=-1)
 
 
 def write_squares_or_products(frames: NDArray, out: NDArray) -> None:
@@ -165,160 +157,7 @@ def check_positive_definite(covariances: NDArray[np.float64]) -> None:
             ) from None
 
 
-class Table:
-    """A long table of rows for use on a device, again and again.
-
-    Parameters
-    ----------
-    rows : ndarray or StoredArray of shape (N, ...)
-        May lie in a file.
-    device : Device
-        If it has room, the table is sent once and stays; else what is asked for is sent each time.
-    """
-
-    def __init__(self, rows: Rows, device: Device) -> None:
-        self.device, self.shape, self.dtype = device, rows.shape, rows.dtype
-        self._rows = rows
-        self._kept: list[Array] = []
-        self._size = device.rows_of(4 * rows.nbytes // max(1, len(rows)))
-        if device.fits(rows.nbytes):
-            self._kept = list(self._sent(self._size))
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def blocks(self, size: int) -> Iterator[Array]:
-        """Yield rows in order, in blocks of `size`, the last one shorter."""
-        if not self._kept:
-            yield from self._sent(size)
-            return
-        for start, stop in chunk_bounds(len(self), size):
-            parts = []
-            while start < stop:
-                number, at = divmod(start, self._size)
-                n_taken = min(stop - start, self._size - at)
-                parts.append(self._kept[number][at : at + n_taken, ...])
-                start += n_taken
-            yield parts[0] if len(parts) == 1 else self.device.xp.concat(parts)
-
-    def take(self, rows: NDArray[np.int64]) -> Array:
-        """Return some rows, in the order asked for."""
-        xp = self.device.xp
-        if not self._kept:
-            return self.device.asarray(self._rows[rows])
-        if len(self._kept) == 1:
-            return xp.take(self._kept[0], self.device.asarray(rows), axis=0)
-        order = np.argsort(rows, kind="stable")
-        numbers = rows[order] // self._size
-        parts = [
-            xp.take(self._kept[number], self.device.asarray(rows[order][numbers == number] % self._size), axis=0)
-            for number in np.unique(numbers).tolist()
-        ]
-        sorted_rows = xp.concat(parts)
-        back = np.empty(len(rows), np.int64)
-        back[order] = np.arange(len(rows))
-        return xp.take(sorted_rows, self.device.asarray(back), axis=0)
-
-    def _sent(self, size: int) -> Iterator[Array]:
-        for start, stop in chunk_bounds(len(self), size):
-            yield self.device.asarray(np.asarray(self._rows[start:stop]))
-
-
 # Frames whose statistics are summed in the dtype of the frames, as in the largest block on the cores; more in float64.
-TILE = 2048
-
-
-def densities(
-    frames: Array, parameters: Array, device: Device, mask: Array | None = None
-) -> tuple[Array, Array, Array]:
-    """Return the posteriors of batches of frames, not yet normalised; as `spkver.mixture.PosteriorKernel` on the cores.
-
-    Parameters
-    ----------
-    frames : ndarray of shape (B, T, D)
-    parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
-        Natural parameters in the dtype of the frames.
-    device : Device
-    mask : ndarray of shape (B, T), optional
-        0 for frames that fill a batch up, 1 for others.
-
-    Returns
-    -------
-    joint : ndarray of shape (B, T, C)
-        Posteriors times their total.
-    augmented : ndarray of shape (B, T, 2 D + 1) or (B, T, D (D + 1) / 2 + D + 1)
-        Rows [x^2, x, 1] / total; 0 where the mask is.
-    log_likelihood : array of float64 of shape (B, T)
-        In nat.
-    """
-    xp = device.xp
-    ones = xp.ones_like(frames[:, :, :1])
-    squares = squares_or_products(frames, parameters.shape[1] - frames.shape[2] - 1, xp)
-    augmented = xp.concat([squares, frames, ones], axis=2)
-    joint = augmented @ xp.matrix_transpose(parameters)
-    largest = xp.max(joint, axis=2, keepdims=True)
-    joint -= largest
-    joint = xp.exp(joint)
-    total = xp.sum(joint, axis=2, keepdims=True)
-    augmented = augmented / total if mask is None else augmented * (xp.expand_dims(mask, axis=2) / total)
-    log_likelihood = xp.astype(xp.squeeze(largest + xp.log(total), axis=2), xp.float64)
-    return joint, augmented, log_likelihood
-
-
-def frames_in_block(parameters: NDArray, dtype: np.dtype, device: Device) -> int:
-    """Return the number of frames whose posteriors fit a block of the device."""
-    return device.rows_of(3 * sum(parameters.shape) * dtype.itemsize, least=256)
-
-
-@on_device
-def accumulate(frames: Table, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Return the sums of posteriors times [x^2, x, 1] over all frames.
-
-    Parameters
-    ----------
-    frames : Table of shape (T, D)
-    parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
-        Natural parameters of the mixture.
-
-    Returns
-    -------
-    sums : ndarray of the shape of `parameters`
-    log_likelihood : float
-        Sum over frames, in nat.
-    """
-    device = frames.device
-    sums, log_likelihood = np.zeros(parameters.shape), 0.0
-    coefficients = device.asarray(parameters, frames.dtype)
-    size = frames_in_block(parameters, frames.dtype, device)
-    size -= size % TILE if size > TILE else 0
-    for block in frames.blocks(size):
-        n_tiled = block.shape[0] // TILE * TILE
-        for rows in (block[:n_tiled, :], block[n_tiled:, :]):
-            if rows.shape[0]:
-                tiles = device.xp.reshape(rows, (-1, min(TILE, rows.shape[0]), rows.shape[1]))
-                of_tiles, of_frames = _tile_sums(tiles, coefficients, device)
-                sums += device.to_numpy(of_tiles)
-                log_likelihood += float(of_frames)
-    return sums, log_likelihood
-
-
-def _tile_sums(tiles: Array, parameters: Array, device: Device) -> tuple[Array, Array]:
-    xp = device.xp
-    joint, augmented, of_frames = densities(tiles, parameters, device)
-    sums = xp.matrix_transpose(joint) @ augmented
-    return xp.sum(sums, axis=0, dtype=xp.float64), xp.sum(of_frames)
-
-
-@on_device
-def log_likelihoods(frames: Table, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log-density of each frame in nat, shape (T,); parameters as for `accumulate`."""
-    device = frames.device
-    coefficients = device.asarray(parameters, frames.dtype)
-    size = frames_in_block(parameters, frames.dtype, device)
-    of_blocks = [densities(block[None, :, :], coefficients, device)[2][0, :] for block in frames.blocks(size)]
-    return np.concatenate([device.to_numpy(of_frames) for of_frames in of_blocks])
-
-
 # Frames of one task, at the least; fixed, so that sums are the same for any number of workers.
 CHUNK = 8192
 # Posteriors of a block of frames stay in the second-level cache: components times frames.
@@ -455,8 +294,7 @@ class PosteriorKernel:
     divided by that sum: Z is, which is smaller. Densities leave the log domain only after the largest one of the frame
     is subtracted, so no dimension is too high for them.
 
-    Blocks are so long that their posteriors stay in the second-level cache, and the buffers are written in place; the
-    text for devices does neither (`spkver.backend` says what that would cost).
+    Blocks are so long that their posteriors stay in the second-level cache, and the buffers are written in place.
 
     One instance per task: the arrays that it hands out are overwritten by the next block.
 
@@ -580,17 +418,16 @@ def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> Ga
     return GaussianMixture(accumulator.zeroth / accumulator.zeroth.sum(), means, variances)
 
 
-def e_step(frames: Rows | Table, mixture: GaussianMixture, *, work: Work = ALL_CORES) -> Accumulator:
-    """Return the `sufficient_statistics` of all frames under a mixture, chunks of them by workers or on a device.
+def e_step(frames: Rows, mixture: GaussianMixture, *, work: Work = ALL_CORES) -> Accumulator:
+    """Return the `sufficient_statistics` of all frames under a mixture, chunks of them by workers.
 
     Parameters
     ----------
-    frames : ndarray, StoredArray or Table of shape (T, D)
-        Float32 or float64, in memory or in a file; a `Table` is on a device already, which is then the one that
-        computes.
+    frames : ndarray or StoredArray of shape (T, D)
+        Float32 or float64, in memory or in a file.
     mixture : GaussianMixture
     work : spkbase.work.Work
-        The result does not depend on the number of workers; that of a device is equal to the rounding of the dtype.
+        The result does not depend on the number of workers.
 
     Returns
     -------
@@ -603,12 +440,6 @@ def e_step(frames: Rows | Table, mixture: GaussianMixture, *, work: Work = ALL_C
     """
     check_frames(frames, mixture)
     parameters = natural_parameters(mixture)
-    if work.device is not None and not isinstance(frames, Table):
-        frames = Table(frames, work.device)
-    if isinstance(frames, Table):
-        sums, log_likelihood = accumulate(frames, parameters)
-        second, first, zeroth = np.split(sums, [-1 - frames.shape[1], -1], axis=1)
-        return Accumulator(zeroth[:, 0], first, second, log_likelihood, len(frames))
     bounds = chunk_bounds(len(frames), chunk_frames(len(frames)))
     chunk_statistics = partial(_read_and_sum, parameters=parameters)
     return reduce(add, work.map(chunk_statistics, [part(frames, start, stop) for start, stop in bounds]))
@@ -618,15 +449,13 @@ def _read_and_sum(frames: Rows, parameters: NDArray[np.float64]) -> Accumulator:
     return sufficient_statistics(np.asarray(frames), parameters)
 
 
-def log_likelihood(frames: NDArray, mixture: GaussianMixture, *, work: Work = ALL_CORES) -> NDArray[np.float64]:
+def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> NDArray[np.float64]:
     """Return the log-density of each frame under the mixture, in nat.
 
     Parameters
     ----------
     frames : ndarray of shape (T, D)
     mixture : GaussianMixture
-    work : spkbase.work.Work
-        Its device; on the cores this thread alone computes.
 
     Returns
     -------
@@ -645,8 +474,6 @@ def log_likelihood(frames: NDArray, mixture: GaussianMixture, *, work: Work = AL
     """
     check_frames(frames, mixture)
     parameters = natural_parameters(mixture)
-    if work.device is not None:
-        return log_likelihoods(Table(frames, work.device), parameters)
     with one_blas_thread():
         return frame_log_likelihoods(frames, parameters)
 
@@ -676,7 +503,7 @@ def chunk_frames(n_frames: int) -> int:
     return CHUNK * min(32, max(1, -(-n_frames // (512 * CHUNK))))
 
 
-def check_frames(frames: Rows | Table, mixture: GaussianMixture) -> None:
+def check_frames(frames: Rows, mixture: GaussianMixture) -> None:
     """Raise DataError unless frames are (T > 0, D) for the mixture's D."""
     if len(frames.shape) != 2 or frames.shape[1] != mixture.dimension:
         raise DataError(

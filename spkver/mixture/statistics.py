@@ -1,7 +1,5 @@
 """Zero- and first-order statistics of segments under a mixture; they add.
 
-**Statistics of segments on a device: segments of like length make a batch, and a batch is one product.**
-
 **Statistics and supervectors in files of SIDEKIT's layout, written and read by blocks of rows.**
 
 References
@@ -21,95 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, SelectedRows, fill_rows
-from spkbase.devices import Array, Device, on_device
 from spkbase.errors import DataError, few
-from spkbase.files import new_file, stored_dataset
+from spkbase.hdf5 import new_file, stored_dataset
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks
 from spkver.features import Frames
-from spkver.mixture.gmm import TILE, GaussianMixture, PosteriorKernel, check_frames, densities, natural_parameters
+from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, check_frames, natural_parameters
 from spkver.sidekit import open_hdf5, read_array, read_stat_server, read_strings, write_column, write_strings
-
-
-@on_device
-def segment_sums(
-    segments: Sequence[NDArray], parameters: NDArray[np.float64], device: Device
-) -> tuple[NDArray, NDArray]:
-    """Return the zero- and first-order statistics of each segment.
-
-    Parameters
-    ----------
-    segments : sequence of ndarray of shape (T_s, D)
-        Frames of each, at least one.
-    parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
-        Natural parameters of the mixture.
-    device : Device
-
-    Returns
-    -------
-    zeroth : ndarray of shape (S, C)
-    first : ndarray of shape (S, C, D)
-        In the dtype of the frames.
-    """
-    dtype, dimension = segments[0].dtype, segments[0].shape[1]
-    coefficients = device.asarray(parameters, dtype)
-    # a long segment comes in pieces, which are added in float64
-    pieces = [
-        (row, start, min(start + TILE, len(frames)))
-        for row, frames in enumerate(segments)
-        for start in range(0, len(frames), TILE)
-    ]
-    zeroth = np.zeros((len(segments), len(parameters)))
-    first = np.zeros((len(segments), len(parameters), dimension), dtype)
-    whole = np.array([len(frames) <= TILE for frames in segments])
-    long = {row: np.zeros((len(parameters), dimension)) for row in np.flatnonzero(~whole).tolist()}
-    for batch in _batches(pieces, 3 * sum(parameters.shape) * dtype.itemsize, device):
-        frames, mask = _padded(segments, batch)
-        sums = device.to_numpy(_sums(frames, mask, coefficients, device))
-        for (row, _, _), of_piece in zip(batch, sums, strict=True):
-            zeroth[row] += of_piece[:, -1]
-            if row in long:
-                long[row] += of_piece[:, :-1]
-            else:
-                first[row] = of_piece[:, :-1]
-    for row, total in long.items():
-        first[row] = total
-    return zeroth.astype(dtype), first
-
-
-def _sums(frames: NDArray, mask: NDArray, parameters: Array, device: Device) -> Array:
-    """Rows [first, zeroth] of each component, shape (B, C, D + 1)."""
-    joint, augmented, _ = densities(device.asarray(frames), parameters, device, device.asarray(mask))
-    return device.xp.matrix_transpose(joint) @ augmented[:, :, -1 - frames.shape[2] :]
-
-
-Piece = tuple[int, int, int]  # segment, start, stop
-
-
-def _batches(pieces: Sequence[Piece], frame_bytes: int, device: Device) -> Iterator[list[Piece]]:
-    """Cut pieces, the shortest first, into batches that fit a block once they are all as long as their last."""
-    batch: list[Piece] = []
-    limit = device.rows_of(frame_bytes)
-    for piece in sorted(pieces, key=lambda piece: piece[2] - piece[1]):
-        length = piece[2] - piece[1]
-        if batch and (len(batch) + 1) * length > limit:
-            yield batch
-            batch = []
-        batch.append(piece)
-    yield batch
-
-
-def _padded(segments: Sequence[NDArray], batch: Sequence[Piece]) -> tuple[NDArray, NDArray]:
-    """Frames of pieces (B, T, D), filled up with zeros, and which are frames (B, T)."""
-    longest = batch[-1][2] - batch[-1][1]
-    some = segments[batch[0][0]]
-    frames = np.zeros((len(batch), longest, some.shape[1]), some.dtype)
-    mask = np.zeros((len(batch), longest), some.dtype)
-    for number, (row, start, stop) in enumerate(batch):
-        frames[number, : stop - start] = segments[row][start:stop]
-        mask[number, : stop - start] = 1
-    return frames, mask
-
 
 _COPIED = 256  # rows that are copied at a time
 
@@ -274,8 +190,7 @@ def open_stat_server(path: str | Path) -> tuple[NDArray[np.object_], NDArray[np.
     return models, segments, stats[0], stats[1]
 
 
-_SEGMENTS = 32  # in one task and in one block of a file ...
-_DEVICE_SEGMENTS = 256  # ... and on a device
+_SEGMENTS = 32  # in one task and in one block of a file
 
 
 def segment_statistics(frames: NDArray, kernel: PosteriorKernel) -> NDArray[np.float64]:
@@ -350,8 +265,7 @@ def accumulate_statistics(
     frames : Frames
     models, segments : sequence of str, of length N
     work : spkbase.work.Work
-        A segment's statistics depend on its frames alone, not on workers or on the rest of the list; those of a device
-        are equal to the rounding of the dtype.
+        A segment's statistics depend on its frames alone, not on workers or on the rest of the list.
     destination : path, optional
         Rows go straight into this file in the layout of SIDEKIT's StatServer, float32, and are read from it when they
         are asked for. A segment that stands in several rows is worked out for each then.
@@ -390,22 +304,13 @@ def statistic_blocks(
     for segment in segments:
         if not len(frames.of(segment)):
             raise DataError(f"recording {segment!r} has no frames", remedy="remove it from the lists")
-    blocks = chunks(list(segments), _block_length(work.device))
+    blocks = chunks(list(segments), _SEGMENTS)
     items = ([frames.of(segment) for segment in block] for block in blocks)
-    sums_of_block = partial(_block_statistics, parameters=natural_parameters(mixture), device=work.device)
+    sums_of_block = partial(_block_statistics, parameters=natural_parameters(mixture))
     return work.map(sums_of_block, items, description="statistics", sizes=[*map(len, blocks)])
 
 
-def _block_length(device: Device | None) -> int:
-    return _SEGMENTS if device is None else _DEVICE_SEGMENTS
-
-
-def _block_statistics(
-    segments: list[Rows], parameters: NDArray[np.float64], device: Device | None
-) -> tuple[NDArray, NDArray]:
-    if device is not None:
-        zeroth, first = segment_sums([np.asarray(frames) for frames in segments], parameters, device)
-        return zeroth, first.reshape(len(segments), -1)
+def _block_statistics(segments: list[Rows], parameters: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
     dtype = segments[0].dtype
     kernel = PosteriorKernel(parameters, dtype, segments[0].shape[1])
     statistics = np.empty((len(segments), len(parameters), segments[0].shape[1] + 1), dtype)

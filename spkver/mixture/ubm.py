@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import open_file, read_attribute
+from spkbase.hdf5 import open_file
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
-from spkver.mixture.gmm import CHUNK, Accumulator, GaussianMixture, Table, e_step, m_step, unpack_symmetric
+from spkver.mixture.gmm import CHUNK, Accumulator, GaussianMixture, e_step, m_step, unpack_symmetric
 from spkver.sidekit import read_mixture, write_mixture
 
 logger = logging.getLogger(__name__)
@@ -248,8 +248,7 @@ def train_ubm(
         All frames, in memory or in a file; float32, or float64, which runs everything in float64.
     config : UbmConfig
     work : spkbase.work.Work
-        The result does not depend on the number of workers; that of a device, which computes the E-steps, is equal to
-        the rounding of the dtype.
+        The result does not depend on the number of workers.
 
     Returns
     -------
@@ -265,10 +264,8 @@ def train_ubm(
     config = config or UbmConfig()
     n_splits = config.components.bit_length() - 1
     schedule = [number for number in range(n_splits) for _ in range(config.iterations[number])]
-    # on a device they stay for all rounds, if there is room
-    held = frames if work.device is None else Table(frames, work.device)
     _check(frames, config)
-    mixture, moment = _single_gaussian(held, work)
+    mixture, moment = _single_gaussian(frames, work)
     likelihoods: list[float] = []
     sizes: list[int] = []
     lowest, highest = config.variance_floor * moment, config.variance_ceiling * moment
@@ -278,7 +275,7 @@ def train_ubm(
             mixture = with_full_covariances(mixture)
         elif mixture.n_components == 1 << split_number:
             mixture = split(mixture, dimension=config.first_split_dimension if split_number == 0 else None)
-        accumulator = e_step(held, mixture, work=work)
+        accumulator = e_step(frames, mixture, work=work)
         likelihoods.append(accumulator.mean_log_likelihood)
         sizes.append(mixture.n_components)
         logger.info("UBM %d Gaussians: %.6f nat per frame", sizes[-1], likelihoods[-1], extra={"file_only": True})
@@ -294,7 +291,7 @@ def train_ubm(
     return TrainedUbm(*parameters, moment, np.array(likelihoods), np.array(sizes, np.int64))
 
 
-def _single_gaussian(frames: Rows | Table, work: Work) -> tuple[GaussianMixture, NDArray]:
+def _single_gaussian(frames: Rows, work: Work) -> tuple[GaussianMixture, NDArray]:
     """Return the mean and second moment of all frames as one Gaussian, SIDEKIT's start, and the moment."""
     dimension = frames.shape[1]
     start = GaussianMixture(np.ones(1), np.zeros((1, dimension)), np.ones((1, dimension)))
@@ -394,7 +391,7 @@ def read_ubm(path: str | Path) -> TrainedUbm:
     """Read a mixture of ours or of SIDEKIT's, with its training history where it is kept."""
     mixture = read_mixture(path)
     with open_file(path) as file:
-        found = {name: read_attribute(file, name) for name in ("log_likelihoods", "n_components")}
+        found = {name: file.attrs.get(name) for name in ("log_likelihoods", "n_components")}
     history = [np.asarray([] if values is None else values) for values in found.values()]
     return TrainedUbm(mixture.weights, mixture.means, mixture.variances(), mixture.variance_control[0], *history)
 

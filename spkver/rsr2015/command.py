@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import HELP, ResumableCommand, device_option, echo_log, worker_options
+from spkbase.console import ResumableCommand, device_option, echo_log, worker_options
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def recipe_command(
     ]
     for option in reversed(options):
         main = option(main)
-    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0], context_settings=HELP)(main)
+    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0])(main)
 
 
 def _defaults(own: Path, corpus: str) -> dict[str, Any]:

@@ -209,6 +209,7 @@ def report(
     """
     again = replace(run, force=True)
     measured = _measured(again if run.only == REPORT else run, config, lists, systems, ubm)
+    run.finish()
     if any(file_digest(run.path(name)) != digest for name, digest in measured.value["plots"].items()):
         measured = _measured(again, config, lists, systems, ubm)  # plots are gone, or others
     kept = measured.value
@@ -224,7 +225,6 @@ def report(
             "systems": results,
         },
     )
-    run.finish()
     table = _table(results, lists.key)
     logger.info("results\n%s", table, extra={"file_only": True})
     det = run.path(_plots("det", config)[0])

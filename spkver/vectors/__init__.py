@@ -21,7 +21,7 @@ from spkver.vectors.joint_factors import (
     train_joint_factors,
     write_joint_factors,
 )
-from spkver.vectors.posteriors import likelihood_part, pack, posterior, unpack
+from spkver.vectors.posteriors import likelihood_part, pack, unpack
 from spkver.vectors.supervectors import (
     MapConfig,
     Supervectors,

@@ -21,21 +21,17 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
 from spkbase.arrays import Rows, fill_rows
-from spkbase.devices import Array
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import check_forms, new_file, open_file, read_arrays, stored_array, write_strings
+from spkbase.hdf5 import check_forms, new_file, open_file, read_arrays, stored_array, write_strings
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, one_blas_thread, progress, ships_items
 from spkver.mixture import Statistics
 from spkver.vectors.posteriors import (
     Block,
-    DeviceTerms,
     PosteriorTerms,
     block_bounds,
-    block_on_device,
     block_posteriors,
     blocks_of,
-    fast_block_on_device,
     packed_room,
     project,
 )
@@ -89,7 +85,7 @@ def fast_terms(model: TotalVariability, method: IVectorMethod) -> FastTerms:
         return FastTerms(basis, np.square(model.loadings @ basis).sum(axis=1))
 
 
-def fast_posterior(zeroth: Array, projected: Array, basis: Array, precisions: Array) -> tuple[Array, Array]:
+def fast_posterior(zeroth: NDArray, projected: NDArray, basis: NDArray, precisions: NDArray) -> tuple[NDArray, NDArray]:
     """Return approximate posterior means and variances, shape (S, R) both.
 
         L = Q diag(1 + sum_c n_c d_c) Q',   h = L^-1 b
@@ -97,9 +93,9 @@ def fast_posterior(zeroth: Array, projected: Array, basis: Array, precisions: Ar
     Parameters
     ----------
     zeroth : ndarray of shape (S, C)
-        Counts n_c; float64, as all others, of NumPy or of a device's library.
+        Counts n_c; float64, as all others.
     projected : ndarray of shape (S, R)
-        b, see `spkver.vectors.posterior`.
+        b, see `spkver.vectors.posteriors.likelihood_part`.
     basis, precisions : ndarray of shape (R, R) and (C, R)
         See `FastTerms`.
 
@@ -168,7 +164,7 @@ def extract_ivectors(
     variances : bool
         Give the diagonals of the posterior covariances too.
     work : spkbase.work.Work
-        The result does not depend on the number of workers; that of a device is equal to rounding.
+        The result does not depend on the number of workers.
     destination : path, optional
         Rows go straight into an HDF5 file that `read_embeddings` reads, and are read from it when they are asked for.
 
@@ -215,14 +211,6 @@ def _blocks(
     fast = None if method == "exact" else fast_terms(model, method)
     terms = model.terms(work=work, products=fast is None)
     blocks = blocks_of(statistics, model.rank)
-    if work.device is not None:
-        there = DeviceTerms(model.loadings, terms, work.device)
-        for block in blocks:
-            if fast is None:
-                yield block_on_device(block, there, variances=variances)
-            else:
-                yield fast_block_on_device(block, there, fast_posterior, (fast.basis, fast.precisions))
-        return
     of_block = partial(_block_vectors, terms=terms, fast=fast, variances=variances)
     if ships_items():
         n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))

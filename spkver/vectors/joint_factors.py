@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import fill_rows
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import check_forms, open_file, read_arrays, write_arrays
+from spkbase.hdf5 import check_forms, open_file, read_arrays, write_arrays
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
@@ -244,7 +244,7 @@ def train_joint_factors(
     config : JointFactorConfig
     start : JointStart, optional
     work : spkbase.work.Work
-        The result does not depend on the number of workers. A device computes V and U, equal to rounding.
+        The result does not depend on the number of workers.
 
     Returns
     -------
@@ -317,7 +317,7 @@ def _train_residual(
     likelihoods: list[float] = []
     for number in progress(range(n_rounds), description="residual", total=n_rounds):
         blocks = model_blocks(channel, statistics)
-        sums = reduce(add, work.on_cores().map(partial(_residual_sums_of_block, scales=scales), blocks))
+        sums = reduce(add, work.map(partial(_residual_sums_of_block, scales=scales), blocks))
         likelihoods.append(sums.log_likelihood / len(statistics))
         logger.info("residual round %d: %.6f nat per speaker", number + 1, likelihoods[-1])
         scales = residual_m_step(sums, scales)
@@ -379,7 +379,7 @@ def hidden_variables(model: JointFactors, statistics: Statistics, *, work: Work 
     statistics : Statistics
         Of sessions; `models` are the speakers.
     work : spkbase.work.Work
-        The result does not depend on the number of workers; a device computes y and x, equal to rounding.
+        The result does not depend on the number of workers.
 
     Returns
     -------
@@ -392,7 +392,7 @@ def hidden_variables(model: JointFactors, statistics: Statistics, *, work: Work 
         If the statistics are not those of the mixture, or not finite.
     """
     sums, factors, blocks = _enrolled(model, statistics, work)
-    found = work.on_cores().map(partial(_residual_of_block, scales=model.residual), blocks)
+    found = work.map(partial(_residual_of_block, scales=model.residual), blocks)
     residual = np.concatenate(list(found))
     rank = model.speaker.shape[2]
     return HiddenVariables(sums.models, factors[:, :rank], factors[:, rank:], residual)
@@ -428,7 +428,7 @@ def speaker_vectors(
     sums, _, blocks = _enrolled(model, statistics, work)
     of_block = partial(_speaker_block, speaker=model.speaker, scales=model.residual)
     dtype = statistics.first.dtype
-    return _vectors(sums, dtype, work.on_cores().map(of_block, blocks), destination)
+    return _vectors(sums, dtype, work.map(of_block, blocks), destination)
 
 
 def session_vectors(
@@ -471,7 +471,7 @@ def session_vectors(
     factors = np.asarray(extract_ivectors(channel, statistics, work=work).vectors)
     left = without_factors(statistics, unwhitened(channel.loadings, channel.factors), factors)
 
-    rows = work.on_cores().map(_per_frame, model_blocks(channel, left))
+    rows = work.map(_per_frame, model_blocks(channel, left))
     return _vectors(left, statistics.first.dtype, rows, destination)
 
 

@@ -19,8 +19,6 @@ LAPACK is called through SciPy's own pointers: SciPy's wrappers hold Python's lo
 
 **Sums of the E-step of total variability over blocks of segments.**
 
-**Posteriors of factors on a device: whole matrices, as many segments at a time as there is room for.**
-
 References
 ----------
 P. Kenny, G. Boulianne and P. Dumouchel, "Eigenvoice modeling with sparse training data", IEEE Trans. Speech and Audio
@@ -34,7 +32,7 @@ Processing 13(3), 2005.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
 from typing import Any, TypeVar
@@ -43,7 +41,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
-from spkbase.devices import Array, Device, Namespace, on_device
 from spkbase.errors import DataError
 from spkbase.work import Work, chunk_bounds, one_blas_thread, use_engine
 from spkver.mixture import Statistics
@@ -242,67 +239,20 @@ _MOST_SEGMENTS = 512  # in a block
 _MOST_FRAMES = 1e100  # of a component
 
 
-def posterior(
-    zeroth: Array, projected: Array, products: Array, *, xp: Namespace = np, place: Any = None
-) -> tuple[Array, Array, Array]:
-    """Return the posterior means and covariances of the factors of segments, and the determinants of their precisions.
-
-        L = I + sum_c n_c T_c' T_c,   h = L^-1 b
-
-    Parameters
-    ----------
-    zeroth : ndarray of shape (S, C)
-        Counts n_c; float64, as all others, of NumPy or of a device's library.
-    projected : ndarray of shape (S, R)
-        b = sum_c T_c' f_c, with whitened f_c.
-    products : ndarray of shape (C, R, R)
-        T_c' T_c, with whitened T_c.
-    xp : module
-        Namespace of the arrays, after the array API standard.
-    place : object, optional
-        Where the library keeps them (`spkbase.devices.Device`).
-
-    Returns
-    -------
-    means : ndarray of shape (S, R)
-    covariances : ndarray of shape (S, R, R)
-        L^-1.
-    log_determinants : ndarray of shape (S,)
-        Of L.
-
-    References
-    ----------
-    Kenny, Boulianne and Dumouchel, proposition 1.
-
-    Examples
-    --------
-    >>> means, covariances, _ = posterior(np.array([[3.0]]), np.array([[8.0]]), np.ones((1, 1, 1)))
-    >>> means.tolist(), covariances.tolist()
-    ([[2.0]], [[[0.25]]])
-    """
-    n_components, rank = products.shape[0], products.shape[1]
-    precision = xp.reshape(zeroth @ xp.reshape(products, (n_components, rank * rank)), (-1, rank, rank))
-    precision = precision + xp.eye(rank, dtype=xp.float64, **({} if place is None else {"device": place}))
-    covariances = xp.linalg.inv(precision)
-    means = xp.squeeze(covariances @ xp.expand_dims(projected, axis=2), axis=2)
-    return means, covariances, xp.linalg.slogdet(precision)[1]
-
-
-def likelihood_part(projected: Array, means: Array, log_determinants: Array, *, xp: Namespace = np) -> Array:
+def likelihood_part(projected: NDArray, means: NDArray, log_determinants: NDArray) -> NDArray[np.float64]:
     """Return the part of each segment's log-likelihood that depends on T, in nat: (b' h - log det L) / 2, shape (S,).
 
     Parameters
     ----------
     projected, means : ndarray of shape (S, R)
-        b and h, see `posterior`.
+        b = sum_c T_c' f_c with whitened f_c, and h = L^-1 b for L = I + sum_c n_c T_c' T_c.
     log_determinants : ndarray of shape (S,)
-    xp : module
 
     References
     ----------
     Kenny, Boulianne and Dumouchel, proposition 2.
     """
-    return (xp.sum(projected * means, axis=1) - log_determinants) / 2
+    return (np.sum(projected * means, axis=1) - log_determinants) / 2
 
 
 @dataclass(frozen=True)
@@ -452,7 +402,7 @@ def share_out(work: Work, function: Callable[[Item], Result], items: Sequence[It
     The parts of a block are hundreds of megabytes: to send them to other processes would take longer than the work.
     """
     with use_engine("threads"):
-        return list(work.on_cores().map(function, items))
+        return list(work.map(function, items))
 
 
 def project(
@@ -621,113 +571,3 @@ def sums_of_block(block: Block, terms: PosteriorTerms, n_components: int, width:
     sums = EmSums.empty(n_components, width, terms.rank)
     add_block(sums, block, terms, work=Work(1))
     return sums
-
-
-class DeviceTerms:
-    """What the posteriors of segments need of a matrix, on a device.
-
-    Parameters
-    ----------
-    loadings : ndarray of shape (C, D, R)
-        T in the whitened space.
-    terms : PosteriorTerms
-        Its products are not used; they are made there, of whole matrices.
-    device : spkbase.devices.Device
-    """
-
-    def __init__(self, loadings: NDArray[np.float64], terms: PosteriorTerms, device: Device) -> None:
-        xp = device.xp
-        self.device, self.rank = device, terms.rank
-        whitened = device.asarray(loadings)
-        self.products = xp.matrix_transpose(whitened) @ whitened
-        self.raw = device.asarray(terms.loadings)
-        self.offsets = device.asarray(terms.offsets)
-
-    def parts(self, block: Block) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield counts (n, C), first-order sums (n, C * D) and b (n, R) of the block, as many rows as there is room."""
-        device, xp = self.device, self.device.xp
-        counts, first = block.counts(), np.asarray(block.first)
-        size = device.rows_of(8 * (4 * self.rank**2 + 2 * first.shape[1]))
-        for start, stop in chunk_bounds(len(counts), size):
-            zeroth = device.asarray(counts[start:stop])
-            sums = xp.astype(device.asarray(first[start:stop]), xp.float64)
-            with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found just below
-                projected = sums @ self.raw - zeroth @ self.offsets
-            checked_projection(device.to_numpy(projected), counts[start:stop], block.segments[start:stop])
-            yield zeroth, sums, projected
-
-
-@on_device
-def sums_on_device(
-    blocks: Iterable[Block], loadings: NDArray[np.float64], terms: PosteriorTerms, device: Device
-) -> EmSums:
-    """Return the sums of the E-step over all blocks; as `spkver.vectors.posteriors.add_block` on the cores.
-
-    Parameters
-    ----------
-    blocks : iterable of Block
-    loadings : ndarray of shape (C, D, R)
-        T in the whitened space.
-    terms : PosteriorTerms
-    device : spkbase.devices.Device
-    """
-    xp, there = device.xp, DeviceTerms(loadings, terms, device)
-    n_components, dimension, rank = loadings.shape
-    second = xp.zeros((n_components, rank * rank), dtype=xp.float64, device=device.place)
-    cross = xp.zeros((rank, n_components * dimension), dtype=xp.float64, device=device.place)
-    counted = xp.zeros((rank, n_components), dtype=xp.float64, device=device.place)
-    moment = xp.zeros((rank * rank,), dtype=xp.float64, device=device.place)
-    log_likelihood, n_segments = 0.0, 0
-    for block in blocks:
-        for zeroth, sums, projected in there.parts(block):
-            means, covariances, determinants = posterior(zeroth, projected, there.products, xp=xp, place=device.place)
-            log_likelihood += float(xp.sum(likelihood_part(projected, means, determinants, xp=xp)))
-            outer = xp.expand_dims(means, axis=2) * xp.expand_dims(means, axis=1)
-            moments = xp.reshape(covariances + outer, (-1, rank * rank))
-            turned = xp.matrix_transpose(means)
-            second = second + xp.matrix_transpose(zeroth) @ moments
-            counted = counted + turned @ zeroth
-            cross = cross + turned @ sums
-            moment = moment + xp.sum(moments, axis=0)
-            n_segments += int(zeroth.shape[0])
-    rows, columns = packed_places(rank)
-    packed = device.asarray(rows * rank + columns)
-    return EmSums(
-        device.to_numpy(xp.take(second, packed, axis=1)),
-        device.to_numpy(cross),
-        device.to_numpy(counted),
-        device.to_numpy(xp.take(moment, packed, axis=0)),
-        log_likelihood,
-        n_segments,
-    )
-
-
-@on_device
-def block_on_device(
-    block: Block, there: DeviceTerms, *, variances: bool = False
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return posterior means (n, R) and variances (n, R), or nothing (n, 0), of a block of segments."""
-    device, xp = there.device, there.device.xp
-    means, spreads = [], []
-    for zeroth, _, projected in there.parts(block):
-        of_part, covariances, _ = posterior(zeroth, projected, there.products, xp=xp, place=device.place)
-        means.append(device.to_numpy(of_part))
-        if variances:
-            spreads.append(device.to_numpy(xp.linalg.diagonal(covariances)))
-    rest = np.concatenate(spreads) if variances else np.empty((len(block.segments), 0))
-    return np.concatenate(means), rest
-
-
-@on_device
-def fast_block_on_device(
-    block: Block,
-    there: DeviceTerms,
-    formula: Callable[..., tuple[Array, Array]],
-    terms: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what a formula of counts, b and two matrices, such as `fast_posterior`, gives for a block of segments."""
-    device = there.device
-    matrices = [device.asarray(matrix) for matrix in terms]
-    pairs = [formula(zeroth, projected, *matrices) for zeroth, _, projected in there.parts(block)]
-    means, variances = (np.concatenate([device.to_numpy(part) for part in parts]) for parts in zip(*pairs, strict=True))
-    return means, variances

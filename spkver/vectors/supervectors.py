@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import ComputedRows, Rows, SelectedRows, fill_rows
-from spkbase.devices import Array, Device, Namespace
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
@@ -188,9 +187,7 @@ def without_factors(
 _EPSILON = float(np.finfo(np.float32).eps)
 
 
-def map_means(
-    zeroth: Array, first: Array, means: Array, relevance: float, *, epsilon: float = 0.0, xp: Namespace = np
-) -> Array:
+def map_means(zeroth: NDArray, first: NDArray, means: NDArray, relevance: float, *, epsilon: float = 0.0) -> NDArray:
     """Return the means of a mixture adapted to the statistics of a speaker.
 
         m'_c = a_c f_c / n_c + (1 - a_c) m_c,   a_c = n_c / (n_c + r)
@@ -198,7 +195,7 @@ def map_means(
     Parameters
     ----------
     zeroth : ndarray of shape (..., C)
-        Counts n_c; float64, as all others, of NumPy or of a device's library.
+        Counts n_c; float64, as all others.
     first : ndarray of shape (..., C, D)
         Sums f_c of the frames, not centred.
     means : ndarray of shape (C, D)
@@ -207,8 +204,6 @@ def map_means(
         Frames r at which the data weigh as much as the prior.
     epsilon : float
         Added to the counts n_c in a_c, as SIDEKIT does for single sessions.
-    xp : module
-        Namespace of the arrays, after the array API standard.
 
     Returns
     -------
@@ -224,10 +219,10 @@ def map_means(
     >>> map_means(np.array([2.0, 0.0]), np.array([[4.0], [0.0]]), np.array([[1.0], [5.0]]), 3.0).tolist()
     [[1.4], [5.0]]
     """
-    count = xp.expand_dims(zeroth, axis=-1)
+    count = zeroth[..., None]
     share = count + epsilon
-    share = share / xp.where(share > 0, share + relevance, 1.0)
-    adapted = first / xp.where(count > 0, count, 1.0)
+    share = share / np.where(share > 0, share + relevance, 1.0)
+    adapted = first / np.where(count > 0, count, 1.0)
     adapted *= share
     adapted += (1 - share) * means
     return adapted
@@ -321,7 +316,7 @@ def adapt_supervectors(
     config : MapConfig or float
         A number is the relevance, in frames.
     work : spkbase.work.Work
-        The result does not depend on the number of workers; that of a device is equal to the rounding of the dtype.
+        The result does not depend on the number of workers.
     destination : path, optional
         Rows go straight into a file in the layout of SIDEKIT's StatServer, float32, with ones as counts, and are read
         from it when they are asked for.
@@ -404,7 +399,6 @@ def _adapt(
         scale=scale if config.normalise else None,
         relevance=config.relevance,
         epsilon=0.0 if groups.multisession else _EPSILON,
-        device=work.device,
     )
     n_blocks = len(chunk_bounds(len(groups.models), VECTORS))
     blocks = work.map(adapt, groups.blocks(statistics), total=n_blocks)
@@ -423,12 +417,9 @@ def _adapt_block(
     scale: NDArray[np.float64] | None,
     relevance: float,
     epsilon: float,
-    device: Device | None,
 ) -> NDArray:
     """Return the supervectors of a block, in the dtype of the statistics."""
     zeroth, first = block.of_groups()
-    if device is not None:
-        return _adapt_on_device(zeroth, first, means, scale, relevance, epsilon, device)
     vectors = np.empty_like(first)
     for row, (counts, sums) in enumerate(zip(zeroth, first, strict=True)):  # a row at a time stays in the cache
         sums = sums.reshape(means.shape).astype(np.float64)
@@ -436,29 +427,6 @@ def _adapt_block(
         if scale is not None:
             adapted = of_each_gaussian(scale, adapted)
         vectors[row] = adapted.reshape(-1)
-    return vectors
-
-
-def _adapt_on_device(
-    zeroth: NDArray,
-    first: NDArray,
-    means: NDArray[np.float64],
-    scale: NDArray[np.float64] | None,
-    relevance: float,
-    epsilon: float,
-    device: Device,
-) -> NDArray:
-    xp = device.xp
-    prior = device.asarray(means)
-    factors = None if scale is None else device.asarray(scale)
-    vectors = np.empty(first.shape, first.dtype)
-    for start, stop in chunk_bounds(len(vectors), device.rows_of(6 * 8 * means.size)):
-        counts = xp.astype(device.asarray(zeroth[start:stop]), xp.float64)
-        sums = xp.astype(device.asarray(first[start:stop].reshape(-1, *means.shape)), xp.float64)
-        adapted = map_means(counts, sums, prior, relevance, epsilon=epsilon, xp=xp)
-        if factors is not None:
-            adapted = of_each_gaussian(factors, adapted, xp)
-        vectors[start:stop] = device.to_numpy(adapted).reshape(stop - start, -1)
     return vectors
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError, few
-from spkbase.files import check_forms, read_arrays, write_arrays
+from spkbase.hdf5 import check_forms, read_arrays, write_arrays
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items
@@ -46,7 +46,6 @@ from spkver.vectors.posteriors import (
     share_out,
     solve,
     sums_of_block,
-    sums_on_device,
     unpack,
 )
 
@@ -248,7 +247,7 @@ def train_total_variability(
     start : ndarray of shape (C, D, R) or (C * D, R), optional
         Whitened matrix to start from, in place of one that the seed draws.
     work : spkbase.work.Work
-        The result does not depend on the number of workers; that of a device is equal to rounding.
+        The result does not depend on the number of workers.
 
     Returns
     -------
@@ -297,7 +296,7 @@ def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_
     model : TotalVariability
     statistics : Statistics
     work : spkbase.work.Work
-        The result does not depend on the number of workers; that of a device is equal to rounding.
+        The result does not depend on the number of workers.
 
     Returns
     -------
@@ -311,8 +310,6 @@ def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_
     model.check(statistics)
     blocks = blocks_of(statistics, model.rank)
     shape = len(model.means), model.means.size
-    if work.device is not None:
-        return sums_on_device(blocks, model.loadings, model.terms(work=work, products=False), work.device)
     terms = model.terms(work=work)
     if ships_items():
         n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))

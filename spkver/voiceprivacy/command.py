@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import HELP, ResumableCommand, device_option, echo_log, worker_options
+from spkbase.console import ResumableCommand, device_option, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError
 from spkver.voiceprivacy.experiment import STEPS, Ended, Steps
 
@@ -74,7 +74,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     decorated: Callable = main
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
-    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0], context_settings=HELP)(decorated)
+    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0])(decorated)
 
 
 _OPTIONS: list[Callable] = [

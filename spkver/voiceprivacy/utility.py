@@ -17,7 +17,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -153,7 +153,7 @@ KINDS = ("original", "anonymised")
 _UNITS = {"wer": "words", "cer": "characters"}
 # that tracks depend on
 _LIBRARIES = ("numpy", "scipy", "soundfile")
-_TRACKER: Literal["pyin"] = "pyin"
+_TRACKER = "pyin"
 
 
 def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int | None = None) -> None:
@@ -259,7 +259,7 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Js
         utterance: TrackComparison(math.nan if correlation is None else correlation, int(lag), agreement)
         for utterance, (correlation, lag, agreement) in kept.items()
     }
-    correlation_of_all = mean_correlation(compared, speakers, tracker=_TRACKER, resampling=resampling)
+    correlation_of_all = mean_correlation(compared, speakers, resampling=resampling)
     counts = {"n_utterances": correlation_of_all.n_utterances, "n_undefined": correlation_of_all.n_undefined}
     return {
         **_ends(correlation_of_all.interval),
@@ -272,7 +272,7 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Js
 def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
     """Compare the pitch of a recording and its twin: correlation (None where it is undefined), lag, agreement."""
     original, anonymised = pair
-    (track,) = compare_recordings({"": original}, {"": anonymised}, tracker=_TRACKER, jobs=1).values()
+    (track,) = compare_recordings({"": original}, {"": anonymised}, jobs=1).values()
     correlation = None if math.isnan(track.correlation) else track.correlation
     return correlation, track.lag, track.voicing_agreement
 

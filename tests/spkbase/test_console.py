@@ -190,7 +190,7 @@ def test_the_command_gets_the_jobs_and_runs_on_the_engine(arguments, said):
     ("arguments", "said"),
     [
         (["--engine", "spark"], "expected an engine among auto, threads, loky"),
-        (["--engine", "http://a:1"], "expected the address of a Dask scheduler"),
+        (["--engine", "http://a:1"], "no Dask scheduler answered at http://a:1"),
         (["--jobs", "0"], "0 is not in the range"),
         (["--jobs", "1", "--jobs", "2"], "--jobs is given more than once; it takes one value"),
         (["--device", "abacus"], "abacus"),

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from evaluation.challenges import (
-    Figure,
+    ChallengeFigure,
     Reading,
     figure_rows,
     figures_of_results,
@@ -198,13 +198,13 @@ def own_results() -> dict:
 def test_figures_of_our_results_are_those_of_the_strongest_attacker() -> None:
     figures = figures_of_results(own_results())
     assert figures == (
-        Figure(
+        ChallengeFigure(
             "EER", "mine", "test", "mixed", "semi-informed", Interval(0.08, pytest.approx(0.06), pytest.approx(0.1))
         ),
-        Figure(
+        ChallengeFigure(
             "EER", "mine", "test", "mixed", "lazy-informed", Interval(0.2, pytest.approx(0.18), pytest.approx(0.22))
         ),
-        Figure("WER", "mine", "test", "", "original", Interval(0.02, 0.01, 0.03)),
+        ChallengeFigure("WER", "mine", "test", "", "original", Interval(0.02, 0.01, 0.03)),
         figures[3],
     )
     assert (figures[3].condition, figures[3].value.value) == ("anonymised", 0.06)

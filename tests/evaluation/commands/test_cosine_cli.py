@@ -111,5 +111,5 @@ def test_pickles_by_speaker_and_by_utterance(folder: Path) -> None:
 
 def test_the_help_names_the_layouts() -> None:
     text = CliRunner().invoke(main, ["cosine", "--help"]).output
-    for name in ("HDF5", "npz", "scp", "speaker_vectors.pt", "safetensors", "CSV", "id v1 v2", "Examples:"):
+    for name in ("HDF5", "npz", "scp", "speaker_vectors.pt", "safetensors", "CSV", "id v1 v2", "Example:"):
         assert name in text

@@ -46,7 +46,7 @@ def lists(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("kind", "extra"),
     [
-        ("det", ["--window", "big", "--steppy", "--sort"]),
+        ("det", ["--window", "big", "--sort"]),
         ("roc", ["--lowest-fpr", "1e-3", "--sort"]),
         ("ece", ["--sort"]),
         ("nece", []),

@@ -97,18 +97,6 @@ def test_json_alone_on_standard_output_or_in_a_file(lists: Path) -> None:
     assert json.loads((lists / "zebra.json").read_text()) == report
 
 
-def test_a_window_needs_a_screen(lists: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import matplotlib
-
-    monkeypatch.setattr(matplotlib, "get_backend", lambda: "agg")
-    result = profile("vpc_like", "-p")
-    assert result.exit_code == 2
-    assert "no window can be opened here (export the profile with -e png instead of -p)" in result.stderr
-    result = profile("vpc_like", "-p", "-e", "png")
-    assert (result.exit_code, (lists / "ZEBRA-ZEBRA profile.png").exists()) == (0, True)
-    assert result.stderr == "Warning: no window can be opened here: the profile is in the exported files alone\n"
-
-
 def test_tags_of_a_user(lists: Path) -> None:
     (lists / "tags.yaml").write_text("fine: 1\nbad: .inf\n")
     assert "Individual: 2.566 (bad)" in profile("vpc_like", "--scale", "tags.yaml").stdout

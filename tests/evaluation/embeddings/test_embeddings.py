@@ -228,18 +228,15 @@ def test_archives_as_kaldiio_reads_them(tmp_path: Path, shape: tuple[int, ...], 
         array = rng.uniform(0, 1, shape).astype(dtype)
         packed = {"compression_method": method} if method and array.ndim == 2 else {}
         kaldiio.save_ark(str(path), {"u1": array}, **packed)
-        with path.open("rb") as handle:
-            handle.seek(len("u1 "))
-            found = read_binary(handle)
-            assert not handle.read()
+        found, end = read_binary(path.read_bytes(), len("u1 "))
+        assert end == path.stat().st_size
         expected = dict(kaldiio.load_ark(str(path)))["u1"]
         assert found.dtype == expected.dtype == (np.float32 if packed else dtype)
         assert found.tolist() == expected.tolist()
         assert found.shape == shape
         kaldiio.save_ark(str(path), {"u1": array}, text=True)
-        with path.open("rb") as handle:
-            handle.seek(len("u1 "))
-            assert read_text_matrix(handle).tolist() == dict(kaldiio.load_ark(str(path)))["u1"].tolist()
+        found, _ = read_text_matrix(path.read_bytes(), len("u1 "))
+        assert found.tolist() == dict(kaldiio.load_ark(str(path)))["u1"].tolist()
 
 
 def test_compressed_values_by_hand(tmp_path: Path) -> None:
@@ -412,11 +409,3 @@ def test_missing_files_and_unknown_extensions(tmp_path: Path) -> None:
             read_embeddings(tmp_path / name)
     with pytest.raises(DataError, match=r"no format of embeddings is known for '\.txt' \(use \.npz or \.h5\)"):
         write_embeddings(tmp_path / "e.txt", FOUND)
-
-
-def test_a_dataset_that_claims_too_much(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "e.h5", "w") as file:
-        file.create_dataset("ids", data=np.array([b"a"]))
-        file.create_dataset("vectors", (1 << 20, 1 << 16), "f4", chunks=(1, 1 << 10))
-    with pytest.raises(DataError, match="more than the file can hold"):
-        read_embeddings(tmp_path / "e.h5")

@@ -1,11 +1,20 @@
-"""Plots: what they show, not how they look. Pictures were looked at in every window."""
+"""Plots: what they show, where they are drawn, whose settings hold, and their files. Pictures were looked at.
+
+What each kind shows lies in ``tests/data/plots`` as numbers and text, which are the same under every version of
+matplotlib. After a wanted change write it anew with ``SPKVER_NEW_PICTURES=1 python -m pytest
+tests/evaluation/plots``, and look at the pictures.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,15 +22,40 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from scipy.special import ndtr, ndtri
 
-from evaluation.metrics.detection import effective_prior, hull, hull_min_dcf
-from evaluation.plots import draw, training
-from evaluation.plots.chart import System
-from evaluation.plots.densities import plot_histogram
-from evaluation.plots.det import WINDOWS, DetStyle, plot_det
-from evaluation.plots.training import plot_likelihood
+import evaluation as ev
+from evaluation import plots
+from evaluation.linkage import Curve
+from evaluation.metrics import (
+    act_dcf,
+    cllr,
+    ece,
+    eer,
+    effective_prior,
+    hull,
+    hull_min_dcf,
+    min_cllr,
+    min_dcf,
+    min_ece,
+    pav_llrs,
+    sort_scores,
+    zebra,
+)
+from evaluation.plots import DetStyle, PriorStyle, System, TradeOff, plot_det, plot_privacy_utility
+from evaluation.plots.scores import are_no_llrs, reliability
+from evaluation.plots.tex import thinned
+from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
+
+
+def scores(name: str, distance: float, scale: float = 1.0, offset: float = 0.0) -> tuple[str, Any, Any]:
+    """LLRs of Gaussian scores, then miscalibrated, without a random number: their quantiles."""
+    target, nontarget = (ndtri((np.arange(count) + 0.5) / count) for count in (300, 2000))
+    half = distance**2 / 2
+    return name, scale * (distance * target + half) + offset, scale * (distance * nontarget - half) + offset
 
 
 def system(name: str = "svm", distance: float = 3.0, n_target: int = 500, n_nontarget: int = 5000) -> System:
@@ -29,47 +63,459 @@ def system(name: str = "svm", distance: float = 3.0, n_target: int = 500, n_nont
     return System(name, rng.normal(distance, 1, n_target), rng.normal(0, 1, n_nontarget))
 
 
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Figures as they were when saved."""
-    saved: list[Any] = []
-    for module in (draw, training):
-        monkeypatch.setattr(module, "save_figure", lambda figure, paths: saved.append(figure))
-    return saved
+SYSTEMS = [scores("original", 3.5), scores("anonymised, 50% of $x_1$", 1.2, 2.0, 0.5), scores("B&B {x} ~^#\\", 0.3)]
+SIZES = np.array([2, 5, 10])
+CURVE = Curve(SIZES, 1.5 / SIZES, 1.2 / SIZES, 1.8 / SIZES, 1 / SIZES, level=0.9)
+POINTS = [TradeOff("original", 4.0, 0.01), TradeOff("anonymised", 12.0, 0.2, (0.1, 0.3), (11.0, 14.0))]
+KINDS: dict[str, Callable[..., Any]] = {
+    "det": lambda systems, **where: plot_det(systems, style=DetStyle(window="big", steppy=True), **where),
+    "roc": lambda systems, **where: plots.plot_roc(systems, lowest_fpr=0, **where),
+    "roc_log": lambda systems, **where: plots.plot_roc(systems, lowest_fpr=1e-3, **where),
+    "ece": lambda systems, **where: plots.plot_ece(systems, **where),
+    "nece": lambda systems, **where: plots.plot_ece(systems, normalised=True, **where),
+    "ape": lambda systems, **where: plots.plot_ape(systems, **where),
+    "nber": lambda systems, **where: plots.plot_ape(systems, normalised=True, **where),
+    "zebra": lambda systems, **where: plots.plot_zebra(systems, sort=True, **where),
+    "histogram": lambda systems, **where: plots.plot_histogram(systems[:2], **where),
+    "histogram_of_one": lambda systems, **where: plots.plot_histogram(systems[:1], **where),
+    "reliability": lambda systems, **where: plots.plot_reliability(systems, **where),
+    "likelihood": lambda systems, **where: plots.plot_likelihood(
+        {one[0]: -9 + np.log(np.arange(1, 9)) / (2 + place) for place, one in enumerate(systems)},
+        doublings=[(0, 1), (2, 2), (5, 4)],
+        **where,
+    ),
+}
+OTHERS: dict[str, Callable[..., Any]] = {
+    "privacy_utility": lambda _, **where: plot_privacy_utility(POINTS, **where),
+    "exposure": lambda _, **where: plots.plot_exposure([(0.9, "f"), (0.5, "m")], **where),
+    "linkability": lambda _, **where: plots.plot_linkability({"L = 3": CURVE}, **where),
+    "cmc": lambda _, **where: plots.plot_cmc({"a": [0.5, 0.8, 1.0]}, **where),
+    "speakers": lambda _, **where: plots.plot_speakers({"L = 3": [0.1, 0.5, 0.9]}, **where),
+}
+DRAWN = KINDS | OTHERS
+IN_TEX = [kind for kind in DRAWN if kind != "likelihood"]
+BIG = {"font.size": 23.0, "axes.titlesize": "medium", "figure.figsize": (5.0, 7.0)}
 
 
-def legend_texts(figure: Any) -> list[str]:
+def labels(figure: Any) -> list[str]:
     return [text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in figure.legends[0].get_texts()]
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_every_window_is_drawn_without_a_warning(tmp_path: Path, window: str, count: int) -> None:
-    systems = [system(f"system {number} $x_", 1.0 + number) for number in range(count)]
+def legend_title(figure: Any) -> str:
+    return str(figure.legends[0].get_title().get_text())
+
+
+def ticks(axis: Any) -> list[tuple[float, str]]:
+    return [(place, text.get_text()) for place, text in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)]
+
+
+def without_markers(axes: Any) -> list[Any]:
+    return [line for line in axes.lines if line.get_linestyle() != "None"]
+
+
+# ---- what is shown
+
+
+def some(values: Any) -> list[float]:
+    """Some 40 values and the last, to seven digits."""
+    return [float(f"{value:.7g}") for value in [*values[:: max(1, len(values) // 40)], values[-1]]]
+
+
+def shown_by(figure: Any) -> dict[str, Any]:
+    """What a figure shows, apart from where its layout puts it."""
+    axes = figure.axes[0]
+    legend = figure.legends[0] if figure.legends else axes.get_legend()
+
+    def look(line: Any) -> list[Any]:
+        dashes = line._unscaled_dash_pattern[1]
+        return [to_hex(line.get_color()), line.get_linewidth(), dashes and list(dashes), line.get_marker()]
+
+    return {
+        "title": axes.get_title(),
+        "x": [axes.get_xlabel(), *axes.get_xlim()],
+        "y": [axes.get_ylabel(), *axes.get_ylim()],
+        "lines": [[len(line.get_xdata()), some(line.get_xdata()), some(line.get_ydata()), look(line)]
+                  for line in axes.lines],
+        "areas": [[to_hex(area.get_facecolor()[0]), some(area.get_paths()[0].vertices[:, 1])]
+                  for area in axes.collections],
+        "notes": [text.get_text() for text in axes.texts],
+        "legend": [legend.get_title().get_text(), *(text.get_text() for text in legend.get_texts())],
+    }  # fmt: skip
+
+
+def assert_alike(found: Any, expected: Any, where: str = "") -> None:
+    """Compare two descriptions: words exactly, numbers to six digits, one fewer than are kept."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected), where
+        for name in expected:
+            assert_alike(found[name], expected[name], f"{where}.{name}")
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for number, value in enumerate(expected):
+            assert_alike(found[number], value, f"{where}[{number}]")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-9), where
+    else:
+        assert found == expected, where
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plot_shows_what_it_showed_when_it_was_looked_at(data: Path, kind: str) -> None:
+    wanted, now = data / "plots" / f"{kind}.json", json.loads(json.dumps(shown_by(KINDS[kind](SYSTEMS))))
+    if os.environ.get("SPKVER_NEW_PICTURES"):
+        lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in now.items()]
+        wanted.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    assert_alike(now, json.loads(wanted.read_text()))
+    with pytest.raises(AssertionError):
+        assert_alike(shown_by(KINDS[kind](SYSTEMS[1:])), json.loads(wanted.read_text()))
+
+
+@pytest.mark.parametrize("draw_kind", ["det", "roc", "ece", "ape", "zebra", "histogram", "reliability"])
+def test_an_empty_title_is_a_title(draw_kind: str) -> None:
+    for title in ("", "mine"):
+        assert getattr(plots, f"plot_{draw_kind}")(SYSTEMS[:1], title=title).axes[0].get_title() == title
+
+
+@pytest.mark.parametrize(
+    ("draw_kind", "order"),
+    [("det", [2, 1, 0]), ("roc", [2, 1, 0]), ("ece", [0, 1, 2]), ("ape", [0, 1, 2]), ("reliability", [2, 0, 1])],
+)
+def test_the_legend_can_be_sorted(draw_kind: str, order: list[int]) -> None:
+    names = [one[0] for one in SYSTEMS]
+    for sort, expected in ((True, [names[place] for place in order]), (False, names)):
+        texts = labels(getattr(plots, f"plot_{draw_kind}")(SYSTEMS, sort=sort))
+        assert [name for text in texts for name in names if text.startswith(f"{name} (")] == expected
+
+
+@pytest.mark.parametrize("plot", ["plot_det", "plot_roc", "plot_ece", "plot_ape", "plot_zebra", "plot_histogram"])
+def test_scores_and_a_key_and_sorted_scores_are_taken_in_place_of_two_arrays(plot: str) -> None:
+    values, is_target = np.array([2.0, -1.0, 0.5, 1.5]), np.array([True, False, False, True])
+    ids = ["a"] * 4, ["1", "2", "3", "4"]
+    listed, key = Scores.from_ids(*ids, values), Key.from_ids(*ids, is_target)
+    arrays = values[is_target], values[~is_target]
+    given: list[Any] = [("a", listed, key), ("a", *arrays), ("a", sort_scores(*arrays)), System("a", *arrays)]
+    first, *others = (shown_by(getattr(ev, plot)([one])) for one in given)
+    assert all(other == first for other in others)
+
+
+def test_infinite_scores_can_be_plotted(tmp_path: Path) -> None:
+    one = ("x", [np.inf, 2.0, -1.0], [-np.inf, 0.0, 1.0])
+    for kind in KINDS:
+        if kind in IN_TEX:
+            KINDS[kind]([one, one, one], path=[tmp_path / f"{kind}.png", tmp_path / f"{kind}.tex"])
+            assert not re.search(r"\((nan|-?inf)|,(nan|-?inf)\)", (tmp_path / f"{kind}.tex").read_text())
+    plots.plot_ece([("x", [-np.inf, 1.0], [0.0])], path=tmp_path / "x.svg")
+
+
+# ---- detection error trade-off
+
+
+@pytest.mark.parametrize("window", plots.WINDOWS)
+def test_every_window_is_drawn_without_a_warning_on_its_axes(tmp_path: Path, window: str) -> None:
+    systems = [system(f"system {number} $x_", 1.0 + number) for number in range(4)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plot_det(systems, path=tmp_path / "det.png", style=DetStyle(window=window, steppy=count == 2))
-    assert (tmp_path / "det.png").read_bytes().startswith(b"\x89PNG")
+        figure = plot_det(systems, path=tmp_path / "det.png", style=DetStyle(window=window, steppy=False))
+    axes, expected = figure.axes[0], plots.WINDOWS[window]
+    assert axes.get_xlim() == pytest.approx(ndtri(expected.p_fa))
+    assert axes.get_ylim() == pytest.approx(ndtri(expected.p_miss))
+    for axis, wanted in ((axes.xaxis, expected.ticks_fa), (axes.yaxis, expected.ticks_miss)):
+        assert [100 * ndtr(place) for place, _ in ticks(axis)] == pytest.approx(wanted)
+        assert [float(text) for _, text in ticks(axis)] == pytest.approx(wanted)
+    lines = figure.legends[0].get_lines()
+    assert len({line.get_color() for line in lines}) == len({str(line._dash_pattern) for line in lines}) == 4
+
+
+def test_windows_are_those_of_the_peer() -> None:
+    ends = {name: (window.p_fa, window.p_miss) for name, window in plots.WINDOWS.items()}
+    assert ends == {
+        "old": ((5e-4, 0.5), (5e-4, 0.5)),
+        "new": ((5e-6, 5e-3), (0.01, 0.99)),
+        "big": ((5e-6, 0.99), (5e-6, 0.99)),
+        "sre10": ((3e-6, 0.5), (3e-4, 0.9)),
+    }
+
+
+@pytest.mark.parametrize(("prior", "effective"), [(None, effective_prior(0.01, 10, 1)), (0.5, 0.5), (0.05, 0.05)])
+def test_the_min_dcf_point_stands_at_the_prior(prior: float | None, effective: float) -> None:
+    one = system(distance=2.0)
+    figure = plot_det([one], prior=prior)
+    cost, p_miss, p_fa = hull_min_dcf(hull(one.target, one.nontarget), effective)
+    (point,) = (line for line in figure.axes[0].lines if line.get_marker() == "o" and line.get_markersize() == 8)
+    assert (ndtr(point.get_xdata()[0]), ndtr(point.get_ydata()[0])) == pytest.approx((p_fa, p_miss))
+    assert f"minDCF {cost:.3f}" in labels(figure)[0]
+    assert f"prior {effective:.3g}" in legend_title(figure)
+
+
+def test_the_rule_of_30_is_drawn_inside_the_window_alone() -> None:
+    def drawn(figure: Any) -> tuple[list[float], list[float]]:
+        dotted = [line for line in figure.axes[0].lines if line.get_linewidth() == 1.1]
+        across = [float(ndtr(line.get_ydata()[0])) for line in dotted if np.ptp(line.get_ydata()) == 0]
+        upright = [float(ndtr(line.get_xdata()[0])) for line in dotted if np.ptp(line.get_xdata()) == 0]
+        return upright, across
+
+    wide = DetStyle(window="sre10")
+    figure = plot_det([system(), system(n_nontarget=60000)], style=wide)
+    assert drawn(figure) == (pytest.approx([30 / 5000, 30 / 60000]), pytest.approx([30 / 500]))
+    assert {text.get_text() for text in figure.axes[0].texts} == {"30 false alarms", "30 misses"}
+    assert drawn(plot_det([system(n_target=20, n_nontarget=40)], style=wide)) == ([], [])
+    assert drawn(plot_det([system()], style=DetStyle(rule_of_30=False))) == ([], [])
+
+
+def test_a_curve_outside_the_window_is_said_to_be() -> None:
+    texts = labels(plot_det([("perfect", [2.0, 3.0], [0.0, 1.0]), ("none", [1.0], [1.0]), system()]))
+    assert texts[0] == "perfect (EER 0.00 %, minDCF 0.000)\ncurve outside this window"
+    assert texts[1] == "none (EER 50.00 %, minDCF 1.000)\nminDCF point outside this window"
+    assert "outside" not in texts[2]
+
+
+@pytest.mark.parametrize(("distance", "lowest", "highest"), [(3.0, 5e-4, 0.5), (0.35, 5e-4, 0.8), (6.6, 1e-4, 0.5)])
+def test_the_window_grows_with_what_must_be_seen(distance: float, lowest: float, highest: float) -> None:
+    figure = plot_det([system(distance=distance, n_target=5000)], prior=0.5)
+    axes = figure.axes[0]
+    assert ndtr(axes.get_xlim()) == pytest.approx((lowest, highest))
+    assert axes.get_xlim() == axes.get_ylim()
+    assert list(axes.get_xticks()) == list(axes.get_yticks())
+    assert axes.get_box_aspect() == 1
+    assert "outside" not in labels(figure)[0]
+
+
+def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull() -> None:
+    one = system(distance=1.0)
+    figure = plot_det([one])
+    lines = figure.axes[0].lines
+    ring = next(line for line in lines if line.get_markerfacecolor() == "white")
+    assert ndtr(ring.get_xdata()[0]) == ndtr(ring.get_ydata()[0]) == pytest.approx(eer(one.target, one.nontarget))
+    thick, thin = (
+        next(line for line in without_markers(figure.axes[0]) if line.get_linewidth() == width) for width in (1.8, 0.8)
+    )
+    x, y = ndtr(thick.get_xdata()), ndtr(thick.get_ydata())
+    # the curve passes through the error rates of a threshold, the hull lies below
+    p_fa, p_miss = np.mean(one.nontarget >= 0.4), np.mean(one.target < 0.4)
+    assert np.hypot(x - p_fa, y - p_miss).min() < 3e-3
+    below = np.interp(x, np.sort(ndtr(thin.get_xdata())), np.sort(ndtr(thin.get_ydata()))[::-1])
+    assert np.all(below <= y + 1e-4)
+    assert "Thick: the curve itself; thin: its convex hull" in legend_title(figure)
+
+
+# ---- other plots of scores
+
+
+def test_the_roc_runs_through_its_rates() -> None:
+    _, target, nontarget = SYSTEMS[1]
+    figures = [plots.plot_roc(SYSTEMS[1:2], lowest_fpr=lowest) for lowest in (0, 1e-2, None)]
+    line, logarithmic = (figure.axes[0].lines[1] for figure in figures[:2])
+    for threshold in (-1.0, 0.3, 2.0):
+        fpr, tpr = np.mean(nontarget >= threshold), np.mean(target >= threshold)
+        assert np.interp(fpr, line.get_xdata()[::-1], line.get_ydata()[::-1]) == pytest.approx(tpr, abs=2 / 300)
+        found = np.interp(np.log10(fpr), logarithmic.get_xdata(), logarithmic.get_ydata())
+        assert found == pytest.approx(tpr, abs=2 / 300)
+    assert f"(EER {100 * eer(target, nontarget):.2f} %)" in labels(figures[0])[0]
+    assert [text for _, text in ticks(figures[1].axes[0].xaxis)] == ["0.01", "0.1", "1"]
+    # of 2,000 nontarget trials
+    assert [text for _, text in ticks(figures[2].axes[0].xaxis)] == ["0.001", "0.01", "0.1", "1"]
+
+
+def test_the_legend_of_zebra_is_that_of_the_reference() -> None:
+    expected = ["perfect privacy (0, 0, 0)", *(f"{name} ({zebra(a, b)})" for name, a, b in SYSTEMS)]
+    assert labels(plots.plot_zebra(SYSTEMS)) == expected
+    assert re.fullmatch(r"original \(0\.\d{3}, \d\.\d{3}, [A-F]\)", expected[1])
+    assert labels(plots.plot_zebra(SYSTEMS, sort=True)) == [expected[0], *expected[:0:-1]]  # the most private first
+    assert labels(plots.plot_zebra(SYSTEMS, scale=(("low", 1.0), ("high", np.inf))))[1].endswith(", high)")
+    looks = [line.get_color() for line in plots.plot_zebra(SYSTEMS, numbers={"original": 5}).axes[0].lines]
+    assert looks[1] == plots.plot_zebra([("x", *SYSTEMS[0][1:])] * 6).axes[0].lines[6].get_color()
+
+
+def test_curves_over_the_prior_are_the_metrics() -> None:
+    _, target, nontarget = SYSTEMS[1]
+    figures = [
+        plots.plot_ece(SYSTEMS[1:2]),
+        plots.plot_ece(SYSTEMS[1:2], normalised=True),
+        plots.plot_ape(SYSTEMS[1:2]),
+        plots.plot_ape(SYSTEMS[1:2], normalised=True),
+        plots.plot_zebra(SYSTEMS[1:2]),
+    ]
+    x = figures[0].axes[0].lines[0].get_xdata()
+    assert x == pytest.approx(np.linspace(-10, 10, 201))  # the reference's
+    for place in (0, 60, 100, 137, 200):
+        prior = float(1 / (1 + np.exp(-x[place])))
+        entropy = -(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
+        bits = [entropy, ece(target, nontarget, prior=prior), min_ece(target, nontarget, prior=prior)]
+        options: dict[str, Any] = {"p_target": prior, "normalised": False}
+        errors = [min(prior, 1 - prior), act_dcf(target, nontarget, **options), min_dcf(target, nontarget, **options)]
+        found = [[float(line.get_ydata()[place]) for line in figure.axes[0].lines] for figure in figures]
+        assert found[0] == pytest.approx(bits, rel=1e-9)
+        assert found[1] == pytest.approx([bit / entropy for bit in bits], rel=1e-9)
+        assert found[2] == pytest.approx(errors, rel=1e-9)
+        assert found[3] == pytest.approx([error / min(prior, 1 - prior) for error in errors], rel=1e-9)
+        assert found[4] == pytest.approx([bits[0], bits[2]], rel=1e-9)
+    numbers = f"(Cllr {cllr(target, nontarget):.3f}, minimum {min_cllr(target, nontarget):.3f} bit)"
+    assert all(numbers in labels(figure)[1] for figure in figures[:4])
+
+
+def test_the_range_of_priors_and_the_eer() -> None:
+    """The EER is the highest least error rate over all priors: the dotted curve touches its line from below."""
+    style = PriorStyle((-3, 2.5), eer=True)
+    figure = plots.plot_ape(SYSTEMS[1:], style=style)
+    default, *drawn = figure.axes[0].lines
+    assert (default.get_xdata()[0], default.get_xdata()[-1], *figure.axes[0].get_xlim()) == (-3, 2.5, -3, 2.5)
+    for one, (_, least, level) in zip(SYSTEMS[1:], (drawn[:3], drawn[3:]), strict=True):
+        rate = eer(*one[1:])
+        assert list(level.get_ydata()) == [rate, rate]
+        assert rate * 0.98 <= least.get_ydata().max() <= rate + 1e-12
+        assert any(f"EER {100 * rate:.2f} %)" in label for label in labels(figure))
+    for draw_kind in (plots.plot_ece, plots.plot_zebra):
+        drawn = draw_kind(SYSTEMS[:1], style=PriorStyle((-1, 4))).axes[0].lines
+        assert {(line.get_xdata()[0], line.get_xdata()[-1]) for line in drawn} == {(-1, 4)}
+
+
+@pytest.mark.parametrize(
+    ("scale", "offset", "warned"), [(1.0, 0.0, False), (0.05, 0.0, True), (1.0, 6.0, True), (1.3, 0.1, False)]
+)
+def test_scores_that_are_no_llrs_are_warned_of_on_the_picture(scale: float, offset: float, warned: bool) -> None:
+    distance = 3.0  # calibrated LLRs of two Gaussians
+    rng = np.random.default_rng(3)
+    target, nontarget = (rng.normal(sign * distance**2 / 2, distance, 4000) for sign in (1, -1))
+    for draw in (plots.plot_ece, plots.plot_ape):
+        figure = draw([("a", scale * target + offset, scale * nontarget + offset)], normalised=True)
+        words = [text.get_text() for text in figure.axes[0].texts]
+        assert any("no calibrated LLRs" in text for text in words) == warned
+        assert ("Cllr above 1.05" in legend_title(figure)) == warned
+
+
+def test_the_rule_of_what_is_no_llr_has_no_gap() -> None:
+    rule = [are_no_llrs(*pair) for pair in ((1.06, 0.9), (1.04, 0.9), (0.19, 0.1), (0.21, 0.1), (np.inf, 0.1))]
+    assert rule == [True, False, False, True, True]
+
+
+def test_a_histogram_is_a_density_and_names_infinite_scores() -> None:
+    figure = plots.plot_histogram([("x", [1.0, 2.0, np.inf, 3.0], [0.0, -1.0])], bins=8)
+    for line, area in zip(figure.axes[0].lines, (0.75, 1.0), strict=True):
+        assert np.sum(np.diff(line.get_xdata()) * line.get_ydata()[:-1]) == pytest.approx(area)
+    assert labels(figure) == ["x, target (4 trials, 1 infinite)", "x, nontarget (2 trials)"]
+    plots.plot_histogram([("x", [1.0], [1.0])])
+
+
+def test_histograms_of_several_systems_stand_in_strips() -> None:
+    """Of one scale; or of scales of their own, where one of a narrow range has as many bins, and is as high."""
+    target, nontarget = SYSTEMS[0][1:]
+    both = [("wide", target, nontarget), ("narrow", 1 + target / 100, 1 + nontarget / 100)]
+    own, common = (plots.plot_histogram(both, bins=20, own_scale=scale).axes[0] for scale in (True, False))
+    narrow, wide = own.lines[:2], own.lines[2:]
+    for first, second in zip(narrow, wide, strict=True):
+        assert first.get_xdata() == pytest.approx(second.get_xdata())
+        assert first.get_ydata() == pytest.approx(second.get_ydata() - 1)
+    assert max(float(line.get_ydata().max()) for line in narrow) == pytest.approx(1 / 1.05)
+    assert [text.split("\n")[-1] for _, text in ticks(own.yaxis)] == [
+        f"{side.min():.3g} to {side.max():.3g}" for side in (np.concatenate(one[1:]) for one in reversed(both))
+    ]
+    assert ticks(own.xaxis) == [(0.0, "lowest"), (1.0, "highest")]
+    assert [text for _, text in ticks(common.yaxis)] == [
+        f"{name}\n300 target\n2,000 nontarget" for name in ("narrow", "wide")
+    ]
+    height = common.get_ylim()[1] / 2
+    for line, base in ((common.lines[0], 0.0), (common.lines[2], height)):
+        x, y = line.get_xdata(), line.get_ydata()
+        assert y.min() == base
+        assert np.sum(np.diff(x) * (y[:-1] - base)) == pytest.approx(1.0)
+
+
+def test_calibrated_scores_lie_on_the_diagonal() -> None:
+    _, target, nontarget = SYSTEMS[1]
+    claimed, share = reliability(sort_scores(*pav_llrs(target, nontarget)), 0.2)
+    assert claimed == pytest.approx(share, abs=1e-12)
+
+
+# ---- privacy against utility, and a training
+
+
+@pytest.mark.parametrize("lower_is_better", [True, False])
+def test_better_lies_to_the_right_and_ticks_tell_the_true_values(lower_is_better: bool) -> None:
+    axes = plot_privacy_utility(POINTS, lower_is_better=lower_is_better).axes[0]
+    sign, (low, high) = -1 if lower_is_better else 1, axes.get_xlim()
+    points = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines if line.get_linestyle() == "None"]
+    assert points == [(sign * 4.0, 1.0), (sign * 12.0, 20.0)]
+    assert low < min(x for x, _ in points) < max(x for x, _ in points) < high
+    assert [place for place, _ in ticks(axes.xaxis)] == sorted(sign * float(text) for _, text in ticks(axes.xaxis))
+    assert 4 <= len(ticks(axes.xaxis)) <= 11
+    crossing = [line for line in axes.lines if line.get_linewidth() == 1.4]
+    assert [(*line.get_xdata(), *line.get_ydata()) for line in crossing] == [
+        pytest.approx((sign * 12.0, sign * 12.0, 10.0, 30.0)),
+        pytest.approx((sign * 11.0, sign * 14.0, 20.0, 20.0)),
+    ]
+
+
+def test_bands_end_at_the_targets() -> None:
+    axes = plot_privacy_utility(POINTS, targets=(0.15, 0.3)).axes[0]
+    assert sorted(area.get_paths()[0].vertices[:, 1].max() for area in axes.collections) == [15.0, 30.0]
+    assert sorted((text.get_text(), text.xy[1]) for text in axes.texts) == [("15 %", 0.3), ("30 %", 0.6)]
+    assert not plot_privacy_utility(POINTS, targets=()).axes[0].collections
+
+
+@pytest.mark.parametrize("utility", [0.0, 1e-7, 3.0, 1e6, -40.0])
+def test_a_single_system_has_room_around_it(utility: float) -> None:
+    axes = plot_privacy_utility([TradeOff("a", utility, 0.5)], lower_is_better=False).axes[0]
+    assert axes.get_xlim()[0] <= utility < axes.get_xlim()[1]
+    assert len(ticks(axes.xaxis)) >= 4
+
+
+def test_the_likelihood_and_its_stages_are_drawn() -> None:
+    series = {"m": [-9.0, -8.0, -7.5], "f": [-8.0, -7.0]}
+    axes = plots.plot_likelihood(series, doublings=[(0, 1), (1, 2)]).axes[0]
+    assert list(axes.lines[0].get_xdata()) == [1, 2, 3]
+    assert list(axes.lines[0].get_ydata()) == [-9.0, -8.0, -7.5]
+    assert [text.get_text() for text in axes.texts] == ["1", "2", "Gaussians:"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["m", "f"]
+
+
+# ---- where plots are drawn, whose settings hold, and files
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_a_figure_comes_back_in_the_settings_of_the_user(kind: str) -> None:
+    before = dict(mpl.rcParams)
+    with mpl.rc_context(BIG):
+        figure = DRAWN[kind](SYSTEMS)
+    assert isinstance(figure, Figure)
+    assert figure.axes[0].title.get_fontsize() == pytest.approx(23.0)
+    assert tuple(figure.get_size_inches()) == (5.0, 7.0)
+    with mpl.rc_context(BIG), plots.house_style():
+        assert DRAWN[kind](SYSTEMS).axes[0].title.get_fontsize() == pytest.approx(12.0)
+    assert dict(mpl.rcParams) == before
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_it_is_drawn_into_given_axes(kind: str, tmp_path: Path) -> None:
+    figure = Figure(figsize=(12, 6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    assert DRAWN[kind](SYSTEMS, ax=right, path=tmp_path / "x.png") is figure
+    assert right.lines
+    assert right.get_title()
+    assert not left.lines
+    assert figure.axes == [left, right]
+    assert not figure.legends
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_files_have_the_house_style_and_the_same_bytes_whatever_the_user_set(kind: str, tmp_path: Path) -> None:
+    DRAWN[kind](SYSTEMS, path=tmp_path / "a.svg")
+    with mpl.rc_context(BIG | {"axes.facecolor": "red", "svg.hashsalt": None, "lines.linewidth": 9}):
+        before = dict(mpl.rcParams)
+        DRAWN[kind](SYSTEMS, path=tmp_path / "b.svg")
+        assert dict(mpl.rcParams) == before
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def test_one_call_writes_all_formats_and_the_same_bytes_each_time(tmp_path: Path) -> None:
-    signatures = {"det.png": b"\x89PNG", "det.pdf": b"%PDF", "det.SVG": b"<?xml"}
+    signatures = {"det.png": b"\x89PNG", "det.pdf": b"%PDF", "det.SVG": b"<?xml", "det.tex": b"% Compile"}
     written = []
     for folder in ("first", "second"):
         plot_det([system()], path=[tmp_path / folder / name for name in signatures])
         written.append({name: (tmp_path / folder / name).read_bytes() for name in signatures})
     assert written[0] == written[1]
-    for name, signature in signatures.items():
-        assert written[0][name].startswith(signature)
-
-
-def test_the_callers_settings_and_state_do_not_matter_and_stay(tmp_path: Path) -> None:
-    plot_det([system()], path=tmp_path / "a.svg")
-    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red", "svg.hashsalt": None, "lines.linewidth": 9}):
-        before = dict(mpl.rcParams)
-        plot_det([system()], path=tmp_path / "b.svg")
-        assert dict(mpl.rcParams) == before
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert all(written[0][name].startswith(signature) for name, signature in signatures.items())
 
 
 @pytest.mark.parametrize("backend", ["module://matplotlib_inline.of_a_notebook", "nonsense", "svg"])
@@ -86,149 +532,80 @@ def test_the_backend_of_the_user_does_not_matter(tmp_path: Path, backend: str) -
     assert (tmp_path / "det.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(("prior", "effective"), [(None, effective_prior(0.01, 10, 1)), (0.5, 0.5), (0.05, 0.05)])
-def test_the_min_dcf_point_stands_at_the_prior(figures: list[Any], prior: float | None, effective: float) -> None:
-    one = system(distance=2.0)
-    plot_det([one], path="x.png", prior=prior)
-    cost, p_miss, p_fa = hull_min_dcf(hull(one.target, one.nontarget), effective)
-    points = [
-        line for line in figures[0].axes[0].lines if line.get_marker() == "o" and line.get_markerfacecolor() != "white"
-    ]
-    assert [(ndtr(point.get_xdata()[0]), ndtr(point.get_ydata()[0])) for point in points] == [
-        pytest.approx((p_fa, p_miss))
-    ]
-    assert f"minDCF {cost:.3f}" in legend_texts(figures[0])[0]
-    assert f"prior {effective:.3g}" in figures[0].legends[0].get_title().get_text()
-
-
-def test_the_axes_are_those_of_the_window(figures: list[Any]) -> None:
-    for name, window in WINDOWS.items():
-        plot_det([system()], path="x.png", style=DetStyle(window=name))
-        axes = figures[-1].axes[0]
-        assert axes.get_xlim() == pytest.approx(ndtri(window.p_fa))
-        assert axes.get_ylim() == pytest.approx(ndtri(window.p_miss))
-        for axis, ticks in ((axes.xaxis, window.ticks_fa), (axes.yaxis, window.ticks_miss)):
-            assert ndtr(axis.get_ticklocs()) * 100 == pytest.approx(ticks)
-            assert [float(label.get_text()) for label in axis.get_ticklabels()] == pytest.approx(ticks)
-        assert "(%)" in axes.get_xlabel()
-        assert "(%)" in axes.get_ylabel()
-
-
-def test_windows_are_those_of_the_peer() -> None:
-    assert (WINDOWS["old"].p_fa, WINDOWS["old"].p_miss) == ((5e-4, 0.5), (5e-4, 0.5))
-    assert (WINDOWS["new"].p_fa, WINDOWS["new"].p_miss) == ((5e-6, 5e-3), (0.01, 0.99))
-    assert (WINDOWS["big"].p_fa, WINDOWS["big"].p_miss) == ((5e-6, 0.99), (5e-6, 0.99))
-    assert (WINDOWS["sre10"].p_fa, WINDOWS["sre10"].p_miss) == ((3e-6, 0.5), (3e-4, 0.9))
-    for window in WINDOWS.values():
-        for (low, high), ticks in ((window.p_fa, window.ticks_fa), (window.p_miss, window.ticks_miss)):
-            assert all(low <= tick / 100 <= high for tick in ticks)
-
-
-def test_the_rule_of_30_is_drawn_inside_the_window_alone(figures: list[Any]) -> None:
-    def drawn() -> tuple[list[float], list[float]]:
-        dotted = [line for line in figures[-1].axes[0].lines if line.get_linewidth() == 1.1]
-        across = [float(ndtr(line.get_ydata()[0])) for line in dotted if np.ptp(line.get_ydata()) == 0]
-        upright = [float(ndtr(line.get_xdata()[0])) for line in dotted if np.ptp(line.get_xdata()) == 0]
-        return upright, across
-
-    plot_det(
-        [system(n_target=500, n_nontarget=5000), system(n_target=500, n_nontarget=60000)],
-        path="x.png",
-        style=DetStyle(window="sre10"),
-    )
-    assert drawn() == (pytest.approx([30 / 5000, 30 / 60000]), pytest.approx([30 / 500]))
-    words = [text.get_text() for text in figures[-1].axes[0].texts]
-    assert sorted(set(words)) == ["30 false alarms", "30 misses"]
-    plot_det([system(n_target=20, n_nontarget=40)], path="x.png", style=DetStyle(window="sre10"))
-    assert drawn() == ([], [])
-    plot_det([system()], path="x.png", style=DetStyle(rule_of_30=False))
-    assert drawn() == ([], [])
-
-
-def test_systems_differ_in_colour_and_in_line_style(figures: list[Any]) -> None:
-    plot_det([system(str(number), 1.0 + number) for number in range(4)], path="x.png")
-    lines = figures[0].legends[0].get_lines()
-    assert len({line.get_color() for line in lines}) == len({str(line._dash_pattern) for line in lines}) == 4
-
-
-def test_a_curve_outside_the_window_is_said_to_be(figures: list[Any]) -> None:
-    plot_det([("perfect", [2.0, 3.0], [0.0, 1.0]), ("none", [1.0], [1.0]), system()], path="x.png")
-    texts = legend_texts(figures[0])
-    assert texts[0] == "perfect (EER 0.00 %, minDCF 0.000)\ncurve outside this window"
-    assert texts[1] == "none (EER 50.00 %, minDCF 1.000)\nminDCF point outside this window"
-    assert "outside" not in texts[2]
-
-
-def test_the_window_grows_with_what_must_be_seen_and_is_the_same_in_both_directions(figures: list[Any]) -> None:
-    for distance, lowest, highest in ((3.0, 5e-4, 0.5), (0.35, 5e-4, 0.8), (6.6, 1e-4, 0.5)):
-        plot_det([system(distance=distance, n_target=5000)], path="x.png", prior=0.5)
-        axes = figures[-1].axes[0]
-        assert ndtr(axes.get_xlim()) == pytest.approx((lowest, highest))
-        assert axes.get_xlim() == axes.get_ylim()
-        assert list(axes.get_xticks()) == list(axes.get_yticks())
-        assert axes.get_box_aspect() == 1
-        assert "outside" not in legend_texts(figures[-1])[0]
-
-
-def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull(figures: list[Any]) -> None:
-    one = system(distance=1.0)
-    plot_det([one], path="x.png")
-    lines = figures[0].axes[0].lines
-    ring = next(line for line in lines if line.get_markerfacecolor() == "white")
-    expected = hull(one.target, one.nontarget)
-    assert ndtr(ring.get_xdata()[0]) == ndtr(ring.get_ydata()[0]) == pytest.approx(expected.eer)
-    thick, thin = ([line for line in lines if line.get_linewidth() == width] for width in (1.8, 0.8))
-    x, y = ndtr(thick[0].get_xdata()), ndtr(thick[0].get_ydata())
-    # the curve passes through the error rates of a threshold, the hull lies below
-    p_fa, p_miss = np.mean(one.nontarget >= 0.4), np.mean(one.target < 0.4)
-    assert np.hypot(x - p_fa, y - p_miss).min() < 3e-3
-    below = np.interp(x, np.sort(ndtr(thin[0].get_xdata())), np.sort(ndtr(thin[0].get_ydata()))[::-1])
-    assert np.all(below <= y + 1e-4)
-    assert "Thick: the curve itself; thin: its convex hull" in figures[0].legends[0].get_title().get_text()
-
-
-def test_the_likelihood_and_its_stages_are_drawn(figures: list[Any], tmp_path: Path) -> None:
-    plot_likelihood({"m": [-9.0, -8.0, -7.5], "f": [-8.0, -7.0]}, "x.png", doublings=[(0, 1), (1, 2)])
-    axes = figures[0].axes[0]
-    assert axes.lines[0].get_xdata().tolist() == [1, 2, 3]
-    assert axes.lines[0].get_ydata().tolist() == [-9.0, -8.0, -7.5]
-    assert [text.get_text() for text in axes.texts] == ["1", "2", "Gaussians:"]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["m", "f"]
-
-
-def test_a_likelihood_plot_is_written(tmp_path: Path) -> None:
-    plot_likelihood({"ubm": np.array([-9.0, -8.0])}, [tmp_path / "a.png", tmp_path / "a.svg"])
-    assert {path.name for path in tmp_path.iterdir()} == {"a.png", "a.svg"}
+@pytest.mark.parametrize("name", ["a\x01b", "bad\udcff", "two\nlines", "\ud800", "\ufffe"])
+def test_names_that_are_no_text_can_be_drawn(tmp_path: Path, name: str) -> None:
+    """Names of systems are names of files, which may hold control characters and bytes that are no UTF-8."""
+    plot_det([system(name)], path=[tmp_path / f"det.{form}" for form in ("svg", "png", "pdf", "tex")], title=name)
+    text = (tmp_path / "det.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(text).tag.endswith("svg")
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda path: plot_det([], path=path / "x.png"), "expected a system"),
-        (lambda path: plot_det([system()], path=path / "x.gif"), "extension '.gif'"),
-        (lambda path: plot_det([system()], path=path / "x.png", style=DetStyle(window="new york")), "got 'new york'"),
-        (lambda path: plot_det([system()], path=path / "x.png", prior=-2.29), "prior"),
-        (lambda path: plot_det([system()], path=path / "x.png", style=DetStyle(rocch=False, steppy=False)), "curve"),
-        (lambda path: plot_det([("a", [], [1.0])], path=path / "x.png"), "target scores, got none"),
-        (lambda path: plot_likelihood({}, path / "x.png"), "got none"),
-        (lambda path: plot_likelihood({"a": []}, path / "x.png"), "got none"),
+        (lambda **where: plot_det([], **where), "expected a system"),
+        (lambda path: plot_det([system()], path=path.with_suffix(".gif")), "extension '.gif'"),
+        (lambda **where: plot_det([system()], style=DetStyle(window="new york"), **where), "got 'new york'"),
+        (lambda **where: plot_det([system()], prior=-2.29, **where), "prior"),
+        (lambda **where: plot_det([system()], style=DetStyle(rocch=False, steppy=False), **where), "curve"),
+        (lambda **where: plot_det([("a", [], [1.0])], **where), "target scores, got none"),
+        (lambda **where: plots.plot_roc(SYSTEMS, lowest_fpr=2, **where), "from 0 .linear. to below 1, got 2"),
+        (lambda **where: plots.plot_histogram(SYSTEMS, bins=0, **where), "1 to 10,000 bins"),
+        (lambda **where: plots.plot_histogram([("x", [np.inf], [-np.inf])], **where), "infinite ones alone"),
+        (lambda **where: plots.plot_histogram([("a", [-1e308, 1e308], [0.0])], **where), "too far apart for bins"),
+        (lambda **where: plots.plot_reliability(SYSTEMS, prior=0, **where), "between 0 and 1"),
+        (lambda **where: plots.plot_ece([("x", [np.nan], [1.0])], **where), "NaN"),
+        (lambda **where: plots.plot_ece(SYSTEMS, style=PriorStyle((2, -2)), **where), "-30 and 30, got 2 to -2"),
+        (lambda **where: plots.plot_ape(SYSTEMS, normalised=True, style=PriorStyle(eer=True)), "not normalised"),
+        (lambda **where: plots.plot_likelihood({}, **where), "got none"),
+        (lambda **where: plots.plot_likelihood({"a": []}, **where), "got none"),
+        (lambda path: plots.plot_likelihood({"x": [1.0]}, path.with_suffix(".tex")), "extension '.tex'"),
+        (lambda **where: plot_privacy_utility([], **where), "expected a system to plot"),
+        (lambda **where: plot_privacy_utility([TradeOff("a", np.nan, 0.1)], **where), "a: expected a finite utility"),
+        (lambda **where: plot_privacy_utility([TradeOff("a", 1.0, 10.0)], **where), "got 1.0 and 10.0"),
+        (lambda **where: plot_privacy_utility(POINTS, targets=(0.3, 0.1), **where), "target EERs that rise"),
+        (lambda **where: plot_privacy_utility(POINTS, targets=(10, 20), **where), "target EERs that rise"),
     ],
 )
-def test_malformed_input_is_refused_and_nothing_written(tmp_path: Path, call, words: str) -> None:
+def test_malformed_input_is_refused_and_nothing_written(tmp_path: Path, call: Any, words: str) -> None:
     with pytest.raises(DataError, match=words):
-        call(tmp_path)
+        call(path=tmp_path / "x.png")
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["a\x01b", "bad\udcff", "two\nlines", "\ud800", "\ufffe"])
-def test_names_that_are_no_text_can_be_drawn(tmp_path: Path, name: str) -> None:
-    """Names of systems are names of files, which may hold control characters and bytes that are no UTF-8."""
-    plot_det([system(name)], path=[tmp_path / f"det.{form}" for form in ("svg", "png", "pdf")], title=name)
-    text = (tmp_path / "det.svg").read_text(encoding="utf-8")
-    assert ElementTree.fromstring(text).tag.endswith("svg")
+# ---- TeX
 
 
-def test_a_histogram_of_scores_too_far_apart(tmp_path: Path) -> None:
-    scores = np.array([-1e308, 0.0, 1e308])
-    with pytest.raises(DataError, match="too far apart for bins"):
-        plot_histogram([System("a", scores, scores)], path=tmp_path / "h.png")
+@pytest.mark.parametrize("kind", IN_TEX)
+def test_tex_is_a_whole_document(tmp_path: Path, kind: str) -> None:
+    DRAWN[kind](SYSTEMS, path=tmp_path / "x.tex")
+    text = (tmp_path / "x.tex").read_text()
+    body = re.sub(r"\\[{}\\#$%&_]", "", text)
+    assert body.count("{") == body.count("}")
+    assert text.count(r"\begin{") == text.count(r"\end{") == 3
+    packages = {"fontenc", "inputenc", "textcomp", "lmodern", "pgfplots"}
+    assert set(re.findall(r"\\usepackage(?:\[.*?\])?\{(\w+)\}", text)) == packages
+    assert r"\input" not in text.replace("inputenc", "")
+    assert text.count(r"\addlegendimage") == text.count(r"\addlegendentry") > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+@pytest.mark.parametrize("kind", IN_TEX)
+def test_tex_compiles_alone(tmp_path: Path, kind: str) -> None:
+    DRAWN[kind]([*SYSTEMS, scores('Łódź, 語 <|>"', 2.0)], path=tmp_path / "x.tex")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:].decode("latin-1")
+    assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_thinned_curves_stay_within_a_step() -> None:
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 1, 200_000))
+    y = np.cumsum(rng.exponential(size=len(x)))
+    y /= y[-1]
+    thin_x, thin_y = thinned(np.column_stack([x, y]), np.array([[0.0, 1.0], [0.0, 1.0]])).T
+    assert len(thin_x) < 6100
+    assert np.abs(np.interp(x, thin_x, thin_y) - y).max() < 3 / 3000
+    assert (thin_x[0], thin_x[-1]) == (pytest.approx(x[0], abs=1e-3), pytest.approx(x[-1], abs=1e-3))

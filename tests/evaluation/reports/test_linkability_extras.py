@@ -5,22 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from scipy.special import ndtr
 
 from evaluation.embeddings.sets import SpeakerVectors
 from evaluation.linkage.agreement import LinkageCondition, compare_conditions
 from evaluation.linkage.curve import linkability_curve
 from evaluation.linkage.disclosure import cumulative_match, largest_impostor_scores
-from evaluation.linkage.extrapolation.estimate import extrapolate, sizes_beyond
+from evaluation.linkage.extrapolation import extrapolate, sizes_beyond
 from evaluation.linkage.ranks import Ranks, rank_speakers
-from evaluation.plots import agreement, linkability
 from evaluation.plots import linkability as plots
-from evaluation.plots.chart import Chart
 from evaluation.reports import linkability as extras
 from evaluation.reports.linkability import (
     Beyond,
@@ -33,7 +33,7 @@ from evaluation.reports.linkability import (
 )
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
-from spkbase.files.json_and_tables import to_json
+from spkbase.files import to_json
 
 POPULATIONS = [10_000, 10**6]
 
@@ -80,8 +80,8 @@ def test_the_table_holds_every_method_and_nothing_that_was_measured(beyond: dict
     extras.write_extrapolation(tmp_path, beyond)
     with (tmp_path / "extrapolation.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 2 * 5
-    assert {row["method"] for row in rows} == {"normal", "beta", "npmle", "bounds", "span"}
+    assert len(rows) == 2 * 2 * 3
+    assert {row["method"] for row in rows} == {"normal", "bounds", "span"}
     assert all(row["kind"] == "extrapolated" and int(row["size"]) > int(row["measured_to"]) for row in rows)
     assert all((row["linkability"] == "") == (row["method"] in ("bounds", "span")) for row in rows)
 
@@ -114,164 +114,149 @@ def test_lists_of_speakers_are_written(run: Linkage, tmp_path: Path) -> None:
 # ---- plots
 
 
-@pytest.fixture
-def charts(monkeypatch: pytest.MonkeyPatch) -> list[Chart]:
-    saved: list[Chart] = []
-    for module in (plots, agreement):
-        monkeypatch.setattr(module, "render_chart", lambda chart, path=None, ax=None: saved.append(chart))
-    return saved
+def labels(figure: Any) -> list[str]:
+    return [text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in figure.legends[0].get_texts()]
 
 
-def labels(chart: Chart) -> list[str]:
-    return [label.replace("\N{NO-BREAK SPACE}", " ") for _, label in chart.entries]
+def ends(area: Any) -> tuple[float, float, float, float]:
+    """Left, right, lower and upper end of an area."""
+    x, y = area.get_paths()[0].vertices.T
+    return x.min(), x.max(), y.min(), y.max()
 
 
-def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(
-    run: Linkage, beyond: dict[int, Beyond], charts: list[Chart]
-) -> None:
+def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(run: Linkage, beyond: dict[int, Beyond]) -> None:
     curves = {f"L = {number}": curve for number, curve in run.curves.items()}
     drawn = {f"L = {number}": one.curve for number, one in beyond.items()}
-    plots.plot_linkability(curves, path="x.png", extrapolations=drawn)
-    plots.plot_extrapolation(run.curves[1], beyond[1].curve, path="x.png")
+    figures = [
+        plots.plot_linkability(curves, extrapolations=drawn),
+        plots.plot_extrapolation(run.curves[1], beyond[1].curve),
+    ]
     edge = np.log10(301)
-    for chart in charts:
-        assert [note.text for note in chart.notes] == ["extrapolated, not measured"]
-        assert any("extrapolated, not measured" in text for text in (*labels(chart), chart.legend_title))
-        grounds = [line for line in chart.lines if line.look.colour == "#808080"]
-        assert [(one.x[0], one.x[-1]) for one in grounds] == [pytest.approx((edge, 6.0))]
-        for line in chart.lines:
-            if line.look.line and line.look.dash in ((1.2, 1.6), (1, 1)):
-                assert line.x.min() >= edge - 1e-9
-            elif line.look.line and line.look.dash != (10, 3):  # chance is known everywhere
-                assert line.x.max() <= edge + 1e-9
-    dotted = [line for line in charts[0].lines if line.look.dash == (1.2, 1.6)]
-    part = beyond[1].curve.predictions["normal"]
-    np.testing.assert_allclose(dotted[0].y, part.linkability)
+    for figure in figures:
+        axes = figure.axes[0]
+        assert [text.get_text() for text in axes.texts] == ["extrapolated, not measured"]
+        words = (*labels(figure), figure.legends[0].get_title().get_text())
+        assert any("extrapolated, not measured" in text for text in words)
+        (ground,) = [area for area in axes.collections if to_hex(area.get_facecolor()[0]) == "#808080"]
+        assert ends(ground)[:2] == pytest.approx((edge, 6.0))
+        for line in axes.lines:
+            dashes = line._unscaled_dash_pattern[1]
+            if dashes and list(dashes) in ([1.2, 1.6], [1, 1]):
+                assert line.get_xdata().min() >= edge - 1e-9
+            elif not dashes or list(dashes) != [10, 3]:  # chance is known everywhere
+                assert line.get_xdata().max() <= edge + 1e-9
+    dotted = [line for line in figures[0].axes[0].lines if line._unscaled_dash_pattern[1] == (1.2, 1.6)]
+    np.testing.assert_allclose(dotted[0].get_ydata(), beyond[1].curve.predictions["normal"].linkability)
 
 
-def test_without_extrapolation_nothing_says_so(run: Linkage, charts: list[Chart]) -> None:
-    plots.plot_linkability({"a": run.curves[1]}, path="x.png")
-    assert not charts[0].notes
-    assert not [text for text in labels(charts[0]) if "extrapolated" in text]
-    assert charts[0].x.high == pytest.approx(np.log10(301))
-    assert labels(charts[0])[0].startswith("a (0.")
-    band = charts[0].lines[1]
-    np.testing.assert_allclose(band.base, run.curves[1].low)
-    np.testing.assert_allclose(band.y, run.curves[1].high)
+def test_without_extrapolation_nothing_says_so(run: Linkage) -> None:
+    figure = plots.plot_linkability({"a": run.curves[1]})
+    axes = figure.axes[0]
+    assert not axes.texts
+    assert not [text for text in labels(figure) if "extrapolated" in text]
+    assert axes.get_xlim()[1] == pytest.approx(np.log10(301))
+    assert labels(figure)[0].startswith("a (0.")
+    assert ends(axes.collections[0])[2:] == (run.curves[1].low.min(), run.curves[1].high.max())
 
 
-def test_the_logarithmic_axis_shows_chance(run: Linkage, charts: list[Chart]) -> None:
-    plots.plot_linkability({"a": run.curves[1]}, path="x.png", logarithmic=True)
-    chance = charts[0].lines[0]
-    np.testing.assert_allclose(chance.y[:100], -chance.x[:100], atol=1e-9)
+def test_linkability_says_what_l_is_and_the_level_of_its_bands(run: Linkage) -> None:
+    title = plots.plot_linkability({"L = 3": run.curves[3]}).legends[0].get_title().get_text()
+    assert title == "Bands: 95 % intervals of the measured curves over speakers\nL: utterances averaged into a trial"
+    speakers = plots.plot_speakers({"L = 3": [0.1, 0.5, 0.9]})
+    assert speakers.legends[0].get_title().get_text().endswith("L: utterances averaged into a trial")
 
 
-def test_cmc_and_speakers_show_what_they_were_given(run: Linkage, charts: list[Chart]) -> None:
+def test_the_logarithmic_axis_shows_chance(run: Linkage) -> None:
+    chance = plots.plot_linkability({"a": run.curves[1]}, logarithmic=True).axes[0].lines[0]
+    np.testing.assert_allclose(chance.get_ydata()[:100], -chance.get_xdata()[:100], atol=1e-9)
+
+
+def test_cmc_and_speakers_show_what_they_were_given(run: Linkage) -> None:
     share = cumulative_match(run.ranks[1])
-    plots.plot_cmc({"a": share}, path="x.png")
-    np.testing.assert_allclose(charts[0].lines[1].y, share)
-    assert labels(charts[0])[0] == f"a (rank 1 {100 * share[0]:.1f} %, rank 10 {100 * share[9]:.1f} %, N 301)"
+    figure = plots.plot_cmc({"a": share})
+    np.testing.assert_allclose(figure.axes[0].lines[1].get_ydata(), share)
+    assert labels(figure)[0] == f"a (rank 1 {100 * share[0]:.1f} %, rank 10 {100 * share[9]:.1f} %, N 301)"
     values = np.linspace(0, 1, 101)
-    linkability.plot_speakers({"a": values}, path="x.png", bins=4)
-    assert labels(charts[1])[0] == "a (Q1 0.25, median 0.50, Q3 0.75)"
-    assert sorted(line.x[0] for line in charts[1].lines[1:]) == pytest.approx([0.25, 0.5, 0.75])
-    assert charts[1].lines[0].y.max() == pytest.approx(26 / 101)
-    linkability.plot_speakers({"a": values, "b": values / 2}, path="x.png", bins=4)
-    above, below = charts[2].lines[0], charts[2].lines[4]  # strips of one scale, each with three quartiles
-    assert above.base is not None
-    assert (above.base[0], below.base) == (pytest.approx(charts[2].y.high / 2), None)
-    assert below.y.max() == pytest.approx(50 / 101)
-    assert charts[2].y.ticks[1][1] == "a\n101 speakers"
+    figure = plots.plot_speakers({"a": values}, bins=4)
+    assert labels(figure)[0] == "a (Q1 0.25, median 0.50, Q3 0.75)"
+    steps, *quartiles = figure.axes[0].lines
+    assert sorted(line.get_xdata()[0] for line in quartiles) == pytest.approx([0.25, 0.5, 0.75])
+    assert steps.get_ydata().max() == pytest.approx(26 / 101)
+    axes = plots.plot_speakers({"a": values, "b": values / 2}, bins=4).axes[0]
+    above, below = (
+        axes.lines[0].get_ydata(),
+        axes.lines[4].get_ydata(),
+    )  # strips of one scale, each with three quartiles
+    assert (above.min(), below.min()) == (pytest.approx(axes.get_ylim()[1] / 2), 0)
+    assert below.max() == pytest.approx(50 / 101)
+    assert axes.get_yticklabels()[1].get_text() == "a\n101 speakers"
 
 
-def test_intersections_lie_within_unions(charts: list[Chart]) -> None:
+def compared(**factors: str) -> Any:
     rng = np.random.default_rng(0)
     values = {
-        LinkageCondition((("attacker", name), ("utterances", number))): {
-            f"s{i}": float(rng.normal()) for i in range(40)
-        }
-        for name in "abc"
-        for number in "13"
+        LinkageCondition(tuple(zip(factors, levels, strict=True))): {f"s{i}": float(rng.normal()) for i in range(40)}
+        for levels in product(*factors.values())
     }
-    found = compare_conditions(values, permutations=20)
+    return compare_conditions(values, permutations=20)
+
+
+def test_intersections_lie_within_unions() -> None:
+    found = compared(attacker="abc", utterances="13")
     joint = [comparison for comparison in found.joint if comparison.factor == "attacker"]
-    agreement.plot_intersections(joint, path="x.png")
-    ends = [float(line.x[1]) for line in charts[0].lines]
-    expected = [
+    axes = plots.plot_intersections(joint).axes[0]
+    assert [ends(area)[1] for area in axes.collections] == [
         getattr(getattr(comparison, kind), side)
         for comparison in reversed(joint)
         for kind in ("easy", "hard")
         for side in ("union", "intersection")
     ]
-    assert ends == expected
-    words = [text for _, text in charts[0].y.ticks]
-    assert words[-1].startswith("a / b / c\nL = 1\nJaccard: easy 0.")
-    with pytest.raises(DataError, match="expected comparisons"):
-        agreement.plot_intersections([], path="x.png")
+    assert axes.get_yticklabels()[-1].get_text().startswith("a / b / c\nL = 1\nJaccard: easy 0.")
 
 
-def test_jaccard_bars_stand_beside_chance_and_the_published_means(charts: list[Chart]) -> None:
-    rng = np.random.default_rng(0)
-    values = {
-        LinkageCondition((("anonymiser", name), ("utterances", number))): {
-            f"s{i}": float(rng.normal()) for i in range(40)
-        }
-        for name in "ab"
-        for number in "13"
-    }
-    found = compare_conditions(values, permutations=20)
-    agreement.plot_jaccard(found, path="x.png")
-    assert not [line for line in charts[0].lines if line.look.marker == "D"]
-    assert not [text for text in labels(charts[0]) if "published" in text]
-    agreement.plot_jaccard(found, path="x.png", with_published=True)
-    bars = [line for line in charts[0].lines if line.look.fill == 0.45]
+def test_jaccard_bars_stand_beside_chance_and_the_published_means() -> None:
+    found = compared(anonymiser="ab", utterances="13")
+    figures = [plots.plot_jaccard(found, with_published=with_published) for with_published in (False, True)]
+    marks = [[line for line in figure.axes[0].lines if line.get_marker() == "D"] for figure in figures]
+    assert not marks[0]
+    assert not [text for text in labels(figures[0]) if "published" in text]
+    assert [float(mark.get_ydata()[0]) for mark in marks[1][:2]] == pytest.approx([0.289, 0.344], abs=5e-4)
+    bars = [area for area in figures[0].axes[0].collections if area.get_alpha() == 0.45]
     heights = [one.jaccard for kinds in found.factors.values() for one in kinds.values()]
-    np.testing.assert_allclose([bar.y.max() for bar in bars], heights)
-    marks = [float(line.y[0]) for line in charts[1].lines if line.look.marker == "D"]
-    assert marks[:2] == pytest.approx([0.289, 0.344], abs=5e-4)
+    np.testing.assert_allclose([ends(bar)[3] for bar in bars], heights)
 
 
-@pytest.fixture
-def grids(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Chart, list[list[Chart | None]]]]:
-    saved: list[Any] = []
-    for module in (plots,):
-        monkeypatch.setattr(module, "render_grid", lambda frame, charts, path: saved.append((frame, charts)))
-    return saved
-
-
-def test_colour_is_the_anonymiser_and_the_marker_the_attacker_in_every_panel(run: Linkage, grids: Any) -> None:
+def test_colour_is_the_anonymiser_and_the_marker_the_attacker_in_every_panel(run: Linkage, tmp_path: Path) -> None:
     names = [(attacker, anonymiser) for attacker in ("ECAPA", "ResNet") for anonymiser in ("B3", "B5")]
     panels = {f"L = {number}": dict.fromkeys(names, curve) for number, curve in run.curves.items()}
     panels["L = 3"] = dict(list(panels["L = 3"].items())[1:])  # one is missing: the others keep their looks
-    plots.plot_linkability_panels(panels, path="x.png")
-    frame, (charts,) = grids[0]
-    looks = {text: look for look, text in frame.entries}
-    assert [chart.title for chart in charts] == ["L = 1", "L = 3"]
-    assert charts[0].y == charts[1].y
-    assert charts[0].x == charts[1].x
-    for chart, expected in zip(charts, (names, names[1:]), strict=True):
-        marks = [line.look for line in chart.lines if line.look.marker]
-        assert [(look.marker, look.colour) for look in marks] == [
-            (looks[attacker].marker, looks[anonymiser].colour) for attacker, anonymiser in expected
-        ]
-    assert len({looks[name].colour for name in ("B3", "B5")}) == 2
-    assert len({looks[name].marker for name in ("ECAPA", "ResNet")}) == 2
+    figure = plots.plot_linkability_panels(panels, path=tmp_path / "x.png")
+    lines = figure.legends[0].get_lines()
+    colours, shapes = {}, {}
+    for text, line in zip(labels(figure), lines, strict=True):
+        colours[text], shapes[text] = line.get_color(), line.get_marker()
+    first, second = figure.axes
+    assert [axes.get_title() for axes in (first, second)] == ["L = 1", "L = 3"]
+    assert (first.get_xlim(), first.get_ylim()) == (second.get_xlim(), second.get_ylim())
+    for axes, expected in ((first, names), (second, names[1:])):
+        marks = [(line.get_marker(), line.get_color()) for line in axes.lines if line.get_marker() != "None"]
+        assert marks == [(shapes[attacker], colours[anonymiser]) for attacker, anonymiser in expected]
+    assert len({colours[name] for name in ("B3", "B5")}) == len({shapes[name] for name in ("ECAPA", "ResNet")}) == 2
 
 
-def test_the_grid_of_speakers_has_a_row_for_each_attacker_in_per_cent(grids: Any) -> None:
+def test_the_grid_of_speakers_has_a_row_for_each_attacker_in_per_cent(tmp_path: Path) -> None:
     values = np.linspace(0, 1, 101)
     names = [("ECAPA", "B3"), ("ECAPA", "B5"), ("ResNet", "B5")]
-    linkability.plot_speaker_grid(dict.fromkeys(names, values), path="x.png", bins=4)
-    frame, charts = grids[0]
-    assert [[chart and chart.title for chart in row] for row in charts] == [
-        ["ECAPA, B3\nQ1 0.25, median 0.50, Q3 0.75", "ECAPA, B5\nQ1 0.25, median 0.50, Q3 0.75"],
-        [None, "ResNet, B5\nQ1 0.25, median 0.50, Q3 0.75"],
-    ]
-    assert frame.y.label == "Speakers (%)"
-    assert charts[0][0].lines[0].y.max() == pytest.approx(100 * 26 / 101)
-    assert [line.x[0] for line in charts[0][0].lines[1:]] == pytest.approx([0.25, 0.5, 0.75])
-    linkability.plot_speaker_grid({("", f"run {number}"): values for number in range(6)}, path="x.png")
-    assert [[chart is not None for chart in row] for row in grids[1][1]] == [[True] * 4, [True, True, False, False]]
+    figure = plots.plot_speaker_grid(dict.fromkeys(names, values), path=tmp_path / "x.png", bins=4)
+    words = "Q1 0.25, median 0.50, Q3 0.75"
+    assert [axes.axison and axes.get_title() for axes in figure.axes] == [
+        f"ECAPA, B3\n{words}", f"ECAPA, B5\n{words}", False, f"ResNet, B5\n{words}",
+    ]  # fmt: skip
+    steps, *quartiles = figure.axes[0].lines
+    assert steps.get_ydata().max() == pytest.approx(100 * 26 / 101)
+    assert [line.get_xdata()[0] for line in quartiles] == pytest.approx([0.25, 0.5, 0.75])
+    six = plots.plot_speaker_grid({("", f"run {number}"): values for number in range(6)}, path=tmp_path / "x.png")
+    assert [axes.axison for axes in six.axes] == [True] * 6 + [False] * 2
 
 
 def test_every_picture_is_drawn_in_every_format_without_a_warning(
@@ -304,9 +289,10 @@ def test_every_picture_is_drawn_in_every_format_without_a_warning(
             "expected an extrapolation by the method 'tail', got normal",
         ),
         (lambda curve, far: plots.plot_linkability({"a": curve}, path="x.gif"), "no format of plots is known"),
+        (lambda curve, far: plots.plot_intersections([]), "expected comparisons"),
         (lambda curve, far: plots.plot_cmc({"a": [1.0]}, path="x.png"), "of 2 or more ranks"),
-        (lambda curve, far: linkability.plot_speakers({"a": []}, path="x.png"), "expected a finite linkability"),
-        (lambda curve, far: linkability.plot_speakers({"a": [0.5]}, path="x.png", bins=0), "expected 1 to 1,000 bins"),
+        (lambda curve, far: plots.plot_speakers({"a": []}, path="x.png"), "expected a finite linkability"),
+        (lambda curve, far: plots.plot_speakers({"a": [0.5]}, path="x.png", bins=0), "expected 1 to 1,000 bins"),
     ],
 )
 def test_bad_plots_are_refused(call: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

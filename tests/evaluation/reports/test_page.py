@@ -25,7 +25,7 @@ from evaluation.reports.pictures import inline, read_scores_of
 from evaluation.reports.results import parse_results
 from evaluation.reports.verdict import headlines
 from spkbase.errors import DataError
-from spkbase.files.json_and_tables import write_json
+from spkbase.files import write_json
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 STYLE = Path(page_module.__file__).with_name("style.css").read_text("utf-8")
@@ -563,9 +563,9 @@ def test_attackers_are_explained_in_a_line_each(results: dict[str, Any]) -> None
 
 def test_words_in_plots_are_11_pixels_at_least(page: str) -> None:
     """From the smallest letters (9.5 points), the width of pictures in points and the least width on the screen."""
-    from evaluation.plots import draw
+    from evaluation.plots import style
 
-    sizes = [value for name, value in draw._SETTINGS.items() if name.endswith("size")]
+    sizes = [value for name, value in style.SETTINGS.items() if name.endswith("size")]
     # ticks are "medium", as large as the font
     smallest = min(9.5, *sizes)
     widths = [float(width) for width in re.findall(r'viewBox="0 0 ([\d.]+) [\d.]+"', page)]

@@ -145,13 +145,10 @@ def voice(pitch: np.ndarray, rate: int) -> np.ndarray:
     return 0.1 * sum(np.sin(k * phase) / k for k in range(1, 8)) * (pitch > 0)
 
 
-@pytest.mark.parametrize("tracker", ["pyin", "dio"])
-def test_trackers_follow_a_known_pitch(tracker: str) -> None:
-    if tracker == "dio":
-        pytest.importorskip("pyworld")
+def test_a_track_follows_a_known_pitch() -> None:
     rate = 16000
     pitch = np.r_[np.zeros(rate // 4), np.linspace(110, 220, rate // 2), np.zeros(rate // 4)]
-    found = pitch_track(voice(pitch, rate), rate, tracker=tracker)  # type: ignore[arg-type]
+    found = pitch_track(voice(pitch, rate), rate)
     assert len(found) == 101
     inside = slice(32, 68)
     assert np.allclose(found[inside], pitch[:: rate // 100][inside], rtol=0.03)
@@ -164,8 +161,6 @@ def test_nothing_to_hear() -> None:
     assert not pitch_track(np.full(5, 0.1), 16000).any()
     with pytest.raises(DataError, match="no samples"):
         pitch_track(np.zeros(0), 16000)
-    with pytest.raises(DataError, match="expected a tracker among pyin, dio"):
-        pitch_track(np.zeros(10), 16000, tracker="rapt")  # type: ignore[arg-type]
 
 
 def test_a_rate_too_low_for_the_pitch_is_refused_by_the_name_of_the_file(tmp_path: Path) -> None:
@@ -176,20 +171,19 @@ def test_a_rate_too_low_for_the_pitch_is_refused_by_the_name_of_the_file(tmp_pat
 
 
 def test_recordings_are_compared_and_bad_files_named(tmp_path: Path) -> None:
-    pytest.importorskip("pyworld")
     rate = 16000
     pitch = 150 + 40 * np.sin(np.linspace(0, 9, rate))
     files = {}
     for name, factor in (("o", 1.0), ("a", 1.3)):
         soundfile.write(tmp_path / f"{name}.wav", voice(factor * pitch, rate), rate)
         files[name] = tmp_path / f"{name}.wav"
-    found = compare_recordings({"u": files["o"]}, {"u": files["a"]}, tracker="dio", jobs=1)
+    found = compare_recordings({"u": files["o"]}, {"u": files["a"]}, jobs=1)
     assert found["u"].correlation > 0.98
     (tmp_path / "bad.wav").write_bytes(b"RIFF")
     soundfile.write(tmp_path / "two.wav", np.zeros((100, 2)), rate)
     pairs = {"u": tmp_path / "bad.wav", "v": tmp_path / "two.wav"}
     with pytest.raises(DataError) as caught:
-        compare_recordings(dict.fromkeys(pairs, files["o"]), pairs, tracker="dio", jobs=1)
+        compare_recordings(dict.fromkeys(pairs, files["o"]), pairs, jobs=1)
     assert "2 problems" in str(caught.value)
     assert "bad.wav: not readable as audio" in str(caught.value)
     assert "two.wav: expected one channel of finite samples, got 2 channels" in str(caught.value)

@@ -446,7 +446,9 @@ def run(*arguments: object):
 
 
 def test_command_line(source):
-    result = run("mcadams", source.path, "--suffix", "_m", "--alpha", 0.6, 0.7, "--level", "speaker", "--jobs", 1)
+    result = run(
+        "mcadams", source.path, "--suffix", "_m", "--set", "alpha=[0.6, 0.7]", "--level", "speaker", "--jobs", 1
+    )
     assert result.exit_code == 0, result.output
     assert f"{source.path}_m: 3 utterances" in result.output
     record = json.loads((source.path.with_name("set_m") / "anonymization.json").read_text())

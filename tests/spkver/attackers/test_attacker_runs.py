@@ -162,26 +162,6 @@ def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path, jobs)
         np.testing.assert_array_equal(found[name].values, expected[name].values)
 
 
-@pytest.mark.parametrize("device", ["strict", "torch"], indirect=True)
-def test_a_device_gives_the_scores_of_the_cores(sets, trained, tmp_path, monkeypatch, device):
-    """By the commands. After CMVN the first split is a tie, which rounding may break in another way: it is given."""
-    monkeypatch.setattr("spkbase.devices.find_device", {None: None, "here": device}.get)
-    for name in ("gmm-ubm", "gmm-svm", "supervector-cosine"):
-        values = []
-        for place in ("cores", "there"):
-            options = ["--device", "here"] if place == "there" else []
-            attacker, scores = tmp_path / place / name, tmp_path / place / f"{name}.txt"
-            settings = ["--set", "ubm.first_split_dimension=0", *(part for one in SETTINGS for part in ("--set", one))]
-            train = ["train", sets / "train", "--attacker", name, *settings, "--output", attacker, *options]
-            against = ["--enroll", sets / "enrol", "--trials", sets / "test", "--output", scores]
-            for command in (train, ["score", attacker, *against, *options]):
-                done = CliRunner().invoke(main, [str(part) for part in command])
-                assert done.exit_code == 0, done.output
-            values.append(read_scores(scores).values)
-        np.testing.assert_allclose(values[1], values[0], atol=0.02 * values[0].std(), err_msg=name)
-        assert (values[1] != values[0]).any()
-
-
 def test_the_order_of_the_lists_is_no_matter(sets, trained, tmp_path):
     shuffled = tmp_path / "train"
     shutil.copytree(sets / "train", shuffled)

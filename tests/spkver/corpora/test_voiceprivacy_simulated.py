@@ -198,10 +198,10 @@ def test_engine_that_is_not_installed_names_the_extra(tmp_path: Path, monkeypatc
         simulate_voiceprivacy(tmp_path / "set", SMALL)
 
 
-def test_command_has_an_option_for_each_size(made: SimulatedSet) -> None:
-    options = [part for name, value in vars(SMALL).items() for part in (f"--{name.replace('_', '-')}", str(value))]
+def test_command_takes_each_size(made: SimulatedSet) -> None:
+    options = [part for name, value in vars(SMALL).items() for part in ("--set", f"{name}={value}")]
     result = CliRunner().invoke(main, ["simulate", "voiceprivacy", str(made.folder), *options])
     assert result.exit_code == 0, result.output
     assert "there already: SIMULATED speech of 5 enrolled" in result.stdout
-    result = CliRunner().invoke(main, ["simulate", "voiceprivacy", str(made.folder), "--training", "1"])
+    result = CliRunner().invoke(main, ["simulate", "voiceprivacy", str(made.folder), "--set", "training=1"])
     assert (result.exit_code, "training is 2 to 499, not 1" in result.stderr) == (2, True)

@@ -12,7 +12,6 @@ from scipy.stats import multivariate_normal
 from stored_vectors import stored
 
 from evaluation.trials import Trials
-from spkbase.devices import Device
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work
 from spkver.backend.scoring import score_gmm_ubm
@@ -274,30 +273,6 @@ def test_ratios_are_scipys():
         tested = frames.of(segment)
         logs = [np.log(densities(model, tested).sum(axis=1)) for model in (adapted, mixture)]
         assert score == pytest.approx((logs[0] - logs[1]).mean(), rel=1e-10)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_devices_give_the_same(device: Device, dtype):
-    rng = np.random.default_rng(6)
-    mixture = random_mixture(rng)
-    segments = [rng.standard_normal((n_frames, 4)).astype(dtype) for n_frames in (30, 700, 3)]
-    frames, work = as_frames(segments), Work(device=device)
-    tolerance = {"rtol": 1e-10, "atol": 1e-10} if dtype == np.float64 else {"rtol": 1e-3, "atol": 1e-3}
-    ours, theirs = e_step(frames.values, mixture, work=work), e_step(frames.values, mixture)
-    for name in ("zeroth", "first", "second"):
-        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), **tolerance)
-    np.testing.assert_allclose(
-        log_likelihood(frames.values, mixture, work=work), log_likelihood(frames.values, mixture), **tolerance
-    )
-    ids = ["s0", "s1", "s2"]
-    found, expected = (accumulate_statistics(mixture, frames, ids, ids, work=by) for by in (work, Work()))
-    np.testing.assert_allclose(found.first, expected.first, **tolerance)
-    vectors = [adapt_supervectors(mixture, expected, work=by).vectors for by in (work, Work())]
-    np.testing.assert_allclose(*vectors, **tolerance)
-    means = adapt_supervectors(mixture, expected, MapConfig(normalise=False))
-    trials = every_trial(ids, ids)
-    scores = [score_gmm_ubm(mixture, means, frames, trials, work=by).values for by in (work, Work())]
-    np.testing.assert_allclose(*scores, **tolerance)
 
 
 # --- files, configuration, bad input ---------------------------------------------------------------------------------

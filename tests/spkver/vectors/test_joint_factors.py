@@ -14,7 +14,6 @@ from scipy.integrate import quad
 from scipy.linalg import subspace_angles
 
 from evaluation.trials import Trials
-from spkbase.devices import Device
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work, use_engine
 from spkver.backend.scoring import score_joint_factors
@@ -287,21 +286,6 @@ def test_worker_processes_give_the_same_bits():
         vectors = session_vectors(model, statistics, work=Work(jobs=2)).vectors
     assert contents(model) == contents(expected)
     assert vectors.tobytes() == session_vectors(model, statistics, work=Work(jobs=1)).vectors.tobytes()
-
-
-def test_devices_give_the_same(device: Device):
-    mixture, _, statistics = some()
-    ours, theirs = (
-        train_joint_factors(mixture, statistics, SMALL, work=work) for work in (Work(device=device), Work())
-    )
-    for name in ("speaker", "channel", "residual", "log_likelihoods"):
-        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-7, atol=1e-9)
-    trials = Trials.from_ids(["s000"], [statistics.segments[0]])
-    scores = [
-        score_joint_factors(theirs, statistics, statistics, trials, work=work).values
-        for work in (Work(device=device), Work())
-    ]
-    np.testing.assert_allclose(*scores, rtol=1e-7)
 
 
 def test_files(tmp_path):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from array_devices import strict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_vectors import stored
@@ -215,16 +214,10 @@ def test_streamed_supervectors_are_the_same(tmp_path, multisession):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-@pytest.mark.parametrize("on_device", [False, True])
-def test_adapted_means_by_hand(on_device):
+def test_adapted_means_by_hand():
     """Two frames of mean 2 and a prior mean of 1 at relevance 3: 2/5 of 2 and 3/5 of 1; and none at all."""
     zeroth, first, means = np.array([[2.0, 0.0]]), np.array([[[4.0, -4.0], [0.0, 0.0]]]), np.array([[1.0, 1.0], [5, 6]])
-    if on_device:
-        device = strict()
-        arrays = [device.asarray(array) for array in (zeroth, first, means)]
-        found = device.to_numpy(map_means(*arrays, 3.0, xp=device.xp))
-    else:
-        found = map_means(zeroth, first, means, 3.0)
+    found = map_means(zeroth, first, means, 3.0)
     np.testing.assert_allclose(found, [[[1.4, -0.2], [5.0, 6.0]]], rtol=1e-15)
     assert map_means(zeroth, first, means, 0.0).tolist() == [[[2.0, -2.0], [5.0, 6.0]]]
     assert first.tolist() == [[[4.0, -4.0], [0.0, 0.0]]]

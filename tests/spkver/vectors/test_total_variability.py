@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from array_devices import strict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_vectors import stored
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files.hdf5 import write_arrays
+from spkbase.hdf5 import write_arrays
 from spkbase.work import Work, stop_workers, use_engine
 from spkver.mixture.gmm import GaussianMixture, whitening_factors
 from spkver.mixture.statistics import Statistics
 from spkver.vectors import posteriors
-from spkver.vectors.posteriors import posterior, unpack
+from spkver.vectors.ivectors import extract_ivectors
+from spkver.vectors.posteriors import unpack
 from spkver.vectors.total_variability import (
     TotalVariability,
     TotalVariabilityConfig,
@@ -101,17 +101,14 @@ def test_posterior_is_that_of_the_joint_gaussian(full):
     mixture, statistics = some(6, full=full)
     loadings = np.random.default_rng(5).standard_normal((*SHAPE, 3))
     model = TotalVariability(loadings, mixture.means, whitening_factors(mixture), mixture.weights)
-    terms = model.terms(work=Work(1))
-    projected = statistics.first @ terms.loadings - statistics.zeroth @ terms.offsets
-    means, spreads, determinants = posterior(statistics.zeroth, projected, loadings.swapaxes(1, 2) @ loadings)
+    found = extract_ivectors(model, statistics, variances=True)
     likelihood = 0.0
     for row in range(6):
         mean, spread, of_segment = dense_posterior(mixture, loadings, statistics.zeroth[row], statistics.first[row])
-        np.testing.assert_allclose(means[row], mean, atol=1e-10)
-        np.testing.assert_allclose(spreads[row], spread, atol=1e-10)
+        np.testing.assert_allclose(found.vectors[row], mean, atol=1e-10)
+        np.testing.assert_allclose(found.variances[row], np.diag(spread), atol=1e-10)
         likelihood += of_segment
     assert log_likelihood_of(model, statistics) == pytest.approx(likelihood, abs=1e-8)
-    assert determinants.shape == (6,)
 
 
 def plain_round(mixture: GaussianMixture, statistics: Statistics, loadings: np.ndarray, factor: str) -> np.ndarray:
@@ -256,15 +253,6 @@ def test_engines_change_no_bit(kind, request):
         assert contents(train_total_variability(mixture, statistics, config, work=Work(2))) == expected
 
 
-def test_devices_are_equal_to_rounding(device):
-    mixture, statistics = some(50, full=True)
-    config = TotalVariabilityConfig(rank=3, rounds=3)
-    expected = train_total_variability(mixture, statistics, config)
-    found = train_total_variability(mixture, statistics, config, work=Work(device=device))
-    np.testing.assert_allclose(found.loadings, expected.loadings, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(found.log_likelihoods, expected.log_likelihoods, rtol=1e-11)
-
-
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
@@ -292,7 +280,7 @@ def test_broken_files(tmp_path):
         "log_likelihoods": model.log_likelihoods,
     }
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="not a complete HDF5 file"):
+    with pytest.raises(DataError, match="cannot be read as HDF5"):
         read_total_variability(path)
     write_arrays(path, {"means": np.zeros(3)})
     with pytest.raises(DataError, match="expected a total variability matrix"):
@@ -327,23 +315,19 @@ def with_value(array: np.ndarray, value: float) -> np.ndarray:
     return array
 
 
-@pytest.mark.parametrize("device", [None, "strict"])
 @pytest.mark.parametrize(
     ("what", "value", "words"),
     [
         ("zeroth", np.nan, "'s5' are not finite"),
-        ("first", np.nan, "'s5' are not finite"),
         ("first", np.inf, "'s5' are not finite"),
-        ("zeroth", np.inf, "'s5' are not finite"),
         ("zeroth", -1.0, "'s5' have counts below 0"),
     ],
 )
-def test_statistics_that_cannot_be(what, value, words, device):
+def test_statistics_that_cannot_be(what, value, words):
     mixture, statistics = some()
     bad = changed(statistics, **{what: with_value(getattr(statistics, what), value)})
-    work = Work(1, None if device is None else strict())
     with pytest.raises(DataError, match=words):
-        train_total_variability(mixture, bad, TotalVariabilityConfig(rank=3, rounds=1), work=work)
+        train_total_variability(mixture, bad, TotalVariabilityConfig(rank=3, rounds=1), work=Work(1))
 
 
 def test_statistics_of_another_mixture_and_none_at_all():

@@ -1,0 +1,492 @@
+"""Systems that are compared, from their files: 2024's ``result_for_rank*``, our ``results.json``, 2022's summaries.
+
+Every file is read as rows: a figure for each measure, set, list of speakers and condition. One EER and one of each
+utility of a system come of them, for an order (`evaluation.challenges.ranking`), a table and a chart. Files of the
+challenges hold rates without intervals, and do not tell whose EER they hold; ours do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, SER, RankFile, read_rank_file
+from evaluation.challenges.ranking import LOWER_IS_BETTER, ComparedSystem
+from evaluation.challenges.team_scores import read_results, recompute_averages
+from evaluation.metrics import reversal_at
+from evaluation.plots import TradeOff, plot_privacy_utility
+from evaluation.reports import SCENARIO_ORDER, find, interval_from, number, one_error, strongest
+from evaluation.uncertainty import Interval
+from spkbase.errors import DataError, few
+from spkbase.files import load_json
+from spkbase.showing import one_line
+
+LIST_OF_A_CHALLENGE = 400
+"""Target trials that a list of the challenges has at least, whose files do not tell them."""
+
+_SET = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
+_ORIGINAL, _IGNORANT, _LAZY, _SEMI = SCENARIO_ORDER
+_SCENARIOS = {
+    (ASV, "original", "original"): _ORIGINAL,
+    (ASV, "original", "anon"): _IGNORANT,
+    (ASV, "anon", "anon"): _LAZY,
+    (ASV_ANON, "anon", "anon"): _SEMI,
+}
+_KINDS = {"original": "original", "anon": "anonymised"}
+_TITLES = {"wer": "Word error rate", "cer": "Character error rate", "uar": "Unweighted average recall"}
+
+
+@one_line
+@dataclass(frozen=True)
+class ChallengeFigure:
+    """One figure of a system.
+
+    Attributes
+    ----------
+    measure : str
+        ``EER``, ``WER``, ``UAR``, or a recall such as ``ACC_sad``.
+    dataset, split : str
+        What it was measured on; the split is blank where the name of the set tells all.
+    speakers : str
+        List of trials, such as ``f`` or ``mixed``; blank for utility.
+    condition : str
+        Scenario of the attacker, or whether the speech was ``original`` or ``anonymised``.
+    value : Interval
+        A fraction of 1, with an interval where there is one.
+    crossing, n_target : float
+        Of an EER: the error rate where both are equal, which is above 0.5 where scores are the wrong way round, and the
+        number of target trials; NaN where they are not told.
+    """
+
+    measure: str
+    dataset: str
+    split: str
+    speakers: str
+    condition: str
+    value: Interval
+    crossing: float = math.nan
+    n_target: float = math.nan
+
+    @property
+    def place(self) -> tuple[str, str, str, str, str]:
+        """What the figure is of, without its value."""
+        return self.measure, self.dataset, self.split, self.speakers, self.condition
+
+    @property
+    def list_name(self) -> str:
+        """The set with its split, and the list of speakers."""
+        return f"{'_'.join(filter(None, (self.dataset, self.split)))} {self.speakers}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figure by names, for a report."""
+        names = ("measure", "dataset", "split", "speakers", "condition")
+        return dict(zip(names, self.place, strict=True)) | self.value.to_dict()
+
+
+@one_line
+@dataclass(frozen=True)
+class Reading:
+    """What to take from a file.
+
+    Attributes
+    ----------
+    split : str
+        ``dev`` or ``test``.
+    average : {"mean", "least"}
+        EER of a system: the mean over sets and sexes, or the least of them.
+    datasets : tuple of str
+        Sets whose EER and WER count, by the names of rank files (``libri``, ``en``); empty for all. Emotions have sets
+        of their own, and count in each case.
+    """
+
+    split: str = "test"
+    average: Literal["mean", "least"] = "mean"
+    datasets: tuple[str, ...] = ()
+
+    def counts(self, figure: ChallengeFigure) -> bool:
+        """Whether a figure counts: of the split or of none, and of the sets."""
+        named = {split_of(name)[0] for name in self.datasets}
+        of_sets = not named or figure.measure == "UAR" or figure.dataset in (*named, "")
+        return figure.split in ("", self.split) and of_sets
+
+
+def split_of(dataset: str) -> tuple[str, str]:
+    """Return a set as rank files name it, and its split; blank where the name tells none.
+
+    Examples
+    --------
+    >>> split_of("libri_test"), split_of("vctk_dev_common"), split_of("mine")
+    (('libri', 'test'), ('vctk_common', 'dev'), ('mine', ''))
+    """
+    match = _SET.fullmatch(dataset)
+    return (dataset, "") if match is None else (match["corpus"] + (match["subset"] or ""), match["split"])
+
+
+# ---- figures of files
+
+
+def read_figures(path: str | Path) -> tuple[ChallengeFigure, ...]:
+    """Return every figure of a rank file or of ``results.json`` (or the folder that holds it).
+
+    Summaries of VoicePrivacy 2022 have other files, so there are none of them here.
+
+    Raises
+    ------
+    DataError
+        If the file is malformed.
+    """
+    path = _file(path)
+    if path.suffix.lower() == ".json":
+        with one_error(path):
+            return figures_of_results(_load_results(path))
+    return () if _is_of_2022(path) else figures_of_rank_file(read_rank_file(path))
+
+
+def figures_of_rank_file(file: RankFile) -> tuple[ChallengeFigure, ...]:
+    """Return the figures of the known sections of a file, each row of them as a fraction of 1."""
+    figures = []
+    for title in (ASV, ASV_ANON, ASR, SER):
+        section = file.section(title)
+        for row in [] if section is None else section.records():
+            place = str(row["dataset"]), str(row["split"])
+            if title in (ASV, ASV_ANON):
+                pair, rate = (str(row["enrollment"]), str(row["trial"])), float(row["EER"]) / 100
+                condition = _SCENARIOS.get((title, *pair), f"{title} {'-'.join(pair)}")
+                figures.append(
+                    ChallengeFigure("EER", *place, str(row["gender"]), condition, Interval(rate), crossing=rate)
+                )
+                continue
+            kind = str(row["asr" if title == ASR else "ser"])
+            rates = {name: cell for name, cell in row.items() if isinstance(cell, float)}
+            figures += [
+                ChallengeFigure(name, *place, "", _KINDS.get(kind, kind), Interval(cell / 100))
+                for name, cell in rates.items()
+            ]
+    return tuple(figures)
+
+
+def figures_of_results(results: Mapping[str, Any]) -> tuple[ChallengeFigure, ...]:
+    """Return the EER of each condition, of the attacker that is named or else the strongest, and the utilities."""
+    figures = [figure for figure, _ in _error_rates(results)]
+    return (*figures, *_utilities(results, ("wer", "uar")))
+
+
+def _error_rates(results: Mapping[str, Any]) -> Iterator[tuple[ChallengeFigure, int]]:
+    """EERs with their intervals, and of how many attackers each is.
+
+    Of the attacker and reading which the results name for a challenge; where they name none, that of the strongest
+    attacker by the ROC convex hull.
+    """
+    protocol = results.get("protocol") or {}
+    reading = protocol.get("reading", "rocch")
+    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for row in results["conditions"]:
+        groups.setdefault((row["dataset"], row["gender"], row["scenario"]), []).append(row)
+    by_sex = {dataset for dataset, speakers, _ in groups if speakers != "all"}
+    for (dataset, speakers, scenario), rows in groups.items():
+        named = [row for row in rows if row["attacker"] == protocol.get("attacker", row["attacker"])]
+        if not named:
+            continue
+        row = strongest(named)
+        if find(row, "eer", reading) is None:
+            continue
+        value = interval_from({"value": row["eer"][reading], **(find(row, "intervals", f"eer.{reading}") or {})})
+        # without lists by sex there was one across them, which rank files call so
+        speakers = speakers if dataset in by_sex else "mixed"
+        crossing, n_target = number(row["eer"].get("interpolated")), number(row.get("n_target"))
+        yield ChallengeFigure("EER", *split_of(dataset), speakers, scenario, value, crossing, n_target), len(rows)
+
+
+def _utilities(results: Mapping[str, Any], measures: Sequence[str]) -> Iterator[ChallengeFigure]:
+    """Rates of utility: by set and kind of speech, or one alone, of anonymised speech."""
+
+    def walk(measure: str, block: Mapping[str, Any], dataset: str, condition: str) -> Iterator[ChallengeFigure]:
+        if "value" in block:
+            if block["value"] is not None:
+                yield ChallengeFigure(measure.upper(), *split_of(dataset), "", condition, interval_from(block))
+            return
+        for name, inner in block.items():
+            is_kind = name in _KINDS.values()
+            if isinstance(inner, Mapping):
+                yield from walk(measure, inner, dataset if is_kind else name, name if is_kind else condition)
+
+    for measure in measures:
+        block = find(results, "utility", measure)
+        if block:
+            yield from walk(measure, block, "", "anonymised")
+
+
+def _file(path: str | Path) -> Path:
+    path = Path(path)
+    return path / "results.json" if path.is_dir() else path
+
+
+def _is_of_2022(path: Path) -> bool:
+    return path.name.startswith(("RESULTS_summary", "results."))
+
+
+def _load_results(path: Path) -> dict[str, Any]:
+    results = load_json(path)
+    if not isinstance(results, dict) or not isinstance(results.get("conditions"), list):
+        raise DataError("expected results with 'conditions'", file=path, remedy="give a results.json of the recipe")
+    return results
+
+
+# ---- one EER and one of each utility
+
+
+def read_system(path: str | Path, name: str = "", reading: Reading | None = None) -> ComparedSystem:
+    """Return a system read from any of the known kinds of file.
+
+    Parameters
+    ----------
+    path : path
+        ``results.json`` (or a folder that holds it), a ``result_for_rank*``, or a summary of VoicePrivacy 2022.
+    name : str
+        Of the system; the suffix of the file by default.
+    reading : Reading, optional
+
+    Raises
+    ------
+    DataError
+        If the file is of no such kind, or holds no EER of a semi-informed attacker in the split.
+    """
+    path, reading = _file(path), reading or Reading()
+    if path.suffix.lower() == ".json":
+        with one_error(path):
+            return _from_results(path, name, reading)
+    return (_from_2022 if _is_of_2022(path) else _from_rank_file)(path, name or _name(path), reading)
+
+
+def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
+    file = read_rank_file(path)
+    figures = [figure for figure in figures_of_rank_file(file) if reading.counts(figure)]
+    semi = [figure for figure in figures if (figure.measure, figure.condition) == ("EER", _SEMI)]
+    if not semi:
+        remedy = "the semi-informed attacker's results are needed" + (", of other sets" if reading.datasets else "")
+        raise DataError(f"no EER anon-anon of the split {reading.split!r} in {ASV_ANON!r}", file=path, remedy=remedy)
+    notes = [f"{path.name}: {len(semi)} EER{'s' if len(semi) > 1 else ''} anon-anon, without intervals"]
+    lazy = {figure.place[:4]: figure.value.value for figure in figures if figure.condition == _LAZY}
+    for figure in semi:  # who knows more: privacy is overestimated
+        below, rate = 100 * lazy.get(figure.place[:4], math.inf), 100 * figure.value.value
+        if below < rate:
+            where = (
+                f"the lazy-informed EER of {figure.dataset} {figure.speakers}, {below:g} %, is below the semi-informed"
+            )
+            notes.append(f"{where} {rate:g} %: privacy is overestimated, the semi-informed attacker is too weak")
+    utilities = {}
+    for measure, title in (("wer", ASR), ("uar", SER)):
+        rates = [one.value for one in figures if (one.measure, one.condition) == (measure.upper(), "anonymised")]
+        if not all(rate.known for rate in rates):
+            raise DataError(f"{measure.upper()} of anonymised speech is undefined in {title!r}", file=path)
+        if rates:
+            utilities[measure] = _together(rates)
+    told = file.section(PROTOCOL)
+    attacker = {} if told is None else {"attacker": "{attacker} ({reading})".format(**told.records()[0])}
+    sets = tuple(sorted(figure.list_name for figure in semi))
+    eer = _together([figure.value for figure in semi], reading.average)
+    broken = _broken({f"{figure.dataset} {figure.speakers}": figure for figure in semi})
+    return ComparedSystem(name, eer, utilities, tuple(notes), sets, broken=broken, **attacker)
+
+
+def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
+    """Read our own results: the EER of each set and sex, of all speakers where there are no lists by sex."""
+    results = _load_results(path)
+    known = [(one, n) for one, n in _error_rates(results) if one.condition == _SEMI and reading.counts(one)]
+    known = [(one, n) for one, n in known if one.speakers not in ("all", "mixed")] or known
+    if not known:
+        remedy = "run the recipe with a semi-informed attacker"
+        raise DataError(f"no EER of a semi-informed attacker on sets {reading.split!r}", file=path, remedy=remedy)
+    semi = sorted((figure for figure, _ in known), key=lambda figure: figure.list_name)
+    utilities = {
+        measure: _together([figure.value for figure in found])
+        for measure in ("wer", "cer", "uar", "f0")
+        if (
+            found := [
+                one for one in _utilities(results, [measure]) if one.condition != "original" and reading.counts(one)
+            ]
+        )
+    }
+    weights = find(results, "config", "challenge", "weights") or {}
+    shares = [float(weights.get(figure.dataset, 0)) for figure in semi]
+    weighted = reading.average == "mean" and all(share > 0 for share in shares)
+    eer = _together([figure.value for figure in semi], reading.average, shares if weighted else ())
+    lists = {figure.list_name.replace(" mixed", " all"): figure for figure in semi}
+    note = f"{path}: EER of {', '.join(lists)}{', weighted as the challenge does' if weighted else ''}"
+    protocol = results.get("protocol")
+    most = max(n_attackers for _, n_attackers in known)
+    return ComparedSystem(
+        name or find(results, "anonymiser", "name") or _name(path),
+        eer,
+        utilities,
+        (note,),
+        tuple(figure.list_name for figure in semi),
+        "{attacker} ({reading})".format(**protocol) if protocol else f"strongest of {most} (rocch)",
+        _broken(lists),
+    )
+
+
+def _from_2022(path: Path, name: str, reading: Reading) -> ComparedSystem:
+    averages = recompute_averages(read_results(path))
+    rate = averages.get(f"Weighted average EER {reading.split} anon")
+    if rate is None:
+        text = f"the EERs of anonymised speech of the split {reading.split!r} are not all there"
+        raise DataError(text, file=path, remedy="give a summary of VoicePrivacy 2022 with all of its sets")
+    found = {
+        "wer": (averages.get(f"Average WER {reading.split} anon"), 100),
+        "f0": (averages.get(f"Weighted average pitch correlation {reading.split}"), 1),
+    }
+    utilities = {key: Interval(value / unit) for key, (value, unit) in found.items() if value is not None}
+    note = f"{path.name}: weighted averages of VoicePrivacy 2022, without intervals"
+    eer = ChallengeFigure("EER", "", reading.split, "", _SEMI, Interval(rate / 100), rate / 100)
+    return ComparedSystem(name, eer.value, utilities, (note,), broken=_broken({"weighted average": eer}))
+
+
+def _broken(lists: Mapping[str, ChallengeFigure]) -> str:
+    """Say of which lists, by their EER and number of target trials, scores are the wrong way round, or constant."""
+    turned, constant = [], []
+    for where, figure in lists.items():
+        rate, n_target = figure.crossing, figure.n_target
+        if math.isnan(rate):
+            continue
+        found = reversal_at(rate, LIST_OF_A_CHALLENGE if math.isnan(n_target) else n_target)
+        turned += [f"{where} ({100 * rate:.4g} %)"] if found is not None and found.clear else []
+        constant += [where] if rate == 0.5 else []
+    texts = [f"the wrong way round: {few(turned)}"] if turned else []
+    texts += [f"constant (EER of exactly 50 %): {few(constant)}"] if constant else []
+    return f"scores are {'; or '.join(texts)}" if texts else ""
+
+
+def _together(measures: Sequence[Interval], average: str = "mean", weights: Sequence[float] = ()) -> Interval:
+    """Join the figures of sets and sexes: their mean, plain or weighted, as of independent ones, or the least."""
+    if average == "least":
+        return min(measures, key=lambda measure: measure.value)
+    shares = [weight / sum(weights) for weight in weights] or [1 / len(measures)] * len(measures)
+    value = sum(share * measure.value for share, measure in zip(shares, measures, strict=True))
+    if not all(measure.has_interval for measure in measures):
+        return Interval(value)
+    down, up = (
+        math.hypot(*(share * (one.value - getattr(one, end)) for share, one in zip(shares, measures, strict=True)))
+        for end in ("low", "high")
+    )
+    return Interval(value, value - down, value + up)
+
+
+def _name(path: Path) -> str:
+    for start in ("result_for_rank", "RESULTS_summary", "results"):
+        if path.name.startswith(start) and path.suffix != ".json":
+            return path.name.removeprefix(start).lstrip("_.") or path.name
+    return path.parent.resolve().name if path.name == "results.json" else path.stem
+
+
+# ---- tables and charts
+
+
+def figure_rows(systems: Mapping[str, Sequence[ChallengeFigure]]) -> list[dict[str, str]]:
+    """Return a row for each place that a system has a figure of, with a column for each system; in per cent.
+
+    Examples
+    --------
+    >>> figure = ChallengeFigure("EER", "libri", "test", "mixed", "semi-informed", Interval(0.04713))
+    >>> figure_rows({"B2": [figure], "B3": []})[0]["B2"], figure_rows({"B2": [figure], "B3": []})[0]["B3"]
+    ('4.713', '-')
+    """
+    places = dict.fromkeys(figure.place for figures in systems.values() for figure in figures)
+    by_place = {name: {figure.place: figure.value for figure in figures} for name, figures in systems.items()}
+    names = ("measure", "set", "split", "speakers", "condition")
+    return [
+        dict(zip(names, place, strict=True)) | {name: percent(of.get(place)) for name, of in by_place.items()}
+        for place in places
+    ]
+
+
+def percent(value: Interval | None, decimals: int = 3) -> str:
+    """Return a rate in per cent with its interval in brackets, a hyphen where there is none.
+
+    Examples
+    --------
+    >>> percent(Interval(0.25, 0.2, 0.3), 1), percent(None)
+    ('25.0 [20.0, 30.0]', '-')
+    """
+    if value is None or not value.known:
+        return "-"
+    ends = f" [{100 * value.low:.{decimals}f}, {100 * value.high:.{decimals}f}]" if value.has_interval else ""
+    return f"{100 * value.value:.{decimals}f}{ends}"
+
+
+def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[dict[str, str]]:
+    """Return a row for each system: EER and utilities in per cent, with their intervals in brackets, and whose EER.
+
+    Utilities that no system has are left out. The EER is that of the semi-informed attacker.
+
+    Examples
+    --------
+    >>> system_rows([ComparedSystem("B2", Interval(0.047, 0.035, 0.062), {"wer": Interval(0.0996)})])
+    [{'system': 'B2', 'EER [%]': '4.70 [3.50, 6.20]', 'EER of': 'not told', 'WER [%]': '9.96'}]
+    """
+    known = [name for name in _TITLES if any(name in system.utilities for system in systems)]
+    return [
+        {"system": system.name, "EER [%]": percent(system.eer, decimals), "EER of": system.attacker}
+        | {f"{name.upper()} [%]": percent(system.utilities.get(name), decimals) for name in known}
+        for system in systems
+    ]
+
+
+def plot_systems(
+    systems: Sequence[ComparedSystem],
+    path: str | Path,
+    *,
+    utilities: Sequence[str] = ("wer", "uar"),
+    targets: Sequence[float] = (),
+) -> list[Path]:
+    """Plot the EER of each system over each utility, with intervals where there are any.
+
+    Parameters
+    ----------
+    systems : sequence of ComparedSystem
+        Those that have a utility are in its chart.
+    path : path
+        The file to write, ``.png``, ``.pdf``, ``.svg`` or ``.tex``; for several utilities each has its name before the
+        extension, as in ``systems_wer.png``.
+    utilities : sequence of str
+        Rates among ``wer``, ``cer`` and ``uar``; others are no rates and are left out.
+    targets : sequence of float
+        Least EERs, as fractions; drawn as the edges of bands.
+
+    Returns
+    -------
+    list of Path
+        What was written. Where systems differ in whose EER they have, points are named with it.
+
+    Raises
+    ------
+    DataError
+        If no system has any of the utilities.
+    """
+    path, mixed = Path(path), len({system.attacker for system in systems}) > 1
+    shown = [name for name in utilities if name in _TITLES and any(name in system.utilities for system in systems)]
+    if not shown:
+        remedy = "measure WER or UAR, or leave --plot out"
+        raise DataError(f"no system has a utility to plot over: {', '.join(utilities)}", remedy=remedy)
+    files = [path if len(shown) == 1 else path.with_name(f"{path.stem}_{name}{path.suffix}") for name in shown]
+    for name, file in zip(shown, files, strict=True):
+        points = []
+        for system in systems:
+            if name in system.utilities:
+                eer, utility = system.eer, system.utilities[name]
+                point = TradeOff(
+                    f"{system.name}, {system.attacker}" if mixed else system.name,
+                    100 * utility.value,
+                    eer.value,
+                    (eer.low, eer.high) if eer.has_interval else None,
+                    (100 * utility.low, 100 * utility.high) if utility.has_interval else None,
+                )
+                points.append(point)
+        bands = [target for target in targets if 0 < target < 0.5]
+        better = LOWER_IS_BETTER[name]
+        plot_privacy_utility(points, path=file, measure=_TITLES[name], lower_is_better=better, targets=bands)
+    return files

@@ -1,0 +1,321 @@
+"""The commands on embeddings: ``spkver-eval cosine``, ``align`` and ``attributes``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evaluation.commands.options import (
+    json_option,
+    mean_option,
+    model_speakers_option,
+    pickle_option,
+    resampling_options,
+    segment_speakers_option,
+    show_json,
+)
+from evaluation.commands.tables import show_rows
+from evaluation.embeddings import (
+    Averaging,
+    Embeddings,
+    check_anonymised,
+    cosine_scores,
+    read_embeddings,
+    warn_of_enrolled,
+    write_embeddings,
+)
+from evaluation.formats import read_trials, write_scores
+from evaluation.linkage import ALIGNMENTS, Side, link_aligned, linked_shares
+from evaluation.trials import read_metadata
+from evaluation.uncertainty import Resampling
+from evaluation.utility import Sides, attribute_leakage, read_labels
+from spkbase.console import Command, choice_option, number_option, path_option
+from spkbase.errors import ConfigError, DataError, few
+from spkbase.files import format_table, make_folder
+
+_FORMS = {
+    "alignment": "",
+    "linked": "",
+    "top": "d",
+    "n": "d",
+    "share": ".4f",
+    "low": ".4f",
+    "high": ".4f",
+    "chance": ".4f",
+}
+_RIDGE, _RESTARTS = 0.1, 5
+
+
+@click.command(cls=Command)
+@path_option("--enroll", required=True, multiple=True, help="Embeddings of the enrolled; repeatable.")
+@path_option("--trial", required=True, multiple=True, help="Embeddings of the tested; repeatable.")
+@model_speakers_option
+@segment_speakers_option
+@pickle_option
+@path_option("--trials", required=True, help="List of trials, or a key: which model meets which segment.")
+@mean_option
+@path_option("-o", "--output", required=True, help="Scores to write; the extension says in which format.")
+def cosine(
+    enroll: tuple[Path, ...],
+    trial: tuple[Path, ...],
+    model_speakers: Path | None,
+    segment_speakers: Path | None,
+    allow_pickle: bool,
+    trials: Path,
+    mean: str,
+    output: Path,
+) -> None:
+    """Score embeddings by their cosine.
+
+    A model is an enrolled speaker, whose embeddings are averaged, or one enrolled utterance. Who speaks is read from
+    --model-speakers, else from the file.
+
+    --enroll and --trial take, by content: HDF5 and npz (vectors, ids, speakers); npy with a list of ids beside it;
+    Kaldi's ark and scp; files of PyTorch (.pt), safetensors; CSV, TSV and lines 'id v1 v2 ...'; pickled dictionaries
+    with --allow-pickle. A folder may hold any of these, Kaldi's archives, or the cache of VoicePrivacy
+    (speaker_vectors.pt, id2idx, idx2spk); a pattern in quotes ('xvector.*.scp') stands for several files.
+    """
+    listed = read_trials(trials)
+    enrolled = read_embeddings(enroll, speakers=model_speakers, allow_pickle=allow_pickle)
+    tested = read_embeddings(trial, speakers=segment_speakers, allow_pickle=allow_pickle)
+    try:
+        scores = cosine_scores(enrolled, tested, listed, averaging=Averaging(mean))  # type: ignore[arg-type]
+    except DataError as error:
+        raise DataError(error.text, file=error.file or trials, remedy=error.remedy) from error
+    warn_of_enrolled(enrolled, tested, listed)
+    write_scores(output, scores)
+    for note in enrolled.notes:
+        click.echo(f"note: {note}", err=True)
+    click.echo(f"{len(scores)} scores -> {output}")
+
+
+@click.command(cls=Command)
+@path_option("--original", required=True, multiple=True, help="Embeddings of original speech; repeatable.")
+@path_option("--anonymised", required=True, multiple=True, help="Of anonymised speech; repeatable.")
+@model_speakers_option
+@path_option("--segment-speakers", help="Of the anonymised utterances; those of --model-speakers by default.")
+@path_option("--train-original", multiple=True, help="What maps are learnt from: other speakers' ...")
+@path_option("--train-anonymised", multiple=True, help="... with an original of the same id for each.")
+@path_option("--train-speakers", help="Speakers of what maps are learnt from, as in utt2spk.")
+@click.option(
+    "--own-pairs",
+    is_flag=True,
+    help="These may be other utterances of the speakers who are linked: who holds their enrolment and the anonymiser "
+    "can make such pairs.",
+)
+@number_option(
+    *("--folds",),
+    default=5,
+    least=2,
+    help="Without these: folds of speakers, each aligned by a map that learnt from the others.",
+)
+@click.option(
+    *("--alignment", "alignments"),
+    multiple=True,
+    type=click.Choice(ALIGNMENTS),
+    default=("none", "centred", "orthogonal", "wasserstein"),
+    help="Repeatable.",
+)
+@click.option(
+    "--own-means",
+    is_flag=True,
+    help="Every alignment but none takes off each side's own mean, over all that is linked, in place of the means "
+    "that it learnt: knowledge of the whole list of unlabelled segments.",
+)
+@click.option(
+    "--prior",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Of orthogonal: draws it to the identity, for one extractor and few pairs; 1 is much.",
+)
+@click.option("--top", multiple=True, type=click.IntRange(min=1), default=(1, 5), help="Among the first k; repeatable.")
+@click.option("--plain", is_flag=True, help="Align vectors as they are, not scaled to length 1.")
+@click.option("--other-extractor", is_flag=True, help="wasserstein: the two sides are of two extractors.")
+@pickle_option
+@resampling_options()
+@path_option("-o", "--output", help="Folder for the aligned vectors, ALIGNMENT.h5, for other back-ends.")
+@json_option
+def align(resampling: Resampling, **options: Any) -> None:
+    """Link anonymised embeddings to original speakers, after aligning the two spaces.
+
+    Compared are: none (as they are), centred (the mean of each side moved), orthogonal (Procrustes), ridge (any linear
+    map), all three learnt on pairs of other speakers, by id; wasserstein (Procrustes without pairs, learnt from the
+    training vectors, or from what is linked where none are given). Anonymised segments are linked to the speaker of
+    the nearest original segment and to the nearest mean of a speaker, means of speakers to means of speakers. Original
+    segments are linked to the speaker of the nearest anonymised one: the accuracy of Champion et al. (ASRU 2021).
+
+    Embeddings are of any form that `spkver-eval cosine --help` names, such as Kaldi's archives.
+    """
+    sides = _sides(options)
+    training = _training(options, sides)
+    kinds = tuple(dict.fromkeys(options["alignments"]))
+    _check_dimensions(sides, kinds, options)
+    options |= {"ridge": _RIDGE, "restarts": _RESTARTS}
+    learn, how = None, {**options, "seed": resampling.seed, "one_extractor": not options["other_extractor"]}
+    original, anonymised = (Side.of(side, unit=not options["plain"]) for side in sides)
+    if training is not None:
+        learn = Side.of(training[0], unit=not options["plain"]), Side.of(training[1], unit=not options["plain"])
+    rows = []
+    for kind in kinds:
+        aligned = link_aligned((original, anonymised), learn, kind, how)
+        rows += [{"alignment": kind, **row} for row in linked_shares(aligned, sorted(set(options["top"])), resampling)]
+        if options["output"] is not None:
+            moved = Embeddings(anonymised.ids, anonymised.speakers, aligned.vectors)
+            write_embeddings(make_folder(options["output"]) / f"{kind}.h5", moved)
+    draws = {"replicates": resampling.replicates, "seed": resampling.seed, "level": resampling.level}
+    report = _report(sides, training, {**options, **draws}, rows)
+    if show_json(report, options["json_path"]):
+        return
+    counts = f"{report['segments']:,} segments of {report['speakers']:,} speakers among {report['gallery']:,}"
+    means = ", each side's own mean taken off (level: whole list)" if options["own_means"] else ""
+    click.echo(f"{counts}; maps are learnt from {report['learnt_from']}{means}.\n")
+    click.echo(format_table(rows, _FORMS))
+    for note in report["notes"]:
+        click.echo(f"note: {note}", err=True)
+
+
+def _sides(options: dict[str, Any]) -> tuple[Embeddings, Embeddings]:
+    """Read what is linked."""
+    maps = options["model_speakers"], options["segment_speakers"] or options["model_speakers"]
+    original, anonymised = (
+        read_embeddings(options[name], speakers=speakers, allow_pickle=options["allow_pickle"])
+        for name, speakers in zip(("original", "anonymised"), maps, strict=True)
+    )
+    people = set(anonymised.speakers.tolist())
+    if absent := sorted(people - set(original.speakers.tolist())):
+        text = f"{len(absent)} of {len(people)} speakers have no original vector to be linked to: {few(absent)}"
+        remedy = "name the speakers by --model-speakers and --segment-speakers utt2spk, or leave these out"
+        raise DataError(text, file=options["anonymised"][0], remedy=remedy)
+    if len(set(original.speakers.tolist())) < 2:
+        raise DataError("expected at least two original speakers, got one", file=options["original"][0])
+    check_anonymised(original, anonymised)
+    return original, anonymised
+
+
+def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> tuple[Embeddings, Embeddings] | None:
+    """Read what maps are learnt from, if it is given."""
+    paths = options["train_original"], options["train_anonymised"]
+    if not any(paths) and not options["own_pairs"]:
+        return None
+    if not all(paths):
+        raise click.UsageError("expected --train-original and --train-anonymised, or none of them (nor --own-pairs)")
+    original, anonymised = (
+        read_embeddings(path, speakers=options["train_speakers"], allow_pickle=options["allow_pickle"])
+        for path in paths
+    )
+    # own pairs may be of the original vectors that are linked to: who enrols has them
+    what, first = ("utterances", 1) if options["own_pairs"] else ("speakers", 0)
+    linked, learnt = (
+        {name for one in both[first:] for name in (one.ids if first else one.speakers).tolist()}
+        for both in (sides, (original, anonymised))
+    )
+    if shared := sorted(linked & learnt):
+        text = f"{len(shared)} {what} would be both learnt from and linked: {few(shared)}"
+        remedy = "give others; --own-pairs allows other utterances of the same speakers; without, --folds of speakers"
+        raise DataError(text, file=paths[1][0], remedy=remedy)
+    return original, anonymised
+
+
+def _check_dimensions(sides: tuple[Embeddings, Embeddings], kinds: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Vectors of different dimensions can be compared after some of the alignments alone."""
+    original, anonymised = (side.vectors.shape[1] for side in sides)
+    same = [kind for kind in kinds if kind not in ("orthogonal", "ridge")]
+    if original != anonymised and same:
+        text = f"expected as many dimensions on both sides for {', '.join(same)}, got {original} and {anonymised}"
+        remedy = "use one extractor for both, or --alignment orthogonal or ridge alone"
+        raise DataError(text, file=options["anonymised"][0], remedy=remedy)
+
+
+def _report(
+    sides: tuple[Embeddings, Embeddings],
+    training: tuple[Embeddings, Embeddings] | None,
+    options: dict[str, Any],
+    rows: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """What the JSON holds."""
+    original, anonymised = sides
+    whose = "other utterances of the same speakers" if options["own_pairs"] else "other speakers"
+    learnt = f"{len(training[1]):,} pairs of {whose}" if training else f"{options['folds']} folds of speakers"
+    settings = ("own_pairs", "own_means", "folds", "ridge", "prior", "plain", "other_extractor", "restarts")
+    return {
+        "segments": len(anonymised),
+        "speakers": len(set(anonymised.speakers.tolist())),
+        "gallery": len(set(original.speakers.tolist())),
+        "learnt_from": learnt,
+        "settings": {name: options[name] for name in (*settings, "replicates", "seed", "level")},
+        "links": rows,
+        "notes": list(dict.fromkeys(note for side in (*sides, *(training or ())) for note in side.notes)),
+    }
+
+
+@click.command(cls=Command)
+@path_option("-e", "--embeddings", required=True, help="Vectors of original speech.")
+@path_option("--anonymised", help="Vectors of the same utterances, anonymised.")
+@path_option(
+    *("--labels", "labels_path"),
+    required=True,
+    help="The attribute: lines 'speaker label' (or utterance), as spk2gender; with --column a table with a header.",
+)
+@click.option("--column", "columns", multiple=True, help="Column of the table; repeatable, one attribute each.")
+@path_option("--training", help="Vectors of other speakers to learn from; else cross-validation.")
+@path_option("--training-anonymised", help="The same, anonymised, for the informed attacker.")
+@segment_speakers_option
+@choice_option("--missing", of=["error", "drop"], help="Utterances without a label: stop, or drop and count.")
+@pickle_option
+@resampling_options()
+@json_option
+def attributes(
+    embeddings: Path,
+    anonymised: Path | None,
+    labels_path: Path,
+    columns: tuple[str, ...],
+    training: Path | None,
+    training_anonymised: Path | None,
+    segment_speakers: Path | None,
+    missing: str,
+    allow_pickle: bool,
+    json_path: Path | None,
+    resampling: Resampling,
+) -> None:
+    """Compute how well sex, age, accent or another attribute is read from vectors.
+
+    The unweighted average recall of a logistic regression for speakers that it has not learnt from: on original
+    vectors (original), on anonymised ones by what was learnt from original ones (ignorant), and by what was learnt from
+    anonymised ones (informed). Intervals are by a bootstrap of speakers, differences from original under shared draws.
+    """
+    if training is None and training_anonymised is not None:
+        raise ConfigError("--training-anonymised needs --training", remedy="give the vectors of original speech too")
+    if columns:
+        tables = {column: read_metadata(labels_path, column) for column in columns}
+    else:
+        tables = {labels_path.stem: read_labels(labels_path, "label")}
+
+    def read(original: Path, other: Path | None) -> Sides:
+        how: dict[str, Any] = {"speakers": segment_speakers, "allow_pickle": allow_pickle}
+        sides = Sides(read_embeddings(original, **how), None if other is None else read_embeddings(other, **how))
+        if sides.anonymised is not None:
+            check_anonymised(sides.original, sides.anonymised)
+        return sides
+
+    tested, others = read(embeddings, anonymised), None if training is None else read(training, training_anonymised)
+    rows, report, notes = [], {}, []
+    for name, labels in tables.items():
+        settings: dict[str, Any] = {"training": others, "missing": missing, "resampling": resampling}
+        try:
+            found = attribute_leakage(tested, labels, **settings)
+        except DataError as error:
+            text = f"attribute {name!r}: {error.text}"
+            raise DataError(text, file=error.file or labels_path, line=error.line, remedy=error.remedy) from error
+        report[name] = found.to_dict()
+        notes += [f"{name}: {note}" for note in found.notes]
+        for scenario, recall in found.recalls.items():
+            interval, gap = recall.interval, found.differences.get(scenario)
+            row = {"attribute": name, "scenario": scenario, "UAR [%]": 100 * interval.value}
+            row |= {"from": 100 * interval.low, "to": 100 * interval.high, "chance": 100 * recall.chance}
+            if gap is not None:
+                row |= {"less original": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
+            rows.append(row | {"classes": len(recall.recalls), "speakers": recall.n_speakers})
+    source = "the training set" if training is not None else "the other folds of the speakers"
+    show_rows(rows, report, json_path, "\n".join([f"learnt from {source}", *notes]))

@@ -1,0 +1,828 @@
+"""Linkability at populations larger than the gallery: never measured, estimated by methods that are compared.
+
+`extrapolate` gives each method's estimate with its interval, `backtest` what the methods would have said of the gallery
+itself, had most of it been hidden. See docs/linkability.md.
+
+Cells
+-----
+Of the M impostors that a trial is compared with, k beat it. If a random impostor beats it with probability p, k is
+binomial with M and p. The scale on which p is described is its *margin* z, p = Phi(-z): p = 0.5 at 0, 1e-3 at 3.1, 1e-8
+at 5.6. Where impostor and mated scores are normal and of one spread, z is normal over trials with mean d'. Small counts
+have a cell each, larger ones share cells that grow with them (about 12 % wide): the likelihood of a table of a hundred
+cells costs the same for any number of trials, and tells nearly as much.
+
+Methods
+-------
+* *normal*: the margin is a mixture of normals over trials, fitted to the cells by expectation-maximisation, many tables
+  of counts (resamples) at once. Being about ranks, it is exact for any increasing function of normal scores.
+* *tail*: each trial has an impostor distribution of its own, since speakers in a crowded region have closer impostors.
+  Beyond a trial's own threshold, its lowest kept score, scores follow a generalised Pareto distribution [1]_ [2]_ with
+  a shape that all trials share and a scale of the trial. Scales and thresholds of single trials are noisy, so they are
+  drawn towards the common ones by as much as their scatter is noise (James and Stein).
+* *bounds*: no shape. The least and the largest value over all distributions on the grid of margins whose curve runs
+  inside a band around the measured curve, which holds the true curve at all its sizes at once; linear programmes.
+
+Hiding
+------
+Impostors are hidden by chance, of each trial on its own: of its k beaters among M impostors a hypergeometric number is
+left among M / hidden. Extrapolated to the whole gallery, this is compared with what was measured there. The trials are
+the same on both sides, so the error shown is that of the method and of the hidden impostors, not that of few trials.
+
+References
+----------
+.. [1] J. Pickands, "Statistical inference using extreme order statistics", Annals of Statistics 3, 1975.
+.. [2] S. Coles, "An Introduction to Statistical Modeling of Extreme Values", 2001, chapter 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluation.linkage.curve import linkability_at_sizes, linkability_by_row, share_ends
+from evaluation.linkage.ranks import Ranks, TieRule
+from evaluation.uncertainty import Resampling
+from spkbase.errors import DataError
+from spkbase.showing import Tabular, one_line
+from spkbase.work import one_blas_thread
+
+Array = NDArray[np.float64]
+SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
+METHODS = ("normal", "tail", "bounds")
+SPANNED = ("normal", "tail")
+"""Methods with a shape, whose intervals make up the span."""
+LARGEST = 1e12
+DEFAULT = Resampling(replicates=200)
+"""200 draws, seed 0, 95 %."""
+HIDDEN = 20
+LEAST_LEFT = 10  # impostors of each trial
+MIN_ROWS = 20
+MIN_KEPT = 10
+MAX_COMPONENTS = 3
+
+_LOW, _HIGH, _STEP = -4.0, 10.0, 0.08  # the grid of margins
+_EXACT = 24  # counts up to this one have a cell each
+_GROWTH = 0.12
+_TINY = 1e-300
+_SPREADS = (0.25, 3.0)
+_ITERATIONS, _TOLERANCE = 300, 1e-3
+_SHAPES = (-0.9, 0.9)
+_SLACK = 1e-9
+_N_INSIDE = 24  # sizes at which the band of the bounds holds
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What one method says. None of it is measured.
+
+    Attributes
+    ----------
+    method : str
+        Which one.
+    linkability, low, high : ndarray of float64 of shape (n_sizes,)
+        Estimate and the ends of its interval; the bounds have no estimate, NaN.
+    inside : float
+        Largest distance between the method's curve and the measured one at sizes up to the gallery; NaN for those that
+        are not curves of ranks.
+    note : str
+        How it was made.
+    """
+
+    method: str
+    linkability: Array
+    low: Array
+    high: Array
+    inside: float
+    note: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers by name."""
+        estimate = {} if np.isnan(self.linkability).all() else {"linkability": self.linkability}
+        within = {} if np.isnan(self.inside) else {"largest_distance_from_measured": self.inside}
+        return {**estimate, "low": self.low, "high": self.high, **within, "note": self.note}
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Extrapolation(Tabular):
+    """Linkability beyond the gallery by several methods.
+
+    Attributes
+    ----------
+    sizes : ndarray of float64 of shape (n_sizes,)
+        Populations, the speaker included.
+    measured_to : int
+        Largest gallery that was measured, the speaker included; larger sizes are extrapolated.
+    predictions : dict of str to Prediction
+        By method.
+    level, replicates, seed, ties
+        As asked for.
+    n_rows, n_speakers : int
+        Trials that it was made from, and speakers that were resampled.
+    """
+
+    sizes: Array
+    measured_to: int
+    predictions: dict[str, Prediction]
+    level: float
+    replicates: int
+    seed: int
+    ties: str
+    n_rows: int
+    n_speakers: int
+    notes: tuple[str, ...] = field(default=())
+
+    def span(self) -> tuple[Array, Array]:
+        """Return the lowest and highest ends of the intervals of the methods that have a shape, where there are any."""
+        chosen = [prediction for name, prediction in self.predictions.items() if name in SPANNED]
+        if not chosen:
+            empty = np.full(len(self.sizes), np.nan)
+            return empty, empty.copy()
+        lows, highs = zip(*((prediction.low, prediction.high) for prediction in chosen), strict=True)
+        return np.min(lows, axis=0), np.max(highs, axis=0)
+
+    def at(self, sizes: ArrayLike) -> Extrapolation:
+        """Return the same at some of the sizes."""
+        kept = np.searchsorted(self.sizes, np.asarray(sizes, np.float64))
+        parts = {
+            name: replace(part, linkability=part.linkability[kept], low=part.low[kept], high=part.high[kept])
+            for name, part in self.predictions.items()
+        }
+        return replace(self, sizes=self.sizes[kept], predictions=parts)
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return a row for each method and size; nothing in it is measured."""
+        parts = list(self.predictions.values())
+        columns: dict[str, Any] = {
+            "method": np.repeat(list(self.predictions), len(self.sizes)),
+            "size": np.tile(self.sizes.astype(np.int64), len(parts)),
+        }
+        names = ("linkability", "low", "high")
+        return columns | {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything by name, marked as extrapolated."""
+        low, high = self.span()
+        return {
+            "kind": "extrapolated",
+            "measured_to": self.measured_to,
+            "sizes": self.sizes.astype(np.int64),
+            "level": self.level,
+            "replicates": self.replicates,
+            "seed": self.seed,
+            "tie_rule": self.ties,
+            "methods": {name: prediction.to_dict() for name, prediction in self.predictions.items()},
+            "span": {"low": low, "high": high},
+            "notes": list(self.notes),
+        }
+
+
+@one_blas_thread()
+def extrapolate(
+    ranks: Ranks,
+    sizes: ArrayLike = SIZES,
+    *,
+    impostor_scores: ArrayLike | None = None,
+    methods: Sequence[str] | None = None,
+    ties: TieRule = "shared",
+    resampling: Resampling = DEFAULT,
+) -> Extrapolation:
+    """Return linkability estimated at populations larger than the gallery.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Rank counts of the trials.
+    sizes : array_like of float of shape (n_sizes,)
+        Populations, the speaker included, 2 to 1e12; they come back rising.
+    impostor_scores : array_like of float of shape (n, m), optional
+        The m largest impostor scores of each trial, m at least 11, better 21; what the method ``tail`` needs.
+    methods : sequence of str, optional
+        Among ``normal``, ``tail``, ``bounds``; all that the inputs allow by default.
+    ties : {"shared", "strict", "lenient"}
+        Impostors of the same score: any order of them is as likely, all beat the owner, or none.
+    resampling : Resampling
+        Of the speakers, with at least 2 replicates; `DEFAULT` if it is left out.
+
+    Returns
+    -------
+    Extrapolation
+
+    Raises
+    ------
+    DataError
+        If a size, method or number is out of range, or there are fewer than 20 trials.
+
+    Notes
+    -----
+    A trial that a random impostor beats with probability p is first among N with probability (1 - p)**(N - 1), so
+    linkability at any N is a mean over the distribution of p. See docs/linkability.md for what each method takes it
+    to be.
+    """
+    wanted = np.unique(np.asarray(sizes, np.float64))
+    chosen = _checked(wanted, methods, impostor_scores is not None, resampling)
+    cells = rank_cells(ranks, ties=ties)
+    n_speakers = len(cells.speakers)
+    weights = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])
+    data = _Data(ranks, cells, wanted, ties, weights, resampling.level)
+    predictions = {}
+    for name in chosen:
+        if name == "tail":
+            predictions[name] = _by_tail(data, np.asarray(impostor_scores, np.float64))
+        else:
+            predictions[name] = _by_normals(data) if name == "normal" else _by_bounds(data)
+    first = float((ranks.span(ties)[1] == 0).mean())
+    notes = [f"{100 * first:.1f} % of the trials are first in the whole gallery: their margins are hardly known"]
+    notes = notes if first > 0.5 else []
+    if impostor_scores is None:
+        notes.append("no impostor scores, so no tail: the span leans on the shape of normal alone")
+    settings = resampling.level, resampling.replicates, resampling.seed, ties
+    return Extrapolation(wanted, ranks.largest_size, predictions, *settings, cells.n_rows, n_speakers, tuple(notes))
+
+
+def sizes_beyond(measured_to: int, farthest: float = SIZES[-1], *, per_decade: int = 4) -> Array:
+    """Return populations from the whole gallery on: even steps on a log scale, with the powers of ten among them.
+
+    Examples
+    --------
+    >>> sizes_beyond(2000, 1e5, per_decade=2)
+    array([  2000.,   3162.,  10000.,  31623., 100000.])
+    """
+    powers = np.arange(0, round(np.log10(farthest) * per_decade) + 1) / per_decade
+    steps = np.append(np.round(10.0**powers), float(farthest))
+    return np.unique(np.append(steps[(steps > measured_to) & (steps <= farthest)], float(measured_to)))
+
+
+@one_line
+@dataclass(frozen=True)
+class Backtest:
+    """One method at one size, predicted from few impostors and measured with all.
+
+    Attributes
+    ----------
+    method : str
+        Which one.
+    fitted_to, size : int
+        Gallery that the method saw, and the one it predicted; the owner included.
+    predicted, low, high : float
+        Its estimate (NaN for the bounds) and its interval.
+    measured : float
+        What is true of these trials.
+    held : bool
+        Whether the interval holds what was measured.
+    """
+
+    method: str
+    fitted_to: int
+    size: int
+    predicted: float
+    low: float
+    high: float
+    measured: float
+    held: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers by name."""
+        return asdict(self)
+
+
+def backtest(
+    ranks: Ranks,
+    *,
+    hidden: int = HIDDEN,
+    impostor_scores: ArrayLike | None = None,
+    methods: Sequence[str] | None = None,
+    ties: TieRule = "shared",
+    resampling: Resampling = DEFAULT,
+) -> list[Backtest]:
+    """Return what each method says of the whole gallery when all but one impostor in `hidden` are hidden.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Rank counts, of at least 10 times `hidden` impostors.
+    hidden : int
+        How many times larger the gallery is than what the methods see, at least 2.
+    impostor_scores, methods, ties, resampling
+        See `extrapolate`; the seed is that of the hiding too. Of the largest impostor scores only about one in `hidden`
+        is left, so the method `tail` takes part where that is at least 11 for every trial.
+
+    Returns
+    -------
+    list of Backtest
+        One a method, with what was measured.
+
+    Raises
+    ------
+    DataError
+        If there are too few impostors to hide most of them.
+    """
+    most = ranks.largest_size - 1
+    if hidden < 2 or most // hidden < LEAST_LEFT:
+        raise DataError(f"expected at least {LEAST_LEFT * max(hidden, 2)} impostors to hide most of them, got {most}")
+    rng = np.random.default_rng(resampling.seed)
+    left = ranks.impostors // hidden
+    thinned = _thinned(ranks, left, rng)
+    scores = None if impostor_scores is None else _thinned_scores(impostor_scores, hidden, rng)
+    chosen = None if methods is None else [name for name in methods if name != "tail" or scores is not None]
+    size = ranks.largest_size
+    settings = {"methods": chosen, "ties": ties, "resampling": resampling}
+    predicted = extrapolate(thinned, [size], impostor_scores=scores, **settings)  # type: ignore[arg-type]
+    measured = float(linkability_at_sizes(ranks, np.array([size]), ties=ties)[0])
+    tests = []
+    for name, part in predicted.predictions.items():
+        value, low, high = float(part.linkability[0]), float(part.low[0]), float(part.high[0])
+        held = bool(low <= measured <= high)
+        tests.append(Backtest(name, predicted.measured_to, size, value, low, high, measured, held))
+    return tests
+
+
+def _thinned(ranks: Ranks, left: NDArray[np.int64], rng: np.random.Generator) -> Ranks:
+    beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, left)
+    rest = ranks.impostors - ranks.beaters - ranks.ties
+    ties = rng.hypergeometric(ranks.ties, rest, left - beaters)
+    return Ranks(ranks.speakers, beaters, ties, left, ranks.mated)
+
+
+def _thinned_scores(impostor_scores: ArrayLike, hidden: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
+    """Keep each of the largest scores with the same chance; as many for all trials as the scarcest one has."""
+    scores = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
+    kept = rng.random(scores.shape) < 1 / hidden
+    count = int(kept.sum(axis=1).min())
+    if count <= MIN_KEPT:
+        return None
+    order = np.argsort(~kept, axis=1, kind="stable")[:, :count]
+    return np.take_along_axis(scores, order, axis=1)
+
+
+def _checked(sizes: Array, methods: Sequence[str] | None, with_scores: bool, resampling: Resampling) -> list[str]:
+    if not len(sizes) or not ((sizes >= 2) & (sizes <= LARGEST)).all():
+        raise DataError(f"expected populations from 2 to {LARGEST:.0e}, got {sizes.tolist()}")
+    if resampling.replicates < 2:
+        raise DataError(f"expected at least 2 resamples, got {resampling.replicates}")
+    if methods is None:
+        return [name for name in METHODS if name != "tail" or with_scores]
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown or not methods:
+        raise DataError(f"expected methods among {', '.join(METHODS)}, got {', '.join(unknown) or 'none'}")
+    if "tail" in methods and not with_scores:
+        raise DataError(
+            "the method tail needs impostor scores", remedy="give the largest impostor scores of each trial"
+        )
+    return list(dict.fromkeys(methods))
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """What all methods see."""
+
+    ranks: Ranks
+    cells: Cells
+    sizes: Array
+    ties: TieRule
+    weights: Array  # (B, S) how often each speaker is drawn; the first row is the sample itself
+    level: float
+
+    @property
+    def inside(self) -> Array:
+        """Sizes up to the whole gallery, alike on a log scale, shape (n_inside,)."""
+        most = self.ranks.largest_size
+        return np.unique(np.geomspace(2, most, _N_INSIDE).round()) if most > 2 else np.array([2.0])
+
+    def rows(self) -> Array:
+        """Return the measured curve of each trial at the sizes inside, shape (n, n_inside)."""
+        return linkability_by_row(self.ranks, self.inside.astype(np.int64), ties=self.ties)
+
+    @property
+    def row_weights(self) -> Array:
+        """How often each row counts in each resample, shape (B, n)."""
+        return self.weights[:, np.unique(self.ranks.speakers, return_inverse=True)[1]]
+
+    def predict(self, method: str, curves: Array, inside: float, note: str) -> Prediction:
+        """Return a prediction from curves of the sample (first) and the resamples, shape (B, n_sizes)."""
+        low, high = np.quantile(curves[1:], [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
+        ends = np.minimum(low, curves[0]), np.maximum(high, curves[0])
+        return Prediction(method, curves[0], *ends, inside, note)
+
+
+def _by_normals(data: _Data) -> Prediction:
+    """Mixtures of one, two and three normals, averaged by how well BIC speaks of them."""
+    table = first_probability(margins(), np.concatenate([data.sizes, data.inside]))
+    counts = (data.weights @ data.cells.speakers).T
+    alone = [fit_mixture(data.cells, counts[:, :1], components=number) for number in range(1, MAX_COMPONENTS + 1)]
+    # those that the sample speaks against need no resamples
+    chosen = [fit for fit, trust in zip(alone, _trust(alone, data.cells.n_rows)[:, 0], strict=True) if trust >= 0.05]
+    fits = [fit_mixture(data.cells, counts, components=fit.parameters.shape[1], start=fit.parameters) for fit in chosen]
+    trust = _trust(fits, data.cells.n_rows)
+    curves = np.einsum("kb,kbs->bs", trust, np.array([fit.weights.T @ table for fit in fits]))
+    parts = [f"{fit.parameters.shape[1]} ({share:.2f})" for fit, share in zip(fits, trust[:, 0], strict=True)]
+    note = f"margins a mixture of normals; components, and their weights by BIC: {', '.join(parts)}"
+    off = float(np.abs(curves[0, len(data.sizes) :] - data.rows().mean(axis=0)).max())
+    return data.predict("normal", curves[:, : len(data.sizes)], off, note)
+
+
+def _trust(fits: Sequence[Fit], n_rows: int) -> Array:
+    """Weight of each fit by BIC, shape (n_fits, B)."""
+    evidence = [fit.log_likelihood - 0.5 * (3 * fit.parameters.shape[1] - 1) * np.log(n_rows) for fit in fits]
+    trust = np.exp(np.array(evidence) - np.max(evidence, axis=0))
+    return np.asarray(trust / trust.sum(axis=0))
+
+
+def _by_tail(data: _Data, largest: Array) -> Prediction:
+    """Tails of all kept impostor scores, and of the higher half of them: where they differ, the interval is wider."""
+    if largest.ndim != 2 or len(largest) != len(data.ranks) or largest.shape[1] <= MIN_KEPT:
+        expected = f"({len(data.ranks)}, {MIN_KEPT + 1} or more)"
+        raise DataError(f"expected impostor scores of shape {expected}, got {largest.shape}")
+    if not np.isfinite(data.ranks.mated).all():
+        raise DataError("expected finite mated scores")
+    largest = -np.sort(-largest, axis=1)
+    kept = largest.shape[1] - 1
+    half = kept // 2
+    curves, shapes = _tail_curves(data, largest)
+    prediction = data.predict("tail", curves, float("nan"), "")
+    # where hardly a trial has a chance to be first, resamples of the trials show no spread
+    low, high = share_ends(prediction.linkability, len(data.ranks), data.level)
+    low, high = np.minimum(prediction.low, low), np.maximum(prediction.high, high)
+    if half >= MIN_KEPT:
+        inner, shape = _tail_curves(data, largest[:, : half + 1])
+        other = data.predict("tail", inner, float("nan"), "")
+        low, high = np.minimum(low, other.low), np.maximum(high, other.high)
+        shapes += f" and {shape} of the {half} largest"
+    note = f"generalised Pareto tail of the {kept} largest impostor scores of each trial, shape {shapes}"
+    return replace(prediction, low=low, high=high, note=note)
+
+
+def _tail_curves(data: _Data, largest: Array) -> tuple[Array, str]:
+    """Curves of the sample and the resamples, shape (B, n_sizes); and the shape of the tail."""
+    ranks = data.ranks
+    tail = fit_tail(largest, ranks.impostors)
+    fallback = (ranks.places(data.ties) - 0.5) / (ranks.impostors + 1)
+    to_shape, to_mean = influences(tail)
+    rows = data.row_weights
+    curves = np.empty((len(rows), len(data.sizes)))
+    for resample, weights in enumerate(rows):
+        shape = float(np.clip(tail.shape + (weights - 1) @ to_shape, -0.9, 0.9))
+        stretch = max(float(1 + (weights - 1) @ to_mean), 0.1)
+        p = beat_probabilities(tail, ranks.mated, fallback, shape=shape, stretch=stretch)
+        stays = np.log1p(-np.minimum(p, 1 - 1e-16))
+        curves[resample] = weights @ np.exp(np.multiply.outer(stays, data.sizes - 1)) / weights.sum()
+    return curves, f"{tail.shape:.3f}"
+
+
+def _by_bounds(data: _Data) -> Prediction:
+    """Bounds of all distributions whose curve runs inside a band that holds the true one everywhere at once."""
+    from scipy.special import stdtrit
+
+    rows = data.rows()
+    curve = rows.mean(axis=0)
+    weights = data.row_weights[1:]
+    resampled = weights @ rows / weights.sum(axis=1, keepdims=True)
+    deviation = np.maximum(resampled.std(axis=0, ddof=1), 1 / (3 * len(rows)))
+    reach = float(np.quantile((np.abs(resampled - curve) / deviation).max(axis=1), data.level))
+    n_speakers = data.weights.shape[1]
+    reach = max(reach, float(stdtrit(n_speakers - 1, (1 + data.level) / 2)))
+    low, high = curve - reach * deviation, curve + reach * deviation
+    least, most = curve_bounds(np.maximum(low, 0), np.minimum(high, 1), data.inside, data.sizes)
+    note = "least and most over all distributions whose curve stays in the band of the measured one; no estimate"
+    return Prediction("bounds", np.full(len(data.sizes), np.nan), least, most, float("nan"), note)
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A table of rank counts.
+
+    Attributes
+    ----------
+    speakers : ndarray of int64 of shape (S, n_cells)
+        Where speakers are drawn: share of its trials that each speaker has in each cell; rows sum to the speaker's
+        number of trials.
+    likelihood : ndarray of float64 of shape (n_cells, J)
+        Probability of each cell at each margin of the grid.
+    n_rows : int
+        Number of trials.
+    """
+
+    speakers: NDArray[np.float64]
+    likelihood: NDArray[np.float64]
+    n_rows: int
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """Trials in each cell, shape (n_cells,)."""
+        return self.speakers.sum(axis=0)
+
+
+def margins() -> NDArray[np.float64]:
+    """Return the grid of margins, shape (J,)."""
+    return np.linspace(_LOW, _HIGH, round((_HIGH - _LOW) / _STEP) + 1)
+
+
+def beat_probability(margin: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probability that a random impostor beats a trial of this margin."""
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(-margin))
+
+
+def first_probability(margin: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probability that trials of some margins are first among `sizes` speakers, (n_margins, n_sizes)."""
+    stays = np.log1p(-np.minimum(beat_probability(margin), 1 - 1e-16))
+    return np.exp(np.multiply.outer(stays, np.asarray(sizes, np.float64) - 1))
+
+
+def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> Cells:
+    """Return rank counts in cells.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Rank counts; rows with different numbers of impostors have cells of their own.
+    ties : {"shared", "strict", "lenient"}
+        Impostors of the same score: any order of them is as likely, all beat the owner, or none.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 20 trials, or none has an impostor.
+    """
+    low, high = ranks.span(ties)
+    impostors = ranks.impostors
+    if len(ranks) < MIN_ROWS or not (impostors > 0).all():
+        n_rows = int((impostors > 0).sum())
+        raise DataError(f"expected at least {MIN_ROWS} trials with impostors to extrapolate from, got {n_rows}")
+    names, speaker = np.unique(ranks.speakers, return_inverse=True)
+    z = beat_probability(margins())
+    tables, shares = [], []
+    for count in np.unique(impostors):
+        rows = np.flatnonzero(impostors == count)
+        # the first count of each cell, and one beyond the last
+        edges = np.array(_edges(int(count)))
+        # the share of the places low..high of each row that fall into each cell
+        first, last = np.maximum(low[rows, None], edges[:-1]), np.minimum(high[rows, None], edges[1:] - 1)
+        share = np.maximum(last - first + 1, 0) / (high[rows] - low[rows] + 1)[:, None]
+        used = share.sum(axis=0) > 0
+        part = np.zeros((len(names), int(used.sum())))
+        np.add.at(part, speaker[rows], share[:, used])
+        shares.append(part)
+        tables.append(_cell_probability(edges, int(count), z)[used])
+    return Cells(np.hstack(shares), np.vstack(tables), len(ranks))
+
+
+def _edges(impostors: int) -> list[int]:
+    edges = list(range(min(_EXACT, impostors) + 1))
+    while edges[-1] <= impostors:
+        edges.append(min(edges[-1] + max(1, round(_GROWTH * edges[-1])), impostors + 1))
+    return edges
+
+
+def _cell_probability(edges: NDArray[np.int64], impostors: int, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Binomial probability of each cell, from the side where it is not a difference of numbers near 1."""
+    from scipy.special import bdtr, betainc
+
+    # at least k: betainc(k, M - k + 1, p); at most k: bdtr(k, M, p)
+    k = edges[:, None].astype(np.float64)
+    at_least = np.ones((len(edges), len(p)))
+    inside = (edges > 0) & (edges <= impostors)
+    at_least[inside] = betainc(k[inside], impostors - k[inside] + 1, p[None, :])
+    at_least[edges > impostors] = 0.0
+    below = np.zeros_like(at_least)
+    below[edges > 0] = bdtr(np.minimum(k[edges > 0] - 1, impostors), impostors, p[None, :])
+    upper, lower = at_least[:-1] - at_least[1:], below[1:] - below[:-1]
+    return np.maximum(np.where(p[None, :] * impostors < k[:-1], upper, lower), 0.0)
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Weights on the grid of margins for each table of counts.
+
+    Attributes
+    ----------
+    weights : ndarray of float64 of shape (J, B)
+        Sum to 1 over the grid.
+    log_likelihood : ndarray of float64 of shape (B,)
+        Of the cells.
+    parameters : ndarray of float64 of shape (3, K, B)
+        Share of each component, and mean and spread of its margin.
+    """
+
+    weights: Array
+    log_likelihood: Array
+    parameters: Array
+
+
+@one_blas_thread()
+def fit_mixture(cells: Cells, counts: Array, *, components: int, start: Array | None = None) -> Fit:
+    """Return a mixture of normal distributions of the margin, fitted to tables of counts by expectation-maximisation.
+
+    Parameters
+    ----------
+    cells : Cells
+        Their likelihood.
+    counts : ndarray of float64 of shape (n_cells, B)
+        Tables of counts, one a column, as resamples have them.
+    components : int
+        K.
+    start : ndarray of float64 of shape (3, K, 1), optional
+        Parameters to start from; by default components side by side, about the likeliest margin of each cell.
+
+    Returns
+    -------
+    Fit
+    """
+    z, share = margins(), counts / counts.sum(axis=0)
+    if start is None:
+        likely = z[np.argmax(cells.likelihood, axis=1)].clip(-4, 4.5)
+        mean = likely @ share
+        spread = np.sqrt(np.maximum((likely**2) @ share - mean**2, 0.25))
+        means = mean + (np.linspace(-1, 1, components) if components > 1 else np.zeros(1))[:, None] * spread
+        spreads = np.broadcast_to(spread, means.shape) / np.sqrt(components)
+        start = np.stack([np.full_like(means, 1 / components), means, spreads])
+    parameters = np.broadcast_to(start, (3, components, counts.shape[1]))
+    before = np.full(counts.shape[1], -np.inf)
+    for _ in range(_ITERATIONS):
+        shares, mean, spread = parameters
+        logs = -0.5 * ((z[:, None, None] - mean) / spread) ** 2
+        logs -= logs.max(axis=0)
+        part = np.exp(logs, out=logs)  # (J, K, B)
+        part /= part.sum(axis=0)
+        part *= shares
+        weights = part.sum(axis=1)
+        likely = np.maximum(cells.likelihood @ weights, _TINY)
+        found = (counts * np.log(likely)).sum(axis=0)
+        if (found - before).max() < _TOLERANCE:
+            break
+        before = found
+        part *= (cells.likelihood.T @ (share / likely))[:, None, :]
+        total = np.maximum(part.sum(axis=0), _TINY)
+        mean = np.tensordot(z, part, 1) / total
+        second = np.tensordot(z**2, part, 1) / total
+        spread = np.sqrt(np.clip(second - mean**2, _SPREADS[0] ** 2, _SPREADS[1] ** 2))
+        parameters = np.stack([total / total.sum(axis=0), mean, spread])
+    return Fit(weights, found, parameters)
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """A fitted tail.
+
+    Attributes
+    ----------
+    shape : float
+        Of the generalised Pareto distribution: below 0 scores have an upper end, above 0 they have none.
+    means : ndarray of float64 of shape (n,)
+        Mean excess over each trial's threshold.
+    thresholds : ndarray of float64 of shape (n,)
+        Where each trial's tail begins.
+    rates : ndarray of float64 of shape (n,)
+        Share of its impostors beyond.
+    excess : ndarray of float64 of shape (n, m)
+        What the kept scores are above the threshold, as a multiple of the mean excess.
+    """
+
+    shape: float
+    means: Array
+    thresholds: Array
+    rates: Array
+    excess: Array
+
+
+def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
+    """Return the tail of each trial's impostor scores.
+
+    Parameters
+    ----------
+    largest : ndarray of float64 of shape (n, m + 1)
+        The largest impostor scores of each trial, in any order; at least 11.
+    impostors : ndarray of int64 of shape (n,)
+        How many impostors each trial was compared with.
+
+    Raises
+    ------
+    DataError
+        If there are too few scores, or a trial's are all the same.
+    """
+    largest = -np.sort(-np.asarray(largest, np.float64), axis=1)
+    count = largest.shape[1] - 1
+    if count < MIN_KEPT:
+        raise DataError(f"expected at least {MIN_KEPT + 1} impostor scores of each trial, got {largest.shape[1]}")
+    if not np.isfinite(largest).all():
+        raise DataError("expected finite impostor scores")
+    excess = largest[:, :-1] - largest[:, -1:]
+    row_means = excess.mean(axis=1)
+    if not (row_means > 0).all():
+        raise DataError("expected impostor scores that differ, got a trial whose largest ones are all the same")
+    logs = np.log(row_means)
+    scatter, noise = float(logs.var()), float((excess / row_means[:, None]).var(axis=1).mean()) / count
+    trust = max(0.0, 1 - noise / scatter) if scatter > 0 else 0.0
+    means = np.exp(logs.mean() + trust * (logs - logs.mean()))
+    relative = excess / means[:, None]
+    relative /= relative.mean()
+    # excesses over their own mean have a shape that is lower by 1 / m
+    shape = float(np.clip(_shape(relative.ravel()) + trust / count, *_SHAPES))
+    # the rate beyond a trial's threshold is known within 1 / sqrt(m), and so is the threshold, in units of the scale
+    thresholds = largest[:, -1]
+    wobble = (float(row_means.mean()) * (1 - shape)) ** 2 / count
+    trust = max(0.0, 1 - wobble / max(float(thresholds.var()), wobble))
+    thresholds = thresholds.mean() + trust * (thresholds - thresholds.mean())
+    return Tail(shape, means, thresholds, count / np.asarray(impostors, np.float64), relative)
+
+
+def beat_probabilities(
+    tail: Tail, mated: Array, fallback: Array, *, shape: float | None = None, stretch: float = 1.0
+) -> Array:
+    """Return the probability that a random impostor beats each trial: from the tail, below its threshold from the rank.
+
+    Parameters
+    ----------
+    tail : Tail
+        The fit.
+    mated : ndarray of float64 of shape (n,)
+        Mated scores.
+    fallback : ndarray of float64 of shape (n,)
+        The probability for trials below their threshold.
+    shape, stretch : float
+        Another shape, and a factor of the mean excess, as resamples have them.
+    """
+    shape = tail.shape if shape is None else shape
+    above = (mated - tail.thresholds) / (tail.means * stretch * (1 - shape))
+    inside = np.maximum(above, 0.0)
+    exponential = abs(shape) < 1e-6
+    survival = np.exp(-inside) if exponential else np.maximum(1 + shape * inside, 0.0) ** (-1 / shape)
+    return np.where(above > 0, tail.rates * survival, fallback)
+
+
+def influences(tail: Tail) -> tuple[Array, Array]:
+    """Return what each trial adds to the shape and to the mean excess when it counts once more, both of shape (n,).
+
+    The score of the shape with the scale profiled out, over its information 1 / (1 + shape)**2 for each excess.
+    """
+    shape = tail.shape if abs(tail.shape) > 1e-4 else 1e-4
+    scale = 1 - shape  # of excesses with mean 1
+    inner = np.maximum(1 + shape * tail.excess / scale, 1e-9)
+    to_shape = np.log(inner) / shape**2 - (1 / shape + 1) * (tail.excess / scale) / inner
+    to_scale = (-1 + (1 + shape) * (tail.excess / scale) / inner) / scale
+    # least squares of the one on the other: their information is [2, 1; 1, 1 + shape] / ((1 + shape) (1 + 2 shape))
+    profiled = to_shape - to_scale * scale / (1 + shape)
+    profiled = np.clip(profiled, *np.quantile(profiled, [0.001, 0.999]))
+    total = profiled.size / (1 + shape) ** 2
+    return profiled.sum(axis=1) / total, (tail.excess.mean(axis=1) - 1) / len(tail.excess)
+
+
+def _shape(excess: Array) -> float:
+    """Shape of the generalised Pareto distribution by maximum likelihood, the scale profiled out (Grimshaw)."""
+    from scipy.optimize import minimize_scalar
+
+    most = float(excess.max())
+
+    def loss(theta: float) -> float:
+        # theta = -shape / scale, below 1 / the largest
+        shape = float(np.log1p(-theta * excess).mean())
+        scale = -shape / theta if theta else 1.0
+        return float(np.log(scale)) + shape + 1
+
+    optimum = minimize_scalar(loss, bounds=(-5.0, (1 - 1e-6) / most), method="bounded", options={"xatol": 1e-7})
+    return float(np.log1p(-optimum.x * excess).mean())
+
+
+def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[Array, Array]:
+    """Return the least and the largest linkability that a band around the measured curve does not contradict.
+
+    Parameters
+    ----------
+    low, high : ndarray of float64 of shape (n_inside,)
+        Band around the measured curve.
+    inside : ndarray of float64 of shape (n_inside,)
+        Its sizes.
+    sizes : ndarray of float64 of shape (n_sizes,)
+        Populations to extrapolate to.
+
+    Returns
+    -------
+    least, most : ndarray of float64 of shape (n_sizes,)
+        NaN where no distribution runs inside the band.
+    """
+    from scipy.optimize import linprog
+
+    grid = np.append(margins(), np.inf)  # infinite margin: never beaten
+    known, wanted = first_probability(grid, inside), first_probability(grid, sizes)
+    limits = np.concatenate([high + _SLACK, -low + _SLACK])
+    rows = np.vstack([known.T, -known.T])
+    ends = np.full((2, len(sizes)), np.nan)
+    for column in range(len(sizes)):
+        for side, sign in enumerate((1.0, -1.0)):
+            solution = linprog(
+                sign * wanted[:, column], rows, limits, np.ones((1, len(grid))), [1.0], bounds=(0, 1), method="highs"
+            )
+            if solution.status == 0:
+                ends[side, column] = sign * float(solution.fun or 0.0)
+    # below the slack of the programme nothing is known
+    ends[0][ends[0] < _SLACK] = 0.0
+    return np.clip(ends[0], 0, 1), np.clip(ends[1], 0, 1)

@@ -1,0 +1,173 @@
+"""Axes as stand-alone pgfplots documents: ``pdflatex`` alone makes a page of them, nothing of this project is needed.
+
+Long curves are thinned to what can be seen on the page, since TeX has little memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_GRID = 3000  # steps of an axis that can be told apart
+_MARKS = {"o": "*", "s": "square*", "^": "triangle*", "D": "diamond*", "v": "triangle*"}
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    **{letter: f"\\{letter}" for letter in "{}#$%&_"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "\N{NO-BREAK SPACE}": "~",
+    "\N{MINUS SIGN}": r"\textminus{}",
+    **{raised: rf"\textsuperscript{{{digit}}}" for raised, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
+}
+_HEAD = r"""% Compile with pdflatex; needs the packages standalone and pgfplots.
+\documentclass[border=4pt]{standalone}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage{textcomp}
+\IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
+\usepackage{pgfplots}
+\pgfplotsset{compat=1.16}
+\begin{document}
+\begin{tikzpicture}
+\begin{axis}[
+  scale only axis, grid=major, grid style={draw=black!12}, axis background/.style={fill=white}, scaled ticks=false,
+  tick label style={font=\footnotesize, /pgf/number format/fixed, /pgf/number format/precision=3},
+  legend style={at={(0.5,0)}, yshift=-44pt, anchor=north, draw=none, font=\footnotesize, cells={anchor=west}},
+  legend image code/.code={\draw[mark repeat=2, mark phase=2, #1] plot coordinates {(0cm,0cm) (0.5cm,0cm) (1cm,0cm)};},
+  clip mode=individual,"""
+
+
+def to_tex(axes: Axes, width: float, height: float) -> str:
+    """Return the document of axes: their lines, areas, words, ticks and legend, and the legend of their figure.
+
+    Parameters
+    ----------
+    axes : Axes of matplotlib
+    width, height : float
+        Of the plot in inches; three quarters of it are the axes.
+    """
+    figure: Any = axes.get_figure()
+    legend = figure.legends[0] if figure is not None and figure.legends else axes.get_legend()
+    square = axes.get_box_aspect() == 1
+    texts: list[Any] = [text for text in axes.texts if text.get_text()]
+    lines = [_HEAD, f"  width={0.75 * width:.3g}in, height={0.75 * (width if square else height):.3g}in,"]
+    lines.append(f"  title={{{escape(axes.get_title())}}},")
+    if any(not text.get_rotation() for text in texts):
+        lines.append("  title style={yshift=10pt},")
+    lines += [*_axis("x", axes.xaxis, axes.get_xlim()), *_axis("y", axes.yaxis, axes.get_ylim()), "]"]
+    for area in axes.collections:
+        style = f"draw=none, {_colour('fill', area.get_facecolor()[0])}, fill opacity={area.get_alpha() or 1:.3g}"
+        for path in area.get_paths():
+            points = _points(axes, path.vertices)
+            lines += [rf"\addplot[{style}, forget plot] coordinates {{", *points, "} -- cycle;"]
+    for line in axes.lines:
+        points = _points(axes, np.column_stack(line.get_data()))
+        lines += [rf"\addplot[{_style(line)}, forget plot] coordinates {{", *points, "};"]
+    if legend is not None:
+        entries = [("empty legend", part) for part in legend.get_title().get_text().split("\n") if part]
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+            first, *others = text.get_text().split("\n")
+            entries += [(_style(handle), first), *(("empty legend", other) for other in others)]
+        lines += [rf"\addlegendimage{{{style}}}\addlegendentry{{{escape(text)}}}" for style, text in entries]
+    for text in texts:
+        (x, y), turned, colour = text.xy, text.get_rotation(), _colour("text", text.get_color())
+        place = "anchor=north, rotate=90" if turned else "anchor=south"
+        bold = r"\bfseries" if text.get_fontweight() == "bold" else ""
+        node = rf"\node[{place}, font=\scriptsize{bold}, {colour}] at (rel axis cs:{x:.4g},{y:.4g})"
+        lines.append(rf"{node} {{{escape(text.get_text())}}};")
+    return "\n".join([*lines, r"\end{axis}", r"\end{tikzpicture}", r"\end{document}", ""])
+
+
+def escape(text: str) -> str:
+    """Write a text so that TeX prints it as it is; letters that its fonts lack are printed as their code points.
+
+    Examples
+    --------
+    >>> escape("50% of $x_1$ in Łódź")
+    '50\\\\% of \\\\$x\\\\_1\\\\$ in Łódź'
+    """
+    return "".join(
+        _ESCAPES.get(letter, letter if ord(letter) < 0x180 and letter.isprintable() else f"[U+{ord(letter):04X}]")
+        for letter in text
+    )
+
+
+def _axis(letter: str, axis: Any, ends: tuple[float, float]) -> list[str]:
+    from matplotlib.ticker import FixedLocator
+
+    options = (
+        f"{letter}min={ends[0]:.7g}, {letter}max={ends[1]:.7g}, {letter}label={{{escape(axis.get_label_text())}}},"
+    )
+    if not isinstance(axis.get_major_locator(), FixedLocator):
+        return [f"  {options}"]
+    texts = [r" \\ ".join(map(escape, label.get_text().split("\n"))) for label in axis.get_ticklabels()]
+    places = ",".join(f"{place:.7g}" for place in axis.get_ticklocs())
+    labels = ",".join(f"{{{text}}}" for text in texts)
+    centred = f"  {letter}ticklabel style={{align=center}}," if any(r"\\ " in text for text in texts) else ""
+    return [f"  {options}", f"  {letter}tick={{{places}}}, {letter}ticklabels={{{labels}}},{centred}"]
+
+
+def _points(axes: Axes, vertices: Any) -> list[str]:
+    """Coordinates of a curve, some on each line; without those that cannot be told from their neighbours.
+
+    Ends and corners of the curve are kept; infinite values are put beyond the edge of the axes.
+    """
+    points = thinned(np.asarray(vertices, np.float64), np.array([axes.get_xlim(), axes.get_ylim()]))
+    texts = [f"({x:.6g},{y:.6g})" for x, y in points.tolist()]
+    return [" ".join(texts[start : start + 8]) for start in range(0, len(texts), 8)]
+
+
+def thinned(points: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Drop points that cannot be told from their neighbours, and those on the line between them.
+
+    Parameters
+    ----------
+    points : ndarray of float64 of shape (N, 2)
+    ends : ndarray of float64 of shape (2, 2)
+        Of both axes.
+    """
+    low, span = ends[:, 0], ends[:, 1] - ends[:, 0]
+    shares = np.clip(np.nan_to_num((points - low) / span, posinf=2.0, neginf=-1.0), -1.0, 2.0)
+    steps = np.round(shares * _GRID).astype(np.int64)
+    steps = steps[np.concatenate([[True], (np.diff(steps, axis=0) != 0).any(axis=1)])]
+    moves = np.diff(steps, axis=0)
+    if len(steps) > 2:
+        turns = moves[1:, 0] * moves[:-1, 1] != moves[:-1, 0] * moves[1:, 1]
+        steps = steps[np.concatenate([[True], turns, [True]])]
+    return np.asarray(low + span * steps / _GRID)
+
+
+def _style(line: Any) -> str:
+    parts = [_colour("draw", line.get_color()), f"line width={line.get_linewidth():.3g}pt"]
+    offset_and_dashes = line._unscaled_dash_pattern
+    if line.get_linestyle() in ("None", "none"):
+        parts.append("only marks")
+    elif offset_and_dashes[1]:
+        lengths = [f"{length * line.get_linewidth():.3g}pt" for length in offset_and_dashes[1]]
+        pairs = zip(lengths[0::2], lengths[1::2], strict=True)
+        parts.append("dash pattern=" + " ".join(f"on {on} off {off}" for on, off in pairs))
+    if line.get_marker() in _MARKS:
+        edge, inside = (
+            _colour(*named) for named in (("draw", line.get_markeredgecolor()), ("fill", line.get_markerfacecolor()))
+        )
+        turned = ", rotate=180" if line.get_marker() == "v" else ""
+        options = f"solid, line width=0.6pt, {edge}, {inside}{turned}"
+        parts.append(f"mark={_MARKS[line.get_marker()]}, mark size=3.5pt, mark options={{{options}}}")
+    else:
+        parts.append("mark=none")
+    return ", ".join([*parts, *([f"opacity={line.get_alpha():.3g}"] if line.get_alpha() else [])])
+
+
+def _colour(key: str, colour: Any) -> str:
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (round(255 * part) for part in to_rgb(colour))
+    return f"{key}={{rgb,255:red,{red};green,{green};blue,{blue}}}"
