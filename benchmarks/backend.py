@@ -18,7 +18,7 @@ from benchmarks.measure import describe_machine
 from evaluation.embeddings import read_embeddings
 from evaluation.formats import read_trials, write_trials
 from evaluation.trials import Trials
-from spkbase.files import write_arrays
+from spkbase.hdf5 import write_arrays
 from spkbase.work import one_blas_thread
 from spkver.backend import (
     Plda,

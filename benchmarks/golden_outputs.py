@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -185,11 +186,12 @@ def _arrays(path: Path) -> dict[str, Any]:
 
 
 def _words(path: Path) -> list[str]:
-    """Lines of a text, the words of a page without markup; without the paths and the dates that a run has."""
+    """Lines of a text, words of a page without markup; without the paths and the dates that a run has."""
     text = path.read_text(errors="replace")
     if path.suffix == ".html":
-        text = re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", "\n", text, flags=re.DOTALL)
-    lines = (re.sub(r"/\S*/|\d{4}-\d\d-\d\d\S*|\d+(\.\d+)? s\b", "", line).strip() for line in text.splitlines())
+        text = unescape(re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", "\n", text, flags=re.DOTALL))
+    text = re.sub(r"/\S*/|\d{4}-\d\d-\d\d\S*|\d+(\.\d+)? s\b", "", text)
+    lines = text.split() if path.suffix == ".html" else map(str.strip, text.splitlines())
     return [line for line in lines if line]
 
 

@@ -22,7 +22,7 @@ from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.formats import read_scores, write_scores
 from evaluation.trials import Scores, Trials, align
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import read_arrays, write_arrays
+from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.runs import Origin, Run, Stage, Stamp
 from spkver.backend import (
     Backend,

@@ -5,12 +5,8 @@ the corpus, its part, the sex and who is anonymised: enrolment and trials origin
 (a-a). What the names say is a rule of regular expressions (`NamingRule`), which a YAML file replaces (`read_rule`). The
 key is always that of the original trials.
 
-**Files of results of the VoicePrivacy Challenges 2020 and 2022, and the weighted averages of 2022.**
-
-``results.*`` hold some lines for each list of scores, ``RESULTS_summary_*`` one line for each number; both are read
-into the same form.
-
-**Tables, averages and plots of a challenge, as files.**
+**Files of results of the VoicePrivacy Challenges 2020 and 2022**: ``results.*`` hold some lines for each list of
+scores, ``RESULTS_summary_*`` one line for each number; both are read into the same form, with the weighted averages.
 """
 
 from __future__ import annotations
@@ -35,7 +31,8 @@ from evaluation.metrics import (
     sort_scores,
     tag,
 )
-from evaluation.plots import escape, plot_zebra
+from evaluation.plots import plot_zebra
+from evaluation.reports import latex_table
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import ConfigError, DataError, Problems
@@ -67,10 +64,12 @@ _LINES = {
     "individual": re.compile(rf"Individual: {_NUMBER} \((\w)\)$"),
 }
 _WER = re.compile(rf"%WER {_NUMBER} \[ (\d{{1,15}}) / (\d{{1,15}}), .*\] (\S+)$")
-_PITCH = re.compile(rf"(\S+)\s+Pitch_correlation: mean={_NUMBER} std={_NUMBER}$")
-_GAIN = re.compile(rf"(?:(\S+)\s+)?Gain of voice distinctiveness : {_NUMBER}$")
-_DEID = re.compile(rf"(?:(\S+)\s+)?De-Identification : {_NUMBER}$")
-_AVERAGE = re.compile(rf"((?:Weighted a|A)verage [^:]+): {_NUMBER}$")
+_OF_SETS = {
+    "averages": re.compile(rf"((?:Weighted a|A)verage [^:]+): {_NUMBER}$"),
+    "pitch": re.compile(rf"(\S+)\s+Pitch_correlation: mean={_NUMBER} std={_NUMBER}$"),
+    "gain": re.compile(rf"(?:(\S+)\s+)?Gain of voice distinctiveness : {_NUMBER}$"),
+    "deid": re.compile(rf"(?:(\S+)\s+)?De-Identification : {_NUMBER}$"),
+}
 _SET = re.compile(r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_anon)?$")
 
 
@@ -152,25 +151,22 @@ def recompute_averages(results: Results2022, weights: Mapping[str, float] = WEIG
     weights : mapping of str to float
         Share of each corpus (with its subset), for each sex.
     """
-    averages: dict[str, float] = {}
-    for kind in ("orig", "anon"):
-        for split in ("dev", "test"):
+    averages: dict[str, float | None] = {}
+    for split in ("dev", "test"):
+        for kind, ending in (("orig", "asr"), ("anon", "asr_anon")):
             eers = {
                 key: values["eer"]
                 for (enrol, trial), values in results.asv.items()
                 if (key := _key(trial, split, kind)) and enrol.endswith("_anon") == (kind == "anon") and "eer" in values
             }
-            _put(averages, f"Weighted average EER {split} {kind}", weighted_average(eers, weights))
-    for kind, ending in (("orig", "asr"), ("anon", "asr_anon")):
-        for split in ("dev", "test"):
-            rates = [results.wer.get(f"{corpus}_{split}_{ending}") for corpus in ("libri", "vctk")]
-            known = [rate[0] for rate in rates if rate is not None]
-            _put(averages, f"Average WER {split} {kind}", sum(known) / 2 if len(known) == 2 else None)
-    for name, column in (("pitch correlation", results.pitch), ("gain of voice distinctiveness", results.gain)):
-        for split in ("dev", "test"):
+            averages[f"Weighted average EER {split} {kind}"] = weighted_average(eers, weights)
+            corpora = [f"{corpus}_{split}_{ending}" for corpus in ("libri", "vctk")]
+            if all(corpus in results.wer for corpus in corpora):
+                averages[f"Average WER {split} {kind}"] = sum(results.wer[corpus][0] for corpus in corpora) / 2
+        for name, column in (("pitch correlation", results.pitch), ("gain of voice distinctiveness", results.gain)):
             values = {key: value for trial, value in column.items() if (key := _key(trial, split, "orig"))}
-            _put(averages, f"Weighted average {name} {split}", weighted_average(values, weights))
-    return averages
+            averages[f"Weighted average {name} {split}"] = weighted_average(values, weights)
+    return {name: value for name, value in averages.items() if value is not None}
 
 
 def weighted_average(values: Mapping[tuple[str, str], float], weights: Mapping[str, float] = WEIGHTS) -> float | None:
@@ -196,44 +192,28 @@ def weighted_average(values: Mapping[tuple[str, str], float], weights: Mapping[s
 
 
 def _take(results: Results2022, header: str, text: str) -> bool:
-    """Take in what a line says, if it says something."""
-    if match := _AVERAGE.match(text):
-        return _new(results.averages, match[1], float(match[2]))
-    if match := _PITCH.match(text):
-        return _new(results.pitch, match[1], float(match[2]))
-    if match := _GAIN.match(text):
-        return _new(results.gain, match[1] or header, float(match[2]))
-    if match := _DEID.match(text):
-        return _new(results.deid, match[1] or header, float(match[2]))
+    """Take in what a line says, if it says something that is new."""
     if (match := _WER.match(text)) and (recognised := _ASR.match(header)):
         results.wer[recognised["set"]] = (float(match[1]), int(match[2]), int(match[3]))
         return True
-    sets = _ASV.match(header)
-    if sets is None:
+    found: list[tuple[dict[str, float], str, str]] = []  # column, name and value
+    for column, pattern in _OF_SETS.items():
+        if match := pattern.match(text):
+            found.append((getattr(results, column), match[1] or header, match[2]))
+    if sets := _ASV.match(header):
+        key = (sets["enrol"], sets["trial"])
+        for name, pattern in _LINES.items():
+            if match := pattern.match(text):
+                values = results.asv.setdefault(key, {})
+                names = ("min_cllr", "cllr") if name == "cllr" else (name,)
+                found += [(values, *pair) for pair in zip(names, match.groups(), strict=False)]
+                if name == "individual":
+                    results.tags[key] = match[2]
+    if not found or any(name in values for values, name, _ in found):
         return False
-    key = (sets["enrol"], sets["trial"])
-    for name, pattern in _LINES.items():
-        if not (match := pattern.match(text)):
-            continue
-        values = results.asv.setdefault(key, {})
-        if name == "cllr":
-            return _new(values, "min_cllr", float(match[1])) and _new(values, "cllr", float(match[2]))
-        if name == "individual":
-            results.tags[key] = match[2]
-        return _new(values, name, float(match[1]))
-    return False
-
-
-def _new(column: dict[str, float], name: str, value: float) -> bool:
-    if name in column:
-        return False
-    column[name] = value
+    for values, name, value in found:
+        values[name] = float(value)
     return True
-
-
-def _put(averages: dict[str, float], name: str, value: float | None) -> None:
-    if value is not None:
-        averages[name] = value
 
 
 def _key(trial: str, split: str, kind: str) -> tuple[str, str] | None:
@@ -512,17 +492,9 @@ def _understand(path: Path, names: dict[str, str], keys: Path, rule: NamingRule)
     if key is None:
         looked = ", ".join(path.relative_to(keys).as_posix() for path in candidates)
         raise DataError(f"no key for it below {keys}: looked for {looked}", file=path, remedy="check --key")
-    return ScoreList(
-        names["team"],
-        names["system"],
-        said["corpus"],
-        said["split"],
-        said["subset"],
-        said["sex"],
-        f"{enrolled}-{anonymised}",
-        path,
-        key,
-    )
+    place: dict[str, Any] = {name: said[name] for name in ("corpus", "split", "subset", "sex")}
+    place |= {"condition": f"{enrolled}-{anonymised}", "scores": path, "key": key}
+    return ScoreList(names["team"], names["system"], **place)
 
 
 def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Assessment:
@@ -680,14 +652,8 @@ def _shown(value: float, metric: str, decimals: int) -> str:
 
 def _as_tex(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     """Lay out a table that ``\\input`` takes, without packages, in small letters."""
-    kinds = "".join("l" if name in _NAMES or name == "ZEBRA Category" else "r" for name in columns)
-    cells = [
-        [escape(name) for name in columns],
-        *([escape(str(row.get(name, ""))) for name in columns] for row in rows),
-    ]
-    lines = [" & ".join(line) + r" \\" for line in cells]
-    head = [r"{\footnotesize", rf"\begin{{tabular}}{{{kinds}}}", r"\hline", lines[0], r"\hline"]
-    return "\n".join([*head, *lines[1:], r"\hline", r"\end{tabular}\par}"]) + "\n"
+    table = latex_table(columns, rows, {*_NAMES, "ZEBRA Category"})
+    return "{\\footnotesize\n" + table.rstrip("\n") + "\\par}\n"
 
 
 def _averages_text(averages: Sequence[Mapping[str, Any]]) -> str:

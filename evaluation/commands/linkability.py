@@ -66,14 +66,14 @@ from spkbase.console import (
     Command,
     Function,
     choice_option,
-    device_option,
     number_option,
     path_option,
     together,
     worker_options,
 )
-from spkbase.errors import DataError, Problems
-from spkbase.files import BROKEN_NPZ, atomic_file, format_table, load_yaml, read_npz, read_torch, read_yaml_text
+from spkbase.errors import DataError, Problems, few
+from spkbase.files import atomic_path, format_table, load_yaml, read_yaml_text
+from spkbase.plain_pickle import read_npz, read_torch
 from spkbase.work import Work
 
 logger = logging.getLogger(__name__)
@@ -144,7 +144,6 @@ def _results_options(command: Function) -> Function:
 @click.option("--keep-impostors", is_flag=True, help="Write what linkability-extrapolate needs into the folder.")
 @resampling_options()
 @worker_options
-@device_option
 @_results_options
 def linkability(reader: Reader, resampling: Resampling, **options: Any) -> None:
     """Compute how often the owner of a voice scores highest among N enrolled speakers, exactly, for all N.
@@ -181,7 +180,7 @@ def linkability(reader: Reader, resampling: Resampling, **options: Any) -> None:
     linkage = measure_linkage(ranks, settings if named else replace(settings, replicates=0))
     report = _write(linkage, {}, options)
     if options["keep_impostors"] or (ranked and largest and options["output"] is not None):
-        with atomic_file(options["output"] / IMPOSTORS) as file:
+        with atomic_path(options["output"] / IMPOSTORS) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, **{str(number): scores for number, scores in largest.items()})  # type: ignore[arg-type]
     if not show_json(report, options["json_path"]):
         click.echo(_summary(linkage, report, named))
@@ -261,7 +260,7 @@ def _rank_embeddings(
     """Rank; give the largest impostor scores too, if they are to be kept."""
     enrol, trial = _sides(options)
     averaging = Averaging(options["mean"], options["choice"], seed)
-    work = Work(options["jobs"], options["device"])
+    work = Work(options["jobs"])
     warn_of_enrolled(enrol, trial)
     try:
         gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
@@ -357,10 +356,10 @@ def _ranks_of(path: Path, numbers: list[int] | None) -> tuple[dict[int, Ranks], 
     ranks = {number: table for number, table in tables.items() if numbers is None or number in numbers}
     named = not any(note.startswith("no intervals:") for table in ranks.values() for note in table.notes)
     impostors, remedy = file.parent / IMPOSTORS, "write it again, or remove it"
-    try:
-        kept = {int(name): scores for name, scores in read_npz(impostors).items()} if impostors.exists() else {}
-    except (OSError, ValueError, *BROKEN_NPZ) as error:
-        raise DataError(f"cannot be read: {error}", file=impostors, remedy=remedy) from error
+    arrays = read_npz(impostors) if impostors.exists() else {}
+    if not all(map(str.isdecimal, arrays)):
+        raise DataError(f"expected scores by numbers, got {few(list(arrays))}", file=impostors, remedy=remedy)
+    kept = {int(number): scores for number, scores in arrays.items()}
     for number, scores in kept.items():
         if number in ranks and (scores.ndim != 2 or len(scores) != len(ranks[number])):
             text = f"expected a row for each of {len(ranks[number]):,} trials, got the shape {scores.shape}"

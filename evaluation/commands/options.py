@@ -17,7 +17,7 @@ from evaluation.trials import Key, Scores, find_rows, own_trials, read_speakers
 from evaluation.uncertainty import Resampling
 from spkbase.console import Decorator, Function, choice_option, number_option, path_option, together
 from spkbase.errors import ConfigError, DataError, few
-from spkbase.files import to_json, whole_file, write_json
+from spkbase.files import to_json, write_json
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
 
@@ -105,8 +105,9 @@ class Reader:
             of_scores = replace(of_scores, labelled=True, label=of_scores.label or of_key.label)
             of_key = replace(of_key, layout=of_key.layout or of_scores.layout, label=of_scores.label)
             of_key = replace(of_key, model=of_key.model or of_scores.model, segment=of_key.segment or of_scores.segment)
-            scores = whole_file(scores)
-            key = scores if key is not None else None
+            if scores.exists() and not scores.is_file():
+                text = "is a pipe, from which scores and labels cannot both be read"
+                raise DataError(text, file=scores, remedy="write it to a file")
         try:
             return read_scores_and_key(scores, key or scores, scores_columns=of_scores, key_columns=of_key)
         except DataError as error:

@@ -9,7 +9,7 @@ Kaldi        ``.scp`` and ``.ark`` of vectors (`evaluation.embeddings.kaldi`), w
 PyTorch      ``.pt`` in both forms, without PyTorch, and the cache of VoicePrivacy
 safetensors  of a tensor for each utterance
 text         CSV, TSV, and lines ``id v1 v2 ...``
-pickle       on request only, through stand-ins (`spkbase.files.read_pickle`)
+pickle       on request only, through stand-ins (`spkbase.plain_pickle.read_pickle`)
 ===========  =====================================================================================================
 
 What dictionaries and lists may look like in pickles, PyTorch's files and safetensors stands below.
@@ -65,7 +65,6 @@ import csv
 import glob
 import io
 import json
-import math
 import os
 import re
 import zipfile
@@ -81,30 +80,9 @@ from numpy.typing import NDArray
 from evaluation.embeddings.sets import Embeddings
 from evaluation.trials import read_speakers
 from spkbase.errors import DataError, few
-from spkbase.files import (
-    BROKEN_HDF5,
-    BROKEN_NPZ,
-    OLDER_TORCH,
-    atomic_file,
-    check_array,
-    check_characters,
-    check_hdf5,
-    check_members,
-    check_memory,
-    errors_named,
-    is_as_in_memory,
-    is_text,
-    not_text,
-    read_header,
-    read_id_list,
-    read_npz,
-    read_pickle,
-    read_text,
-    read_text_bytes,
-    read_torch,
-    shown,
-    whole_file,
-)
+from spkbase.files import atomic_path, not_text, read_id_list, read_text_bytes, shown
+from spkbase.hdf5 import create_file, open_file, read_dataset, stored_dataset
+from spkbase.plain_pickle import MAP_ABOVE, OLDER_TORCH, read_npy, read_npz, read_pickle, read_torch
 from spkbase.showing import one_line
 
 VECTORS = ("vectors", "embeddings", "embedding", "xvectors", "xvector", "vector", "embs", "emb", "data", "x", "stat1")
@@ -225,9 +203,6 @@ def joined(parts: Sequence[Columns], paths: Sequence[Path]) -> Columns:
 
 def broken(path: Path, kind: str, error: BaseException) -> DataError:
     """Return the error of a damaged file, from what a library says of it."""
-    if "Python objects" in str(error):
-        text = "holds Python objects, which are never read: they can carry programs"
-        return DataError(text, file=path, remedy="write ids and speakers as text: numpy.array(ids, str)")
     reason = (os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)).splitlines()
     text = f"cannot be read as {kind}: {reason[0] if reason else type(error).__name__}"
     return DataError(text, file=path, remedy="it may be truncated: copy or write it again")
@@ -254,7 +229,7 @@ def columns_of_data(content: Any, path: Path) -> Columns:
     Parameters
     ----------
     content : object
-        Plain data, as `spkbase.files.read_pickle` and `read_torch` give it.
+        Plain data, as `spkbase.plain_pickle.read_pickle` and `read_torch` give it.
     path : path
         The file it came from, for errors and as a bound on what it can hold.
 
@@ -383,24 +358,15 @@ def window_ids(name: str, count: int, start: float, duration: float, step: float
 
 def read_npz_columns(path: Path, map_above: int) -> Columns:
     """Read an npz: vectors with their ids, windows of a recording, or an array for each utterance."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [info.filename[:-4] for info in check_members(archive)]
-        key = name_among(names, VECTORS)
-        if key is None:
-            columns = read_npz(path)
-            if columns and not name_among(names, (*IDS, *SPEAKERS)) and all(map(is_vector, columns.values())):
-                return columns_of_data(columns, path)
-            return columns_of(columns, path, "an npz with")
-        mapped = _map_member(path, f"{key}.npy", map_above)
-        wanted = _needed(names) - ({key} if mapped is not None else set())
-        columns = read_npz(path, *wanted) if wanted else {}
-        if mapped is not None:
-            columns[key] = mapped
-    except BROKEN_NPZ as error:
-        if isinstance(error, DataError):
-            raise DataError(error.text, file=error.file or path, remedy=error.remedy) from error
-        raise broken(path, "npz", error) from error
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+    key = name_among(names, VECTORS)
+    if key is None:
+        columns = read_npz(path)
+        if columns and not name_among(names, (*IDS, *SPEAKERS)) and all(map(is_vector, columns.values())):
+            return columns_of_data(columns, path)
+        return columns_of(columns, path, "an npz with")
+    columns = read_npz(path, *_needed(names), map_above=map_above)
     made = columns_of(columns, path, "an npz with")
     if made.ids is None and set(_WINDOW) <= set(columns):
         return Columns(_windows(columns, made, path), None, made.vectors)
@@ -421,83 +387,28 @@ def _windows(columns: dict[str, Any], made: Columns, path: Path) -> list[str]:
     return window_ids(path.stem, len(made.vectors), *(float(value.reshape(())) for value in window))
 
 
-def _map_member(path: Path, name: str, map_above: int) -> NDArray[Any] | None:
-    """Map an array within an npz, if it is not packed and large enough."""
-    with zipfile.ZipFile(path) as archive:
-        info = next((member for member in check_members(archive) if member.filename == name), None)
-    if info is None or info.compress_type != zipfile.ZIP_STORED or info.file_size <= map_above:
-        return None
-    with path.open("rb") as handle:
-        handle.seek(info.header_offset)
-        local = handle.read(30)
-        lengths = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
-        start = info.header_offset + 30 + lengths
-        handle.seek(start)
-        shape, fortran, dtype = read_header(handle)
-        offset = handle.tell()
-    if offset - start + dtype.itemsize * math.prod(shape) != info.file_size:
-        raise ValueError(f"{name} is cut short")
-    return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
-
-
-def read_npy(path: Path, map_above: int) -> NDArray[Any]:
-    """Read or map one array of numbers or text."""
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as handle:
-            check_array(handle, size)
-        return check_characters(np.load(path, mmap_mode="r" if size > map_above else None, allow_pickle=False))
-    except BROKEN_NPZ as error:
-        raise broken(path, "npy", error) from error
-
-
-def read_npy_columns(path: Path, map_above: int) -> Columns:
-    """Read one array: a vector, or vectors whose ids stand beside the file."""
-    return columns_of_data(read_npy(path, map_above), path)
-
-
 def read_npy_folder(path: Path, map_above: int) -> Columns:
     """Read a folder of `vectors.npy`, `ids.npy` and `speakers.npy`."""
     names = [file.stem for file in path.glob("*.npy")]
-    columns = {name: read_npy(path / f"{name}.npy", map_above) for name in _needed(names) - {*_WINDOW}}
+    columns = {name: read_npy(path / f"{name}.npy", map_above=map_above) for name in _needed(names) - {*_WINDOW}}
     return columns_of(columns, path, "a folder with")
 
 
 def read_hdf5_columns(path: Path, map_above: int) -> Columns:
     """Read datasets of the root of an HDF5 file."""
-    import h5py
-
     columns: dict[str, Any] = {}
-    try:
-        with h5py.File(path, "r") as file:
-            check_hdf5(file)
-            vectors = name_among(file, VECTORS)
-            if vectors == "stat1" and "stat0" in file and file["stat0"].shape[1:] != (1,):
-                got = f"stat0 {file['stat0'].shape}"
-                raise DataError(f"holds statistics of a mixture, {got}", remedy="extract i-vectors from them first")
-            for name in _needed(list(file)) - {*_WINDOW}:
-                columns[name] = _read_dataset(file[name], path, map_above if name == vectors else None)
-    except BROKEN_HDF5 as error:
-        if isinstance(error, DataError):
-            raise DataError(error.text, file=path, remedy=error.remedy) from error
-        raise broken(path, "HDF5", error) from error
+    with open_file(path, remedy="it may be truncated: copy or write it again") as file:
+        vectors = name_among(file, VECTORS)
+        if vectors == "stat1" and "stat0" in file and file["stat0"].shape[1:] != (1,):
+            got = f"stat0 {file['stat0'].shape}"
+            raise DataError(f"holds statistics of a mixture, {got}", remedy="extract i-vectors from them first")
+        for name in _needed(list(file)) - {*_WINDOW}:
+            stored = stored_dataset(file[name], path) if name == vectors else None
+            if stored is not None and stored.nbytes > map_above:
+                columns[name] = np.memmap(path, stored.dtype, "r", stored.offset, stored.shape)
+            else:
+                columns[name] = read_dataset(file[name])
     return columns_of(columns, path, "an HDF5 file with the datasets")
-
-
-def _read_dataset(dataset: Any, path: Path, map_above: int | None) -> NDArray[Any]:
-    if not hasattr(dataset, "shape") or dataset.shape is None:
-        raise ValueError(f"{dataset.name} is no array")
-    if is_text(dataset):
-        return read_text(dataset)
-    if dataset.dtype.kind not in "fiub":
-        raise ValueError(f"{dataset.name} holds {dataset.dtype}, expected numbers or text")
-    size = math.prod(dataset.shape) * dataset.dtype.itemsize
-    offset = dataset.id.get_offset()
-    whole = dataset.chunks is None and offset is not None and dataset.id.get_storage_size() == size
-    if map_above is not None and size > map_above and whole and dataset.dtype.kind == "f" and is_as_in_memory(dataset):
-        return np.memmap(path, dataset.dtype, "r", offset, dataset.shape)
-    check_memory(size, str(dataset.name))
-    return dataset[()]
 
 
 def read_safetensors(path: Path) -> Columns:
@@ -734,8 +645,6 @@ def _read_pickle(path: Path, reading: Reading) -> Columns:
 
 def _read_zip(path: Path, reading: Reading) -> Columns:
     """An npz, or a file of PyTorch."""
-    import zipfile
-
     try:
         with zipfile.ZipFile(path) as archive:
             is_torch = any(name.rpartition("/")[2] == "data.pkl" for name in archive.namelist())
@@ -764,7 +673,11 @@ def _is_pickle(path: Path, head: bytes) -> bool:
 FORMS = (
     Form("HDF5", _is_hdf5, lambda path, reading: read_hdf5_columns(path, reading.map_above)),
     Form("npz, PyTorch", lambda path, head: head.startswith(_ZIP_MAGIC), _read_zip),
-    Form("npy", lambda path, head: head.startswith(b"\x93NUMPY"), lambda path, r: read_npy_columns(path, r.map_above)),
+    Form(
+        "npy",
+        lambda path, head: head.startswith(b"\x93NUMPY"),
+        lambda path, r: columns_of_data(read_npy(path, map_above=r.map_above), path),
+    ),
     Form(
         "older PyTorch",
         lambda path, head: head.startswith(OLDER_TORCH),
@@ -910,7 +823,7 @@ def ids_beside(path: Path, count: int) -> list[str] | None:
     if companion is None or companion == path:
         return None
     if companion.suffix == ".npy":
-        ids = texts(read_npy(companion, 1 << 62), "ids", companion)
+        ids = texts(read_npy(companion, map_above=1 << 62), "ids", companion)
     else:
         try:
             lines = read_text_bytes(companion).decode("utf-8").splitlines()
@@ -923,7 +836,6 @@ def ids_beside(path: Path, count: int) -> list[str] | None:
     return ids
 
 
-MAP_ABOVE = 1 << 26
 _KALDI = (".scp", ".ark")
 
 
@@ -988,12 +900,10 @@ def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
     ids, speakers = embeddings.ids.tolist(), embeddings.speakers.tolist()
     if path.suffix == ".npz":
         columns = {"ids": np.array(ids, np.str_), "speakers": np.array(speakers, np.str_)}
-        with atomic_file(path) as file:
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
             np.savez(file, vectors=embeddings.vectors, **columns)  # type: ignore[arg-type]
     elif path.suffix in (".h5", ".hdf5"):
-        import h5py
-
-        with atomic_file(path) as file, h5py.File(file, "w") as root:
+        with create_file(path) as root:
             root.create_dataset("vectors", data=embeddings.vectors)
             for name, values in (("ids", ids), ("speakers", speakers)):
                 root.create_dataset(name, data=np.array([value.encode() for value in values]))
@@ -1026,11 +936,9 @@ def _read(path: Path, reading: Reading) -> Columns:
 
 
 def _read_file(path: Path, reading: Reading, *, is_part: bool = False) -> Columns:
-    """Read one file, a pipe whole; a vector alone in a file of a folder is named as the file."""
-    copy = whole_file(path)
-    if copy != path:
-        with errors_named(path, copy):
-            return _read_file(copy, reading, is_part=is_part)
+    """Read one file; a vector alone in a file of a folder is named as the file."""
+    if path.exists() and not path.is_file():
+        raise DataError("embeddings are not read from a pipe", file=path, remedy="write them to a file")
     try:
         with path.open("rb") as handle:
             head = handle.read(HEAD)

@@ -39,7 +39,9 @@ import numpy as np
 
 from evaluation.trials import Key, Scores, Trials, factorise
 from spkbase.errors import DataError
-from spkbase.files import BROKEN_NPZ, is_text, open_hdf5_checked, read_npz, read_text, write_bytes
+from spkbase.files import write_bytes
+from spkbase.hdf5 import open_file, read_strings
+from spkbase.plain_pickle import read_npz
 
 if TYPE_CHECKING:
     import h5py
@@ -77,7 +79,7 @@ def read_hdf5(path: str | Path, content: Content, image: BytesIO | None = None) 
         If the file is not HDF5 or truncated, a dataset is missing, shapes disagree, or a score is NaN.
     """
     remedy = "it may be truncated or no HDF5 file: copy or write it again"
-    with open_hdf5_checked(path, image=image, broken="cannot be read as HDF5", remedy=remedy) as file:
+    with open_file(path, image=image, remedy=remedy) as file:
         tables = _strings(file, *_ID_NAMES["models"]), _strings(file, *_ID_NAMES["segments"])
         shape = (len(tables[0]), len(tables[1]))
         models, segments, signs = _read_mask(file, "score_mask" if content == "scores" else "trial_mask", shape)
@@ -160,10 +162,7 @@ def _dataset(file: h5py.File, *names: str) -> h5py.Dataset:
 
 
 def _strings(file: h5py.File, *names: str) -> np.ndarray:
-    dataset = _dataset(file, *names)
-    if not is_text(dataset) or dataset.ndim != 1:
-        raise DataError(f"expected {dataset.name[1:]} to be a column of strings, got {dataset}")
-    return read_text(dataset)
+    return read_strings(_dataset(file, *names))
 
 
 def _matrix(file: h5py.File, name: str, shape: tuple[int, int]) -> h5py.Dataset:
@@ -256,11 +255,7 @@ def read_npz_list(path: Path, raw: bytes, content: Content) -> Trials:
     DataError
         If the file is broken, an array is missing or of the wrong kind, a pair is repeated, or a score is NaN.
     """
-    try:
-        arrays = read_npz(BytesIO(raw))
-    except BROKEN_NPZ as error:
-        remedy = "it may be truncated, or hold pickled objects: write it again, ids as text"
-        raise DataError(f"cannot be read as npz: {error}", file=path, remedy=remedy) from error
+    arrays = read_npz(BytesIO(raw), file=path)
     try:
         columns: dict[str, Any] = {}
         for table, codes in (("model_ids", "models"), ("segment_ids", "segments")):

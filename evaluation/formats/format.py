@@ -152,7 +152,7 @@ class Format:
 
 
 def open_list(path: str | Path, kind: Kind, choice: Choice) -> ListFile:
-    """Look at the beginning of a file; a pipe was copied before (`spkbase.files.whole_file`).
+    """Look at the beginning of a file; a pipe is read whole, once.
 
     Raises
     ------
@@ -161,12 +161,13 @@ def open_list(path: str | Path, kind: Kind, choice: Choice) -> ListFile:
     """
     path = Path(path)
     try:
-        with path.open("rb") as handle:
-            head = handle.read(_HEAD_BYTES)
+        if path.is_file():
+            with path.open("rb") as handle:
+                head = handle.read(_HEAD_BYTES)
+            if not head.startswith(_GZIP_MAGIC):
+                return ListFile(path, kind, choice, head)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    if not head.startswith(_GZIP_MAGIC):
-        return ListFile(path, kind, choice, head)
     content = read_bytes(path)
     file = ListFile(path, kind, choice, content[:_HEAD_BYTES])
     file.__dict__["content"] = content  # so that it is not decompressed twice

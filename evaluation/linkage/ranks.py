@@ -12,13 +12,6 @@ score strictly higher than the owner (beaters), how many the same (ties), and ho
 
 The file is an npz with the columns of each table under its number of utterances, such as ``3/beaters``.
 
-**Counts of beaters on a device (spkbase.work):** its float32 decides what is certain, the rest is float64 here.
-
-The margin around the owner's cosine is that of `evaluation.embeddings.sets`: the largest error of a float32
-product, in whatever order it is summed. So the counts are the same integers. The owners' own cosines, known in
-float64, are the proof on the spot: each must come out of the device within its margin, and a device where one does
-not is refused.
-
 **How many of a gallery score higher than the owner: blocked float32 products, and exact integers out of them.**
 
 The matrix of similarities is never held. A block of the gallery times a block of the trials gives cosines in float32,
@@ -28,9 +21,7 @@ certain, and what lies between is computed again in float64. Counts are therefor
 of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64 cannot
 tell apart, are a tie.
 
-The products of a device have a text of their own. On the cores comparisons are
-summed eight at a time in the bytes of words, which the array namespace cannot say: its text takes 1.7 times as long
-here.
+Comparisons are summed eight at a time in the bytes of words.
 """
 
 from __future__ import annotations
@@ -48,11 +39,11 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.embeddings import TIE, cosine_margin, cosines, to_unit
 from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, split_scores
 from spkbase.arrays import Rows, part
-from spkbase.devices import Array, Device, on_device
 from spkbase.errors import DataError, few
-from spkbase.files import BROKEN_NPZ, atomic_file, read_npz
+from spkbase.files import atomic_path
+from spkbase.plain_pickle import read_npz
 from spkbase.showing import Tabular, one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, ordered_map, progress, ships_items
+from spkbase.work import ALL_CORES, Work, chunk_bounds, ordered_map, ships_items
 
 if TYPE_CHECKING:
     from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors
@@ -189,7 +180,7 @@ def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
     """Write tables by their number of utterances (0 for all of them), whole or not at all."""
     columns = {f"{number}/{name}": getattr(table, name) for number, table in ranks.items() for name in _FIELDS}
     notes = {f"{number}/notes": np.asarray(table.notes, np.str_) for number, table in ranks.items() if table.notes}
-    with atomic_file(path) as file:
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **columns, **notes)  # type: ignore[arg-type]
 
 
@@ -201,101 +192,18 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
     DataError
         If the file is missing, broken, or holds no such tables.
     """
+    columns = read_npz(path)
     try:
-        columns = read_npz(Path(path))
         numbers = sorted({int(name.partition("/")[0]) for name in columns})
         tables = {number: {name: columns[f"{number}/{name}"] for name in _FIELDS} for number in numbers}
         notes = {number: columns.get(f"{number}/notes", np.empty(0, np.str_)).tolist() for number in numbers}
         found = {number: Ranks(**table, notes=tuple(notes[number])) for number, table in tables.items()}
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except (*BROKEN_NPZ, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         text = error.text if isinstance(error, DataError) else f"is no file of ranks: {error}"
         raise DataError(text, file=path, remedy="write it again") from error
     if not found:
         raise DataError("expected ranks, got an empty file", file=path, remedy="write it again")
     return found
-
-
-_TRIALS = 8192
-_PAIR_BYTES = 8  # a similarity, two comparisons and what lies between
-
-
-@on_device
-def count_on_device(
-    gallery: Rows, norms: NDArray[np.float64], trials: NDArray, owners: NDArray[np.int64], device: Device
-) -> Counts:
-    """Return for each trial how many vectors of a gallery beat its owner, and how many tie.
-
-    Parameters
-    ----------
-    gallery, norms, trials, owners
-        As for `evaluation.linkage.count_beaters`.
-    device : Device
-
-    Returns
-    -------
-    Counts
-
-    Raises
-    ------
-    DataError
-        If an owner's cosine comes out further off than the margin.
-    """
-    unit = to_unit(trials)
-    mated = cosines(gallery, norms, unit, owners, np.arange(len(unit)))
-    margin = cosine_margin(unit.shape[1])
-    beaters, ties = np.zeros(len(unit), np.int64), np.zeros(len(unit), np.int64)
-    blocks = chunk_bounds(len(unit), _TRIALS)
-    blocks_on_device = [_Block(unit[start:stop], mated[start:stop], margin, device) for start, stop in blocks]
-    height = device.rows_of(_PAIR_BYTES * min(len(unit), _TRIALS) + 20 * unit.shape[1])
-    n_owners = 0
-    galleries = chunk_bounds(len(gallery), height)
-    for start, stop in progress(galleries, description="ranks", total=len(galleries)):
-        vectors = np.asarray(gallery[start:stop])
-        sent = _to_unit(vectors, norms[start:stop], device)
-        for (at, end), block in zip(blocks, blocks_on_device, strict=True):
-            certain, rows, columns = block.compare(sent)
-            beaters[at:end] += certain
-            columns += at
-            others = rows + start != owners[columns]
-            n_owners += len(rows) - int(np.count_nonzero(others))
-            rows, columns = rows[others], columns[others]
-            above = cosines(vectors, norms[start:stop], unit, rows, columns) - mated[columns]
-            np.add.at(beaters, columns[above > TIE], 1)
-            np.add.at(ties, columns[np.abs(above) <= TIE], 1)
-    if n_owners != len(unit):
-        text = (
-            f"device {device.name} gave {len(unit) - n_owners} of {len(unit)} cosines with an error above {margin:.1e}"
-        )
-        raise DataError(text, remedy="its float32 products cannot be relied on: leave --device out")
-    return Counts(beaters, ties, mated)
-
-
-class _Block:
-    """Trials on the device, with the ends of what is certain."""
-
-    def __init__(self, unit: NDArray[np.float64], mated: NDArray[np.float64], margin: float, device: Device) -> None:
-        self._device = device
-        self._trials = device.xp.matrix_transpose(device.asarray(unit, np.float32))
-        self._low, self._high = (device.asarray(mated + shift, np.float32) for shift in (-margin, margin))
-
-    def compare(self, gallery: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Count for each trial the cosines surely above the owner's, and find rows and columns of the doubtful."""
-        xp = self._device.xp
-        cosine = gallery @ self._trials
-        above = cosine > self._high
-        doubtful = xp.nonzero((cosine > self._low) & ~above)
-        rows, columns = (self._device.to_numpy(indices).astype(np.int64) for indices in doubtful)
-        return self._device.to_numpy(xp.count_nonzero(above, axis=0)), rows, columns
-
-
-def _to_unit(vectors: NDArray, norms: NDArray[np.float64], device: Device) -> Array:
-    """Rows of length 1 in float32, rounded once from float64 as on the cores."""
-    xp = device.xp
-    held = vectors if vectors.dtype in (np.float32, np.float64) else vectors.astype(np.float64)
-    scaled = xp.astype(device.asarray(held), xp.float64) * device.asarray(1 / norms[:, None])
-    return xp.astype(scaled, xp.float32)
 
 
 # Sums of comparisons are made eight at a time, in the bytes of one word: at most 255 rows go into a byte.
@@ -344,14 +252,12 @@ def count_beaters(
     work : Work
         Who computes; the counts do not depend on it.
     blocks : (int, int)
-        Rows and columns of a block of similarities; without effect on a device, whose memory says its own.
+        Rows and columns of a block of similarities.
 
     Returns
     -------
     Counts
     """
-    if work.device is not None:
-        return count_on_device(gallery, norms, trials, owners, work.device)
     gallery_block, trial_block = blocks
     unit = to_unit(trials)
     mated = cosines(gallery, norms, unit, owners, np.arange(len(unit)))

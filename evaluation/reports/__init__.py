@@ -37,4 +37,4 @@ from evaluation.reports.results import (
     secondary_results,
     strongest,
 )
-from evaluation.reports.tables import format_latex, format_markdown
+from evaluation.reports.tables import format_latex, format_markdown, latex_table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from evaluation.metrics import format_value
@@ -124,13 +124,17 @@ def format_markdown(results: Mapping[str, Any]) -> str:
 
 def format_latex(results: Mapping[str, Any]) -> str:
     r"""Return all tables as LaTeX that ``\input`` takes, without packages; see `format_markdown`."""
-    texts = []
-    for title, rows in _tables(parse_results(results)):
-        lines = [" & ".join(map(escape, line)) + r" \\" for line in [rows[0], *(row.values() for row in rows)]]
-        kinds = "".join("l" if name in _TEXTS else "r" for name in rows[0])
-        body = [rf"\begin{{tabular}}{{{kinds}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline"]
-        texts.append("\n".join([f"% {title}", *body, r"\end{tabular}"]) + "\n")
-    return "\n".join(texts)
+    found = _tables(parse_results(results))
+    return "\n".join(f"% {title}\n{latex_table(list(rows[0]), rows, _TEXTS)}" for title, rows in found)
+
+
+def latex_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], texts: Collection[str]) -> str:
+    """Lay out rows by name as a ``tabular``: the columns that are `texts` to the left, numbers to the right."""
+    cells = [columns, *([str(row.get(name, "")) for name in columns] for row in rows)]
+    lines = [" & ".join(map(escape, line)) + r" \\" for line in cells]
+    kinds = "".join("l" if name in texts else "r" for name in columns)
+    body = [rf"\begin{{tabular}}{{{kinds}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline"]
+    return "\n".join([*body, r"\end{tabular}"]) + "\n"
 
 
 def _tables(results: Results) -> list[tuple[str, Rows]]:

@@ -38,7 +38,7 @@ import numpy as np
 
 from evaluation.trials.lists import Key, recode
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import read_id_list, whole_file
+from spkbase.files import read_id_list
 
 logger = logging.getLogger(__name__)
 
@@ -413,7 +413,7 @@ def _look_up(
 def _table(path: Path) -> list[list[str]]:
     """The rows of a table, its header first."""
     try:
-        lines = whole_file(path).read_bytes().decode("utf-8-sig").splitlines()
+        lines = Path(path).read_bytes().decode("utf-8-sig").splitlines()
         if not lines or not lines[0].strip():
             raise DataError("expected a header with names of columns, got a blank line", file=path, line=1)
         mark = next((mark for mark in "\t,;" if mark in lines[0]), None)

@@ -30,7 +30,8 @@ from evaluation.embeddings import (
 from evaluation.trials import Scores
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
-from spkbase.files import make_folder, read_arrays, write_arrays, write_json
+from spkbase.files import make_folder, write_json
+from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkver.attackers.config import Context, Settings

@@ -26,7 +26,8 @@ from evaluation.trials import Scores, Trials
 from spkbase.configuration import load_config, read_yaml, to_dict
 from spkbase.devices import Device
 from spkbase.errors import ConfigError, DataError, Problems
-from spkbase.files import check_forms, file_digest, fingerprint, read_arrays, write_arrays, write_text
+from spkbase.files import file_digest, fingerprint, write_text
+from spkbase.hdf5 import check_forms, read_arrays, write_arrays
 from spkbase.runs import versions
 from spkbase.showing import one_line
 from spkbase.work import Work

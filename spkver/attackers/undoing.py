@@ -29,16 +29,8 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import speaker_folds
 from spkbase.errors import DataError
-from spkbase.files import (
-    fingerprint,
-    load_json,
-    make_folder,
-    open_file,
-    read_arrays,
-    read_attribute,
-    write_arrays,
-    write_json,
-)
+from spkbase.files import fingerprint, load_json, make_folder, write_json
+from spkbase.hdf5 import open_file, read_arrays, write_arrays
 from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
 from spkbase.showing import one_line
@@ -306,7 +298,7 @@ def read_warp_estimator(path: Path) -> WarpEstimator:
     values: dict[str, Any] = read_arrays(path, *_ARRAYS)
     low, high = values.pop("bounds").tolist()
     with open_file(path) as file:
-        cues, *numbers = (read_attribute(file, name) for name in _NUMBERS)
+        cues, *numbers = (file.attrs.get(name) for name in _NUMBERS)
     values |= zip(_NUMBERS[1:], map(float, numbers), strict=True)
     return WarpEstimator(cues=str(cues), bounds=(low, high), **values)
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from evaluation.calibration import Affine
 from spkbase.errors import DataError
-from spkbase.files import fingerprint, open_file, read_arrays, read_attribute, write_arrays
+from spkbase.files import fingerprint
+from spkbase.hdf5 import open_file, read_arrays, write_arrays
 from spkver.backend.chain import Backend, Chain, parse_chain, plain_chain, step_of
 from spkver.backend.nap import Projection
 from spkver.backend.transforms import AffineMap, LengthNorm, Map, dimension_after
@@ -83,8 +84,8 @@ def read_backend(path: str | Path) -> Backend:
 
 def _attributes(path: str | Path) -> dict[str, str]:
     with open_file(path) as file:
-        kind, version = read_attribute(file, "kind"), read_attribute(file, "version")
-        found = {name: read_attribute(file, name) for name in ("chain", "maps", "facts", "checksum")}
+        kind, version = file.attrs.get("kind"), file.attrs.get("version")
+        found = {name: file.attrs.get(name) for name in ("chain", "maps", "facts", "checksum")}
     if not isinstance(kind, str) or kind != _KIND or not all(isinstance(text, str) for text in found.values()):
         raise DataError(f"expected a file of the kind '{_KIND}'", file=path, remedy=_REMEDY)
     if not isinstance(version, int | np.integer) or version != _VERSION:

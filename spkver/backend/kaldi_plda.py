@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import check_norms, read_binary, read_text_matrix, row_norms
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import write_arrays, write_bytes
+from spkbase.files import write_bytes
+from spkbase.hdf5 import write_arrays
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.backend.plda import Plda, Sessions, checked_vectors, enrolled, lower_factor, ratio_rows

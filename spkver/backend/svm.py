@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, SelectedRows, StoredArray, fill_rows, part
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
+from spkbase.hdf5 import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, engine_kind, use_engine
 from spkver.backend.nap import Projection, gram_matrix, inner_products

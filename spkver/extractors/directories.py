@@ -19,18 +19,10 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import ConfigError, DataError, Problems, few
-from spkbase.files import (
-    BROKEN_HDF5,
-    BROKEN_NPZ,
-    atomic_file,
-    file_digest,
-    new_file,
-    open_file,
-    read_attribute,
-    read_npz,
-    write_strings,
-)
+from spkbase.files import atomic_path, file_digest
 from spkbase.files import fingerprint as digest_of
+from spkbase.hdf5 import new_file, open_file, write_strings
+from spkbase.plain_pickle import read_npz
 from spkbase.runs import append_line, read_lines, versions
 from spkbase.work import ALL_CORES, Work, chunks, ordered_map
 from spkver.audio import audio_header
@@ -212,7 +204,7 @@ def _write(
 ) -> None:
     if path.suffix == ".npz":
         columns = {"ids": np.array(names, np.str_), "speakers": np.array(speakers, np.str_)}
-        with atomic_file(path) as file:
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
             np.savez(file, vectors=vectors, attributes=np.array(json.dumps(dict(attributes))), **columns)  # type: ignore[arg-type]
         return
     with new_file(path, attributes=attributes) as file:
@@ -227,6 +219,6 @@ def _origin(path: Path) -> str:
         if path.suffix == ".npz":
             return str(json.loads(str(read_npz(path, "attributes")["attributes"]))["origin"])
         with open_file(path) as file:
-            return str(read_attribute(file, "origin") or "")
-    except (*BROKEN_HDF5, *BROKEN_NPZ, DataError, OSError, KeyError, ValueError, TypeError):
+            return str(file.attrs.get("origin", ""))
+    except (KeyError, ValueError, TypeError):
         return ""

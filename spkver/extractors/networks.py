@@ -29,7 +29,8 @@ from typing import TypeVar
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import make_folder, read_bytes, read_torch, write_bytes
+from spkbase.files import make_folder, read_bytes, write_bytes
+from spkbase.plain_pickle import read_torch
 from spkbase.work import one_blas_thread
 from spkver.extractors.campplus import CamPlusPlus, campplus_network, campplus_vector
 from spkver.extractors.ge2e import Ge2e, ge2e_network, ge2e_vector

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems
-from spkbase.files import is_file, make_folder, memory_size, new_file, temporary_name, write_strings
+from spkbase.files import is_file, make_folder, temporary_name
+from spkbase.hdf5 import new_file, write_strings
 from spkbase.seeding import stream
 from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread, ordered_map
 from spkver.audio import audio_header, read_audio
@@ -281,7 +283,8 @@ def _check_header(path: Path, rate: int, channels: int, n_samples: int, config: 
     n_samples = round(n_samples * config.rate / rate)
     if n_samples < config.min_samples:
         raise _too_short(path, n_samples, config)
-    if n_samples * _BYTES_A_SAMPLE > memory_size() / 2:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if n_samples * _BYTES_A_SAMPLE > memory / 2:
         hours, gigabytes = n_samples / config.rate / 3600, n_samples * _BYTES_A_SAMPLE / 1e9
         text = f"a recording of {hours:.1f} hours takes {gigabytes:.0f} GB of memory, more than half of this machine's"
         raise DataError(text, file=path, remedy="cut it into utterances")

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, StoredArray, fill_rows, keep_rows, part
 from spkbase.errors import DataError
-from spkbase.files import check_forms, read_arrays, stored_array
+from spkbase.hdf5 import check_forms, read_arrays, stored_array
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, ships_items
 from spkver.features.config import FeatureConfig

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, SelectedRows, fill_rows
 from spkbase.errors import DataError, few
-from spkbase.files import new_file, stored_dataset
+from spkbase.hdf5 import new_file, stored_dataset
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks
 from spkver.features import Frames

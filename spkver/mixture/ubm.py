@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import open_file, read_attribute
+from spkbase.hdf5 import open_file
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
 from spkver.mixture.gmm import CHUNK, Accumulator, GaussianMixture, e_step, m_step, unpack_symmetric
@@ -391,7 +391,7 @@ def read_ubm(path: str | Path) -> TrainedUbm:
     """Read a mixture of ours or of SIDEKIT's, with its training history where it is kept."""
     mixture = read_mixture(path)
     with open_file(path) as file:
-        found = {name: read_attribute(file, name) for name in ("log_likelihoods", "n_components")}
+        found = {name: file.attrs.get(name) for name in ("log_likelihoods", "n_components")}
     history = [np.asarray([] if values is None else values) for values in found.values()]
     return TrainedUbm(mixture.weights, mixture.means, mixture.variances(), mixture.variance_control[0], *history)
 

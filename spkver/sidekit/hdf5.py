@@ -7,7 +7,7 @@ reads ASCII alone, then stops with an error rather than take a wrong id. Here bo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
-from spkbase.files import atomic_file, check_memory, open_hdf5_checked, read_text
+from spkbase.hdf5 import create_file, open_file
+from spkbase.hdf5 import read_strings as read_column
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
-_REMEDY = "it is broken or of another kind: copy or write it again"
 
 
 def is_hdf5(path: str | Path) -> bool:
@@ -31,26 +31,15 @@ def is_hdf5(path: str | Path) -> bool:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
 
 
-@contextmanager
-def open_hdf5(path: str | Path) -> Iterator[h5py.File]:
-    """Open a file for reading; whatever h5py finds broken in it becomes a DataError with the file's name.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, no HDF5 file, cut off, broken, or holds what no file of SIDEKIT does
-        (`spkbase.files.hdf5_guard`).
-    """
-    if not is_hdf5(path):
-        raise DataError("is not an HDF5 file", file=path, remedy=_REMEDY)
-    with open_hdf5_checked(path, broken="cannot be read", remedy=_REMEDY, other_remedy=_REMEDY) as file:
-        yield file
+def open_hdf5(path: str | Path) -> AbstractContextManager[h5py.File]:
+    """Open a file for reading, as `spkbase.hdf5.open_file`."""
+    return open_file(path, remedy="it is broken or of another kind: copy or write it again")
 
 
 @contextmanager
 def create_hdf5(path: str | Path, attributes: Mapping[str, Any] | None = None) -> Iterator[h5py.File]:
     """Make a file, whole or not at all; `attributes` go to its root (a fingerprint, say)."""
-    with atomic_file(path) as handle, h5py.File(handle, "w") as file:
+    with create_file(path) as file:
         for name, value in (attributes or {}).items():
             file.attrs[name] = value
         yield file
@@ -88,14 +77,13 @@ def read_array(
     if wrong:
         expected = "" if shape is None else str(tuple("any" if n is None else n for n in shape)).replace("'", "")
         raise DataError(f"{name} should have the shape {expected}, not {given}")
-    check_memory(dataset.nbytes, name)
     array: NDArray[Any] = np.asarray(dataset[()])
     return array
 
 
 def read_strings(group: h5py.Group, name: str) -> NDArray[np.object_]:
     """Read a column of ids as str, (N,)."""
-    return read_text(_dataset(group, name))
+    return read_column(_dataset(group, name))
 
 
 def write_column(group: h5py.Group, name: str, values: NDArray[Any]) -> None:

@@ -1,6 +1,6 @@
 """SIDEKIT's SVM files: a gzip'ed pickle of (w, b), read only on demand and without running what it says; and written.
 
-A pickle is a program. This one is read by `spkbase.files.plain_pickle`, which admits plain data and runs nothing.
+A pickle is a program. This one is read by `spkbase.plain_pickle`, which admits plain data and runs nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
-from spkbase.files import atomic_path, load_plain, unpack_gzip
+from spkbase.files import atomic_path
+from spkbase.plain_pickle import load_plain
 
-_MAX_BYTES = 1 << 28
 _FLOATS = {"f4": 4, "f8": 8}
 
 
@@ -51,8 +51,8 @@ def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[n
             remedy="pass allow_pickle=True to read it with a reader that admits arrays of floats only",
         )
     try:
-        raw = unpack_gzip(Path(path).read_bytes(), _MAX_BYTES)
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raw = gzip.decompress(Path(path).read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot be read as gzip: {error}", file=path, remedy="copy or write it again") from error
     try:
         weights, offset = load_plain(raw)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings
 from spkbase.arrays import Rows, fill_rows
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import check_forms, new_file, open_file, read_arrays, stored_array, write_strings
+from spkbase.hdf5 import check_forms, new_file, open_file, read_arrays, stored_array, write_strings
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, one_blas_thread, progress, ships_items
 from spkver.mixture import Statistics

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import fill_rows
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import check_forms, open_file, read_arrays, write_arrays
+from spkbase.hdf5 import check_forms, open_file, read_arrays, write_arrays
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError, few
-from spkbase.files import check_forms, read_arrays, write_arrays
+from spkbase.hdf5 import check_forms, read_arrays, write_arrays
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items

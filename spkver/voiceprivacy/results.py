@@ -38,7 +38,7 @@ from evaluation.challenges import (
 )
 from evaluation.reports import FORMAT, LEVELS, SCENARIOS, format_latex, format_markdown, strongest
 from spkbase.configuration import to_dict
-from spkbase.files import atomic_file, file_digest, format_csv, format_table, to_json, write_text
+from spkbase.files import atomic_path, file_digest, format_csv, format_table, to_json, write_text
 from spkbase.runs import Run, versions
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
@@ -210,7 +210,7 @@ def write_challenge_files(
                 write_rank_file(file, RankFile(part))
         scores = [*output.glob(f"exp/asv_orig/*{suffix}/{protocol['attacker']}/scores")]
         scores += output.glob(f"exp/asv_anon{suffix}/*/{protocol['attacker']}/scores")
-        with atomic_file(archive) as handle, zipfile.ZipFile(handle, "w") as zipped:
+        with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as zipped:
             for file in sorted([path, *filter(Path.is_file, parts.values()), *scores]):
                 entry = zipfile.ZipInfo(file.relative_to(output).as_posix())  # without the time
                 zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)

@@ -14,7 +14,7 @@ from voiceprivacy_runs import run_recipe, write_layout
 
 from evaluation.embeddings import Alignment, Embeddings
 from evaluation.trials import Trials
-from spkbase.files import read_arrays
+from spkbase.hdf5 import read_arrays
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.config import named_stream
 from spkver.attackers import Attack, Background, Place, Undoing, known_anonymizer

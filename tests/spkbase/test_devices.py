@@ -11,14 +11,10 @@ import pytest
 from array_devices import strict
 from click.testing import CliRunner
 
-from evaluation.linkage import ranks as rank_counts_device
-from evaluation.linkage.ranks import count_beaters
 from spkbase import devices
-from spkbase.arrays import StoredArray
 from spkbase.console import device_option
 from spkbase.devices import Device, check_products, find_device, on_device
 from spkbase.errors import DataError
-from spkbase.work import Work
 
 
 @pytest.mark.parametrize("name", [None, "cpu"])
@@ -150,61 +146,3 @@ def test_the_option_gives_the_device_or_says_why_not():
     failed = CliRunner().invoke(command, ["--device", "abacus"])
     assert failed.exit_code == 2
     assert "expected a device among cpu, cuda" in failed.output
-
-
-def vectors(n_enrolled, n_trials, n_dimensions, *, dtype=np.float32, seed=0):
-    """A gallery and noisy trials of its first few; lengths differ widely."""
-    rng = np.random.default_rng(seed)
-    gallery = rng.standard_normal((n_enrolled, n_dimensions)) * rng.uniform(1e-3, 1e3, (n_enrolled, 1))
-    noise = rng.standard_normal((n_trials, n_dimensions))
-    trials = gallery[:n_trials] / np.linalg.norm(gallery[:n_trials], axis=1, keepdims=True) + 0.3 * noise
-    return gallery.astype(dtype), trials.astype(dtype)
-
-
-def both_counts(gallery, trials, owners, device):
-    norms = np.linalg.norm(gallery.astype(np.float64), axis=1)
-    return [count_beaters(gallery, norms, trials, owners, work=Work(1, where)) for where in (None, device)]
-
-
-def assert_same(expected, found):
-    for name in ("beaters", "ties", "mated"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-
-
-@pytest.mark.parametrize("trial_block", [8192, 70])
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_counts_are_those_of_numpy(device, monkeypatch, dtype, trial_block):
-    monkeypatch.setattr(rank_counts_device, "_TRIALS", trial_block)
-    gallery, trials = vectors(1500, 300, 24, dtype=dtype)
-    expected, found = both_counts(gallery, trials, np.arange(300), device)
-    assert_same(expected, found)
-    assert expected.beaters.max() > 10
-
-
-def test_copies_and_near_copies_are_counted_exactly(device):
-    """Ties, and beaters by less than float32 can tell: all of them are doubtful on the device."""
-    rng = np.random.default_rng(3)
-    one = rng.standard_normal(40)
-    gallery = np.tile(one, (120, 1))
-    gallery[40:80] += 1e-7 * rng.standard_normal((40, 40))
-    gallery[80:] += 1e-4 * rng.standard_normal((40, 40))
-    trials = one + 1e-3 * rng.standard_normal((7, 40))
-    expected, found = both_counts(gallery, trials, np.array([0, 0, 5, 50, 90, 119, 119]), device)
-    assert_same(expected, found)
-    assert (expected.ties >= 39).any()
-    assert ((expected.beaters > 0) & (expected.beaters < 119)).any()
-
-
-def test_a_gallery_in_a_file_gives_the_same(device, tmp_path):
-    gallery, trials = vectors(700, 100, 16)
-    gallery.tofile(tmp_path / "gallery")
-    expected, _ = both_counts(gallery, trials, np.arange(100), None)
-    stored = StoredArray(tmp_path / "gallery", 0, gallery.shape, gallery.dtype)
-    norms = np.linalg.norm(gallery.astype(np.float64), axis=1)
-    assert_same(expected, count_beaters(stored, norms, trials, np.arange(100), work=Work(device=device)))
-
-
-def test_a_device_beyond_the_bound_of_float32_is_refused():
-    gallery, trials = vectors(300, 300, 64)
-    with pytest.raises(DataError, match=r"device short gave .* cosines with an error above"):
-        both_counts(gallery, trials, np.arange(300), shortened(10))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spkbase.errors import DataError
-from spkbase.files.atomic import atomic_path
+from spkbase.files import atomic_path
 from spkbase.runs import is_in_use, remove_temporaries, sole_use, start_run
 
 pytest.importorskip("fcntl")

@@ -22,7 +22,6 @@ from evaluation.linkage.curve import linkability_at_sizes, linkability_over_size
 from evaluation.linkage.ranks import Ranks, ranks_from_embeddings, read_ranks
 from evaluation.reports.linkability import Settings, measure_linkage
 from evaluation.trials.lists import Key, Trials
-from spkbase.devices import Device
 from spkbase.errors import DataError
 
 
@@ -117,16 +116,6 @@ def test_json_alone_and_sizes(files) -> None:
 def test_results_do_not_depend_on_workers(files) -> None:
     outputs = {run(*embeddings(files), "--jobs", jobs, "--json", "-").stdout for jobs in (1, 2, 3)}
     assert len(outputs) == 1
-
-
-def test_results_do_not_depend_on_the_device(files, device, monkeypatch) -> None:
-    monkeypatch.setattr("spkbase.devices.find_device", {None: None, "here": device}.get)
-    asked = []
-    monkeypatch.setattr(Device, "to_numpy", lambda self, array: asked.append(array) or np.asarray(array))
-    expected, found = (run(*embeddings(files), *extra, "--json", "-") for extra in ([], ["--device", "here"]))
-    assert expected.exit_code == 0
-    assert found.stdout == expected.stdout
-    assert asked
 
 
 def test_monte_carlo_beside_the_exact_value(files) -> None:

@@ -409,11 +409,3 @@ def test_missing_files_and_unknown_extensions(tmp_path: Path) -> None:
             read_embeddings(tmp_path / name)
     with pytest.raises(DataError, match=r"no format of embeddings is known for '\.txt' \(use \.npz or \.h5\)"):
         write_embeddings(tmp_path / "e.txt", FOUND)
-
-
-def test_a_dataset_that_claims_too_much(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "e.h5", "w") as file:
-        file.create_dataset("ids", data=np.array([b"a"]))
-        file.create_dataset("vectors", (1 << 20, 1 << 16), "f4", chunks=(1, 1 << 10))
-    with pytest.raises(DataError, match="more than the file can hold"):
-        read_embeddings(tmp_path / "e.h5")

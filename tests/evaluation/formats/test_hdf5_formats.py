@@ -201,15 +201,6 @@ def test_truncated_and_foreign_files_are_refused(tmp_path: Path) -> None:
         formats.read_scores(tmp_path)
 
 
-@pytest.mark.parametrize("chunk", [2, 1 << 30])
-def test_a_damaged_size_does_not_take_all_memory(tmp_path: Path, chunk: int) -> None:
-    path = sample(tmp_path / "s.h5", modelset=None)
-    with h5py.File(path, "a") as file:
-        file.create_dataset("modelset", (1 << 40,), "S1", chunks=(chunk,))
-    with pytest.raises(DataError, match="modelset claims more than the file can hold"):
-        formats.read_scores(path)
-
-
 def test_a_matrix_of_few_trials_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
     names = np.array([f"i{number:04d}" for number in range(2000)], dtype=object)
     scores = Scores(names, names, np.array([5, 1999]), np.array([7, 0]), np.array([1.5, -np.inf]))

@@ -325,7 +325,7 @@ def test_one_run_under_two_names_is_told(runs: Path) -> None:
         (["{0}/first", "{0}/nowhere", "{0}/alike"], "2 problems:"),
         (["{0}/first", "{0}/first"], "two runs are first, L = 1"),
         (["{0}/first", "a/b={0}/second"], "expected the factors run, utterances in all conditions"),
-        (["{0}/broken/ranks.npz"], "is no file of ranks"),
+        (["{0}/broken/ranks.npz"], "cannot be read as npz"),
     ],
 )
 def test_bad_runs_end_in_one_message(runs: Path, arguments: list[str], text: str) -> None:

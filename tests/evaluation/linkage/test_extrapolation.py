@@ -30,7 +30,7 @@ from evaluation.linkage.extrapolation import (
 from evaluation.linkage.ranks import Ranks
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
-from spkbase.files.json_and_tables import to_json
+from spkbase.files import to_json
 
 FAR = np.array([20_000.0, 1e5, 1e6, 1e8])
 # closed_forms.json of the reference and a quadrature: normal scores, d' = 2

@@ -410,7 +410,7 @@ FIELDS = ("speakers", "beaters", "ties", "impostors", "mated")
 @pytest.mark.parametrize("contents", [b"", b"PK\x03\x04 broken", b"text"])
 def test_broken_file_of_ranks(tmp_path: Path, contents: bytes) -> None:
     (tmp_path / "ranks.npz").write_bytes(contents)
-    with pytest.raises(DataError, match="is no file of ranks"):
+    with pytest.raises(DataError, match="cannot be read as npz"):
         read_ranks(tmp_path / "ranks.npz")
 
 

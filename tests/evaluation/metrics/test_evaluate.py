@@ -16,7 +16,7 @@ from evaluation.metrics.detection import act_dcf, min_dcf
 from evaluation.metrics.sorted_scores import sort_scores
 from evaluation.metrics.table import PRIORS, Metrics, evaluate, metrics_with
 from spkbase.errors import DataError
-from spkbase.files.json_and_tables import to_json
+from spkbase.files import to_json
 
 KEYS = [
     *["n_target", "n_nontarget", "convention", "eer", "threshold_at_eer", "cllr", "min_cllr", "min_dcf", "act_dcf"],

@@ -35,7 +35,7 @@ from evaluation.uncertainty.confidence import confidence_intervals, paired_diffe
 from evaluation.uncertainty.groups import Grouping, evaluate_groups
 from evaluation.uncertainty.resampling import Sample, sample_of
 from spkbase.errors import DataError
-from spkbase.files.json_and_tables import to_json
+from spkbase.files import to_json
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 HERTZ = Unit("hertz", ".2f")

@@ -33,7 +33,7 @@ from evaluation.reports.linkability import (
 )
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
-from spkbase.files.json_and_tables import to_json
+from spkbase.files import to_json
 
 POPULATIONS = [10_000, 10**6]
 

@@ -25,7 +25,7 @@ from evaluation.reports.pictures import inline, read_scores_of
 from evaluation.reports.results import parse_results
 from evaluation.reports.verdict import headlines
 from spkbase.errors import DataError
-from spkbase.files.json_and_tables import write_json
+from spkbase.files import write_json
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 STYLE = Path(page_module.__file__).with_name("style.css").read_text("utf-8")

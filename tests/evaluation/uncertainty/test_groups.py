@@ -15,7 +15,7 @@ from evaluation.trials.speakers import TrialSpeakers, find_speakers, group_trial
 from evaluation.uncertainty.groups import Grouping, Groups, evaluate_groups
 from evaluation.uncertainty.resampling import sample_of
 from spkbase.errors import DataError
-from spkbase.files.json_and_tables import to_json
+from spkbase.files import to_json
 
 KEY = Key.from_ids(["a", "a", "b", "b", "c"], ["a1", "b1", "b1", "c1", "c1"], [True, False, True, False, True])
 

@@ -21,7 +21,7 @@ from evaluation.uncertainty.confidence import confidence_intervals, paired_diffe
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous
 from evaluation.uncertainty.resampling import Sample, bootstrap, draw, sample_of, subsample
 from spkbase.errors import DataError
-from spkbase.files.json_and_tables import to_json
+from spkbase.files import to_json
 
 
 def means(scores: SortedScores) -> dict[str, float]:

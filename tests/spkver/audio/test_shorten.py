@@ -17,17 +17,18 @@ from joblib import Parallel, delayed
 from spkbase.errors import DataError
 from spkver.audio import shorten
 from spkver.audio.reading import read_audio
-from tests.fuzz.audio import _samples, _shortened
+from tests.shorten_bits import samples, sphere
+from tests.shorten_bits import shorten as encoded
 
 pytest.importorskip("av")
-SAMPLES = _samples() / np.float32(32768)
+SAMPLES = samples() / np.float32(32768)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A good file."""
     path = tmp_path / "a.sph"
-    path.write_bytes(_shortened(tmp_path)[0])
+    path.write_bytes(sphere(encoded(samples()), sample_coding="pcm,embedded-shorten-v2.00"))
     return path
 
 

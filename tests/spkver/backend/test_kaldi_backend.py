@@ -324,7 +324,7 @@ def test_broken_matrices_are_one_error(tmp_path: Path, raw: bytes, message: str)
 def test_absent_files_are_told(tmp_path: Path) -> None:
     readers: list[Callable[[Path], Any]] = [read_kaldi_plda, read_kaldi_matrix, read_vbx_transform]
     for read in readers:
-        with pytest.raises(DataError, match=f"{tmp_path}/none: cannot be read: No such file"):
+        with pytest.raises(DataError, match=rf"{tmp_path}/none: (cannot be read: No|no) such file"):
             read(tmp_path / "none")
 
 

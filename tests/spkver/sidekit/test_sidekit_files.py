@@ -242,7 +242,6 @@ def test_mixture_constants_by_their_definition(tmp_path: Path) -> None:
     write_mixture(tmp_path / "ubm.h5", **values, prefix="ubm_")
     with h5py.File(tmp_path / "ubm.h5") as file:
         data = {name.removeprefix("ubm_"): file[name][()] for name in file}
-        assert file.attrs["fingerprint"] == "f"
     det = values["variances"].prod(axis=1)
     constant = 1 / np.sqrt(det * (2 * np.pi) ** 4)
     np.testing.assert_allclose(data["det"], det, rtol=1e-13)
@@ -424,7 +423,6 @@ def test_many_shows_with_all_kinds_of_ids(tmp_path: Path) -> None:
             assert np.array_equal(getattr(found[show], name), getattr(expected, name))
             assert np.array_equal(getattr(alone[show], name), getattr(expected, name))
     with h5py.File(tmp_path / "f.h5") as file:
-        assert file.attrs["fingerprint"] == "f"
         assert file["m1/m1_01/cep"].shape == (6, 3)
 
 
@@ -476,7 +474,7 @@ def test_percentile_form_of_any_data(
 FEATURE_CHANGES: list[tuple[Callable[[h5py.File], object], str]] = [
     (lambda file: replace(file, "compression", 7), "compression should be 0, 1 or 2, not 7"),
     (lambda file: replace(file, "a/s/vad", np.ones(5, np.int8)), "'a/s' has different numbers of frames: .*'vad': 5"),
-    (lambda file: replace(file, "a/s/energy", np.ones((6, 2), np.float32)), "cannot be read: cannot reshape"),
+    (lambda file: replace(file, "a/s/energy", np.ones((6, 2), np.float32)), "cannot be read as HDF5: cannot reshape"),
     (lambda file: replace(file, "a/s/cep", np.ones((6, 3), np.uint8)), "cep should hold numbers, not uint8"),
     (lambda file: replace(file, "a/s/cep", np.ones(6, np.float32)), r"cep of 'a/s' should have 2 axes, not .*\(6,\)"),
     (lambda file: replace(file, "a/s/cep", np.full((6, 3), np.nan)), "cep of 'a/s' holds values that are not finite"),
@@ -544,7 +542,7 @@ READERS: list[Callable[[Path], object]] = [read_idmap, read_stat_server, read_mi
 
 @pytest.mark.parametrize("read", READERS[1:])
 def test_files_of_another_kind(tmp_path: Path, read: Callable[[Path], object]) -> None:
-    with pytest.raises(DataError, match=r"gone\.h5: cannot be read"):
+    with pytest.raises(DataError, match=r"gone\.h5: no such file"):
         read(tmp_path / "gone.h5")
     for content in (b"", b"text\n", b"\x89HDF\r\n\x1a\n", b"\x89HDF\r\n\x1a\n" + bytes(500)):
         (tmp_path / "a.h5").write_bytes(content)
@@ -554,16 +552,6 @@ def test_files_of_another_kind(tmp_path: Path, read: Callable[[Path], object]) -
         file["other"] = [1, 2]
     with pytest.raises(DataError, match=r"expected '(modelset|w)', found other|holds no features"):
         read(tmp_path / "a.h5")
-
-
-def test_a_shape_that_was_never_filled_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "stat.h5"
-    write_stat_server(path, StatServer(**stat_server()))
-    with h5py.File(path, "a") as file:
-        del file["stat1"]
-        file.create_dataset("stat1", shape=(5, 3 << 40), dtype="f4", chunks=(1, 1 << 20))
-    with pytest.raises(DataError, match=r"stat1 claims more than the file can hold: .* 65970697666560 bytes"):
-        read_stat_server(path)
 
 
 def small_files(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], object]]]:
@@ -645,7 +633,7 @@ class Evil:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ((Evil(), 1.0), "is not admitted"),
+        ((Evil(), 1.0), "which is no part of plain data: nothing of it was run"),
         ((np.array([Path("a")], dtype=object), 1.0), "an array of 'O8', expected numbers or text"),
         ((np.ones(3, dtype=int), 1.0), "an array of 'i8', expected floats"),
         ((np.ones(3, dtype=complex), 1.0), "an array of 'c16', expected numbers or text"),
@@ -689,7 +677,7 @@ def test_pickles_that_are_programs(tmp_path: Path, content: bytes, monkeypatch: 
     assert not (tmp_path / "evil").exists()
 
 
-def test_svm_that_is_no_gzip_or_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_svm_that_is_no_gzip_or_cut(tmp_path: Path) -> None:
     path = put_svm(tmp_path / "m.svm", (np.ones(300), 1.0))
     whole = path.read_bytes()
     for content in (whole[:-20], b"no gzip", b"", whole[:10] + struct.pack("<I", 99) + whole[14:]):
@@ -698,10 +686,6 @@ def test_svm_that_is_no_gzip_or_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             read_svm(path, allow_pickle=True)
     with pytest.raises(DataError, match=r"cannot be read as gzip: .*No such file"):
         read_svm(tmp_path / "gone.svm", allow_pickle=True)
-    path.write_bytes(gzip.compress(bytes(1 << 20)))
-    monkeypatch.setattr("spkver.sidekit.svms._MAX_BYTES", 1 << 19)
-    with pytest.raises(DataError, match="unpacks to more than"):
-        read_svm(path, allow_pickle=True)
 
 
 def test_the_reader_of_pickles_runs_no_numpy(tmp_path: Path) -> None:

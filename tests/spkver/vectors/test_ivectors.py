@@ -14,7 +14,7 @@ from stored_vectors import stored
 
 from evaluation.embeddings.files import read_embeddings
 from spkbase.errors import ConfigError, DataError
-from spkbase.files.hdf5 import write_arrays
+from spkbase.hdf5 import write_arrays
 from spkbase.work import Work, stop_workers, use_engine
 from spkver.mixture.statistics import Statistics
 from spkver.vectors import posteriors

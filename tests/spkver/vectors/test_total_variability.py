@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stored_vectors import stored
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files.hdf5 import write_arrays
+from spkbase.hdf5 import write_arrays
 from spkbase.work import Work, stop_workers, use_engine
 from spkver.mixture.gmm import GaussianMixture, whitening_factors
 from spkver.mixture.statistics import Statistics
@@ -280,7 +280,7 @@ def test_broken_files(tmp_path):
         "log_likelihoods": model.log_likelihoods,
     }
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="not a complete HDF5 file"):
+    with pytest.raises(DataError, match="cannot be read as HDF5"):
         read_total_variability(path)
     write_arrays(path, {"means": np.zeros(3)})
     with pytest.raises(DataError, match="expected a total variability matrix"):

@@ -1,0 +1,536 @@
+"""Files that are whole or absent, and the texts in them: JSON, YAML, CSV, tables and lists of ids.
+
+A file is written beside its place under a temporary name, flushed, then renamed. What is read from elsewhere and is not
+what it should be is one `DataError` with the file, the line where there is one, and what was expected.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import gzip
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spkbase.errors import ConfigError, DataError, Problems
+
+if TYPE_CHECKING:
+    import yaml
+
+TEMPORARY = ".spkver-tmp"
+"""Marks names of files and folders in the making: only what bears it may be removed as left by a killed run."""
+
+FORMAT_VERSION = 1
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# what constructors of PyYAML raise of `!!bool x`, `!!int ''`, 2001-99-99, numbers of 5000 digits
+_BROKEN_YAML = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path in the folder of `path`; on success it takes the place of `path`, else it is removed.
+
+    Parameters
+    ----------
+    path : path
+        The file to write. Its folder is made if it is missing.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be written or the disk is full, or at the place is something that is no regular file: a
+        device, which a new file would replace for everybody.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_path(Path(folder) / "a.txt") as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     print((Path(folder) / "a.txt").read_text())
+    whole
+    """
+    path = Path(path)
+    temporary = temporary_name(path, path.suffix)  # writers choose the format by the suffix
+    with disk_errors(path, temporary):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            remedy = "give the path of a file"
+            raise DataError("is a device or a pipe, which is not written to", file=path, remedy=remedy)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.open("xb").close()
+            yield temporary
+            with temporary.open("rb+") as handle:
+                os.fsync(handle.fileno())
+            temporary.replace(path)
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def temporary_name(path: Path, suffix: str = "") -> Path:
+    """Name something in the making beside its place."""
+    return path.parent / f".{path.stem[:40]}.{os.urandom(4).hex()}{TEMPORARY}{suffix}"
+
+
+@contextmanager
+def disk_errors(path: Path, *temporaries: Path) -> Iterator[None]:
+    """Turn an OSError inside of the block into the error of a file that cannot be written, with the reason.
+
+    Errors of files that are neither it, nor one of its temporaries or folders, stay as they are.
+    """
+    try:
+        yield
+    except OSError as error:
+        ours = {name.absolute() for name in (path, *temporaries, *path.absolute().parents)}
+        if temporaries and error.filename is not None and Path(error.filename).absolute() not in ours:
+            raise
+        full = error.errno in _FULL
+        remedy = "free space or choose another output folder" if full else "check the folder and its rights"
+        reason = os.strerror(error.errno) if error.errno else str(error)  # h5py puts pages into its texts
+        raise DataError(f"cannot be written: {reason}", file=path, remedy=remedy) from error
+
+
+def make_folder(path: str | Path) -> Path:
+    """Make a folder and those above it, unless it is there; a DataError if it cannot be made."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        text = f"folder cannot be made: {error.strerror}"
+        raise DataError(text, file=path, remedy="choose another place") from error
+    return Path(path)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_bytes(path: str | Path, raw: bytes) -> None:
+    """Write a file, whole or not at all; as gzip, without a date, if it is named ``.gz``."""
+    if Path(path).suffix.lower() == ".gz":
+        raw = gzip.compress(raw, mtime=0)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(raw)
+
+
+def is_file(path: str | Path) -> bool:
+    """Return whether there is a file; also for what a list holds and no file can be named: too long, a zero byte."""
+    return size_and_time(path) != (None, None) and Path(path).is_file()
+
+
+def size_and_time(path: str | Path) -> tuple[int | None, int | None]:
+    """Return the size in bytes and the time of change in ns of a file; None twice where it is missing."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):  # a zero byte, in a damaged list
+        return None, None
+    return status.st_size, status.st_mtime_ns
+
+
+def file_digest(path: str | Path) -> str | None:
+    """Return the SHA-256 of a file's bytes; None if it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError):
+        return None
+
+
+def as_plain(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Turn dataclasses and mappings into dictionaries with names of text, lists and tuples into lists.
+
+    Examples
+    --------
+    >>> as_plain({1: (Path("a"), [2.5])}, str)
+    {'1': ['a', ['2.5']]}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_plain(getattr(value, field.name), leaf) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): as_plain(item, leaf) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_plain(item, leaf) for item in value]
+    return leaf(value)
+
+
+def fingerprint(*parts: Any) -> str:
+    """Return the digest of configurations, lists and other fingerprints: equal inputs give equal strings.
+
+    Parameters
+    ----------
+    *parts
+        Dataclasses, mappings, sequences, strings, numbers, paths and NumPy arrays.
+
+    Examples
+    --------
+    >>> fingerprint({"a": 1, "b": [2.0]}) == fingerprint({"b": (2.0,), "a": 1})
+    True
+    """
+    plain = [FORMAT_VERSION, *(as_plain(part, _digested) for part in parts)]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _digested(value: Any) -> Any:
+    """Turn a single value of a fingerprint into what JSON knows: an array into the digest of its bytes."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return [value.dtype.str, list(value.shape), hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Iterable):
+        return [as_plain(item, _digested) for item in value]
+    raise TypeError(f"no fingerprint for {type(value)}")
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Read a file whole, and decompress it if its first bytes say gzip.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, or its gzip stream is broken.
+    """
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+    try:
+        return gzip.decompress(raw) if raw.startswith(_GZIP_MAGIC) else raw
+    except (OSError, EOFError, zlib.error) as error:
+        remedy = "it is truncated or damaged: copy or write it again"
+        raise DataError(f"cannot be decompressed: {error}", file=path, remedy=remedy) from error
+
+
+def read_text_bytes(path: str | Path) -> bytes:
+    """Read a text file as `read_bytes` does, without a byte order mark, and refuse zero bytes, which no text holds."""
+    return check_text(path, read_bytes(path))
+
+
+def check_text(path: str | Path, raw: bytes) -> bytes:
+    """Return the content of a text file without a byte order mark; a DataError if it holds zero bytes."""
+    if b"\0" in raw:
+        raise not_text(Path(path), line_at(raw, raw.index(b"\0")), "it holds zero bytes")
+    return raw.removeprefix(_BYTE_ORDER_MARK)
+
+
+def inner_suffix(path: str | Path) -> str:
+    """Return the extension in lower case, that before ``.gz`` where it ends so.
+
+    Examples
+    --------
+    >>> inner_suffix("a/scores.CSV.gz"), inner_suffix("scores")
+    ('.csv', '')
+    """
+    path = Path(path)
+    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+
+
+def line_at(raw: bytes, offset: int) -> int:
+    """Return the number, from 1, of the line in which a byte stands."""
+    return raw.count(b"\n", 0, offset) + 1
+
+
+def not_text(path: Path, line: int, why: str) -> DataError:
+    """Return the error of a file that is no text."""
+    remedy = "give a text list, CSV, npz or HDF5"
+    return DataError(f"expected text in UTF-8, but {why}", file=path, line=line, remedy=remedy)
+
+
+def shown(raw: bytes, width: int = 60) -> str:
+    """Quote some bytes of a file, shortened."""
+    text = raw[: 4 * width].decode("utf-8", "backslashreplace")
+    return repr(text if len(text) <= width else text[:width] + "...")
+
+
+def read_id_list(
+    path: str | Path, form: str, *, n_columns: int = 2, rest: bool = False, same_twice: bool = False
+) -> dict[str, str]:
+    """Read a list of an id and a value on each line, such as Kaldi's `utt2spk`, `text` and `wav.scp`.
+
+    Parameters
+    ----------
+    path : path
+        UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted.
+    form : str
+        What a line should hold, for errors, such as ``"id speaker"``.
+    n_columns : int
+        Columns that a line has: 2, or 1 where the value may be missing.
+    rest : bool
+        The value is the rest of the line, white space within it too; else it is one column.
+    same_twice : bool
+        An id may stand there again with the same value.
+
+    Returns
+    -------
+    dict of str to str
+        In the order of the file.
+
+    Raises
+    ------
+    DataError
+        With file and line: another number of columns, an id that is there twice, an empty file, not UTF-8. All problems
+        at once.
+    """
+    path = Path(path)
+    raw = read_text_bytes(path)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise not_text(path, line_at(raw, error.start), "it holds other bytes") from None
+    problems = Problems(path)
+    values: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    # not splitlines, which also cuts at characters that a transcript may hold
+    for number, line in enumerate(text.split("\n"), 1):
+        columns = line.split(maxsplit=1) if rest else line.split()
+        if not columns:
+            continue
+        if not n_columns <= len(columns) <= 2:
+            got = len(line.split())
+            problems.add(f"expected '{form}', got {got} columns: {line.strip()[:60]!r}", line=number)
+            continue
+        name, value = columns[0], "".join(columns[1:]).strip()
+        if name not in values:
+            lines[name], values[name] = number, value
+        elif not same_twice:
+            problems.add(f"{name!r} is there already, in line {lines[name]}", line=number)
+        elif values[name] != value:
+            what = form.split()[-1]
+            was = f"{name!r} has the {what} {value!r}, but {values[name]!r} in line {lines[name]}"
+            problems.add(was, line=number)
+    problems.raise_if_any()
+    if not values:
+        raise DataError(f"expected lines '{form}', got an empty file", file=path, remedy="write it again")
+    return values
+
+
+def load_json(path: str | Path) -> Any:
+    """Read a JSON file.
+
+    Raises
+    ------
+    DataError
+        With the line: it cannot be read, or is no JSON in UTF-8.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+    except json.JSONDecodeError as error:
+        raise DataError(f"expected JSON: {error.msg}", file=path, line=error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"expected JSON: {error}", file=path) from error
+
+
+def read_yaml_text(path: str | Path) -> str:
+    """Read the text of a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read or is not in UTF-8.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"not a text in UTF-8: {error}", file=path, remedy="name a YAML file") from error
+
+
+def load_yaml(
+    text: str, loader: type[yaml.SafeLoader] | None = None, *, file: str | Path | None = None
+) -> tuple[Any, yaml.Node | None]:
+    """Read a document of YAML safely: no tags of Python.
+
+    Parameters
+    ----------
+    text : str
+        Its text.
+    loader : type of yaml.SafeLoader, optional
+        One that is stricter.
+    file : path, optional
+        Where it comes from, for errors.
+
+    Returns
+    -------
+    value : object
+        None for an empty document.
+    node : yaml.Node or None
+        The same as it was written, with its lines.
+
+    Raises
+    ------
+    ConfigError
+        With the line: it is no YAML.
+    """
+    import yaml
+
+    try:
+        reader: Any = (loader or yaml.SafeLoader)(text)
+        node = reader.get_single_node()
+        return (None if node is None else reader.construct_document(node)), node
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        raise ConfigError(f"not YAML: {getattr(error, 'problem', None) or error}", file=file, line=line) from error
+    except ConfigError as error:
+        raise ConfigError(error.text, file=file) from error
+    except _BROKEN_YAML as error:
+        raise ConfigError(f"not YAML: {type(error).__name__}: {error}"[:200], file=file) from error
+
+
+def to_json(value: Any) -> str:
+    """Return a result as JSON, indented by two spaces, in its own order.
+
+    JSON knows no infinite and no undefined numbers: they become ``"inf"``, ``"-inf"`` and ``null``.
+
+    Parameters
+    ----------
+    value : object
+        Mappings, sequences, dataclasses, NumPy numbers and arrays, paths, text, numbers, None.
+
+    Raises
+    ------
+    DataError
+        If it holds something else.
+
+    Examples
+    --------
+    >>> print(to_json({"eer": np.float64(0.25), "threshold": float("-inf"), "cllr": float("nan")}))
+    {
+      "eer": 0.25,
+      "threshold": "-inf",
+      "cllr": null
+    }
+    """
+    return json.dumps(as_plain(value, _as_json), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _as_json(value: Any) -> Any:
+    """Turn a single value of a result into what JSON knows."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return as_plain(value.tolist(), _as_json)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+    if isinstance(value, (str, int, type(None))):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    raise DataError(f"expected what JSON can hold, got {type(value).__name__}: {value!r}")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write a result as JSON, whole or not at all; see `to_json`."""
+    write_text(path, to_json(value) + "\n")
+
+
+def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> str:
+    r"""Lay out rows with commas, below a header.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The header.
+    rows : iterable of mappings or sequences
+        Values by column, or in the order of the columns. None and what a mapping lacks stay blank; what a mapping has
+        beyond the columns is passed over. A text that a spreadsheet would take for a formula gets an apostrophe.
+
+    Examples
+    --------
+    >>> format_csv(["system", "EER"], [{"system": "svm"}, ("a, b", 0.25), ("=1+2", -1.5)])
+    'system,EER\nsvm,\n"a, b",0.25\n\'=1+2,-1.5\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        cells = [row.get(name, "") for name in columns] if isinstance(row, Mapping) else row
+        writer.writerow([_without_formula(cell) for cell in cells])
+    return text.getvalue()
+
+
+def _without_formula(cell: Any) -> Any:
+    """A cell that no spreadsheet runs: ids come from anywhere, and a table goes to somebody else."""
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def format_table(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    *,
+    markdown: bool = False,
+) -> str:
+    """Lay out rows as a table; numbers stand to the right, other columns to the left.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        One for each line; values that are missing or None stay blank.
+    columns : mapping of str to str, or sequence of str, optional
+        Columns in their order, with a format such as ``".2f"`` each, or without. Those of the first row by default.
+    markdown : bool
+        Bars between the columns, as in Markdown, where no cell is read as markup.
+
+    Examples
+    --------
+    >>> rows = [{"system": "svm", "EER": 3.456}, {"system": "gmm", "EER": 12.0}]
+    >>> print(format_table(rows, {"system": "", "EER": ".2f"}))
+    system    EER
+    ------  -----
+    svm      3.46
+    gmm     12.00
+    """
+    if columns is None:
+        columns = list(rows[0]) if rows else []
+    formats = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, "")
+    laid_out = []
+    for name, form in formats.items():
+        values = [row.get(name) for row in rows]
+        numbers = [isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values]
+        formatted = [
+            "" if value is None else format(value, form if number else "")
+            for value, number in zip(values, numbers, strict=True)
+        ]
+        cells = [escape_markdown(cell) if markdown else cell for cell in (name, *formatted)]
+        width = max(3, *map(len, cells))
+        cells.insert(1, "-" * (width - 1) + ":" if markdown and any(numbers) else "-" * width)
+        laid_out.append([cell.rjust(width) if any(numbers) else cell.ljust(width) for cell in cells])
+    lines = zip(*laid_out, strict=True)
+    return "\n".join("| " + " | ".join(line) + " |" if markdown else "  ".join(line).rstrip() for line in lines)
+
+
+def escape_markdown(text: str) -> str:
+    """Keep a text from being read as markup: on one line, without links, tags, emphasis, code or cells.
+
+    Examples
+    --------
+    >>> print(escape_markdown("[x](y) <b> a_b 5 [4, 6]"))
+    [x]\\(y) \\<b\\> a\\_b 5 [4, 6]
+    """
+    return re.sub(r"[\\`*_<>|]|(?<=\])\(", r"\\\g<0>", " ".join(text.split()))

@@ -1,0 +1,247 @@
+"""Named arrays in HDF5 files that are whole or absent and that know what they were made from.
+
+Big float arrays are written contiguous and uncompressed: their mantissas do not compress, and rows of a contiguous
+dataset can be read one by one. Files from elsewhere are data: what they link to outside of themselves is not followed.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.arrays import Rows, StoredArray
+from spkbase.errors import DataError
+from spkbase.files import FORMAT_VERSION, atomic_path
+
+if TYPE_CHECKING:
+    import h5py
+
+# what h5py raises of damaged files
+_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
+
+
+class _LateErrors(io.FileIO):
+    """A file whose first failed write waits in `error`: told of a full disk, the HDF5 library ends the process."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        size = len(view)
+        try:
+            while self.error is None and len(view):
+                view = view[super().write(view) :]
+        except OSError as error:
+            self.error = error
+        return size
+
+    def readinto(self, buffer: Any) -> int:
+        view, read = memoryview(buffer).cast("B"), 0
+        while read < len(view) and (count := super().readinto(view[read:])):
+            read += count
+        view[read:] = bytes(len(view) - read)  # what could not be written
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return self.tell() if size is None else size
+
+
+@contextmanager
+def create_file(path: str | Path) -> Iterator[h5py.File]:
+    """Open a new HDF5 file under a temporary name; it takes its place when the block ends without an error.
+
+    Times are not tracked, so that equal contents are equal bytes.
+
+    Raises
+    ------
+    DataError
+        As `atomic_path`; a full disk is an error at the end of the block.
+    """
+    import h5py
+
+    with atomic_path(path) as temporary, _LateErrors(temporary, "r+b") as handle:
+        with h5py.File(handle, "w", track_order=False) as file:
+            yield file
+        if handle.error is not None:
+            raise handle.error
+
+
+@contextmanager
+def new_file(path: str | Path, *, attributes: Mapping[str, Any] | None = None) -> Iterator[h5py.File]:
+    """Open a new file as `create_file`; at the end it gets the version of the format and the attributes."""
+    with create_file(path) as file:
+        yield file
+        for name, value in {"format_version": FORMAT_VERSION, **(attributes or {})}.items():
+            file.attrs[name] = value
+
+
+def write_arrays(
+    path: str | Path, arrays: Mapping[str, NDArray | Iterable[str]], *, attributes: Mapping[str, Any] | None = None
+) -> None:
+    """Write named arrays as one HDF5 file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+    arrays : mapping
+        Name to array; arrays of objects and plain sequences are stored as UTF-8 strings.
+    attributes : mapping, optional
+        Strings and numbers at the root of the file, such as the fingerprint.
+    """
+    with new_file(path, attributes=attributes) as file:
+        for name, array in arrays.items():
+            if isinstance(array, np.ndarray) and array.dtype != object:
+                file.create_dataset(name, data=array)
+            else:
+                write_strings(file, name, array)
+
+
+def write_strings(file: h5py.Group, name: str, strings: Iterable[str]) -> None:
+    """Store strings as a dataset of variable-length UTF-8."""
+    import h5py
+
+    array = np.array(list(strings), dtype=object)
+    file.create_dataset(name, data=array, shape=array.shape, dtype=h5py.string_dtype("utf-8"))
+
+
+@contextmanager
+def open_file(
+    path: str | Path, *, image: io.BytesIO | None = None, remedy: str = "remove it and run again"
+) -> Iterator[h5py.File]:
+    """Open an HDF5 file for reading.
+
+    Parameters
+    ----------
+    path : path
+        The file, or the name of `image` for errors.
+    image : BytesIO, optional
+        Its bytes, where it is not read from the disk.
+    remedy : str
+        What to do about a broken file, and about errors in the block that name no remedy.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, truncated or not HDF5, links to other files, or the block raises an error, as for a
+        dataset that is not there: each gets the name of the file.
+    """
+    import h5py
+
+    try:
+        with h5py.File(path if image is None else image, "r") as file:
+            _check_links(file)
+            yield file
+    except FileNotFoundError:
+        raise DataError("no such file", file=path) from None
+    except DataError as error:
+        if error.file is not None:
+            raise
+        raise DataError(error.text, file=path, remedy=error.remedy or remedy) from error
+    except _BROKEN as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
+
+
+def _check_links(group: h5py.Group) -> None:
+    """Refuse what would show the contents of other files: links, external storage and virtual datasets."""
+    import h5py
+
+    for name in group:
+        inside = isinstance(group.get(name, getlink=True), h5py.HardLink)
+        item = group[name] if inside else None
+        if isinstance(item, h5py.Group):
+            _check_links(item)
+        elif not inside or (isinstance(item, h5py.Dataset) and (item.is_virtual or item.external)):
+            raise DataError(f"{name:.80} is a link to elsewhere, which is not followed")
+
+
+def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray]:
+    """Read arrays by name, all of them by default; strings come as arrays of objects. Errors as `open_file`."""
+    with open_file(path) as file:
+        return {name: read_dataset(file[name]) for name in (names or file)}
+
+
+def read_dataset(dataset: h5py.Dataset) -> NDArray:
+    """Return the values of a dataset of numbers or strings; a DataError, without a file, if it holds others."""
+    import h5py
+
+    if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
+        raise DataError(f"expected {dataset.name} to be an array")
+    if h5py.check_string_dtype(dataset.dtype) is not None:
+        return read_strings(dataset)
+    if dataset.dtype.kind not in "fiub":
+        raise DataError(f"expected numbers or text as {dataset.name}, got {dataset.dtype}")
+    return dataset[()]
+
+
+def read_strings(dataset: h5py.Dataset) -> NDArray[np.object_]:
+    """Read a column of strings, shape (N,) of str; a DataError, without a file, if it is none."""
+    import h5py
+
+    if h5py.check_string_dtype(dataset.dtype) is None or dataset.ndim != 1:
+        got = f"{dataset.dtype} of shape {dataset.shape}"
+        raise DataError(f"expected {dataset.name.lstrip('/')} to be a column of strings, got {got}")
+    try:
+        return dataset.asstr("utf-8")[()]
+    except UnicodeDecodeError as error:
+        raise DataError(f"{dataset.name.lstrip('/')} holds an id that is not UTF-8: {error.object!r:.60}") from error
+
+
+def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> None:
+    """Check types and numbers of axes before anything is computed with arrays from a file.
+
+    Parameters
+    ----------
+    path : path
+        The file, for errors.
+    arrays : mapping
+    **forms : str
+        What each array has to be: letters of `numpy.dtype.kind` ("O" for strings) and the number of axes.
+
+    Raises
+    ------
+    DataError
+        If one is missing or is something else.
+
+    Examples
+    --------
+    >>> check_forms("a.h5", {"ids": np.array(["a"], object), "values": np.zeros((1, 2))}, ids="O1", values="f2")
+    """
+    for name, form in forms.items():
+        array = arrays.get(name)
+        if array is None or array.dtype.kind not in form[:-1] or array.ndim != int(form[-1]):
+            got = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
+            text = f"expected {name} with {form[-1]} axes of the kind {form[:-1]}, got {got}"
+            raise DataError(text, file=path, remedy="remove it and run again")
+
+
+def stored_array(path: str | Path, name: str) -> Rows:
+    """Refer to a contiguous dataset, whose rows are read when they are asked for; other datasets are read whole."""
+    with open_file(path) as file:
+        stored = stored_dataset(file[name], path)
+        return read_dataset(file[name]) if stored is None else stored
+
+
+def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
+    """Return a reference to the rows of a dataset; None if they are not in one piece in its file (packed, or empty)."""
+    import h5py
+
+    if not isinstance(dataset, h5py.Dataset) or not dataset.shape or dataset.dtype.kind not in "biuf":
+        return None
+    offset = dataset.id.get_offset()
+    if offset is None or dataset.chunks is not None or offset + dataset.nbytes > Path(path).stat().st_size:
+        return None
+    # HDF5 knows numbers with other bits, which it converts
+    if not dataset.id.get_type().equal(h5py.h5t.py_create(dataset.dtype, logical=True)):
+        return None
+    return StoredArray(Path(path), offset, dataset.shape, dataset.dtype)

@@ -1,0 +1,428 @@
+"""Pickles, npz and PyTorch's files of plain data, read without running what they say and without PyTorch.
+
+A pickle is a program. This one is run with stand-ins for the few names that containers, strings, numbers, NumPy arrays
+and PyTorch tensors need; any other name ends the reading, before anything is called. A pickle cannot change the
+stand-ins, and NumPy sees only sizes and types that were checked: its own functions would let a pickle make pointers.
+
+`torch.save` writes a zip of a pickle, `data.pkl`, and the storages of its tensors as members of their own; its older
+form, which pickles of tensors still hold within them, is five pickles and then the storages.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.lib.format as npy
+from numpy.typing import NDArray
+
+from spkbase.errors import DataError
+
+OLDER_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+"""How files of PyTorch's older form begin."""
+
+MAP_ABOVE = 1 << 26
+"""Bytes of an array above which it is mapped from its file where it lies in one piece."""
+
+_DTYPE = re.compile(r"([<>=|]?)([fiu][1248]|b1|[US][1-9][0-9]{0,4})")
+_STORAGES = {
+    **{"HalfStorage": "<f2", "FloatStorage": "<f4", "DoubleStorage": "<f8", "BFloat16Storage": "<u2"},
+    **{"LongStorage": "<i8", "IntStorage": "<i4", "ShortStorage": "<i2", "CharStorage": "i1", "ByteStorage": "u1"},
+    "BoolStorage": "?",
+}
+
+
+@contextmanager
+def _one_error(path: Any, what: str) -> Iterator[None]:
+    """Make one error, with the file, of whatever a damaged one raises."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(error.text, file=error.file or path, remedy=error.remedy) from None
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+    except Exception as error:  # a broken file can raise anything
+        if "allow_pickle" in str(error):
+            text = "holds Python objects, which are never read: they can carry programs"
+            raise DataError(text, file=path, remedy="write ids and speakers as text: numpy.array(ids, str)") from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        remedy = "it may be truncated: copy or write it again"
+        raise DataError(f"cannot be read as {what}: {reason}", file=path, remedy=remedy) from error
+
+
+def read_npz(
+    source: Any, *names: str, file: str | Path | None = None, map_above: float = math.inf
+) -> dict[str, NDArray[Any]]:
+    """Read arrays of an npz, without pickle.
+
+    Parameters
+    ----------
+    source : path, or binary file
+    *names : str
+        What is read of it, where it is there; all by default.
+    file : path, optional
+        Where it comes from, for errors; by default `source`.
+    map_above : float
+        Bytes above which an array that is not packed is mapped from the file at the path `source`.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, is broken or holds Python objects.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    with _one_error(source if file is None else file, "npz"), zipfile.ZipFile(source) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name == member.filename or (names and name not in names):
+                continue
+            with archive.open(member) as stream:
+                if member.compress_type == zipfile.ZIP_STORED and member.file_size > map_above:
+                    is_first = npy.read_magic(stream) == (1, 0)
+                    read_head = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
+                    shape, fortran, dtype = read_head(stream)
+                    if dtype.hasobject:  # mapped, its bytes would be taken for pointers
+                        raise ValueError("allow_pickle=False")
+                    if stream.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+                        raise ValueError(f"an array of shape {shape} does not fit its bytes")
+                    start = _member_start(source, member) + stream.tell()
+                    arrays[name] = _checked(np.memmap(source, dtype, "r", start, shape, "F" if fortran else "C"))
+                else:
+                    arrays[name] = _checked(npy.read_array(stream, allow_pickle=False))
+    return arrays
+
+
+def read_npy(path: str | Path, *, map_above: int = MAP_ABOVE) -> NDArray[Any]:
+    """Read one array, or map it where the file has more bytes than `map_above`; errors as `read_npz`."""
+    with _one_error(path, "npy"):
+        mapped = Path(path).stat().st_size > map_above
+        return _checked(np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
+
+
+def _checked(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind == "U":
+        "".join(array.ravel().tolist()).encode()  # numbers that are no characters are an error here, not later
+    return array
+
+
+def _member_start(path: str | Path, info: zipfile.ZipInfo) -> int:
+    """Where in a zip the bytes of a member begin that is not packed."""
+    with Path(path).open("rb") as handle:
+        handle.seek(info.header_offset)
+        head = handle.read(30)
+    return info.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+
+
+def read_pickle(path: str | Path) -> Any:
+    """Read a pickle of containers, strings, numbers, arrays and tensors; tensors become arrays.
+
+    Raises
+    ------
+    DataError
+        If the pickle asks for anything else (nothing of it was run), cannot be read, or is no whole pickle.
+    """
+    with _one_error(path, "a pickle of plain data"):
+        return load_plain(Path(path).read_bytes())
+
+
+def load_plain(raw: bytes) -> Any:
+    """Return what a pickle holds, as `read_pickle`; it may raise anything if it is broken."""
+    return _plain(_PlainUnpickler(io.BytesIO(raw)).load(), {})
+
+
+def read_torch(path: str | Path) -> Any:
+    """Read what `torch.save` wrote of containers, strings, numbers and tensors; tensors become arrays.
+
+    Parameters
+    ----------
+    path : path
+        The file: the zip of PyTorch 1.6 and later, or the older form.
+
+    Returns
+    -------
+    object
+        Arrays are read-only and of the tensors' types (float32 for bfloat16); those above 64 MiB are mapped.
+
+    Raises
+    ------
+    DataError
+        If it asks for anything else, such as a class (nothing of it was run), cannot be read or is cut off.
+    """
+    path = Path(path)
+    with _one_error(path, "a file of PyTorch"), path.open("rb") as handle:
+        if handle.read(len(OLDER_TORCH)) == OLDER_TORCH:
+            handle.seek(0)
+            return _plain(_load_older(handle.read()), {})
+        with zipfile.ZipFile(handle) as archive:
+            return _plain(_load_zip(path, archive), {})
+
+
+def _load_zip(path: Path, archive: zipfile.ZipFile) -> Any:
+    pickles = [name for name in archive.namelist() if name.rpartition("/")[2] == "data.pkl"]
+    if len(pickles) != 1:
+        raise DataError("is a zip without the one data.pkl of torch.save", remedy="write it with torch.save")
+    folder = pickles[0].removesuffix("data.pkl")
+    if f"{folder}byteorder" in archive.namelist() and archive.read(f"{folder}byteorder") != b"little":
+        raise DataError("is of a big-endian machine", remedy="write it as npz")
+
+    def fetch(key: str, kind: str, size: int) -> NDArray[Any]:
+        info = archive.getinfo(f"{folder}data/{key}")
+        if info.file_size != size * np.dtype(_STORAGES[kind]).itemsize:
+            raise pickle.UnpicklingError("a tensor whose storage is cut short")
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size <= MAP_ABOVE:
+            return _numbers(archive.read(info), kind)
+        return _numbers(np.memmap(path, np.uint8, "r", _member_start(path, info), (info.file_size,)), kind)
+
+    return _TorchUnpickler(io.BytesIO(archive.read(pickles[0])), fetch).load()
+
+
+def _load_older(raw: bytes) -> Any:
+    def reserve(_key: str, kind: str, size: int) -> NDArray[Any]:
+        if size > len(raw):
+            raise pickle.UnpicklingError("a tensor whose storage is cut short")
+        return np.empty_like(_numbers(bytes(size * np.dtype(_STORAGES[kind]).itemsize), kind))
+
+    stream = io.BytesIO(raw)
+    _magic, _protocol, system = (_Unpickler(stream).load() for _ in range(3))
+    if system["little_endian"] is not True:
+        raise pickle.UnpicklingError("a tensor of a big-endian machine")
+    tensors = _TorchUnpickler(stream, reserve)
+    value = tensors.load()
+    keys = list(map(str, _Unpickler(stream).load()))
+    if sorted(keys) != sorted(tensors.storages):
+        raise pickle.UnpicklingError("tensors whose storages are not those of the file")
+    for key in keys:
+        storage = tensors.storages[key]
+        size = int.from_bytes(stream.read(8), "little")
+        content = stream.read(len(storage.values) * np.dtype(_STORAGES[storage.kind]).itemsize)
+        values = _numbers(content, storage.kind)
+        if not size == len(values) == len(storage.values):
+            raise pickle.UnpicklingError("a tensor whose storage is cut short")
+        storage.values[:] = values
+    return value
+
+
+def _numbers(raw: Any, kind: str) -> NDArray[Any]:
+    """The numbers of a storage; those of bfloat16 are the upper halves of float32."""
+    values = np.frombuffer(raw, _STORAGES[kind])
+    return (values.astype(np.uint32) << 16).view(np.float32) if kind == "BFloat16Storage" else values
+
+
+class _Fixed:
+    """What a pickle may use and not change."""
+
+    __slots__ = ()
+
+    def __setstate__(self, state: object) -> None:
+        raise pickle.UnpicklingError("a pickle may not change what it calls")
+
+
+class _Call(_Fixed):
+    """A function that a pickle may call."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+
+class _Storage(_Fixed):
+    """The memory of tensors."""
+
+    __slots__ = ("kind", "values")
+
+    def __init__(self, kind: str, values: NDArray[Any]) -> None:
+        self.kind, self.values = kind, values
+
+
+class _DType:
+    """Stands for numpy.dtype, of numbers and text."""
+
+    __slots__ = ("code", "order")
+
+    def __init__(self, code: Any, *_: object) -> None:
+        match = _DTYPE.fullmatch(code) if isinstance(code, str) else None
+        if match is None:
+            raise pickle.UnpicklingError(f"an array of {code!r}, expected numbers or text")
+        self.order, self.code = match[1] or "=", match[2]
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.order = state[1] if state[1] in ("<", ">", "|", "=") else self.order
+
+    def read(self, raw: bytes) -> NDArray[Any]:
+        return np.frombuffer(raw, self.order + self.code)
+
+
+class _Array:
+    """Stands for numpy.ndarray, whose contents come after it."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, *_: object) -> None:
+        self.state: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+    def array(self) -> NDArray[Any]:
+        _, shape, dtype, is_fortran, raw = self.state
+        if not isinstance(dtype, _DType):
+            raise pickle.UnpicklingError("an array of objects, expected numbers or text")
+        raw = raw.encode("latin-1") if isinstance(raw, str) else raw  # as Python 2 wrote it
+        return dtype.read(raw).reshape(_sizes(shape), order="F" if is_fortran else "C")
+
+
+class _EmbeddingSet:
+    """Stands for the EmbeddingSet of kiwano and Speaker-Linkability: an object whose one attribute is a dictionary."""
+
+    __slots__ = ("content",)
+
+    def __setstate__(self, state: Any) -> None:
+        self.content = state["h"]
+
+
+class _Ordered(dict[Any, Any]):
+    """Stands for collections.OrderedDict; attributes, such as the versions that `state_dict` notes, are left out."""
+
+    __slots__ = ()
+
+    def __setstate__(self, state: object) -> None:
+        """Take no attributes."""
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, tuple) or not all(isinstance(size, int) and 0 <= size < 1 << 48 for size in shape):
+        raise pickle.UnpicklingError(f"expected sizes, got {shape!r:.60}")
+    return shape
+
+
+def _from_buffer(raw: Any, dtype: Any, shape: Any, order: Any) -> _Array:
+    array = _Array()
+    array.state = 1, shape, dtype, order == "F", raw
+    return array
+
+
+def _scalar(dtype: Any, raw: Any) -> Any:
+    return dtype.read(raw)[0].item()
+
+
+def _tensor(storage: Any, offset: Any, shape: Any, steps: Any, *_: object) -> NDArray[Any]:
+    """A part of a storage, not copied."""
+    (offset,), shape, steps = _sizes((offset,)), _sizes(shape), _sizes(steps)
+    if not isinstance(storage, _Storage) or len(shape) != len(steps):
+        raise pickle.UnpicklingError("a tensor without a storage")
+    values, count = storage.values, math.prod(shape)
+    if not count:
+        return np.empty(shape, values.dtype)
+    last = offset + sum((length - 1) * step for length, step in zip(shape, steps, strict=True))
+    if last >= len(values) or count > len(values):
+        raise pickle.UnpicklingError("a tensor beyond its storage")
+    width = values.itemsize
+    return np.lib.stride_tricks.as_strided(values[offset:], shape, [step * width for step in steps], writeable=False)
+
+
+def _load_storage(raw: bytes) -> _Storage:
+    """The storage of a tensor in a plain pickle: a file of PyTorch's older form."""
+    storage: _Storage = _load_older(raw)
+    return storage
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    """Bytes as protocol 2 keeps them."""
+    if encoding != "latin1":
+        raise pickle.UnpicklingError(f"text in {encoding!r:.60} is not admitted")
+    return text.encode("latin-1")
+
+
+_ALLOWED: dict[tuple[str, str], Any] = {
+    ("numpy", "ndarray"): "ndarray",  # what is only named stands for itself
+    ("numpy", "dtype"): _Call(_DType),
+    **{(f"numpy.{core}.multiarray", "_reconstruct"): _Call(_Array) for core in ("core", "_core")},
+    **{(f"numpy.{core}.multiarray", "scalar"): _Call(_scalar) for core in ("core", "_core")},
+    **{(f"numpy.{core}.numeric", "_frombuffer"): _Call(_from_buffer) for core in ("core", "_core")},
+    ("torch", "Size"): _Call(lambda values=(): tuple(values)),
+    ("torch._utils", "_rebuild_tensor"): _Call(_tensor),
+    ("torch._utils", "_rebuild_tensor_v2"): _Call(_tensor),
+    ("torch._utils", "_rebuild_parameter"): _Call(lambda tensor, *_: tensor),
+    **{("torch", kind): kind for kind in _STORAGES},
+    ("_codecs", "encode"): _Call(_encode),
+    ("collections", "OrderedDict"): _Call(lambda pairs=(): _Ordered(pairs)),
+    ("collections", "defaultdict"): _Call(lambda *_: {}),
+    **{(module, name): name for module in ("builtins", "__builtin__") for name in ("list", "dict", "int")},
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Gives stand-ins for the names that plain data need, and refuses others."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name == "EmbeddingSet":  # in whichever module
+            return _EmbeddingSet
+        if (module, name) not in _ALLOWED:
+            text = f"asks for {module}.{name}, which is no part of plain data: nothing of it was run"
+            remedy = "do not trust this file; your own: write npz, numpy.savez(path, ids=ids, vectors=vectors)"
+            raise DataError(text, remedy=remedy)
+        return _ALLOWED[module, name]
+
+
+class _PlainUnpickler(_Unpickler):
+    """Reads a pickle within which each storage is a small file of PyTorch."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("torch.storage", "_load_from_bytes"):
+            return _Call(_load_storage)
+        return super().find_class(module, name)
+
+
+class _TorchUnpickler(_Unpickler):
+    """Reads the pickle of a file of PyTorch; storages come from `fetch`, by key, kind and number of values."""
+
+    def __init__(self, stream: io.BytesIO, fetch: Callable[[str, str, int], NDArray[Any]]) -> None:
+        super().__init__(stream)
+        self.fetch = fetch
+        self.storages: dict[str, _Storage] = {}
+
+    def persistent_load(self, pid: Any) -> _Storage:
+        what, kind, key, _device, size, *_ = pid
+        if what != "storage" or kind not in _STORAGES or not _sizes((size,)):
+            raise pickle.UnpicklingError("a tensor without a storage")
+        key = str(key)
+        if key not in self.storages:
+            self.storages[key] = _Storage(kind, self.fetch(key, kind, size))
+        if (self.storages[key].kind, len(self.storages[key].values)) != (kind, size):
+            raise pickle.UnpicklingError("a storage that is described in two ways")
+        return self.storages[key]
+
+
+def _plain(value: Any, done: dict[int, Any]) -> Any:
+    """Put arrays in the place of their stand-ins, and refuse stand-ins that are no data.
+
+    What a pickle names again and again is done once, so that a small file cannot ask for a large amount of work.
+    """
+    if value is None or isinstance(value, (str, bytes, int, float, complex, np.ndarray)):
+        return value
+    if id(value) in done:
+        return done[id(value)]
+    if isinstance(value, _Array):
+        made: Any = value.array()
+    elif isinstance(value, _EmbeddingSet):
+        made = _plain(value.content, done)
+    elif isinstance(value, dict):
+        made = {_plain(name, done): _plain(item, done) for name, item in value.items()}
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        made = type(value)([_plain(item, done) for item in value])
+    else:
+        raise pickle.UnpicklingError(f"expected plain data, found {type(value).__name__.lstrip('_')}")
+    done[id(value)] = made
+    return made

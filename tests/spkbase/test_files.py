@@ -1,0 +1,305 @@
+"""Files that are whole or absent; fingerprints; JSON, tables and what is read of others' texts."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import (
+    atomic_path,
+    file_digest,
+    fingerprint,
+    format_table,
+    is_file,
+    load_json,
+    load_yaml,
+    read_bytes,
+    read_id_list,
+    to_json,
+    write_bytes,
+    write_json,
+    write_text,
+)
+
+
+def only(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_new_file_in_a_new_folder(tmp_path):
+    write_text(tmp_path / "a" / "b" / "ü.txt", "Grüße\n")
+    assert (tmp_path / "a" / "b" / "ü.txt").read_text(encoding="utf-8") == "Grüße\n"
+    assert only(tmp_path / "a" / "b") == ["ü.txt"]
+
+
+def test_temporary_name_keeps_the_suffix_and_hides(tmp_path):
+    with atomic_path(tmp_path / "plot.svg") as temporary:
+        assert temporary.suffix == ".svg"
+        assert temporary.name.startswith(".")
+        assert temporary.parent == tmp_path
+        assert not (tmp_path / "plot.svg").exists()
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, DataError("bad"), OSError(errno.ENOSPC, "full")])
+def test_failure_leaves_the_old_file(tmp_path, error):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises((RuntimeError, KeyboardInterrupt, DataError)), atomic_path(path) as temporary:  # noqa: PT012
+        temporary.write_text("half of the n")
+        raise error
+    assert path.read_text() == "old"
+    assert only(tmp_path) == ["a.txt"]
+
+
+def test_rights_follow_the_mask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_text(tmp_path / "a.txt", "")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_full_disk_names_the_file_and_the_remedy(tmp_path, number):
+    expected = pytest.raises(DataError, match=r"a\.txt: cannot be written: .*free space")
+    with expected as caught, atomic_path(tmp_path / "a.txt"):
+        raise OSError(number, "a page of details")
+    assert "page of details" not in str(caught.value)
+    assert only(tmp_path) == []
+
+
+def test_error_of_another_file_is_not_blamed_on_this_one(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught, atomic_path(tmp_path / "a.txt"):
+        (tmp_path / "other.txt").read_text()
+    assert caught.value.filename.endswith("other.txt")
+
+
+@pytest.mark.parametrize("name", ["file/a.txt", "a" * 300])
+def test_impossible_path(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written"):
+        write_text(tmp_path / name, "")
+
+
+def test_long_name(tmp_path):
+    name = "ü" * 120 + ".txt"  # 244 bytes of the 255 that there may be
+    write_text(tmp_path / name, "")
+    assert only(tmp_path) == [name]
+
+
+def test_folder_in_the_way(tmp_path):
+    (tmp_path / "a.txt").mkdir()
+    with pytest.raises(DataError, match=r"a\.txt: cannot be written"):
+        write_text(tmp_path / "a.txt", "")
+    assert only(tmp_path) == ["a.txt"]
+
+
+def test_devices_and_pipes_are_left_alone(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="is a device or a pipe"):
+        write_text(pipe, "x")
+    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    rank: int = 3
+    name: str = "a"
+
+
+@given(VALUES)
+def test_fingerprint_is_stable(value):
+    assert fingerprint(value) == fingerprint(value)
+
+
+@given(VALUES, VALUES)
+def test_fingerprint_takes_parts_one_by_one(first, second):
+    assert fingerprint(first, second) != fingerprint([first, second])
+    assert fingerprint(first) != fingerprint(first, None)
+
+
+def test_fingerprint_does_not_change_with_the_process():
+    """A run goes on from what an earlier process wrote: this value may change only with the format's version."""
+    expected = "a4b6e3ff"
+    found = fingerprint({"b": (1, 2.5), "a": None}, "ü", Path("x/y"), Options())
+    assert len(found) == 64
+    assert found == fingerprint({"a": None, "b": [1, 2.5]}, "ü", "x/y", {"rank": 3, "name": "a"})
+    assert found[:8] == expected
+
+
+ARRAY = np.arange(6.0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ARRAY.astype(np.float32),
+        ARRAY.reshape(2, 3),
+        ARRAY + np.eye(1, 6, 5)[0] * 1e-15,
+        -ARRAY,
+        ARRAY[::-1],
+        ARRAY[:5],
+        np.array([str(x) for x in ARRAY], object),
+    ],
+)
+def test_fingerprint_of_arrays(other):
+    assert fingerprint(ARRAY) == fingerprint(np.arange(12.0)[:6])
+    assert fingerprint(ARRAY) == fingerprint(np.column_stack([ARRAY, ARRAY])[:, 0]), "the layout in memory is no matter"
+    assert fingerprint(ARRAY) != fingerprint(other)
+
+
+def test_fingerprint_of_options():
+    assert fingerprint(Options()) != fingerprint(Options(rank=4))
+    assert fingerprint(Options(rank=1)) != fingerprint(Options(rank=True))
+    assert fingerprint(np.float32(0.5)) == fingerprint(0.5)
+    with pytest.raises(TypeError):
+        fingerprint(object())
+
+
+def test_digest(tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"abc" * 3_000_000)
+    assert file_digest(path) == hashlib.sha256(b"abc" * 3_000_000).hexdigest()
+    assert file_digest(tmp_path / "none") is None
+    assert file_digest(tmp_path) is None
+
+
+@dataclass(frozen=True)
+class Result:
+    eer: float
+    counts: tuple[int, ...]
+
+
+def test_json_keeps_the_order_and_says_what_it_has_no_number_for(tmp_path: Path) -> None:
+    result = {
+        "z": np.float32(0.5),
+        "a": [np.inf, -np.inf, np.nan, None, True, "é"],
+        "array": np.array([[1, 2]]),
+        "result": Result(0.25, (1, 2)),
+        "path": Path("x/y"),
+        3: np.int64(4),
+        "flag": np.bool_(False),
+    }
+    write_json(tmp_path / "r.json", result)
+    raw = (tmp_path / "r.json").read_text("utf-8")
+    assert raw.startswith('{\n  "z": 0.5,')
+    assert raw.endswith("}\n")
+    assert "é" in raw
+    expected = {
+        "z": 0.5,
+        "a": ["inf", "-inf", None, None, True, "é"],
+        "array": [[1, 2]],
+        "result": {"eer": 0.25, "counts": [1, 2]},
+        "path": "x/y",
+        "3": 4,
+        "flag": False,
+    }
+    assert json.loads(raw) == expected
+    assert list(json.loads(raw)) == list(expected)
+
+
+def test_json_floats_come_back_to_the_last_bit() -> None:
+    values = np.random.default_rng(0).normal(size=100)
+    assert json.loads(to_json(values)) == values.tolist()
+
+
+def test_what_json_cannot_hold_is_refused_and_nothing_written(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="complex"):
+        write_json(tmp_path / "r.json", {"a": 1j})
+    assert not list(tmp_path.iterdir())
+
+
+ROWS = [{"system": "svm|nap", "EER": 3.14159, "n": 10244}, {"system": "ubm", "EER": None, "n": 5, "left out": 1}]
+
+
+def test_tables_align_numbers_to_the_right() -> None:
+    assert format_table(ROWS, {"system": "", "EER": ".2f", "n": ",d"}).split("\n") == [
+        "system    EER       n",
+        "-------  ----  ------",
+        "svm|nap  3.14  10,244",
+        "ubm                 5",
+    ]
+
+
+def test_tables_in_markdown() -> None:
+    assert format_table(ROWS, ["system", "n"], markdown=True).split("\n") == [
+        "| system   |     n |",
+        "| -------- | ----: |",
+        r"| svm\|nap | 10244 |",
+        "| ubm      |     5 |",
+    ]
+
+
+def test_cells_are_no_markup_in_markdown() -> None:
+    (row,) = format_table([{"a": "[x](javascript:1) <b>\n`c` 5 [4, 6]"}], markdown=True).split("\n")[2:]
+    assert row == r"| [x]\(javascript:1) \<b\> \`c\` 5 [4, 6] |"
+
+
+def test_the_first_row_gives_the_columns() -> None:
+    assert format_table([{"a": "x"}]) == "a\n---\nx"
+    assert format_table([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "expected lines 'id speaker', got an empty file"),
+        (b"u1 a\nu2\n", ":2: expected 'id speaker', got 1 columns: 'u2'"),
+        (b"u1 a\nu1 a\n", ":2: 'u1' is there already, in line 1"),
+        (b"u1 a\nu2 \xff\n", ":2: expected text in UTF-8, but it holds other bytes"),
+        (b"u1 a\nu2 \0\n", ":2: expected text in UTF-8, but it holds zero bytes"),
+        (gzip.compress(b"u1 a", mtime=0)[:-9], "cannot be decompressed"),
+    ],
+)
+def test_lists_of_ids_that_are_none(tmp_path: Path, raw: bytes, message: str) -> None:
+    (tmp_path / "x").write_bytes(raw)
+    with pytest.raises(DataError, match=message):
+        read_id_list(tmp_path / "x", "id speaker")
+
+
+def test_lists_of_ids(tmp_path: Path) -> None:
+    write_bytes(tmp_path / "x.gz", b"\xef\xbb\xbfu1 the  words \r\n\nu2\n")
+    assert read_id_list(tmp_path / "x.gz", "id words", n_columns=1, rest=True) == {"u1": "the  words", "u2": ""}
+    assert read_bytes(tmp_path / "x.gz").endswith(b"u2\n")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"a": ' + "9" * 5000 + "}", "\xff"])
+def test_json_that_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(DataError, match=r"x\.json.*: expected JSON"):
+        load_json(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "[" * 3000, "2001-99-99", "!!bool x", "!!int ''", "!!python/name:os.system", "9" * 5000],
+)
+def test_yaml_that_is_none(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"x\.yaml.*: not YAML"):
+        load_yaml(text, file="x.yaml")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b", "missing", "."])
+def test_names_of_no_file(name: str) -> None:
+    assert not is_file(name)

@@ -1,0 +1,248 @@
+"""HDF5 files: arrays come back, files are whole or absent, and nothing outside of a file is read."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from evaluation.embeddings import read_embeddings
+from evaluation.formats import read_scores, write_scores
+from evaluation.trials import Scores
+from spkbase.arrays import StoredArray
+from spkbase.errors import DataError
+from spkbase.files import file_digest
+from spkbase.hdf5 import new_file, open_file, read_arrays, read_strings, stored_array, stored_dataset, write_arrays
+from spkver.sidekit import StatServer, read_stat_server, write_stat_server
+
+
+def test_arrays_come_back(tmp_path):
+    path = tmp_path / "deep" / "a.h5"
+    ids = ["m001/ü", "a" * 300, "", "日本語"]
+    arrays = {
+        "float32": np.float32([[1, np.nan], [np.inf, -0.0]]),
+        "float64": np.array(np.pi),
+        "ints": np.array([], np.int64),
+        "bools": np.array([True, False]),
+        "ids": np.array(ids, object),
+        "list": ids,
+        "none": [],
+    }
+    write_arrays(path, arrays, attributes={"fingerprint": "abc", "n": 3})
+    found = read_arrays(path)
+    assert set(found) == set(arrays)
+    for name in ("float32", "float64", "ints", "bools"):
+        np.testing.assert_array_equal(found[name], arrays[name])
+        assert found[name].dtype == arrays[name].dtype
+    assert found["ids"].tolist() == found["list"].tolist() == ids
+    assert found["none"].tolist() == []
+    assert list(read_arrays(path, "ids")) == ["ids"]
+    with open_file(path) as file:
+        assert (file.attrs["fingerprint"], file.attrs["n"]) == ("abc", 3)
+
+
+def test_equal_contents_are_equal_bytes(tmp_path):
+    for name in ("a.h5", "b.h5"):
+        write_arrays(tmp_path / name, {"x": np.arange(5), "ids": ["a", "b"]}, attributes={"fingerprint": "abc"})
+    assert file_digest(tmp_path / "a.h5") == file_digest(tmp_path / "b.h5")
+
+
+def test_failure_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.h5"
+    write_arrays(path, {"x": np.arange(3)})
+    with pytest.raises(KeyboardInterrupt), new_file(path) as file:  # noqa: PT012
+        file["x"] = np.arange(100)
+        raise KeyboardInterrupt
+    assert read_arrays(path)["x"].tolist() == [0, 1, 2]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.h5"]
+
+
+class _FullDisk(io.FileIO):
+    """A file that can be written as far as there is room."""
+
+    room = 0
+
+    def write(self, data: memoryview) -> int:  # type: ignore[override]
+        if len(data) > _FullDisk.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        _FullDisk.room -= len(data)
+        return super().write(data)
+
+
+@pytest.mark.parametrize("room", [0, 100, 3000, 50_000])
+def test_a_full_disk_is_one_error(tmp_path, monkeypatch, room):
+    """The library itself would raise one thing or another, keep the file open, and crash at the end."""
+    import spkbase.hdf5
+
+    late = spkbase.hdf5._LateErrors
+    monkeypatch.setattr(_FullDisk, "room", room)
+    # between the class and io.FileIO, whose writes it notes
+    monkeypatch.setattr(spkbase.hdf5, "_LateErrors", type("Late", (late, _FullDisk), {}))
+    path = tmp_path / "a.h5"
+    path.write_text("old")
+    with pytest.raises(DataError, match=r"a\.h5: cannot be written: No space left"), new_file(path) as file:  # noqa: PT012
+        file.create_dataset("big", data=np.arange(20_000.0))
+        file.create_dataset("packed", data=np.arange(20_000.0), compression="gzip", chunks=(500,))
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.h5"]
+
+
+def test_stored_array(tmp_path):
+    path = tmp_path / "a.h5"
+    values = np.random.default_rng(0).standard_normal((1000, 7)).astype(np.float32)
+    write_arrays(path, {"first": np.arange(3), "values": values, "empty": np.empty((0, 7)), "flags": values > 0})
+    found = stored_array(path, "values")
+    assert isinstance(found, StoredArray)
+    np.testing.assert_array_equal(found, values)
+    np.testing.assert_array_equal(found[[5, 3], 2:4], values[[5, 3], 2:4])
+    np.testing.assert_array_equal(stored_array(path, "flags"), values > 0)
+    assert stored_array(path, "empty").shape == (0, 7)
+
+
+def test_arrays_in_chunks_are_read(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(100), chunks=(10,), compression="gzip")
+    assert isinstance(stored_array(path, "x"), np.ndarray)
+    np.testing.assert_array_equal(stored_array(path, "x"), np.arange(100))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"no HDF5 at all"),
+        lambda path: path.write_bytes(path.read_bytes()[:700]),
+        lambda path: path.write_bytes(path.read_bytes()[:-1000]),
+        lambda path: path.write_bytes(bytes(600) + path.read_bytes()[600:]),
+    ],
+)
+@pytest.mark.parametrize("read", [read_arrays, lambda path: stored_array(path, "x")])
+def test_damage_is_an_error_with_the_file(tmp_path, damage, read):
+    path = tmp_path / "a.h5"
+    write_arrays(path, {"x": np.arange(1000.0)})
+    damage(path)
+    with pytest.raises(DataError, match=r"a\.h5: "):
+        read(path)
+
+
+def test_missing_array_is_an_error(tmp_path):
+    write_arrays(tmp_path / "a.h5", {"x": np.arange(3)})
+    with pytest.raises(DataError, match=r"a\.h5: .*'?y'?"):
+        read_arrays(tmp_path / "a.h5", "y")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f4", "i8", "?", "u1"])
+def test_usual_numbers_stay_in_their_file(tmp_path: Path, dtype: str) -> None:
+    write_arrays(tmp_path / "x.h5", {"x": np.ones((3, 2), dtype)})
+    assert isinstance(stored_array(tmp_path / "x.h5", "x"), StoredArray)
+
+
+def test_numbers_of_another_form_are_not_mapped(tmp_path: Path) -> None:
+    """The library converts them; as they lie in the file they are other numbers."""
+    values = np.random.default_rng(0).normal(size=(3, 4))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["ids"] = [b"a", b"b", b"c"]
+        kind = h5py.h5t.IEEE_F64LE.copy()
+        kind.set_fields(63, 52, 11, 0, 49)  # a mantissa of 49 bits
+        h5py.h5d.create(file.id, b"vectors", kind, h5py.h5s.create_simple((3, 4))).write(
+            h5py.h5s.ALL, h5py.h5s.ALL, values
+        )
+    with h5py.File(tmp_path / "x.h5") as file:
+        expected = file["vectors"][()]
+        assert file["vectors"].dtype == np.float64
+        assert stored_dataset(file["vectors"], tmp_path / "x.h5") is None
+        assert stored_dataset(file.get("ids"), tmp_path / "x.h5") is None
+    for above in (0, 1 << 20):
+        assert np.array_equal(read_embeddings(tmp_path / "x.h5", map_above=above).vectors, expected)
+    assert np.array_equal(np.asarray(stored_array(tmp_path / "x.h5", "vectors")), expected)
+
+
+def external_storage(file: h5py.File) -> None:
+    file.create_dataset("x", (8,), "u1", external=[("secret.txt", 0, 8)])
+
+
+def virtual(file: h5py.File) -> None:
+    layout = h5py.VirtualLayout((4,), "f4")
+    layout[:] = h5py.VirtualSource("other.h5", "x", (4,))
+    file.create_virtual_dataset("x", layout)
+
+
+def circle(file: h5py.File) -> None:
+    inner = file.create_group("a/b")
+    inner["c"] = file["a"]
+
+
+TRICKS: dict[str, tuple[Callable[[h5py.File], object], str]] = {
+    "external link": (lambda file: file.update(x=h5py.ExternalLink("other.h5", "/x")), "x is a link to elsewhere"),
+    "soft link": (lambda file: file.update(x=h5py.SoftLink("/other/x")), "x is a link to elsewhere"),
+    "external storage": (external_storage, "x is a link to elsewhere"),
+    "virtual": (virtual, "x is a link to elsewhere"),
+    "circle": (circle, "cannot be read as HDF5"),
+}
+
+
+def sound_files(folder: Path) -> dict[str, tuple[Path, Callable[[Path], object]]]:
+    """A file of each kind that is read from elsewhere, and its reader."""
+    write_scores(folder / "scores.h5", Scores.from_ids(["a", "b"], ["s", "t"], [1.0, 2.0]))
+    parts = {"models": ["a"], "segments": ["s"], "stat0": np.ones((1, 2)), "stat1": np.ones((1, 4))}
+    write_stat_server(folder / "stat.h5", StatServer(**parts))
+    write_arrays(folder / "store.h5", {"ids": np.array(["a"], object), "values": np.ones((1, 2))})
+    with h5py.File(folder / "vectors.h5", "w") as file:
+        file["ids"], file["vectors"] = [b"a", b"b"], np.ones((2, 3))
+    readers = {"scores": read_scores, "stat": read_stat_server, "store": read_arrays, "vectors": read_embeddings}
+    return {name: (folder / f"{name}.h5", read) for name, read in readers.items()}
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_no_reader_looks_into_other_files(tmp_path: Path, trick: str) -> None:
+    play, message = TRICKS[trick]
+    (tmp_path / "secret.txt").write_bytes(b"password")
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["x"] = np.ones(4, "f4")
+    for path, read in sound_files(tmp_path).values():
+        read(path)
+        with h5py.File(path, "a") as file:
+            play(file)
+        with pytest.raises(DataError, match=message) as caught:
+            read(path)
+        assert caught.value.file == path
+
+
+@pytest.mark.parametrize("kind", ["references", "nested arrays", "regions"])
+def test_what_only_looks_like_text_is_none(tmp_path: Path, kind: str) -> None:
+    path = sound_files(tmp_path)["scores"][0]
+    dtypes = {"references": h5py.ref_dtype, "regions": h5py.regionref_dtype, "nested arrays": h5py.vlen_dtype("i4")}
+    with h5py.File(path, "a") as file:
+        del file["modelset"]
+        file.create_dataset("modelset", (2,), dtypes[kind])
+    with pytest.raises(DataError, match="expected modelset to be a column of strings"):
+        read_scores(path)
+
+
+PACKINGS: dict[str, dict[str, object]] = {
+    "contiguous": {},
+    "in pieces": {"chunks": (3,)},
+    "packed": {"chunks": (3,), "compression": "gzip", "shuffle": True},
+    "hardly packed": {"chunks": (4,), "compression": 1},
+}
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_strings_of_any_packing_are_read(tmp_path: Path, packing: str, in_memory: bool) -> None:
+    ids = ["a", "é" * 40, "", "segment-4", "x" * 3000, "b", "c"]
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("ids", data=ids, dtype=h5py.string_dtype(), **PACKINGS[packing])
+        file.create_dataset("none", (4,), h5py.string_dtype(), **PACKINGS[packing])
+    with h5py.File(io.BytesIO(path.read_bytes()) if in_memory else path) as file:
+        assert read_strings(file["ids"]).tolist() == ids
+        assert read_strings(file["none"]).tolist() == [""] * 4

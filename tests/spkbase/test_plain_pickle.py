@@ -1,0 +1,459 @@
+"""Pickles, npz and files of PyTorch: plain data are read, hostile ones are refused and run nothing."""
+
+from __future__ import annotations
+
+import base64
+import io
+import pickle
+import struct
+import sys
+import zipfile
+import zlib
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from evaluation.embeddings import read_embeddings
+from spkbase.errors import DataError
+from spkbase.plain_pickle import OLDER_TORCH, read_npy, read_npz, read_pickle, read_torch
+
+VECTORS = np.array([[1.0, 2.0, -3.0], [0.5, 0.25, 8.0], [1e-3, 4.0, 0.0]], np.float32)
+
+
+class Hostile:
+    """Pickles to a call."""
+
+    def __init__(self, flag: Path, function: Any = None, *arguments: Any) -> None:
+        self.call = (function or Path.touch, arguments or (flag,))
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+PLAIN = {"anna": [VECTORS[0], VECTORS[1]], "bert": [VECTORS[2]]}
+PAIRS = {"anna": [("u1", VECTORS[0]), ("u2", VECTORS[1])], "bert": [["u3", VECTORS[2]]]}
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("kind", [dict, OrderedDict, lambda one: defaultdict(list, one)])
+def test_pickles_of_the_linkability_tool(tmp_path: Path, protocol: int, kind: Any) -> None:
+    (tmp_path / "e.pkl").write_bytes(pickle.dumps(kind(PLAIN), protocol))
+    found = read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
+    assert found.ids.tolist() == ["anna#1", "anna#2", "bert#1"]
+    assert found.speakers.tolist() == ["anna", "anna", "bert"]
+    assert found.vectors.tolist() == VECTORS.tolist()
+    (tmp_path / "e.pkl").write_bytes(pickle.dumps(kind(PAIRS), protocol))
+    assert read_embeddings(tmp_path / "e.pkl", allow_pickle=True).ids.tolist() == ["u1", "u2", "u3"]
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("module", ["kiwano.embedding", "embedding.base", "__main__"])
+def test_embedding_sets_of_the_linkability_tool(tmp_path: Path, protocol: int, module: str) -> None:
+    """Objects whose one attribute `h` is the dictionary: what its own write_pkl writes."""
+    kind = type("EmbeddingSet", (), {"__module__": module})
+    known = ModuleType(module)
+    known.EmbeddingSet = kind  # type: ignore[attr-defined]
+    one = kind()
+    one.h = dict(zip(("u1", "u2", "u3"), VECTORS, strict=True))
+    with mock.patch.dict(sys.modules, {module.partition(".")[0]: known, module: known}):
+        (tmp_path / "e.pkl").write_bytes(pickle.dumps(one, protocol))
+    found = read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
+    assert found.ids.tolist() == ["u1", "u2", "u3"]
+    assert found.vectors.tolist() == VECTORS.tolist()
+
+
+# as PyTorch 2.15 pickles it: rows of 4 floats that share a storage of 12, one of them cut out of a repeated column
+TORCH = (
+    "eNrtkk1rE0EYgGc3kxSTVNp6qbf2tiKGfKhNRRoopVCWaq0ge7AMm90xuzLuZGZnCy0EAjWlLXvr6KkXb94FbzZe9FjwR3jwJwgefJOV0oJevA"
+    "nOYT7eeZh555m3j1/5GI1bT1spdqPI1VswM5OaTsuKSy+okESFLNbpDJG0nYTMJ4pGMZdku66PgZ3MsBgGt0N1OkUYd33yTPIXpL2jaAzU8k0D"
+    "ob55VGQ/Tla/zz1/u3G90jfXv+Wg7wlkOVOQQldyxT3OyDaVccgjYQDgTMIOC5VilNDID91ImAdOEYJqp0tJHO7SWOR6AltOHoJxwKUSedt0cr"
+    "AKIyUKNnZGb2Q86ogJGycJ3Gk5EyM4S1kgb/yE4iokrh5nwaIwnKvALN5uNqqNeq1Wbd5ZuCuyc71uInJ2+YES+BGctiXQ71jDrZQzuehp61Nr"
+    "4/7r0zVR+vj+5XTrzZej4a38u+Hu3tnS14MnrZX55rC0d3Y6+2F2+Llzb0kP9Ka2sY0H2jYG+jAtgRdGPQVa4CtKD6VPJfVXQk+B3RubWgG/r+"
+    "Hf6jooWMGV5Wv/vvCFWr16SXjhz8LHLAgvXBA+kjwSe3GeiUXnYoPpc3k0xW0qFdQ/aGz80vi/bv+ibvNjveiyXjep/ATIxF9G"
+)
+
+
+def test_tensors_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "e.pkl").write_bytes(zlib.decompress(base64.b64decode(TORCH)))
+    found = read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
+    assert (found.ids.tolist(), found.speakers.tolist()) == (["u1", "u2", "u3"], ["anna", "anna", "bert"])
+    normal = [
+        [1.5410, -0.2934, -2.1788, 0.5684],
+        [-1.0845, -1.3986, 0.4033, 0.8380],
+        [-0.7193, -0.4033, -0.5966, 0.1820],
+    ]
+    column = [row[0] for row in normal]
+    expected = [normal[1], [*column, column[0]], [normal[1][1]] * 4]
+    assert found.vectors == pytest.approx(np.array(expected), abs=1e-4)
+
+
+def test_pickles_only_on_request(tmp_path: Path) -> None:
+    for name in ("e.pkl", "e.dat"):
+        (tmp_path / name).write_bytes(pickle.dumps(PLAIN))
+        with pytest.raises(DataError, match=r"is a pickle, a format that can carry programs \(--allow-pickle"):
+            read_embeddings(tmp_path / name)
+
+
+def shapes_of_attack(flag: Path) -> dict[str, Any]:
+    import os
+    import subprocess
+
+    touch = f"touch {flag}"
+    return {
+        "os.system": Hostile(flag, os.system, touch),
+        "subprocess": Hostile(flag, subprocess.call, ["touch", str(flag)]),
+        "eval": Hostile(flag, eval, f"open({str(flag)!r}, 'w')"),
+        "a method": Hostile(flag),
+        "getattr": Hostile(flag, getattr, "x", "upper"),
+        "inside data": {"anna": [VECTORS[0], Hostile(flag, os.system, touch)]},
+        "as a key": {Key(flag): [VECTORS[0]]},
+        "numpy": Hostile(flag, np.frompyfunc, "x", 1, 1),
+        "numpy's loader": Hostile(flag, np.load, str(flag)),
+        "partial": Hostile(flag, __import__("functools").partial, os.system, touch),
+        "import": Hostile(flag, __import__, "antigravity"),
+    }
+
+
+class Key(Hostile):
+    def __init__(self, flag: Path) -> None:
+        import os
+
+        super().__init__(flag, os.system, f"touch {flag}")
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 5])
+@pytest.mark.parametrize("name", list(shapes_of_attack(Path("x"))))
+def test_hostile_pickles_are_refused_and_run_nothing(tmp_path: Path, name: str, protocol: int) -> None:
+    flag = tmp_path / "ran"
+    (tmp_path / "e.pkl").write_bytes(pickle.dumps(shapes_of_attack(flag)[name], protocol))
+    with pytest.raises(DataError, match="which is no part of plain data: nothing of it was run"):
+        read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
+    assert not flag.exists()
+
+
+def test_the_attack_would_work_on_plain_pickle(tmp_path: Path) -> None:
+    """The test above can fail: the same bytes do run when they are simply loaded."""
+    flag = tmp_path / "ran"
+    pickle.loads(pickle.dumps(shapes_of_attack(flag)["os.system"]))
+    assert flag.exists()
+
+
+def test_hostile_storage_of_a_tensor(tmp_path: Path) -> None:
+    """The small file within a tensor is a pickle of its own, and no less hostile."""
+    flag = tmp_path / "ran"
+    inner = (
+        pickle.dumps(0x1950A86A20F9469CFC6C) + pickle.dumps(1001) + pickle.dumps(shapes_of_attack(flag)["os.system"])
+    )
+    # GLOBAL torch.storage._load_from_bytes, its bytes, a tuple of one, REDUCE
+    raw = b"\x80\x02ctorch.storage\n_load_from_bytes\nB" + struct.pack("<I", len(inner)) + inner + b"\x85R."
+    (tmp_path / "e.pkl").write_bytes(raw)
+    with pytest.raises(DataError, match=r"asks for (posix|nt|os)\.system"):
+        read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
+    assert not flag.exists()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        b"}X\x04\x00\x00\x00codeK\x01s",
+        b"N}X\x09\x00\x00\x00_functionK\x01s\x86",
+        b"}X\x0c\x00\x00\x00__setstate__K\x01s",
+    ],
+)
+@pytest.mark.parametrize(
+    "name", [b"numpy\ndtype", b"numpy\nndarray", b"collections\nOrderedDict", b"torch\nSize", b"x\nEmbeddingSet"]
+)
+def test_stand_ins_cannot_be_changed(tmp_path: Path, name: bytes, state: bytes) -> None:
+    """BUILD on what a name gives: an attribute set there would stay for the next file."""
+    (tmp_path / "e.pkl").write_bytes(b"\x80\x02c" + name + b"\n" + state + b"b.")
+    with pytest.raises(DataError, match="cannot be read as a pickle of plain data"):
+        read_pickle(tmp_path / "e.pkl")
+    (tmp_path / "good.pkl").write_bytes(pickle.dumps(PLAIN))
+    assert len(read_embeddings(tmp_path / "good.pkl", allow_pickle=True)) == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([1, 2], "expected {speaker: .vector, ...]}"),
+        ({}, "expected {speaker: .vector, ...]}"),
+        ({"anna": VECTORS[0, 0].item()}, "got float for 'anna'"),
+        ({"anna": ["x"]}, "got str for 'anna#1'"),
+        ({"anna": [np.array([1, 2])]}, "got ndarray for 'anna#1'"),
+        ({"anna": [VECTORS[0], VECTORS[1, :2]]}, r"got \(3,\) for anna#1 and \(2,\) for anna#2"),
+        ({"anna": [("u", VECTORS[0])], "bert": [("u", VECTORS[1])]}, "'u' is repeated"),
+        ({"anna": [np.array([None, 1], object)]}, "an array of 'O8', expected numbers or text"),
+        ({"anna": []}, "expected embeddings, got none"),
+        ({3.5: [VECTORS[0]]}, "for 3.5"),
+    ],
+)
+def test_pickles_of_other_things(tmp_path: Path, value: Any, message: str) -> None:
+    (tmp_path / "e.pkl").write_bytes(pickle.dumps(value))
+    with pytest.raises(DataError, match=message):
+        read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
+
+
+def test_small_pickles_that_claim_much(tmp_path: Path) -> None:
+    """Ten levels of lists of ten times the list below; one vector a million times; sizes without contents."""
+    nested: Any = [VECTORS[0]]
+    for _ in range(40):
+        nested = [nested] * 10
+    (tmp_path / "e.pkl").write_bytes(pickle.dumps({"anna": nested}))
+    with pytest.raises(DataError, match="got list"):
+        read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
+    many = [np.zeros(10_000)] * 50_000
+    (tmp_path / "e.pkl").write_bytes(pickle.dumps({"anna": many}))
+    with pytest.raises(DataError, match="holds more vectors than its size allows"):
+        read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
+
+
+# --- files of PyTorch ---------------------------------------------------------------------------------------------
+
+FOLDER = Path(__file__).resolve().parents[1] / "data" / "torch_files"
+BASE = (np.arange(24, dtype=np.float32) / 8).reshape(4, 6)
+EXPECTED: dict[str, Any] = {
+    "float32": BASE[0],
+    "column": BASE[:, 1],
+    "turned": BASE[:, 2],
+    "part": BASE[1:3, ::2],
+    "float64": BASE[1].astype(np.float64),
+    "float16": BASE[2].astype(np.float16),
+    "bfloat16": BASE[3],
+    "int64": np.array([-1, 0, 1]),
+    "uint8": np.array([0, 1, 2], np.uint8),
+    "bool": np.array([True, False]),
+    "parameter": BASE[0],
+    "empty": np.empty((0, 3), np.float32),
+    "scalar": np.array(2.5, np.float32),
+}
+
+
+@pytest.mark.parametrize("name", ["tensors.pt", "tensors_older.pt"])
+def test_what_torch_saves_is_read_without_it(name: str) -> None:
+    """Types, strides, a storage that several tensors share, containers; see the README beside the files."""
+    found = read_torch(FOLDER / name)
+    nested = found.pop("nested")
+    assert found.keys() == EXPECTED.keys()
+    for key, expected in EXPECTED.items():
+        assert (found[key].dtype, found[key].shape) == (expected.dtype, expected.shape), key
+        np.testing.assert_array_equal(found[key], expected)
+        assert not found[key].flags.writeable or not found[key].size
+    assert nested[0].tolist() == BASE[3].tolist()
+    assert nested[1] == (1, "two", None)
+
+
+def storage(kind: str = "Float", key: str = "0", size: int = 3) -> bytes:
+    """Orders that name a storage: ('storage', torch.FloatStorage, key, 'cpu', size), then BINPERSID."""
+    text = b"".join(b"X" + struct.pack("<I", len(word)) + word for word in (key.encode(), b"cpu"))
+    number = b"\x8a\x08" + struct.pack("<q", size)
+    return b"(X\x07\0\0\0storagectorch\n" + kind.encode() + b"Storage\n" + text + number + b"tQ"
+
+
+def tensor(parts: bytes = b"", shape: tuple[int, ...] = (3,), steps: tuple[int, ...] = (1,), offset: int = 0) -> bytes:
+    """Orders that cut a tensor out of a storage."""
+
+    def sizes(values: tuple[int, ...]) -> bytes:
+        return b"(" + b"".join(b"\x8a\x08" + struct.pack("<q", value) for value in values) + b"t"
+
+    start = b"\x8a\x08" + struct.pack("<q", offset)
+    return (
+        b"ctorch._utils\n_rebuild_tensor_v2\n("
+        + (parts or storage())
+        + start
+        + sizes(shape)
+        + sizes(steps)
+        + b"\x89NtR"
+    )
+
+
+def zipped(path: Path, orders: bytes, **members: bytes) -> Path:
+    """Write a zip as torch.save does."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02" + orders + b".")
+        for name, raw in ({"data/0": np.arange(3, dtype="<f4").tobytes()} | members).items():
+            archive.writestr(f"archive/{name}", raw)
+    return path
+
+
+def test_the_zip_by_hand(tmp_path: Path) -> None:
+    """The hostile ones below differ from this one, which is good."""
+    assert read_torch(zipped(tmp_path / "e.pt", tensor())).tolist() == [0.0, 1.0, 2.0]
+
+
+BAD: dict[str, tuple[bytes, str]] = {
+    "a call": (b"cos\nsystem\nX\x0c\0\0\0touch hacked\x85R", r"asks for os\.system"),
+    "a class": (b"ctorch.nn.modules.linear\nLinear\n)\x81", "asks for torch.nn.modules.linear.Linear"),
+    "numpy's loader of storages": (
+        b"ctorch.storage\n_load_from_bytes\nC\0\x85R",
+        "asks for torch.storage._load_from_bytes",
+    ),
+    "beyond the storage": (tensor(offset=1), "a tensor beyond its storage"),
+    "steps beyond it": (tensor(steps=(2,)), "a tensor beyond its storage"),
+    "negative steps": (tensor(steps=(-1,)), "expected sizes"),
+    "a negative offset": (tensor(offset=-1), "expected sizes"),
+    "one value many times": (tensor(shape=(1 << 40,), steps=(0,)), "a tensor beyond its storage"),
+    "as many axes as one likes": (tensor(shape=(1,) * 70, steps=(1,) * 70), "cannot be read as a file of PyTorch"),
+    "another number of axes": (tensor(steps=(1, 1)), "a tensor without a storage"),
+    "a storage that is too short": (tensor(storage(size=4)), "a tensor whose storage is cut short"),
+    "a storage of 2^47 values": (tensor(storage(size=1 << 47)), "a tensor whose storage is cut short"),
+    "a negative size": (tensor(storage(size=-1)), "expected sizes"),
+    "a storage of complex numbers": (tensor(storage("ComplexFloat")), "asks for torch.ComplexFloatStorage"),
+    "a storage that is not there": (tensor(storage(key="9")), "There is no item named"),
+    "a path as a key": (tensor(storage(key="../../etc/passwd")), "There is no item named"),
+    "one storage, two types": (b"(" + tensor() + tensor(storage("Int")) + b"t", "described in two ways"),
+    "a tensor of no storage": (tensor(b"N"), "a tensor without a storage"),
+    "a storage alone": (storage(), "expected plain data, found Storage"),
+    "a stand-in that is changed": (
+        tensor() + b"}X\x07\0\0\0storageK\x01sb",
+        "a pickle may not set 'storage'|cannot be read",
+    ),
+    "depth": (b"]" + b"\x85" * 5000, "maximum recursion depth"),
+    "itself": (b"]q\0h\0a", "cannot be read as a file of PyTorch"),
+    "a size beyond the file": (b"\x8e" + struct.pack("<Q", 1 << 40), "cannot be read as"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_hostile_pickles_in_a_zip(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    orders, message = BAD[what]
+    with pytest.raises(DataError, match=message) as caught:
+        read_torch(zipped(tmp_path / "e.pt", orders))
+    assert str(caught.value).startswith(str(tmp_path / "e.pt"))
+    assert [path.name for path in tmp_path.iterdir()] == ["e.pt"]
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (lambda p: zipped(p, tensor(), byteorder=b"big"), "is of a big-endian machine"),
+        (lambda p: zipped(p, tensor(), **{"x/data.pkl": b"N."}), "without the one data.pkl"),
+        (lambda p: p.write_bytes(b"PK\3\4"), "cannot be read as a file of PyTorch"),
+        (lambda p: p.write_bytes(b""), "cannot be read as a file of PyTorch"),
+        (lambda p: p.write_bytes(zipped(p, tensor()).read_bytes().replace(b"\x80?", b"\0?")), "Bad CRC-32"),
+    ],
+)
+def test_other_zips(tmp_path: Path, write: Callable[[Path], object], message: str) -> None:
+    write(tmp_path / "e.pt")
+    with pytest.raises(DataError, match=message):
+        read_torch(tmp_path / "e.pt")
+
+
+def older(orders: bytes, keys: list[str], *storages: tuple[int, bytes], system: Any = None) -> bytes:
+    """A file of the older form."""
+    parts = [pickle.dumps(part, 2) for part in (1001, {"little_endian": True} if system is None else system)]
+    rows = b"".join(struct.pack("<q", size) + raw for size, raw in storages)
+    return OLDER_TORCH + b"".join(parts) + b"\x80\x02" + orders + b"." + pickle.dumps(keys, 2) + rows
+
+
+FLOATS = np.arange(3, dtype="<f4").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (older(tensor(), ["0"]), "cut short"),
+        (older(tensor(), ["0"], (3, FLOATS[:-1])), "cannot be read as a file of PyTorch"),
+        (older(tensor(), ["0"], (1 << 40, FLOATS)), "cut short"),
+        (older(tensor(storage(size=1 << 47)), ["0"], (1 << 47, FLOATS)), "cut short"),
+        (older(tensor(), ["1"], (3, FLOATS)), "whose storages are not those of the file"),
+        (older(tensor(), ["0", "0"], (3, FLOATS), (3, FLOATS)), "whose storages are not those of the file"),
+        (older(tensor(), ["0"], (3, FLOATS), system={"little_endian": False}), "big-endian"),
+        (older(tensor(), ["0"], (3, FLOATS), system=[1]), "cannot be read as"),
+        (older(b"cos\nsystem\nX\x0c\0\0\0touch hacked\x85R", []), r"asks for os\.system"),
+        (OLDER_TORCH, "Ran out of input"),
+    ],
+)
+def test_hostile_files_of_the_older_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raw: bytes, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.pt").write_bytes(raw)
+    with pytest.raises(DataError, match=message):
+        read_torch(tmp_path / "e.pt")
+    assert not Path("hacked").exists()
+    (tmp_path / "e.pt").write_bytes(older(tensor(), ["0"], (3, FLOATS)))
+    assert read_torch(tmp_path / "e.pt").tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_small_file_within_a_tensor_holds_no_other(tmp_path: Path) -> None:
+    """What a plain pickle holds of a tensor is a file of the older form; there is no third."""
+    from spkbase.plain_pickle import read_pickle
+
+    def inner(raw: bytes) -> bytes:
+        return b"ctorch.storage\n_load_from_bytes\nB" + struct.pack("<I", len(raw)) + raw + b"\x85R"
+
+    good = older(storage(), ["0"], (3, FLOATS))
+    (tmp_path / "e.pkl").write_bytes(b"\x80\x03" + tensor(inner(good)) + b".")
+    assert read_pickle(tmp_path / "e.pkl").tolist() == [0.0, 1.0, 2.0]
+    (tmp_path / "e.pkl").write_bytes(b"\x80\x03" + tensor(inner(older(inner(good), []))) + b".")
+    with pytest.raises(DataError, match=r"asks for torch\.storage\._load_from_bytes"):
+        read_pickle(tmp_path / "e.pkl")
+
+
+def test_large_storages_are_not_copied(tmp_path: Path) -> None:
+    """A tensor of 64 MB: what is handed back lies in the map of the file."""
+    import tracemalloc
+
+    values = np.ones((1 << 24) + 1, "<f4")
+    zipped(tmp_path / "e.pt", tensor(storage(size=values.size), (values.size,)), **{"data/0": values.tobytes()})
+    del values
+    tracemalloc.start()
+    found = read_torch(tmp_path / "e.pt")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    assert (float(found[-1]), found.size) == (1.0, (1 << 24) + 1)
+    tracemalloc.stop()
+
+
+# --- npz -------------------------------------------------------------------------------------------------------------
+
+
+def npy(shape: str, kind: str = "<f8", body: bytes = b"") -> bytes:
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + body
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (npy("(3,)", body=bytes(16)), "cannot be read as np[yz]: "),
+        (npy("(-1,)"), "cannot be read as np[yz]: "),
+        (npy("(1,)", "|O", b"cos\nsystem\n."), "holds Python objects, which are never read"),
+        (npy("(2,)", "<U1", struct.pack("<II", 97, 0x110000)), "cannot be read as np[yz]: "),
+        (npy("(2,)", "<U1", struct.pack("<II", 97, 0xD800)), "cannot be read as np[yz]: "),
+        (b"\x93NUMPY", "cannot be read as np[yz]: "),
+    ],
+)
+def test_arrays_that_are_none(tmp_path: Path, raw: bytes, message: str) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", raw)
+    (tmp_path / "x.npy").write_bytes(raw)
+    for above in (0, 1 << 20):
+        with pytest.raises(DataError, match=message):
+            read_npz(tmp_path / "x.npz", map_above=above)
+    with pytest.raises(DataError, match=message):
+        read_npy(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_arrays_of_an_npz(tmp_path: Path, save: Callable[..., None]) -> None:
+    arrays = {"f": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "i": np.array(["a", "é"]), "n": np.arange(3)}
+    save(tmp_path / "x.npz", **arrays)
+    for above in (0, 1 << 20):
+        found = read_npz(tmp_path / "x.npz", map_above=above)
+        assert found.keys() == arrays.keys()
+        assert all(np.array_equal(found[name], arrays[name]) for name in arrays)
+        assert isinstance(found["f"], np.memmap) == (above == 0 and save is np.savez)
+    assert list(read_npz(io.BytesIO((tmp_path / "x.npz").read_bytes()), "n", "none", file="x")) == ["n"]
