@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -521,57 +521,14 @@ def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State
     return "done"
 
 
-@one_line
-@dataclass(frozen=True)
-class StageStatus:
-    """A stage of the last run in a folder.
-
-    Attributes
-    ----------
-    stage, artefact : str
-    state : {"done", "stale", "missing", "damaged"}
-        "stale": made from something else than the next run would use; "damaged": not as it was written.
-    why : str
-        Reason of the state.
-    seconds : float or None
-        That it took.
-    """
-
-    stage: str
-    artefact: str
-    state: State
-    why: str = ""
-    seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class FolderStatus:
-    """An output folder, or a folder below it in which a step keeps stages of its own.
-
-    Attributes
-    ----------
-    folder : Path
-    in_use : bool
-        A run is at work in it.
-    stages : list of StageStatus
-        In the order of the last run.
-    others : list of str
-        Artefacts of earlier configurations, which the last run had no use for.
-    """
-
-    folder: Path
-    in_use: bool
-    stages: list[StageStatus]
-    others: list[str]
-
-
-Reader = Callable[[Path], StageStatus | None]
-"""What the owner of another record than ``stages.json`` says of a folder that holds one; None where it is none."""
+def stage_status(stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None) -> Json:
+    """Return what `read_status` says of a stage."""
+    return {"stage": stage, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
 
 
 def read_status(
-    output: str | Path, readers: Mapping[str, Reader] | None = None, *, verify: bool = False
-) -> list[FolderStatus]:
+    output: str | Path, readers: Mapping[str, Callable[[Path], Json | None]] | None = None, *, verify: bool = False
+) -> list[Json]:
     """Return how far the stages of an output folder are, and of the folders below it; nothing is changed there.
 
     Parameters
@@ -579,9 +536,17 @@ def read_status(
     output : path
         Of a recipe.
     readers : mapping of str to function, optional
-        For folders that keep other records: the name of such a record, and what reads the `StageStatus` of its folder.
+        For folders that keep other records: the name of such a record, and what gives the `stage_status` of its folder.
     verify : bool
         Compare the digests of all artefacts, not their sizes and times alone.
+
+    Returns
+    -------
+    list of dict
+        For each folder ``folder``, ``in_use`` (a run is at work in it), ``stages`` in the order of the last run, each
+        with ``stage``, ``artefact``, ``state`` ("done"; "stale": made from something else than the next run would use;
+        "missing"; "damaged": not as it was written), ``why`` and ``seconds``, and ``others``: artefacts of earlier
+        configurations, which the last run had no use for.
 
     Raises
     ------
@@ -599,13 +564,13 @@ def read_status(
             statuses.append(_folder_status(folder, verify))
         for record, read in (readers or {}).items():
             if record in files and (stage := read(folder)) is not None:
-                statuses.append(FolderStatus(folder, is_in_use(folder), [stage], []))
+                statuses.append({"folder": parent, "in_use": is_in_use(folder), "stages": [stage], "others": []})
     if not statuses and not (output / _LOG).is_file():
         raise DataError("no run has been here: there is no stages.json", file=output)
-    return statuses or [FolderStatus(output, is_in_use(output), [], [])]
+    return statuses or [{"folder": str(output), "in_use": is_in_use(output), "stages": [], "others": []}]
 
 
-def _folder_status(folder: Path, verify: bool) -> FolderStatus:
+def _folder_status(folder: Path, verify: bool) -> Json:
     entries, plan = read_records(folder)
     sources = _read_json(folder / _SOURCES)
     current: Json = {name: entries.get(artefact, {}).get("fingerprint") for artefact, name in plan.items()}
@@ -614,14 +579,12 @@ def _folder_status(folder: Path, verify: bool) -> FolderStatus:
     for artefact, name in plan.items():
         entry = entries.get(artefact, {})
         state: State = _state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
-        why = "it was begun" if entry and not entry.get("fingerprint") else ""
+        why = {"damaged": "it is not as it was written", "missing": "it was begun" if entry else ""}.get(state, "")
         if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
             state, reasons[name] = "stale", why.split(": ", 1)[-1]
-        if state == "damaged":
-            why = "it is not as it was written"
-        stages.append(StageStatus(name, artefact, state, why, entry.get("seconds") if state == "done" else None))
+        stages.append(stage_status(name, artefact, state, why, entry.get("seconds") if state == "done" else None))
     others = sorted(name for name in entries if name not in plan and (folder / name).is_file())
-    return FolderStatus(folder, is_in_use(folder), stages, others)
+    return {"folder": str(folder), "in_use": is_in_use(folder), "stages": stages, "others": others}
 
 
 def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[str, str]) -> str:
@@ -642,24 +605,18 @@ def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[s
     return ""
 
 
-def format_status(folders: Sequence[FolderStatus]) -> str:
+def format_status(folders: Sequence[Json]) -> str:
     """Return how many stages are done, in a line, and a table of each folder."""
-    stages = [stage for status in folders for stage in status.stages]
-    left = [stage for stage in stages if stage.state != "done"]
-    counts = [f"{sum(stage.state == state for stage in left)} {state}" for state in ("stale", "missing", "damaged")]
-    parts = [f"{len(stages) - len(left)} of {len(stages)} stages done", *(text for text in counts if text[:2] != "0 ")]
-    lines = [", ".join(parts) + (f"; next: {left[0].stage}" if left else "")]
+    states = [stage["state"] for status in folders for stage in status["stages"]]
+    left = [stage["stage"] for status in folders for stage in status["stages"] if stage["state"] != "done"]
+    counts = [f"{states.count(state)} {state}" for state in ("stale", "missing", "damaged") if state in states]
+    lines = [", ".join([f"{states.count('done')} of {len(states)} stages done", *counts])]
+    lines[0] += f"; next: {left[0]}" if left else ""
     for status in folders:
-        lines += ["", f"{status.folder}: {'a run is at work in it' if status.in_use else 'no run is at work in it'}"]
-        width = max((len(stage.stage) for stage in status.stages), default=0)
-        for stage in status.stages:
-            seconds = "" if stage.seconds is None else f"{stage.seconds:8.1f} s"
-            lines.append(f"  {stage.stage:{width}}  {stage.state:7}  {stage.why or seconds}".rstrip())
-        lines += [] if status.stages else ["  no stage was begun"]
-        lines += [f"  {name}: of an earlier configuration" for name in status.others]
+        lines += ["", f"{status['folder']}: {'a' if status['in_use'] else 'no'} run is at work in it"]
+        width = max((len(stage["stage"]) for stage in status["stages"]), default=0)
+        for stage in status["stages"]:
+            seconds = "" if stage["seconds"] is None else f"{stage['seconds']:8.1f} s"
+            lines.append(f"  {stage['stage']:{width}}  {stage['state']:7}  {stage['why'] or seconds}".rstrip())
+        lines += [f"  {name}: of an earlier configuration" for name in status["others"]]
     return "\n".join(lines)
-
-
-def status_record(folders: Sequence[FolderStatus]) -> list[Json]:
-    """Return the states of the stages of each folder as JSON, for programs."""
-    return [{**asdict(status), "folder": str(status.folder)} for status in folders]

@@ -81,15 +81,13 @@ NEEDS = {
         "distributed",
         "from spkbase.work import use_engine; use_engine('dask', scheduler='tcp://h:1').__enter__()",
     ),
-    "torch": ("torch", "from spkbase.work import find_device; find_device('torch')"),
-    "cupy": ("cupy", "from spkbase.work import find_device; find_device('cupy')"),
 }
 
 
 def test_every_extra_is_for_a_need_that_is_tested_or_holds_others():
-    assert set(extras()) == {*NEEDS, "all", "gpu", "docs", "dev"}
+    assert set(extras()) == {*NEEDS, "all", "docs", "dev"}
     (held,) = extras()["all"]
-    wheels = set(NEEDS) - {"world", "torch", "cupy"}  # a compiler, and gigabytes, are no part of it
+    wheels = set(NEEDS) - {"world"}  # a compiler is no part of it
     assert set(held.removeprefix("spkver[").removesuffix("]").split(",")) == wheels
 
 

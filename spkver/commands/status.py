@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from spkbase.console import Command
-
-if TYPE_CHECKING:
-    from spkbase.runs import StageStatus
 
 
 @click.command(cls=Command)
@@ -24,16 +21,16 @@ def status(output: Path, as_json: bool, verify: bool) -> None:
     Configuration and lists are those of the last run; libraries and the audio files are compared with what is there
     now. Nothing is changed, so it can be called while a run is at work.
     """
-    from spkbase.runs import format_status, read_status, status_record
+    from spkbase.runs import format_status, read_status
     from spkver.anonymization import RECORD
 
     folders = read_status(output, {RECORD: twin_status}, verify=verify)
-    click.echo(json.dumps(status_record(folders), indent=1) if as_json else format_status(folders))
+    click.echo(json.dumps(folders, indent=1) if as_json else format_status(folders))
 
 
-def twin_status(folder: Path) -> StageStatus | None:
+def twin_status(folder: Path) -> dict[str, Any] | None:
     """Return how far an anonymised data directory is; its recordings are counted, not read."""
-    from spkbase.runs import StageStatus
+    from spkbase.runs import stage_status
     from spkver.anonymization import RECORD, progress
 
     counted = progress(folder)
@@ -41,4 +38,4 @@ def twin_status(folder: Path) -> StageStatus | None:
         return None
     done, total = counted
     is_whole = done == total and (folder / "wav.scp").is_file()
-    return StageStatus("anonymisation", RECORD, "done" if is_whole else "missing", f"{done} of {total} utterances")
+    return stage_status("anonymisation", RECORD, "done" if is_whole else "missing", f"{done} of {total} utterances")

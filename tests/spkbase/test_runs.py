@@ -86,7 +86,7 @@ def test_a_changed_source_makes_all(output, source, change):
 def test_another_library_makes_what_depends_on_it(output, source, monkeypatch, library, made):
     known = versions()
     monkeypatch.setattr("spkbase.runs.library_version", lambda name: "99" if name == library else known[name])
-    status = {one.stage: one.why for one in read_status(output)[0].stages if one.state == "stale"}
+    status = {one["stage"]: one["why"] for one in read_status(output)[0]["stages"] if one["state"] == "stale"}
     assert list(status) == made
     assert all(library in why for why in status.values())
     assert work(output, source) == made
@@ -94,7 +94,7 @@ def test_another_library_makes_what_depends_on_it(output, source, monkeypatch, l
 
 def test_another_version_of_the_package_makes_all(output, source, monkeypatch):
     monkeypatch.setattr("spkbase.runs.__version__", "99.0")
-    assert [one.why for one in read_status(output)[0].stages] == ["spkver 0.1.0 -> 99.0"] * 3
+    assert [one["why"] for one in read_status(output)[0]["stages"]] == ["spkver 0.1.0 -> 99.0"] * 3
     assert work(output, source) == ["read", "double", "sum"]
 
 
@@ -107,7 +107,7 @@ def test_a_device_counts_where_it_is_used(output, source):
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text(""), lambda path: path.write_text("9 9")])
 def test_a_damaged_artefact_is_made_again(output, source, damage):
     damage(output / "double.txt")
-    assert read_status(output)[0].stages[1].state in ("missing", "damaged")
+    assert read_status(output)[0]["stages"][1]["state"] in ("missing", "damaged")
     assert work(output, source) == ["double"]
 
 
@@ -123,8 +123,8 @@ def test_verify_reads_what_size_and_time_do_not_tell(output):
     status = path.stat()
     path.write_text("9 9 9")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert read_status(output)[0].stages[1].state == "done"
-    assert read_status(output, verify=True)[0].stages[1].state == "damaged"
+    assert read_status(output)[0]["stages"][1]["state"] == "done"
+    assert read_status(output, verify=True)[0]["stages"][1]["state"] == "damaged"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"artefacts": 3}', "\xff"])
@@ -137,7 +137,7 @@ def test_damaged_records_make_all_again(output, source, text):
 def test_a_failed_stage_is_begun_and_made_again(output, source):
     with pytest.raises(DataError):
         Run(output).stage("double", "double.txt", make=fail, read=Path.read_text)
-    assert read_status(output)[0].stages[1].why == "it was begun"
+    assert read_status(output)[0]["stages"][1]["why"] == "it was begun"
     assert work(output, source) == ["double"]
 
 
@@ -217,10 +217,14 @@ def test_status_of_a_finished_run(output, source):
     assert told.startswith("2 of 3 stages done, 1 stale; next: sum")
     assert "depends on 'double', which was made again" in told
     (status,) = read_status(output)
-    assert [(one.stage, one.state) for one in status.stages] == [("read", "done"), ("double", "done"), ("sum", "stale")]
+    assert [(one["stage"], one["state"]) for one in status["stages"]] == [
+        ("read", "done"),
+        ("double", "done"),
+        ("sum", "stale"),
+    ]
     source.write_text("7")
-    assert read_status(output)[0].stages[0].why == f"{source} changed"
-    assert read_status(output)[0].stages[2].why == f"depends on 'double': {source} changed"
+    assert read_status(output)[0]["stages"][0]["why"] == f"{source} changed"
+    assert read_status(output)[0]["stages"][2]["why"] == f"depends on 'double': {source} changed"
 
 
 def test_status_of_folders_below_and_of_earlier_configurations(output, source):
@@ -229,11 +233,11 @@ def test_status_of_folders_below_and_of_earlier_configurations(output, source):
     run.finish()
     work(run.below("below").output, source)
     first, second = read_status(output)
-    assert (first.folder, second.folder) == (output, output / "below")
-    assert first.others == ["double.txt", "read.txt", "sum.txt"]
+    assert (first["folder"], second["folder"]) == (str(output), str(output / "below"))
+    assert first["others"] == ["double.txt", "read.txt", "sum.txt"]
     with start_run(output, {}):
-        assert read_status(output)[0].in_use
-    assert not read_status(output)[0].in_use
+        assert read_status(output)[0]["in_use"]
+    assert not read_status(output)[0]["in_use"]
 
 
 def test_the_command_tells_and_changes_nothing(output, tmp_path):
