@@ -143,9 +143,10 @@ class Stage(Generic[Value]):
         if state != "done" or (run.force and is_meant):
             if run.frozen or not is_meant:
                 text = f"{self.name!r} is {state}, and is needed as it is"
+                remedy = "make it first: run without --only"
                 if run.only is not None:
                     text = f"{run.only!r} needs stage {self.name!r}, which is {state}"
-                remedy = f"run with --until {self.name!r} first, or without --only"
+                    remedy = f"run with --until {self.name!r} first, or without --only"
                 raise DataError(text, file=self.path, remedy=remedy)
             if state == "damaged":
                 logger.warning("%s is not as it was written: it is made again", self.path)

@@ -5,7 +5,7 @@
                                       [--force]
 
 DIR holds the challenge's data directories, or it is the word "simulated": SIMULATED speech is made. Anonymised twins
-(<set>SUFFIX) are taken where they are there, else made. Steps are named in `spkver.voiceprivacy.experiment`; how
+(<set>SUFFIX) are taken where they are there, else made. Steps are named in `spkver.voiceprivacy.STEPS`; how
 far they are is shown by ``spkver status OUTPUT``.
 """
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, WorkerError
 from spkbase.files import file_digest, fingerprint, make_folder
-from spkbase.runs import Run, Stage
+from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver import pipeline
