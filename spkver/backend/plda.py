@@ -747,13 +747,7 @@ def ratio_rows(
 
 
 def plda_scores(
-    plda: Plda,
-    sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
-    *,
-    sessions_as: str = "all",
+    plda: Plda, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray, *, sessions_as: str = "all"
 ) -> NDArray[np.float64]:
     """Return the log-likelihood ratio of each trial: one speaker against two.
 

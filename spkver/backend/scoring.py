@@ -488,12 +488,7 @@ def _score_factors(pieces: list[Factors], projection: Projection | None) -> NDAr
 
 
 def score_gmm_ubm(
-    mixture: GaussianMixture,
-    models: Supervectors,
-    frames: Frames,
-    trials: Trials,
-    *,
-    work: Work = ALL_CORES,
+    mixture: GaussianMixture, models: Supervectors, frames: Frames, trials: Trials, *, work: Work = ALL_CORES
 ) -> Scores:
     """Score trials by the log-likelihood ratio of adapted models and the UBM, see `log_likelihood_ratios`.
 
@@ -554,12 +549,7 @@ def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: Gaussian
 
 
 def score_joint_factors(
-    model: JointFactors,
-    enrolment: Statistics,
-    tests: Statistics,
-    trials: Trials,
-    *,
-    work: Work = ALL_CORES,
+    model: JointFactors, enrolment: Statistics, tests: Statistics, trials: Trials, *, work: Work = ALL_CORES
 ) -> Scores:
     """Score trials by joint factor analysis, all sessions of a model together.
 
@@ -597,13 +587,7 @@ def score_joint_factors(
     return score_products(speakers, sessions, trials, work=work)
 
 
-def score_products(
-    speakers: Supervectors,
-    sessions: Supervectors,
-    trials: Trials,
-    *,
-    work: Work = ALL_CORES,
-) -> Scores:
+def score_products(speakers: Supervectors, sessions: Supervectors, trials: Trials, *, work: Work = ALL_CORES) -> Scores:
     """Score trials by the inner products of a model's vector and a segment's, wherever the vectors are.
 
     Parameters
