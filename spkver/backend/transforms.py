@@ -218,6 +218,15 @@ def regularised(
     return shrunk
 
 
+def regularised_within(
+    vectors: Rows, codes: NDArray[np.integer], *, shrink: float | None = None, weighting: str = "vectors"
+) -> NDArray[np.float64]:
+    """Return the covariance of vectors about the means of their classes, `regularised`; see `within_covariance`."""
+    within = within_covariance(vectors, codes, weighting=weighting)
+    what = "covariance within speakers" if codes.any() else "total covariance"
+    return regularised(within, len(codes) - int(codes.max()) - 1, shrink=shrink, what=what)
+
+
 def warn_of_few(n_free: int, size: int, what: str, *, remedy: str) -> None:
     """Warn of a covariance that can be inverted but should not be: the scores look like scores, and are bad."""
     if n_free < _FEW * size:
@@ -419,10 +428,8 @@ def fit_sphnorm(vectors: Rows, codes: NDArray[np.integer], *, rounds: int = 1) -
 def _spherical(vectors: Rows, codes: NDArray[np.integer], rounds: int) -> tuple[Map, ...]:
     maps: list[Map] = []
     current: Rows = vectors
-    n_free, what = len(codes) - codes.max() - 1, "covariance within speakers" if codes.any() else "total covariance"
     for _ in range(rounds):
-        covariance = regularised(within_covariance(current, codes), n_free, what=what)
-        maps += [AffineMap(mean(current), whitening_matrix(covariance)), LengthNorm()]
+        maps += [AffineMap(mean(current), whitening_matrix(regularised_within(current, codes))), LengthNorm()]
         current = apply_maps(maps[-2:], current)
     return tuple(maps)
 
@@ -474,9 +481,7 @@ def fit_lda(
         text = f"lda.rank is {rank}, but {n_classes} speakers in {vectors.shape[1]} dimensions allow 1 to {limit}"
         raise ConfigError(text, remedy="lower it, or give more speakers")
     weighting = "vectors" if convention == "book" else "classes"
-    what = "covariance within speakers"
-    within = within_covariance(vectors, codes, weighting=weighting)
-    within = regularised(within, len(codes) - n_classes, shrink=shrink, what=what)
+    within = regularised_within(vectors, codes, shrink=shrink, weighting=weighting)
     between = between_covariance(vectors, codes, weighting=weighting)
     if not between.any():
         raise DataError("the means of all speakers are the same: no direction tells them apart")
@@ -496,8 +501,7 @@ def fit_wccn(vectors: Rows, codes: NDArray[np.integer], *, shrink: float | None 
     A. O. Hatch, S. Kajarekar and A. Stolcke, "Within-class covariance normalization for SVM-based speaker recognition",
     Interspeech 2006.
     """
-    within = within_covariance(vectors, codes, weighting="classes")
-    within = regularised(within, len(codes) - int(codes.max()) - 1, shrink=shrink, what="covariance within speakers")
+    within = regularised_within(vectors, codes, shrink=shrink, weighting="classes")
     return AffineMap(np.zeros(len(within)), whitening_matrix(within, "cholesky"))
 
 
