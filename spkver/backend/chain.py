@@ -36,12 +36,13 @@ from evaluation.embeddings import Embeddings, check_norms, row_norms
 from evaluation.trials import Scores, Trials, factorise
 from spkbase.configuration import convert
 from spkbase.errors import ConfigError, DataError, Problems, errors_of, few
-from spkbase.files import fingerprint, load_yaml, open_file, read_arrays, read_yaml_text, write_arrays
+from spkbase.files import fingerprint, load_yaml, read_yaml_text
+from spkbase.hdf5 import open_file, read_arrays, write_arrays
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.backend.kaldi import KaldiPlda, VbxTransform, plda_from_kaldi
 from spkver.backend.nap import Projection
 from spkver.backend.plda import Sessions
-from spkver.backend.steps import NEEDS, STEPS, Need, Parameter, Step, Training, step_named
+from spkver.backend.steps import NEEDS, STEPS, Need, Parameter, Step, Training
 from spkver.backend.transforms import AffineMap, LengthNorm, Map, apply_maps, class_means, dimension_after
 
 logger = logging.getLogger(__name__)
@@ -240,15 +241,14 @@ def _chosen(item: Any) -> ChosenStep:
             raise ConfigError(f"'{item}:' has no value")
     elif isinstance(item, Mapping) and len(item) == 1:
         item, value = next(iter(item.items()))
-    name = item.strip() if isinstance(item, str) else item
-    step = step_named(name) if isinstance(name, str) else None
-    if step is None:
-        if not isinstance(name, str):
-            raise ConfigError(f"expected the name of a step or one name with its values, got {name!r:.60}")
-        names = [step.name for step in STEPS]
-        near = difflib.get_close_matches(name, names, n=2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+    if not isinstance(item, str):
+        raise ConfigError(f"expected the name of a step or one name with its values, got {item!r:.60}")
+    name, rows = item.strip(), {step.name: step for step in STEPS}
+    if name not in rows:
+        near = difflib.get_close_matches(name, rows, n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(rows)}"
         raise ConfigError(f"there is no step {name!r:.60}: {hint}")
+    step = rows[name]
     parameters = {parameter.name: parameter for parameter in step.parameters}
     if value is not None and not isinstance(value, Mapping):
         if not parameters:
@@ -564,7 +564,7 @@ def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend
     for number, chosen in enumerate(chain, 1):
         step = chosen.step
         try:
-            found = None if step.fit is None else step.fit(training, chosen.values)
+            found: Any = None if step.fit is None else step.fit(training, chosen.values)
             if step.role == "map":
                 adapt = training.adapt
                 if adapt is not None and not step.training_only:
@@ -740,13 +740,13 @@ def read_backend(path: str | Path) -> Backend:
         raise DataError(f"expected a file of the kind '{_KIND}', version {_VERSION}", file=path, remedy=_AGAIN)
     arrays = read_arrays(path)
     try:
-        return _built(*(json.loads(attributes[name]) for name in ("chain", "maps", "facts")), arrays)
+        return _built(arrays, *(json.loads(attributes[name]) for name in ("chain", "maps", "facts")))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         text = error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
         raise DataError(f"expected a trained chain: {text}"[:500], file=path, remedy=_AGAIN) from error
 
 
-def _built(spec: Any, kinds: Any, facts: Any, arrays: dict[str, NDArray]) -> Backend:
+def _built(arrays: dict[str, NDArray], spec: Any, kinds: Any, facts: Any) -> Backend:
     chain = parse_chain(spec)
     if not all(isinstance(facts.get(name), kind) for name, kind in _FACTS.items()):
         raise DataError(f"expected the facts {', '.join(_FACTS)}, got {facts!r:.200}")

@@ -58,6 +58,7 @@ from spkver.vectors import Supervectors
 
 _SAME = 1e-12  # of the longest enrolled vector: what is left of a vector without a mean is rounding
 
+
 @one_blas_thread()
 def adapted_cosine_scores(
     sessions: Sessions,
@@ -279,7 +280,7 @@ class Cosine:
 class Mahalanobis:
     """The inverse of the covariance within speakers, (R, R), which is shrunk where it is singular."""
 
-    matrix: NDArray[np.float64]
+    matrix: NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,6 +288,7 @@ class SvmBackground:
     """What machines tell a model's sessions from, (B, R)."""
 
     vectors: NDArray[np.float64]
+
 
 Need = Literal["speakers", "sessions", "adapt"]
 Values = Mapping[str, Any]
@@ -343,9 +345,9 @@ class Training:
     codes: NDArray[np.integer]
     adapt: NDArray[np.float64] | None = None
 
-    def on(self, which: str) -> NDArray[np.float64]:
+    def on(self, on: str) -> NDArray[np.float64]:
         """Return the vectors to adapt to, if those are meant and there are any; else the training vectors."""
-        return self.vectors if which != "adapt" or self.adapt is None else self.adapt
+        return self.vectors if on != "adapt" or self.adapt is None else self.adapt
 
 
 @one_line
@@ -444,7 +446,13 @@ _TOP = Parameter(
 )
 
 STEPS: tuple[Step, ...] = (
-    Step("centre", "map", "subtract the mean", (_ON,), fit=lambda training, values: (fit_centring(training.on(values["on"])),)),
+    Step(
+        "centre",
+        "map",
+        "subtract the mean",
+        (_ON,),
+        fit=lambda training, values: (fit_centring(training.on(values["on"])),),
+    ),
     Step(
         "whiten",
         "map",
@@ -500,9 +508,7 @@ STEPS: tuple[Step, ...] = (
             Parameter("scatter", str, "within", "of which they are the largest", ("within", "total")),
         ),
         ("sessions",),
-        lambda training, values: (
-            fit_nap(training.vectors, speakers=training.codes, work=Work(jobs=1), **values),
-        ),
+        lambda training, values: (fit_nap(training.vectors, speakers=training.codes, work=Work(jobs=1), **values),),
     ),
     Step(
         "coral",
@@ -510,7 +516,7 @@ STEPS: tuple[Step, ...] = (
         "give the training vectors mean and covariance of the vectors to adapt to (correlation alignment)",
         (_SHRINK,),
         ("adapt",),
-        lambda training, values: (fit_coral(training.vectors, training.adapt, **values),),
+        lambda training, values: (fit_coral(training.vectors, training.on("adapt"), **values),),
         training_only=True,
     ),
     Step(
@@ -558,9 +564,7 @@ STEPS: tuple[Step, ...] = (
         "log-likelihood ratio of Gaussian speakers and sessions, each with a full covariance",
         (_SESSIONS, Parameter("convention", str, "book", "unbiased covariances, or SIDEKIT 1.3.2's", _CONVENTIONS)),
         ("speakers", "sessions"),
-        lambda training, values: fit_two_covariance(
-            training.vectors, training.codes, convention=values["convention"]
-        ),
+        lambda training, values: fit_two_covariance(training.vectors, training.codes, convention=values["convention"]),
         lambda model, values, *trials: plda_scores(model.plda, *trials, sessions_as=values["sessions"]),
         TwoCovariance,
     ),
@@ -628,10 +632,3 @@ STEPS: tuple[Step, ...] = (
         ("speakers", "sessions"),
     ),
 )
-
-
-def step_named(name: str) -> Step | None:
-    """Return the row of a name; None where there is none."""
-    return next((step for step in STEPS if step.name == name), None)
-
-

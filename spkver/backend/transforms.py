@@ -29,7 +29,7 @@ from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
-from spkver.backend.nap import GroupMeans, Projection
+from spkver.backend.nap import Projection
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +40,17 @@ _FEW = 3  # vectors a dimension, below which the inverse of a covariance is far 
 
 
 @one_blas_thread()
-def scatter(vectors: Rows, centre: GroupMeans, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def scatter(
+    vectors: Rows, means: NDArray[np.float64], groups: NDArray[np.integer], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the weighted scatter of vectors about the means of their groups: sum_i w_i (x_i - m_g) (x_i - m_g)^T.
 
     Parameters
     ----------
     vectors : ndarray or StoredArray of shape (N, R)
-    centre : GroupMeans
-        What is subtracted.
+    means : ndarray of float64 of shape (G, R)
+    groups : ndarray of int of shape (N,)
+        Group of each vector.
     weights : ndarray of float64 of shape (N,)
 
     Returns
@@ -57,7 +60,7 @@ def scatter(vectors: Rows, centre: GroupMeans, weights: NDArray[np.float64]) -> 
     """
     total = np.zeros((vectors.shape[1], vectors.shape[1]))
     for start, stop in chunk_bounds(len(vectors), _ROWS):
-        block = np.asarray(part(vectors, start, stop), np.float64) - centre.means[centre.groups[start:stop]]
+        block = np.asarray(part(vectors, start, stop), np.float64) - means[groups[start:stop]]
         total += block.T @ (block * weights[start:stop, None])
     return (total + total.T) / 2
 
@@ -128,7 +131,7 @@ def within_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: s
     counts, sums = class_sums(vectors, codes)
     shares = np.full(len(codes), 1 / len(codes)) if weighting == "vectors" else 1 / (len(counts) * counts[codes])
     means = sums / counts[:, None]
-    return _unless_rounding(scatter(vectors, GroupMeans(means, codes.astype(np.int64)), shares), means)
+    return _unless_rounding(scatter(vectors, means, codes, shares), means)
 
 
 def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors") -> NDArray[np.float64]:
@@ -149,8 +152,8 @@ def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: 
     counts, sums = class_sums(vectors, codes)
     shares = counts / counts.sum() if weighting == "vectors" else np.full(len(counts), 1 / len(counts))
     means = sums / counts[:, None]
-    middle = GroupMeans(sums.sum(axis=0)[None] / counts.sum(), np.zeros(len(counts), np.int64))
-    return _unless_rounding(scatter(means, middle, shares), means)
+    middle = sums.sum(axis=0)[None] / counts.sum()
+    return _unless_rounding(scatter(means, middle, np.zeros(len(counts), np.int64), shares), means)
 
 
 def _unless_rounding(covariance: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
