@@ -25,11 +25,10 @@ from spkver.anonymization import (
     RECORD,
     AnonymizerConfig,
     anonymize_datadir,
-    check_source,
     finished_twin,
     make_anonymizer,
 )
-from spkver.audio import read_audio
+from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir, check_twin
 from spkver.voiceprivacy.sets import Sets, note_each
 from spkver.voiceprivacy.settings import TwinConfig
@@ -100,9 +99,7 @@ def check_sources(sets: Sets, problems: Problems) -> None:
     """Check the recordings that are to be anonymised."""
     for name in sets.missing:
         if name in sets.original:
-            for utterance, path in sets.original[name].recordings.items():
-                if error := check_source(utterance, path):
-                    problems.note(error)
+            check_headers(sets.original[name].recordings, problems=problems)
 
 
 def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix: str, seed: int) -> Sets:
@@ -124,10 +121,10 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
     def make(name: str, ending: str, config: AnonymizerConfig, seed: int) -> DataDir:
         target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
         side = "" if anonymizers.shared_draws else sides.get(name, "")
-        how: dict[str, Any] = {"seed": seed, "side": side, "jobs": run.jobs}
+        how: dict[str, Any] = {"seed": seed, "side": side}
         if run.frozen:
             return finished_twin(sets.original[name], target, config, **how)
-        made = anonymize_datadir(sets.original[name], target, config, force=run.force, **how)
+        made = anonymize_datadir(sets.original[name], target, config, jobs=run.jobs, force=run.force, **how)
         _check(sets.original[name], made, config, problems, run.jobs)
         return made
 
