@@ -14,10 +14,12 @@ from spkver.attackers.catalogue import (
     cost_of,
     default_attackers,
     find_row,
+    is_outside,
     known_attackers,
+    open_door,
+    short_name,
 )
 from spkver.attackers.config import KINDS, PRESETS, AttackerConfig, Context, attacker_config
-from spkver.attackers.doors import is_outside, open_door, short_name
 from spkver.attackers.folds import Fold, background_folds, cut_directory, deal_speakers, needs_pieces, with_pieces
 from spkver.attackers.fusion import Fusion, WantedFusion
 from spkver.attackers.kinds import NormConfig, ProjectionConfig, TrainingConfig

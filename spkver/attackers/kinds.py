@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work, chunk_bounds, chunks, one_blas_thread, ordered_map
 from spkver.attackers.protocol import Arrays
-from spkver.attackers.sessions import choose_utterances
+from spkver.attackers.workplace import choose_utterances
 from spkver.backend import (
     Projection,
     SvmConfig,

@@ -1,9 +1,17 @@
-"""Vectors that come from statistics of a mixture which is trained on the background alone: i-vectors, supervectors."""
+"""Vectors that come from statistics of a mixture which is trained on the background alone: i-vectors, supervectors.
+
+**The attacker that needs no network:** i-vectors whose mixture and matrix are trained on the background alone.
+
+**Supervectors:** beside `supervector-cosine`, whose projection is learnt from the background, the backend is that of
+any attacker by vectors: what it says of a list of trials may be adapted to the list, see
+`spkver.attackers.vector_attacker`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -14,8 +22,13 @@ from evaluation.embeddings import Embeddings
 from spkbase.arrays import Rows
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
+from spkbase.files import fingerprint, make_folder
+from spkbase.runs import Run, Stamp
 from spkbase.showing import one_line
-from spkver.attackers.config import Context
+from spkbase.work import Work
+from spkver import pipeline
+from spkver.attackers.config import PRESETS, Context
+from spkver.attackers.folds import with_pieces
 from spkver.attackers.protocol import Attacker, Place
 from spkver.attackers.training import merge_versions
 from spkver.attackers.vector_attacker import ChoiceConfig, Source, VectorAttacker
@@ -23,6 +36,7 @@ from spkver.attackers.workplace import Prepared, Workplace
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig
 from spkver.mixture import GaussianMixture, Statistics, UbmConfig
+from spkver.vectors import MapConfig, TotalVariabilityConfig, adapt_supervectors, extract_ivectors
 
 
 class Extracted(Protocol):
@@ -148,3 +162,77 @@ def mixture_config(
         return load_config(kind, defaults=merged(defaults, shared, settings, {"name": name}))
     except ConfigError as error:
         raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
+
+
+@dataclass(frozen=True)
+class IVectorConfig(MixtureConfig):
+    """How an attacker by i-vectors is made; its own part as for `spkver rsr2015 ivector`."""
+
+    total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
+
+
+IVECTORS: dict[str, Any] = {
+    "features": {"preset": "wideband"},
+    "ubm": {"components": 64},
+    "total_variability": {"rank": 100, "rounds": 10},
+}
+
+
+def learn_ivectors(config: IVectorConfig, training: tuple[DataDir, ...], place: Place) -> MixtureSource:
+    """Train the mixture and the matrix on a training set, or take those of an earlier run.
+
+    Of several versions all recordings count; where speakers have one recording, the pieces of it, see
+    `spkver.attackers.with_pieces`. The rank is lowered to what the recordings allow.
+    """
+    work = workplace_of(place)
+    prepared = prepare_training(with_pieces(training, place), config.features, place)
+    ubm = work.ubm(prepared, config.ubm).mixture
+    statistics = work.statistics(prepared, ubm)
+    most = min(len(statistics) - 1, ubm.means.size)
+    matrix_config = replace(config.total_variability, rank=max(1, min(config.total_variability.rank, most)))
+    mixture = Stamp("ubm", fingerprint(ubm), ubm)
+    accumulated = Stamp("statistics", fingerprint(prepared.frames.fingerprint, mixture.fingerprint), statistics)
+    key = fingerprint(accumulated.fingerprint, matrix_config)[:16]
+    folder = make_folder(place.work / f"total-variability-{key}")
+    run = Run(folder, jobs=place.jobs, force=place.force, quiet=True)
+    matrix = pipeline.total_variability(run, mixture, accumulated, matrix_config).value
+    extract = partial(extract_ivectors, matrix, work=Work(place.jobs))
+    return MixtureSource(place, config.features, ubm, extract)
+
+
+def wanted_ivectors(name: str, settings: Mapping[str, Any], context: Context) -> WantedByMixture:
+    """Make the attacker by i-vectors."""
+    config = mixture_config(IVectorConfig, IVECTORS, name, settings, context)
+    return WantedByMixture(
+        config,
+        lambda training, place: learn_ivectors(config, training, place),
+        (config.features, config.ubm, config.total_variability),
+    )
+
+
+@dataclass(frozen=True)
+class SupervectorConfig(MixtureConfig):
+    """How an attacker by supervectors is made."""
+
+    map: MapConfig = field(default_factory=MapConfig)
+
+
+def learn_supervectors(config: SupervectorConfig, training: tuple[DataDir, ...], place: Place) -> MixtureSource:
+    """Train the mixture on a training set, or take that of an earlier run; of several versions all recordings count."""
+    prepared = prepare_training(training, config.features, place)
+    ubm = workplace_of(place).ubm(prepared, config.ubm).mixture
+    extract = partial(adapt_supervectors, ubm, config=config.map, work=Work(place.jobs))
+    return MixtureSource(place, config.features, ubm, extract)
+
+
+def wanted_supervectors(name: str, settings: Mapping[str, Any], context: Context) -> WantedByMixture:
+    """Make the attacker by supervectors; features and mixture are those of supervector-cosine by default."""
+    # no other chain is tried: maps of thousands of dimensions take minutes to learn, and a background of many speakers
+    parts = {part: PRESETS["supervector-cosine"][part] for part in ("features", "ubm")}
+    defaults = {**parts, "chains": [settings.get("adapted") or "cosine"]}
+    config = mixture_config(SupervectorConfig, defaults, name, settings, context)
+    return WantedByMixture(
+        config,
+        lambda training, place: learn_supervectors(config, training, place),
+        (config.features, config.ubm, config.map),
+    )

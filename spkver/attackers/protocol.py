@@ -1,7 +1,7 @@
 """What an evaluation asks of an attacker, whether it is built in or somebody else's.
 
 An attacker learns from training recordings, then scores lists of trials from recordings that enrol and recordings that
-are tested. Built in are those of `spkver.attackers.training`; the doors for others are in `spkver.attackers.doors`.
+are tested. Built in are those of `spkver.attackers.training`; the doors for others are in `spkver.attackers.catalogue`.
 """
 
 from __future__ import annotations

@@ -28,8 +28,7 @@ from spkver.attackers.attack import TrainedAttacker, check_trials, load_attacker
 from spkver.attackers.config import AttackerConfig
 from spkver.attackers.kinds import Backend, Cohort, Lesson, Sessions
 from spkver.attackers.protocol import Attack, Scorer
-from spkver.attackers.sessions import choose_utterances
-from spkver.attackers.workplace import Workplace
+from spkver.attackers.workplace import Workplace, choose_utterances
 from spkver.backend import speaker_digests
 from spkver.datadir import DataDir
 from spkver.features import check_recordings

@@ -50,8 +50,8 @@ from spkver.attackers.attack import match_trials
 from spkver.attackers.config import Context, Settings
 from spkver.attackers.folds import ENROLLED, FOLDS, PIECES, SHORTEST, TESTED, Fold, background_folds, with_pieces
 from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, Wanted
-from spkver.attackers.sessions import choose_utterances
 from spkver.attackers.training import merge_versions
+from spkver.attackers.workplace import choose_utterances
 from spkver.backend import Backend, format_chain, parse_chain, read_backend, train_chain, write_backend
 from spkver.datadir import DataDir
 from spkver.extractors import Extractor, ExtractorSettings, find_weights, open_extractor

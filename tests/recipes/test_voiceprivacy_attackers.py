@@ -24,9 +24,8 @@ from evaluation.trials import align
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.attackers import level_of
-from spkver.attackers.catalogue import CATALOGUE, DEFAULT
+from spkver.attackers.catalogue import CATALOGUE, DEFAULT, DOORS, FUNCTION, short_name
 from spkver.attackers.config import KINDS, PRESETS
-from spkver.attackers.doors import DOORS, FUNCTION, short_name
 from spkver.datadir.reading import read_datadir
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.settings import Config

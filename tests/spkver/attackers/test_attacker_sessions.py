@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spkver.attackers.sessions import choose_utterances, cut_sessions, session_frames
+from spkver.attackers.workplace import choose_utterances, cut_sessions, session_frames
 from spkver.features.frames import Frames
 
 

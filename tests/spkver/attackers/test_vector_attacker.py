@@ -17,7 +17,7 @@ from spkver.attackers import catalogue, vector_attacker
 from spkver.attackers.attack import match_trials
 from spkver.attackers.catalogue import CATALOGUE
 from spkver.attackers.config import Context
-from spkver.attackers.ivector_source import wanted_ivectors
+from spkver.attackers.mixture_sources import wanted_ivectors
 from spkver.attackers.protocol import Attack, BackgroundAttacker, Place
 from spkver.attackers.vector_attacker import VectorAttacker, VectorStore, check_chains, limited, wanted_network
 from spkver.audio import write_audio
