@@ -98,10 +98,18 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
     """Values of a file, and the line of each dotted key."""
-    values, node = load_yaml(read_yaml_text(path), file=path)
+    values, lines = _load(read_yaml_text(path), path)
     if not isinstance(values, dict | None):
         raise ConfigError(f"expected keys and values, 'key: value', got {values!r:.80}", file=path)
-    return values or {}, _lines(node, path)
+    return values or {}, lines
+
+
+def _load(text: str, path: str | Path | None = None) -> tuple[Any, dict[str, int]]:
+    values, node = load_yaml(text, file=path)
+    try:
+        return values, _lines(node, path)
+    except RecursionError as error:
+        raise ConfigError("not YAML that is read here: a value holds itself", file=path) from error
 
 
 def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, int]:
@@ -146,8 +154,7 @@ def _parse_setting(setting: str) -> dict[str, Any]:
     if not separator or not key.strip():
         raise ConfigError(f"--set {setting!r}: expected KEY=VALUE")
     try:
-        value, node = load_yaml(text)
-        _lines(node, None)
+        value = _load(text)[0]
     except ConfigError as error:
         raise ConfigError(f"the value of {setting!r:.200} is {error.text}") from error
     for part in reversed(key.strip().split(".")):

@@ -256,18 +256,3 @@ def worker_options(command: Function) -> Function:
         help="Who works: threads or processes (loky) of this machine, each where it fits; or a Dask cluster.",
     )
     return jobs(engines(wrapped))
-
-
-def device_option(command: Function) -> Function:
-    """Add the option ``--device``; the command gets `device`, an `spkbase.devices.Device` or None."""
-
-    def find(ctx: click.Context, parameter: click.Parameter, name: str | None) -> Any:
-        from spkbase.devices import find_device
-
-        try:
-            return None if name is None else find_device(name)
-        except SpkverError as error:
-            raise click.BadParameter(str(error), ctx, parameter) from error
-
-    text = "Compute on a GPU: cuda or cuda:N (PyTorch, else CuPy), or cupy. By default the cores."
-    return click.option("--device", callback=find, metavar="NAME", help=text)(command)

@@ -1,7 +1,4 @@
-"""The project's errors: every bad input ends in one of these, with the place and the remedy.
-
-They stand on this side because `evaluation` is usable alone; `spkbase.errors` hands on the same classes.
-"""
+"""The project's errors: every bad input ends in one of these, with the place and the remedy."""
 
 from __future__ import annotations
 

@@ -357,17 +357,13 @@ def read_yaml_text(path: str | Path) -> str:
         raise ConfigError(f"not a text in UTF-8: {error}", file=path, remedy="name a YAML file") from error
 
 
-def load_yaml(
-    text: str, loader: type[yaml.SafeLoader] | None = None, *, file: str | Path | None = None
-) -> tuple[Any, yaml.Node | None]:
+def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.Node | None]:
     """Read a document of YAML safely: no tags of Python.
 
     Parameters
     ----------
     text : str
         Its text.
-    loader : type of yaml.SafeLoader, optional
-        One that is stricter.
     file : path, optional
         Where it comes from, for errors.
 
@@ -386,7 +382,7 @@ def load_yaml(
     import yaml
 
     try:
-        reader: Any = (loader or yaml.SafeLoader)(text)
+        reader: Any = yaml.SafeLoader(text)
         node = reader.get_single_node()
         return (None if node is None else reader.construct_document(node)), node
     except yaml.YAMLError as error:

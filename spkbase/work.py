@@ -56,6 +56,7 @@ _IDLE = 20.0  # seconds after which a worker process ends, until there is work a
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _SAME = ("spkver", "numpy", "scipy", "scikit-learn", "cloudpickle")  # versions on all machines of a cluster
 _CLUSTER_REMEDY = "see docs/cluster.md for how to start a scheduler and its workers"
+_KILLED = "a worker process was killed, most often because memory ran out (use fewer --jobs)"
 _POOL: Any = None  # loky's executor, once there is one
 
 
@@ -89,7 +90,7 @@ def use_engine(kind: EngineKind, *, scheduler: str | None = None, timeout: float
     if kind not in ENGINES:
         raise DataError(f"expected an engine among {', '.join(ENGINES)}, got {kind!r}")
     if (kind == "dask") != (scheduler is not None):
-        remedy = "give both: --engine dask --scheduler tcp://HOST:PORT"
+        remedy = "give the address of its scheduler alone: --engine tcp://HOST:PORT"
         raise DataError(f"engine {kind} and scheduler {scheduler} do not go together", remedy=remedy)
     with ExitStack() as stack:
         client = None if scheduler is None else stack.enter_context(_cluster(scheduler, timeout))
@@ -215,17 +216,22 @@ def _map_on_processes(function: Callable[[Item], Result], items: Iterable[Item],
         pool = get_reusable_executor(
             jobs, timeout=_IDLE, env={**ONE_THREAD, **SAFE_PATH}, initializer=_ignore_interrupts
         )
-        if pool is not _POOL:
-            pool.submit(int).result()  # they have begun
-        _POOL = pool
+        is_new, _POOL = pool is not _POOL, pool
+        if is_new:
+            # workers inherit that Ctrl-C is not for them, from their very start
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            begun = pool.submit(int)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            begun.result()
+    except TerminatedWorkerError as error:
+        raise WorkerError(_KILLED) from error
     finally:
         os.environ.clear()
         os.environ.update(before)
     try:
         yield from in_order(_POOL, partial(_task, str(Path.cwd()), function), items, _AHEAD * jobs)
     except TerminatedWorkerError as error:
-        text = "a worker process was killed, most often because memory ran out (use fewer --jobs)"
-        raise WorkerError(text) from error
+        raise WorkerError(_KILLED) from error
 
 
 def _ignore_interrupts() -> None:

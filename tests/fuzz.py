@@ -40,7 +40,7 @@ from spkver.backend import KaldiPlda, read_kaldi_plda, write_kaldi_plda
 from spkver.corpora.rsr2015_keys import TRIAL_TYPES, read_enrolment, read_trials
 from spkver.datadir import read_datadir
 from spkver.sidekit import read_idmap, read_svm
-from tests.shorten_bits import samples, shorten, sphere
+from tests.shorten_bits import shorten_sphere
 
 SECONDS = 10
 _MEMORY = 3 << 29  # bytes that an input may ask for beyond what the process has
@@ -124,6 +124,7 @@ _ARKS = (
 _HEAD = json.dumps(
     {f"u{row}": {"dtype": "F32", "shape": [1, 4], "data_offsets": [16 * row, 16 * row + 16]} for row in (0, 1)}
 ).encode()
+_SAMPLES = np.random.default_rng(0).normal(0, 3000, 600).astype(np.int16)
 _PICKLED = {"a": [np.arange(3.0), np.ones(3)], "b": [("u1", np.zeros(3, np.float32))], "c": ({"x": [1, 2.5, None]},)}
 
 
@@ -137,13 +138,13 @@ def _audio(_: Path) -> list[Folder]:
     found = []
     for container, kind in (("WAV", "PCM_16"), ("WAV", "ULAW"), ("FLAC", "PCM_16"), ("NIST", "PCM_16")):
         content = io.BytesIO()
-        soundfile.write(content, np.stack([samples(), samples()], axis=1), 8000, format=container, subtype=kind)
+        soundfile.write(content, np.stack([_SAMPLES, _SAMPLES], axis=1), 8000, format=container, subtype=kind)
         found.append({"x.audio": content.getvalue()})
     return found
 
 
 def _shortened(_: Path) -> list[Folder]:
-    return [{"x.sph": sphere(shorten(samples()), sample_coding="pcm,embedded-shorten-v2.00")}]
+    return [{"x.sph": shorten_sphere(_SAMPLES)}]
 
 
 PARSERS = {

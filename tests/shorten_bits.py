@@ -1,8 +1,9 @@
-"""Bits of a shorten stream, for the encoders of the tests."""
+"""SPHERE files and shorten streams, encoded by hand."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class ShortenBits:
@@ -26,42 +27,49 @@ class ShortenBits:
         return np.packbits(np.array(self.bits, np.uint8)).tobytes()
 
 
-def samples() -> np.ndarray:
-    """600 samples of noise with a pause."""
-    values = np.random.default_rng(0).normal(0, 3000, 600).astype(np.int16)
-    values[200:400] = 0
-    return values
-
-
-def shorten(samples: np.ndarray, block: int = 100) -> bytes:
-    """Encode with DIFF1, ZERO and QUIT blocks of version 2 (Robinson 1994)."""
-    channels, stream = np.atleast_2d(samples.T).astype(int), ShortenBits()
-    for field in (5, len(channels), block, 0, 0, 0):
-        stream.long(field)
-    last = [0] * len(channels)
-    for start in range(0, channels.shape[1], block):
-        for number, channel in enumerate(channels):
-            piece = channel[start : start + block]
-            if not piece.any() and not last[number]:
-                stream.unsigned(8, 2)  # ZERO
-                continue
-            differences = np.diff(piece, prepend=last[number])
-            stream.unsigned(1, 2)  # DIFF1
-            n_low = int(np.abs(differences).max()).bit_length()
-            stream.unsigned(n_low, 3)
-            for value in differences.tolist():
-                stream.signed(value, n_low)
-            last[number] = int(piece[-1])
-    stream.unsigned(4, 2)  # QUIT
-    stream.bits += [0] * (-len(stream.bits) % 32 + 32)  # whole words, and one more: decoders read ahead
-    return b"ajkg\x02" + stream.packed()
-
-
-def sphere(body: bytes, **fields: object) -> bytes:
-    """A file of SPHERE, of one channel of 600 samples of 16 bits, 8 kHz."""
-    values = {"channel_count": 1, "sample_rate": 8000, "sample_n_bytes": 2, "sample_count": 600, **fields}
+def sphere(samples: bytes, **fields: object) -> bytes:
+    """Write a SPHERE file by hand, from the description of the format."""
+    values = {"channel_count": 1, "sample_rate": 16000, "sample_n_bytes": 2, "sample_coding": "pcm", **fields}
     lines = [
         f"{name} -i {value}" if isinstance(value, int) else f"{name} -s{len(str(value))} {value}"
         for name, value in values.items()
+        if value is not None
     ]
-    return ("NIST_1A\n   1024\n" + "\n".join(lines) + "\nend_head\n").encode().ljust(1024) + body
+    return ("NIST_1A\n   1024\n" + "\n".join(lines) + "\nend_head\n").encode().ljust(1024) + samples
+
+
+def shorten(samples: NDArray[np.int16], block: int = 256) -> bytes:
+    """Encode with DIFF0, DIFF1 and ZERO blocks of version 2 (Robinson 1994)."""
+    diff0, diff1, quit_, blocksize, zero = 0, 1, 4, 5, 8
+    channels = np.atleast_2d(samples.T).astype(int)
+    stream = ShortenBits()
+    for field in (5, len(channels), block, 0, 0, 0):  # 16 bits little-endian, no predictor, no means, nothing skipped
+        stream.long(field)
+    size, last = block, [0] * len(channels)
+    for start in range(0, channels.shape[1], block):
+        pieces = channels[:, start : start + block]
+        if pieces.shape[1] != size:
+            size = pieces.shape[1]
+            stream.unsigned(blocksize, 2)
+            stream.long(size)
+        for channel, piece in enumerate(pieces):
+            differences = np.diff(piece, prepend=last[channel])
+            last[channel] = int(piece[-1])
+            if not piece.any():
+                stream.unsigned(zero, 2)
+                continue
+            use_differences = np.abs(differences).sum() < np.abs(piece).sum()
+            residuals = differences if use_differences else piece
+            n_low = min(15, int(np.log2(np.abs(residuals).mean() + 1)))
+            stream.unsigned(diff1 if use_differences else diff0, 2)
+            stream.unsigned(n_low, 3)
+            for value in residuals.tolist():
+                stream.signed(value, n_low)
+    stream.unsigned(quit_, 2)
+    return b"ajkg\x02" + stream.packed()
+
+
+def shorten_sphere(samples: NDArray[np.int16], **fields: object) -> bytes:
+    channels = 1 if samples.ndim == 1 else samples.shape[1]
+    header = {"sample_count": len(samples), "channel_count": channels, "sample_coding": "pcm,embedded-shorten-v2.00"}
+    return sphere(shorten(samples), **{**header, **fields})

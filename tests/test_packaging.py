@@ -71,7 +71,7 @@ def extras() -> dict[str, list[str]]:
 
 # Extra to the module that it brings, and code that needs it.
 NEEDS = {
-    "sphere": ("av", "from spkver.audio.sphere import _check_decoder; _check_decoder('a.sph')"),
+    "sphere": ("av", "from spkver.audio import _shorten_shape; _shorten_shape('a.sph', {})"),
     "demo": ("espeakng_loader", "from spkver.corpora import check_synthesiser; check_synthesiser()"),
     "world": ("pyworld", "from spkver.anonymization.baselines import check_world; check_world()"),
     "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),

@@ -255,7 +255,12 @@ def _section(title: str, time: str | None, start: int, block: list[tuple[int, li
         if len(below) > len(columns):
             raise DataError(f"expected at most {len(columns)} names, got {len(below)}", file=path, line=block[1][0])
         subtitles = ("",) * (len(columns) - len(below)) + tuple(below)
-    numeric = _numeric_columns(columns, title, [cells[1:] for _, cells in body])
+    known = COLUMNS.get(title, ())
+    numeric = {*known[-1:]}  # and recalls of emotions, and others whose cells all are numbers
+    for column, name in enumerate(columns):
+        if name not in known:
+            all_are = all(len(cells) > column + 1 and _NUMBER.match(cells[column + 1]) for _, cells in body)
+            numeric |= {name} if title == SER or all_are else set()
     rows, index = [], []
     seen: dict[tuple[str, ...], int] = {}
     for number, cells in body:
@@ -286,17 +291,6 @@ def _is_rate(name: str, value: float) -> bool:
     return math.isnan(value) or (0 <= value < math.inf and (name == "WER" or value <= 100))
 
 
-def _numeric_columns(columns: Sequence[str], title: str, rows: Sequence[Sequence[str]]) -> set[str]:
-    """Name the columns that hold numbers: the known one, recalls of emotions, and others whose cells all are."""
-    known = COLUMNS.get(title, ())
-    found = {
-        name
-        for column, name in enumerate(columns)
-        if name not in known and (title == SER or all(len(row) > column and _NUMBER.match(row[column]) for row in rows))
-    }
-    return found | set(known[-1:])
-
-
 def _table(section: Section) -> str:
     """Lay out a table as pandas does: one blank between columns and, with row numbers, one more before each cell."""
     labels = [str(number) for number in section.index]
@@ -319,9 +313,9 @@ def _table(section: Section) -> str:
 def _decimals(values: Sequence[float]) -> list[str]:
     """Write numbers with as many decimals as the longest needs, one at least."""
     texts = [f"{value:.{_MOST_DECIMALS}f}" for value in values if math.isfinite(value)]
-    needed = max((len(text.rstrip("0").split(".")[1]) for text in texts), default=1)
-    return [_not_finite(value) or f"{round(value, _MOST_DECIMALS):.{max(needed, 1)}f}" for value in values]
-
-
-def _not_finite(value: float) -> str:
-    return "" if math.isfinite(value) else "NaN" if math.isnan(value) else str(value)
+    needed = max([1, *(len(text.rstrip("0").split(".")[1]) for text in texts)])
+    others = {math.inf: "inf", -math.inf: "-inf"}
+    return [
+        f"{round(value, _MOST_DECIMALS):.{needed}f}" if math.isfinite(value) else others.get(value, "NaN")
+        for value in values
+    ]

@@ -195,7 +195,15 @@ def order_systems(systems: Sequence[ComparedSystem], rule: OrderingRule) -> list
     0.2 ['second', 'first']
     0.3 ['first']
     """
-    _check(systems)
+    if not systems:
+        raise DataError("no system to rank")
+    names = [system.name for system in systems]
+    for system in systems:
+        if names.count(system.name) > 1:
+            raise DataError(f"two systems are named {system.name!r}", remedy="give labels")
+        for name, number in {"eer": system.eer, **system.utilities}.items():
+            if not number.known:
+                raise DataError(f"system {system.name!r}: {_TITLES.get(name, name)} is undefined")
     return [_order(systems, rule, target, utility) for target in rule.targets for utility in rule.utilities]
 
 
@@ -223,13 +231,14 @@ def difference(first: Interval, second: Interval, correlation: float = 0.0) -> I
     (2, 0.586, 3.414)
     """
     gap = first.value - second.value
-    down = _joined(first.value - first.low, second.high - second.value, correlation)
-    up = _joined(first.high - first.value, second.value - second.low, correlation)
+    down, up = (
+        math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))
+        for one, other in (
+            (first.value - first.low, second.high - second.value),
+            (first.high - first.value, second.value - second.low),
+        )
+    )
     return Interval(gap, gap - down, gap + up)
-
-
-def _joined(one: float, other: float, correlation: float) -> float:
-    return math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))
 
 
 def orders_to_dict(
@@ -252,34 +261,15 @@ def orders_to_dict(
     }
 
 
-def _check(systems: Sequence[ComparedSystem]) -> None:
-    if not systems:
-        raise DataError("no system to rank")
-    names = [system.name for system in systems]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(f"two systems are named {repeated[0]!r}", remedy="give labels")
-    for system in systems:
-        for name, number in {"eer": system.eer, **system.utilities}.items():
-            if not number.known:
-                raise DataError(f"system {system.name!r}: {_TITLES.get(name, name)} is undefined")
-
-
 def _order(systems: Sequence[ComparedSystem], rule: OrderingRule, target: float, utility: str) -> SystemOrder:
-    excluded, ordered, doubts = {}, [], {}
-    for system in systems:
-        why = _why_not(system, rule, target, utility)
-        if why:
-            excluded[system.name] = why
-        else:
-            ordered.append(system)
-        doubt = _doubt(system, target)
-        if doubt:
-            doubts[system.name] = doubt
+    reasons = {system.name: _why_not(system, rule, target, utility) for system in systems}
+    excluded = {name: why for name, why in reasons.items() if why}
+    doubts = {system.name: doubt for system in systems if (doubt := _doubt(system, target))}
     sign = 1 if LOWER_IS_BETTER[utility] else -1
+    ordered = [system for system in systems if system.name not in excluded]
     ordered.sort(key=lambda system: (sign * system.utilities[utility].value, system.name))
-    entries = tuple(_entry(system, ordered, rule, (target, utility), doubts.get(system.name, "")) for system in ordered)
-    return SystemOrder(target, utility, entries, excluded, doubts)
+    entries = [_entry(system, ordered, rule, target, utility, doubts.get(system.name, "")) for system in ordered]
+    return SystemOrder(target, utility, tuple(entries), excluded, doubts)
 
 
 def _why_not(system: ComparedSystem, rule: OrderingRule, target: float, utility: str) -> str:
@@ -312,46 +302,39 @@ def _doubt(system: ComparedSystem, target: float) -> str:
 
 
 def _entry(
-    system: ComparedSystem, ordered: Sequence[ComparedSystem], rule: OrderingRule, where: tuple[float, str], doubt: str
+    system: ComparedSystem,
+    ordered: Sequence[ComparedSystem],
+    rule: OrderingRule,
+    target: float,
+    utility: str,
+    doubt: str,
 ) -> Entry:
-    target, utility = where
-    mine = system.utilities[utility]
-    sign = 1 if LOWER_IS_BETTER[utility] else -1
-    others = [other for other in ordered if other is not system]
-    place = 1 + sum(sign * other.utilities[utility].value < sign * mine.value for other in others)
-    known = mine.has_interval and all(other.utilities[utility].has_interval for other in others)
+    mine, sign = system.utilities[utility], 1 if LOWER_IS_BETTER[utility] else -1
+    others = {other.name: other.utilities[utility] for other in ordered if other is not system}
+    place = 1 + sum(sign * theirs.value < sign * mine.value for theirs in others.values())
+    known = mine.has_interval and all(theirs.has_interval for theirs in others.values())
     ties: list[str] = []
     better = worse = 0
-    for other in others:
-        theirs = other.utilities[utility]
-        same = mine.value == theirs.value
-        if mine.has_interval and theirs.has_interval:
-            gap = difference(mine, theirs, rule.correlation)
-            same = same or gap.low <= 0 <= gap.high
-        if same:
-            ties.append(other.name)
+    for name, theirs in others.items():
+        gap = difference(mine, theirs, rule.correlation)
+        if mine.value == theirs.value or gap.low <= 0 <= gap.high:
+            ties.append(name)
         elif sign * theirs.value < sign * mine.value:
             better += 1
         else:
             worse += 1
     best, worst = (1 + better, len(ordered) - worse) if known else (0, 0)
-    reached = f"EER {_percent(system.eer.value)} reaches {_percent(target)}"
-    standing = f"{_TITLES[utility]} {_with_ends(utility, mine)} is number {place} of {len(ordered)}"
-    reason = f"{reached}; {standing}{_apart(ties, known) if others else ''}"
+    value, low, high = (_shown(utility, number) for number in (mine.value, mine.low, mine.high))
+    standing = f"{_TITLES[utility]} {value}{f' ({low} to {high})' if mine.has_interval else ''}"
+    reason = (
+        f"EER {_percent(system.eer.value)} reaches {_percent(target)}; {standing} is number {place} of {len(ordered)}"
+    )
+    if ties:
+        reason += f", not to be told from {', '.join(ties)}"
+    elif others:
+        reason += ", apart from all others" if known else "; without intervals ties are not known"
     reason += f". In doubt: {doubt}" if doubt else ""
     return Entry(system.name, place, best, worst, mine, tuple(ties), reason)
-
-
-def _apart(ties: Sequence[str], known: bool) -> str:
-    """Return which of the others a system can be told from."""
-    if ties:
-        return f", not to be told from {', '.join(ties)}"
-    return ", apart from all others" if known else "; without intervals ties are not known"
-
-
-def _with_ends(utility: str, number: Interval) -> str:
-    ends = f" ({_shown(utility, number.low)} to {_shown(utility, number.high)})" if number.has_interval else ""
-    return f"{_shown(utility, number.value)}{ends}"
 
 
 def _shown(utility: str, value: float) -> str:

@@ -66,19 +66,18 @@ def _training_options(command: Function) -> Function:
     return together(options, command)
 
 
-def _extensions() -> str:
-    """Return which extension is for which format, the two most usual ones of each."""
-    return "; ".join(
-        f"{' or '.join(suffix or 'none' for suffix in row.suffixes[:2])} for {row.title or row.name}"
-        for row in reversed(FORMATS)
-        if row.suffixes
-    )
+# which extension is for which format, the two most usual ones of each
+_EXTENSIONS = "; ".join(
+    f"{' or '.join(suffix or 'none' for suffix in row.suffixes[:2])} for {row.title or row.name}"
+    for row in reversed(FORMATS)
+    if row.suffixes
+)
 
 
 @click.command(
     cls=Command,
     help="Convert a file of scores, a key or a list of trials.\n\n"
-    f"The content of SOURCE says what it is, the extension of DESTINATION what to write: {_extensions()}; each with "
+    f"The content of SOURCE says what it is, the extension of DESTINATION what to write: {_EXTENSIONS}; each with "
     ".gz behind it too. --to writes the text of another tool.",
 )
 @click.argument("kind", type=click.Choice(KINDS))
@@ -146,23 +145,24 @@ def normalise(
     """Normalise scores by a cohort of impostors."""
     from evaluation.calibration import closed_set_scores, s_norm, t_norm, z_norm
 
-    needed = {"--model-cohort": (model_cohort, "zsas"), "--segment-cohort": (segment_cohort, "tsas")}
-    for name, (path, methods) in needed.items():
-        if path is None and method in methods:
-            raise click.UsageError(f"method {method} needs {name}")
     given = read_scores(scores, reader.scores)
-    cohorts = {path: read_scores(path, reader.scores) for path in (model_cohort, segment_cohort) if path}
-    for cohort in cohorts.values():
-        warn_of_own(given, cohort, "stand in the cohort too: a score is normalised by itself (give scores of others)")
-    most = top if method == "as" else None
+    needed = {"model": (model_cohort, "zsas"), "segment": (segment_cohort, "tsas")}
+    cohorts = {}
+    for side, (path, methods) in needed.items():
+        if path is None and method in methods:
+            raise click.UsageError(f"method {method} needs --{side}-cohort")
+        if path is not None and method in methods:
+            cohorts[side] = read_scores(path, reader.scores)
+            text = "stand in the cohort too: a score is normalised by itself (give scores of others)"
+            warn_of_own(given, cohorts[side], text)
     if method == "closed-set":
         result = closed_set_scores(given)
-    elif method == "z" and model_cohort:
-        result = z_norm(given, cohorts[model_cohort])
-    elif method == "t" and segment_cohort:
-        result = t_norm(given, cohorts[segment_cohort])
-    elif model_cohort and segment_cohort:
-        result = s_norm(given, cohorts[model_cohort], cohorts[segment_cohort], top=most)
+    elif method == "z":
+        result = z_norm(given, cohorts["model"])
+    elif method == "t":
+        result = t_norm(given, cohorts["segment"])
+    else:
+        result = s_norm(given, cohorts["model"], cohorts["segment"], top=top if method == "as" else None)
     write_scores(output, result, formats=reader.scores.formats)
     click.echo(f"{len(result)} scores -> {output}")
 
@@ -204,8 +204,7 @@ def calibrate(
     if key is not None:
         if save is not None:
             raise click.UsageError("cross-validation trains several calibrations: there is none to --save")
-        people = (model_speakers, segment_speakers)
-        truth = read_key(key, reader.key)
+        truth, people = read_key(key, reader.key), (model_speakers, segment_speakers)
         chosen = {"prior": parse_prior(prior), "folds": folds, "seed": seed, "ridge": ridge}
         result = _cross_validated(align(given, truth), truth, people, **chosen)
         write_scores(output, result, formats=reader.scores.formats)

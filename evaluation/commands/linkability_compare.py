@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,7 +103,12 @@ def linkability_compare(
         condition: by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties))
         for condition, ranks in tables.items()
     }
-    conditions = compared(everything, originals)
+    levels = {one: {level for factor, level in one.levels if factor != UTTERANCES} for one in everything}
+    known = set().union(*levels.values())
+    if unknown := sorted(set(originals) - known):
+        text = f"expected --original among the levels {', '.join(sorted(known))}, got {', '.join(unknown)}"
+        raise DataError(text)
+    conditions = {one: values for one, values in everything.items() if not levels[one] & set(originals)}
     comparisons = compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
     report = {"measure": measure, "score_ties": ties, **comparisons.to_dict()}
     if originals:
@@ -112,48 +116,28 @@ def linkability_compare(
     if output is not None:
         write_json(output / "comparison.json", report)
         write_text(output / "speakers.csv", members_csv(comparisons, conditions))
-        if comparisons.factors:
-            from evaluation.plots import plot_jaccard
-
-            path = [output / "jaccard.png", output / "jaccard.svg"]
-            plot_jaccard(comparisons, path=path)
-            plot_factors(output, comparisons)
+        plot_agreement(output, comparisons)
         plot_runs(output, tables, everything, ties, Resampling(_REPLICATES, seed, level))
-    if show_json(report, json_path):
-        return
-    click.echo(format_comparisons(comparisons))
+    if not show_json(report, json_path):
+        click.echo(format_comparisons(comparisons))
 
 
-def compared(
-    conditions: dict[LinkageCondition, dict[str, float]], originals: Sequence[str]
-) -> dict[LinkageCondition, dict[str, float]]:
-    """Leave out the conditions with a level that is original speech.
+def plot_agreement(folder: Path, comparisons: Comparisons) -> None:
+    """Plot means by factor, and intersections and unions of each: of all its levels at once, or of a pair of two."""
+    from evaluation.plots import plot_intersections, plot_jaccard
 
-    Raises
-    ------
-    DataError
-        If no condition has such a level.
-    """
-    levels = {
-        condition: {level for factor, level in condition.levels if factor != UTTERANCES} for condition in conditions
-    }
-    unknown = sorted(set(originals) - set().union(*levels.values()))
-    if unknown:
-        known = ", ".join(sorted(set().union(*levels.values())))
-        raise DataError(f"expected --original among the levels {known}, got {', '.join(unknown)}")
-    return {condition: values for condition, values in conditions.items() if not levels[condition] & set(originals)}
-
-
-def plot_factors(folder: Path, comparisons: Comparisons) -> None:
-    """Plot intersections and unions of each factor: of all its levels at once, or of a pair where it has two."""
-    from evaluation.plots import plot_intersections
-
+    if comparisons.factors:
+        plot_jaccard(comparisons, path=_pictures(folder, "jaccard"))
     for factor in comparisons.factors:
         joint = [comparison for comparison in comparisons.joint if comparison.factor == factor]
         chosen = joint or [comparison for comparison in comparisons.pairs if comparison.factor == factor]
         if chosen:
-            path = [folder / f"intersections_{factor}{form}" for form in (".png", ".svg")]
-            plot_intersections(chosen, path=path, title=f"Easy and hard speakers over levels of: {factor}")
+            title = f"Easy and hard speakers over levels of: {factor}"
+            plot_intersections(chosen, path=_pictures(folder, f"intersections_{factor}"), title=title)
+
+
+def _pictures(folder: Path, name: str) -> list[Path]:
+    return [folder / f"{name}.png", folder / f"{name}.svg"]
 
 
 def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
@@ -168,14 +152,22 @@ def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
     ranks_of: dict[LinkageCondition, Ranks] = {}
     firsts: dict[tuple[int, bytes, bytes], LinkageCondition] = {}
     for text in runs:
-        label, path = _split(text)
+        label, equals, rest = text.partition("=")
+        if equals and label and rest and not Path(text).exists():
+            path = Path(rest)
+        else:  # the label is the folder's name
+            path = Path(text)
+            label = (path.parent if path.name == RANKS else path).resolve().name
+        attacker, slash, anonymiser = label.partition("/")
+        both = slash and attacker and anonymiser and "/" not in anonymiser
+        levels = (("attacker", attacker), ("anonymiser", anonymiser)) if both else (("run", label),)
         try:
             tables = read_ranks(path / RANKS if path.is_dir() else path)
         except DataError as error:
             problems.note(error)
             continue
         for utterances, ranks in tables.items():
-            condition = LinkageCondition((*_levels(label), (UTTERANCES, utterances_name(utterances))))
+            condition = LinkageCondition((*levels, (UTTERANCES, utterances_name(utterances))))
             if condition in ranks_of:
                 problems.add(
                     f"two runs are {condition.name}", file=path, remedy="give labels, as LABEL=PATH, that differ"
@@ -212,10 +204,10 @@ def plot_runs(
         sizes = log_spaced_sizes(ranks.largest_size)
         panels.setdefault(f"L = {number}", {})[name] = linkability_curve(ranks, sizes, ties=ties, resampling=resampling)
         cells.setdefault(number, {})[name] = list(means[condition].values())
-    plot_linkability_panels(panels, path=[folder / f"linkability{form}" for form in (".png", ".svg")])
+    plot_linkability_panels(panels, path=_pictures(folder, "linkability"))
     for number, values in cells.items():
-        path = [folder / f"distribution_L{number}{form}" for form in (".png", ".svg")]
-        plot_speaker_grid(values, path=path, title=f"Linkability of single speakers, L = {number}")
+        title = f"Linkability of single speakers, L = {number}"
+        plot_speaker_grid(values, path=_pictures(folder, f"distribution_L{number}"), title=title)
 
 
 def format_comparisons(found: Comparisons) -> str:
@@ -267,15 +259,9 @@ _FORMATS = {"Jaccard": ".3f", "chance": ".3f", "from": ".3f", "to": ".3f", "corr
 
 
 def _columns(agreement: Agreement) -> dict[str, Any]:
-    values = (
-        agreement.jaccard,
-        agreement.chance,
-        agreement.low,
-        agreement.high,
-        agreement.corrected,
-        agreement.p_value,
-    )
-    return {name: None if value != value else value for name, value in zip(_FORMATS, values, strict=True)}
+    names = ("jaccard", "chance", "low", "high", "corrected", "p_value")
+    values = [getattr(agreement, name) for name in names]
+    return {title: None if value != value else value for title, value in zip(_FORMATS, values, strict=True)}
 
 
 def _rows(comparison: Comparison) -> list[dict[str, Any]]:
@@ -289,20 +275,3 @@ def _rows(comparison: Comparison) -> list[dict[str, Any]]:
         row = {"compared": compared, "at": fixed, "speakers": kind, "in all": agreement.intersection}
         rows.append({**row, "in any": agreement.union, **_columns(agreement)})
     return rows
-
-
-def _split(text: str) -> tuple[str, Path]:
-    """Label and path of a run; the label is the folder's name where there is none."""
-    label, equals, rest = text.partition("=")
-    if equals and label and rest and not Path(text).exists():
-        return label, Path(rest)
-    path = Path(text)
-    folder = path.parent if path.name == RANKS else path
-    return folder.resolve().name, path
-
-
-def _levels(label: str) -> tuple[tuple[str, str], ...]:
-    attacker, slash, anonymiser = label.partition("/")
-    if slash and attacker and anonymiser and "/" not in anonymiser:
-        return ("attacker", attacker), ("anonymiser", anonymiser)
-    return (("run", label),)

@@ -23,7 +23,6 @@ from evaluation.trials import Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling
 from evaluation.utility import (
     CALIBRATIONS,
-    SimilarityMatrix,
     Voices,
     VoiceSimilarity,
     compare_voices,
@@ -136,10 +135,9 @@ def draw_similarity(result: VoiceSimilarity, path: Path) -> None:
     parts = [f"DeID {result.deid.value:.3f}"] if result.deid.known else []
     parts += [f"G_VD {result.gain.value:.2f} dB"] if result.gain.known else []
     names = {name: TITLES[name][0] for name in result.matrices}
-    first: SimilarityMatrix = result.matrices["oo"]
     plot_similarity(
         {names[name]: matrix.values for name, matrix in result.matrices.items()},
-        first.speakers,
+        result.matrices["oo"].speakers,
         path=path,
         title="Voice similarity" + (f": {', '.join(parts)}" if parts else ""),
         subtitles={names[name]: f"D = {number.value:.3f}" for name, number in result.distinctiveness.items()},

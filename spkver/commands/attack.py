@@ -6,15 +6,11 @@ import logging
 import math
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from spkbase.console import Command, ResumableCommand, device_option, echo_log, worker_options
+from spkbase.console import Command, ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError
-
-if TYPE_CHECKING:
-    from spkbase.devices import Device
 
 _PATH = click.Path(path_type=Path)
 _PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell commands that a wav.scp may hold.")
@@ -42,7 +38,6 @@ class _OfPresets(click.Option):
 @click.option("--force", is_flag=True, help="Train again, also over an attacker of other inputs.")
 @_PIPES
 @worker_options
-@device_option
 def train(
     datadirs: tuple[Path, ...],
     attacker: str,
@@ -54,7 +49,6 @@ def train(
     force: bool,
     allow_pipes: bool,
     jobs: int | None,
-    device: Device | None,
 ) -> None:
     """Train an attacker on the data directory DATADIR.
 
@@ -75,7 +69,7 @@ def train(
     ]
     with echo_log(logging.INFO):
         trained = train_attacker(
-            data, config, output, seed=seed, work=Workplace(work_folder, jobs, device), force=force, keep=not force
+            data, config, output, seed=seed, work=Workplace(work_folder, jobs), force=force, keep=not force
         )
     facts = trained.trained_on
     click.echo(f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers")
@@ -94,7 +88,6 @@ def train(
 @click.option("--work", type=_PATH, help="Folder for features and statistics.  [default: work beside SCORES]")
 @_PIPES
 @worker_options
-@device_option
 def score(
     attacker: Path,
     enroll_dir: Path,
@@ -104,7 +97,6 @@ def score(
     work: Path | None,
     allow_pipes: bool,
     jobs: int | None,
-    device: Device | None,
 ) -> None:
     """Score trials with ATTACKER.
 
@@ -129,9 +121,7 @@ def score(
     if trials is None:
         raise DataError("no list of trials there", file=trial_dir / "trials", remedy="name one with --trial-list")
     with echo_log(logging.INFO):
-        scores = score_trials(
-            {loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs, device=device
-        )
+        scores = score_trials({loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs)
         models = (enrolled.speakers.get(model, model) for model in trials.model_ids)
         warn_of_trained(loaded.heard, {*models, *(tested.speakers[segment] for segment in trials.segment_ids)})
     write_scores(output, scores[loaded.name])

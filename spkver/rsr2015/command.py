@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import ResumableCommand, device_option, echo_log, worker_options
+from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def recipe_command(
         ),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
         worker_options,
-        *([device_option, *_LIMITS] if has_stages else []),
+        *(_LIMITS if has_stages else []),
     ]
     for option in reversed(options):
         main = option(main)

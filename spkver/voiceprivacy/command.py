@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import ResumableCommand, device_option, echo_log, worker_options
+from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError
 from spkver.voiceprivacy.steps import STEPS, Ended, Steps
 
@@ -87,7 +87,6 @@ _OPTIONS: list[Callable] = [
     click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/."),
     click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
     worker_options,
-    device_option,
     click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it."),
     click.option("--only", metavar="STEP", help=f"Do this step alone: {', '.join(STEPS)}."),
     click.option("--until", metavar="STEP", help="Stop after this step."),

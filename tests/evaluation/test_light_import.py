@@ -13,7 +13,7 @@ def test_importing_loads_nothing_heavy() -> None:
     code = f"""
 import json, sys
 import evaluation, evaluation.trials.lists, evaluation.formats.reading, evaluation.metrics.detection, evaluation.plots
-import evaluation.plots.style, spkbase.files.json_and_tables
+import evaluation.plots.style, spkbase.files
 import evaluation.cli
 before = [name for name in {HEAVY} if name in sys.modules]
 evaluation.metrics.detection.evaluate_detection([1.0], [0.0])

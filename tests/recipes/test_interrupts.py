@@ -111,7 +111,7 @@ def test_ctrl_c_during_extraction(tiny, tmp_path, started):
     ("line", "pause", "kept", "number"),
     [
         ("lists:", 0.5, [], signal.SIGTERM),
-        (": ubm", 0.5, ["features.h5"], signal.SIGINT),  # within its rounds
+        ("post-processing: ", 0.5, ["features.h5"], signal.SIGINT),  # within its rounds
         ("supervectors of test: ", 0.0, ["features.h5", "gmm/ubm.h5", "data/sv_test.h5"], signal.SIGTERM),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from evaluation.cli import main as evaluation_main
-from spkbase.console import Command, Group, ResumableCommand, device_option, echo_log, worker_options
+from spkbase.console import Command, Group, ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError, WorkerError
 from spkbase.work import engine_kind
 from spkver.cli import main as spkver_main
@@ -172,14 +172,13 @@ def test_every_command_ends_cleanly_and_has_all_options_for_workers_or_none(comm
 
 @click.command(cls=Command)
 @worker_options
-@device_option
-def work(jobs: int | None, device: object) -> None:
-    click.echo(f"{jobs} {device} {engine_kind()}")
+def work(jobs: int | None) -> None:
+    click.echo(f"{jobs} {engine_kind()}")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [([], "None None auto"), (["--jobs", "3", "--engine", "threads"], "3 None threads")],
+    [([], "None auto"), (["--jobs", "3", "--engine", "threads"], "3 threads")],
 )
 def test_the_command_gets_the_jobs_and_runs_on_the_engine(arguments, said):
     assert CliRunner().invoke(work, arguments).stdout == said + "\n"
@@ -193,7 +192,6 @@ def test_the_command_gets_the_jobs_and_runs_on_the_engine(arguments, said):
         (["--engine", "http://a:1"], "no Dask scheduler answered at http://a:1"),
         (["--jobs", "0"], "0 is not in the range"),
         (["--jobs", "1", "--jobs", "2"], "--jobs is given more than once; it takes one value"),
-        (["--device", "abacus"], "abacus"),
     ],
 )
 def test_options_that_are_refused(arguments, said):

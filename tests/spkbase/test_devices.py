@@ -5,14 +5,11 @@ from __future__ import annotations
 import sys
 from types import ModuleType, SimpleNamespace
 
-import click
 import numpy as np
 import pytest
 from array_devices import strict
-from click.testing import CliRunner
 
 from spkbase import devices
-from spkbase.console import device_option
 from spkbase.devices import Device, check_products, find_device, on_device
 from spkbase.errors import DataError
 
@@ -133,16 +130,3 @@ def test_arrays_go_there_and_back(device, order):
     array.flags.writeable = False
     np.testing.assert_array_equal(device.to_numpy(device.asarray(array)), array)
     assert device.to_numpy(device.asarray(array, np.float64)).dtype == np.float64
-
-
-def test_the_option_gives_the_device_or_says_why_not():
-    @click.command()
-    @device_option
-    def command(device):
-        click.echo(repr(device))
-
-    assert CliRunner().invoke(command, []).output == "None\n"
-    assert CliRunner().invoke(command, ["--device", "cpu"]).output == "None\n"
-    failed = CliRunner().invoke(command, ["--device", "abacus"])
-    assert failed.exit_code == 2
-    assert "expected a device among cpu, cuda" in failed.output

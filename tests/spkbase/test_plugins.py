@@ -106,7 +106,7 @@ def test_no_child_of_a_command_outlives_an_interrupt(tmp_path, ending, threads):
         "from functools import partial\nimport click\nfrom spkbase.console import Command\n"
         "from spkbase.plugins import run_command\nfrom spkbase.work import ordered_map\n"
         "@click.command(cls=Command)\ndef main():\n"
-        f"    list(ordered_map(run_command, [{command!r}] * 9, jobs=2, threads={threads}))\nmain()"
+        f"    list(ordered_map(run_command, [{command!r}] * {9 if threads else 2}, jobs=2, threads={threads}))\nmain()"
     )
     run = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stderr=subprocess.PIPE)
 

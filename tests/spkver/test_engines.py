@@ -28,7 +28,7 @@ from evaluation.uncertainty.resampling import bootstrap, sample_of
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
 from spkbase.work import Work, stop_workers, use_engine
-from spkver.audio.reading import write_audio
+from spkver.audio import write_audio
 from spkver.backend.nap import fit_nap
 from spkver.backend.scoring import score_gmm_ubm, score_trials
 from spkver.backend.svm import train_svms

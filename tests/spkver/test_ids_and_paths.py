@@ -15,7 +15,7 @@ from spkbase.errors import DataError
 from spkbase.runs import Run
 from spkver.anonymization.config import AnonymizerConfig
 from spkver.anonymization.directories import RECORD, anonymize_datadir
-from spkver.audio.reading import read_audio, write_audio
+from spkver.audio import read_audio, write_audio
 from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir, run_pipes
 from spkver.features.extraction import export_sidekit

@@ -22,7 +22,7 @@ from spkver.anonymization.config import AnonymizerConfig, named_stream, stream_n
 from spkver.anonymization.directories import RECORD, anonymize_datadir
 from spkver.anonymization.mcadams_coefficient import mcadams
 from spkver.anonymization.own import check_command, load_function
-from spkver.audio.reading import read_audio, write_audio
+from spkver.audio import read_audio, write_audio
 from spkver.cli import main
 from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir

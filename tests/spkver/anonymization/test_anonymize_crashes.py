@@ -15,7 +15,7 @@ import pytest
 from spkbase.errors import DataError
 from spkver.anonymization.config import AnonymizerConfig
 from spkver.anonymization.directories import Record, anonymize_datadir, finished_twin, progress
-from spkver.audio.reading import write_audio
+from spkver.audio import write_audio
 from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir
 

@@ -15,10 +15,10 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from shorten_bits import ShortenBits
 
 from spkbase.errors import DataError
-from spkver.audio.reading import audio_header, read_audio, write_audio
+from spkver.audio import audio_header, read_audio, write_audio
+from tests.shorten_bits import shorten_sphere, sphere
 
 RATE = 16000
 FULL_SCALE = {"PCM_16": 1 << 15, "PCM_24": 1 << 23, "PCM_32": 1 << 31}
@@ -34,54 +34,6 @@ def encoded(samples: NDArray, container: str, subtype: str = "PCM_16", rate: int
     buffer = io.BytesIO()
     soundfile.write(buffer, samples, rate, format=container, subtype=subtype)
     return buffer.getvalue()
-
-
-def sphere(samples: bytes, **fields: object) -> bytes:
-    """Write a SPHERE file by hand, from the description of the format."""
-    values = {"channel_count": 1, "sample_rate": RATE, "sample_n_bytes": 2, "sample_coding": "pcm", **fields}
-    lines = [
-        f"{name} -i {value}" if isinstance(value, int) else f"{name} -s{len(str(value))} {value}"
-        for name, value in values.items()
-        if value is not None
-    ]
-    return ("NIST_1A\n   1024\n" + "\n".join(lines) + "\nend_head\n").encode().ljust(1024) + samples
-
-
-def shorten(samples: NDArray[np.int16], block: int = 256) -> bytes:
-    """Encode with DIFF0, DIFF1 and ZERO blocks of version 2 (Robinson 1994)."""
-    diff0, diff1, quit_, blocksize, zero = 0, 1, 4, 5, 8
-    channels = np.atleast_2d(samples.T).astype(int)
-    stream = ShortenBits()
-    for field in (5, len(channels), block, 0, 0, 0):  # 16 bits little-endian, no predictor, no means, nothing skipped
-        stream.long(field)
-    size, last = block, [0] * len(channels)
-    for start in range(0, channels.shape[1], block):
-        pieces = channels[:, start : start + block]
-        if pieces.shape[1] != size:
-            size = pieces.shape[1]
-            stream.unsigned(blocksize, 2)
-            stream.long(size)
-        for channel, piece in enumerate(pieces):
-            differences = np.diff(piece, prepend=last[channel])
-            last[channel] = int(piece[-1])
-            if not piece.any():
-                stream.unsigned(zero, 2)
-                continue
-            use_differences = np.abs(differences).sum() < np.abs(piece).sum()
-            residuals = differences if use_differences else piece
-            n_low = min(15, int(np.log2(np.abs(residuals).mean() + 1)))
-            stream.unsigned(diff1 if use_differences else diff0, 2)
-            stream.unsigned(n_low, 3)
-            for value in residuals.tolist():
-                stream.signed(value, n_low)
-    stream.unsigned(quit_, 2)
-    return b"ajkg\x02" + stream.packed()
-
-
-def shorten_sphere(samples: NDArray[np.int16], **fields: object) -> bytes:
-    channels = 1 if samples.ndim == 1 else samples.shape[1]
-    header = {"sample_count": len(samples), "channel_count": channels, "sample_coding": "pcm,embedded-shorten-v2.00"}
-    return sphere(shorten(samples), **{**header, **fields})
 
 
 def put(folder: Path, name: str, content: bytes | bytearray) -> Path:

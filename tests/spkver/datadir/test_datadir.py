@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evaluation.trials.lists import Key
 from spkbase.errors import DataError
-from spkver.audio.reading import read_audio, write_audio
+from spkver.audio import read_audio, write_audio
 from spkver.datadir.directory import DataDir, enrolment, unfit_id, with_versions, without_labels, write_datadir
 from spkver.datadir.reading import read_datadir
 from spkver.datadir.twins import check_twin

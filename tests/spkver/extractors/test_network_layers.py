@@ -12,7 +12,7 @@ from scipy.signal import correlate
 
 from spkbase.errors import DataError
 from spkbase.work import one_blas_thread
-from spkver.audio.reading import read_audio
+from spkver.audio import read_audio
 from spkver.extractors.campplus import campplus_network, campplus_vector
 from spkver.extractors.ge2e import ge2e_network, ge2e_vector, window_starts, window_vectors
 from spkver.extractors.layers import (

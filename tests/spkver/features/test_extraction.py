@@ -14,7 +14,7 @@ import soundfile
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError, Problems
 from spkbase.work import Work, one_blas_thread, use_engine
-from spkver.audio.reading import read_audio
+from spkver.audio import read_audio
 from spkver.features.config import PRESETS, FeatureConfig
 from spkver.features.extraction import check_recordings, extract_features, features_of_signals, recording_generator
 from spkver.features.frames import load_frames, read_feature_table

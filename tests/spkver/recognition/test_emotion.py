@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from evaluation.utility.lists import read_labels
 from spkbase.errors import ConfigError
-from spkver.audio.reading import write_audio
+from spkver.audio import write_audio
 from spkver.cli import main
 from spkver.recognition.emotions import EmotionConfig, FunctionalsConfig, choose_cost, functional_names, functionals
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from evaluation.utility.lists import read_transcripts
 from spkbase.errors import DataError
 from spkbase.runs import start_run
-from spkver.audio.reading import read_audio, write_audio
+from spkver.audio import read_audio, write_audio
 from spkver.cli import main
 from spkver.recognition.recordings import map_recordings
 

@@ -1,4 +1,6 @@
-"""Reading and writing speech: WAV, FLAC and NIST SPHERE, one channel at a time.
+"""Audio files: WAV, FLAC and NIST SPHERE in, one channel at a time, samples in [-1, 1] out.
+
+`read_audio` gives an `Audio`: samples and rate; `audio_header` what it will be, without decoding.
 
 Conventions
 -----------
@@ -8,7 +10,8 @@ Nothing is mixed, resampled or repaired unless the caller says so, and a file th
 is an error: a silently shorter recording would change results.
 
 SPHERE files that are compressed with shorten (the form in which RSR2015 is shipped) are decoded by PyAV, which the
-extra ``[sphere]`` installs, in a process of its own.
+extra ``[sphere]`` installs. libsndfile reads the others, but takes a file that was cut off for a shorter recording; so
+lengths are checked here.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import logging
 import stat
 import struct
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -27,17 +31,6 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkbase.files import atomic_path
-from spkver.audio.sphere import (
-    COPY_AGAIN,
-    MAGIC,
-    cut_off,
-    is_shorten,
-    no_samples,
-    read_shorten,
-    read_sphere_header,
-    sample_count,
-    shorten_shape,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +41,9 @@ _PCM_BITS = {"PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
 _UNKNOWN_WAV_SIZE = 0x7FFFF000
 _UNKNOWN_FRAMES = 1 << 62
 _BLOCK = 1 << 22
+_SPHERE = b"NIST_1A\n"
+_MAX_SPHERE_HEADER = 1 << 20
+_COPY_AGAIN = "copy the file again from its source"
 _MAGIC = (b"RIFF", b"RIFX", b"RF64", b"fLaC")
 _LOUDEST = 16.0  # times full scale; floating-point samples above it were never divided by that of integers
 _LEAST_RATE = 1000  # Hz; a header with less is damaged, and to resample from it would take all memory
@@ -105,10 +101,10 @@ def audio_header(path: str | Path) -> AudioHeader:
     """
     path = Path(path)
     sphere = _check_file(path)
-    if is_shorten(sphere):
-        return AudioHeader(*shorten_shape(path, sphere), "sphere", "SHORTEN")
+    if _is_shorten(sphere):
+        return AudioHeader(*_shorten_shape(path, sphere), "sphere", "SHORTEN")
     with _open(path) as file:
-        return _checked_header(path, file, min(file.frames, sample_count(path, sphere, file.frames)))
+        return _checked_header(path, file, min(file.frames, _sample_count(path, sphere, file.frames)))
 
 
 def read_audio(
@@ -150,13 +146,13 @@ def read_audio(
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', not {dtype!r}")
     sphere = _check_file(path)
-    if is_shorten(sphere):
-        found_rate = shorten_shape(path, sphere)[0]
-        frames = read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
+    if _is_shorten(sphere):
+        found_rate = _shorten_shape(path, sphere)[0]
+        frames = _read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
     else:
         with _open(path) as file:
             frames = _read_all(path, file, dtype)
-            frames = frames[: sample_count(path, sphere, len(frames))]
+            frames = frames[: _sample_count(path, sphere, len(frames))]
             found_rate = _checked_header(path, file, len(frames)).rate
     samples = _select_channel(path, frames, channel)
     _check_values(path, samples)
@@ -298,15 +294,15 @@ def _read_all(path: Path, file: soundfile.SoundFile, dtype: str) -> NDArray[Any]
             blocks.append(file.read(_BLOCK, dtype=dtype, always_2d=True))
         frames: NDArray[Any] = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
     except (soundfile.LibsndfileError, OSError) as error:
-        raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=COPY_AGAIN) from error
+        raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN) from error
     if len(frames) < file.frames:
-        raise cut_off(path, file.frames, len(frames), "samples")
+        raise _cut_off(path, file.frames, len(frames), "samples")
     return frames
 
 
 def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> AudioHeader:
     if n_samples == 0:
-        raise no_samples(path)
+        raise _no_samples(path)
     if file.samplerate < _LEAST_RATE:
         text = f"the header says {file.samplerate} Hz, expected a sampling rate of at least {_LEAST_RATE} Hz"
         raise DataError(text, file=path, remedy="write the file again from its source")
@@ -338,11 +334,11 @@ def _check_file(path: Path) -> dict[str, str]:
         if not stat.S_ISREG(status.st_mode):
             raise DataError("is not a file", file=path, remedy="name an audio file")
         if status.st_size == 0:
-            raise DataError("is empty (0 bytes)", file=path, remedy=COPY_AGAIN)
+            raise DataError("is empty (0 bytes)", file=path, remedy=_COPY_AGAIN)
         with path.open("rb") as handle:
             magic = handle.read(8)
-            if magic == MAGIC:
-                return read_sphere_header(path, handle, status.st_size)
+            if magic == _SPHERE:
+                return _read_sphere_header(path, handle, status.st_size)
             if magic[:4] not in _MAGIC:  # libsndfile would try its many other formats on it
                 raise _unreadable(path, f"it begins with {magic[:4]!r}")
             if magic[:4] != b"fLaC":
@@ -370,7 +366,7 @@ def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
             elif length >= _UNKNOWN_WAV_SIZE:
                 return
             if length > size - position:
-                raise cut_off(path, length, size - position, "bytes of samples")
+                raise _cut_off(path, length, size - position, "bytes of samples")
             _check_rest(path, handle, order, position + length, size)
             return
         position += length + length % 2
@@ -393,3 +389,127 @@ def _check_rest(path: Path, handle: BinaryIO, order: str, position: int, size: i
         if any(handle.read(size - end)):
             text = f"the header counts samples up to byte {end}, and {size - end} bytes follow that are no chunk"
             raise DataError(text, file=path, remedy="write the file again from its source, with its real length")
+
+
+# --- SPHERE ----------------------------------------------------------------------------------------------------------
+
+
+def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, str]:
+    """Read the fields of a header and check that the file holds the bytes that they promise.
+
+    Parameters
+    ----------
+    path : path
+        The file's name, for errors.
+    handle : binary file
+        The file, read up to and including the first line.
+    size : int
+        Its length in bytes.
+
+    Returns
+    -------
+    dict
+        Field name -> value as text.
+    """
+    second_line = handle.read(8)
+    if not second_line.strip().isdigit():
+        raise DataError("SPHERE header without its length in line 2", file=path, remedy=_COPY_AGAIN)
+    header_size = int(second_line)
+    handle.seek(0)
+    lines = handle.read(min(header_size, _MAX_SPHERE_HEADER)).split(b"end_head")[0].decode("latin-1").splitlines()
+    if header_size > size:
+        raise _cut_off(path, header_size, size, "bytes of header")
+    fields = {words[0]: words[2] for words in (line.split(maxsplit=2) for line in lines[2:]) if len(words) == 3}
+    if not _is_shorten(fields) and "sample_count" in fields and "sample_n_bytes" in fields:
+        promised = _number(path, fields, "sample_count") * _number(path, fields, "sample_n_bytes")
+        promised *= _number(path, fields, "channel_count") if "channel_count" in fields else 1
+        if promised > size - header_size:
+            raise _cut_off(path, promised, size - header_size, "bytes of samples")
+    return fields
+
+
+def _sample_count(path: Path, fields: dict[str, str], found: int) -> int:
+    """Return the number of samples of a channel that a header promises; `found` without header or promise."""
+    return _number(path, fields, "sample_count") if "sample_count" in fields else found
+
+
+def _is_shorten(fields: dict[str, str]) -> bool:
+    """Return whether the samples are compressed with shorten."""
+    return "shorten" in fields.get("sample_coding", "")
+
+
+def _shorten_shape(path: Path, fields: dict[str, str]) -> tuple[int, int, int]:
+    """Check that a file compressed with shorten can be decoded; return (rate in Hz, channels, samples of each)."""
+    try:
+        installed = find_spec("av") is not None
+    except ValueError:  # put out of reach, by a test
+        installed = False
+    if not installed:
+        text = "SPHERE file compressed with shorten: PyAV is needed to read it"
+        raise DataError(text, file=path, remedy="pip install 'spkver[sphere]', or unpack the files with sph2pipe")
+    coding = fields.get("sample_coding", "")
+    if not coding.startswith("pcm,"):
+        text = f"cannot be decoded: sample_coding is {coding!r}, expected pcm,embedded-shorten"
+        raise DataError(text, file=path, remedy="decode it with sph2pipe")
+    rate, channels, n_samples = (
+        _number(path, fields, name) for name in ("sample_rate", "channel_count", "sample_count")
+    )
+    if rate < 1 or channels < 1:
+        raise DataError(f"SPHERE header: {channels} channels at {rate} Hz", file=path, remedy=_COPY_AGAIN)
+    if n_samples < 1:
+        raise _no_samples(path)
+    return rate, channels, n_samples
+
+
+def _read_shorten(path: Path, fields: dict[str, str]) -> NDArray[np.int16]:
+    """Decode a file compressed with shorten to (n, channels) int16; losslessly.
+
+    References
+    ----------
+    T. Robinson, "SHORTEN: Simple lossless and near-lossless waveform compression", CUED/F-INFENG/TR.156, 1994.
+    """
+    import av
+
+    _, channels, n_samples = _shorten_shape(path, fields)
+    blocks: list[NDArray[Any]] = [np.empty((channels, 0), np.int16)]
+    left = n_samples
+    try:
+        with av.open(str(path), metadata_errors="replace") as container:
+            for frame in container.decode(audio=0):
+                blocks.append(frame.to_ndarray())
+                left -= blocks[-1].shape[1]
+                if left <= 0:
+                    break
+        frames = np.concatenate(blocks, axis=1).T
+    except (av.FFmpegError, ValueError, IndexError) as error:
+        reason = f"cannot be decoded ({fields['sample_coding']}): {getattr(error, 'strerror', None) or error}"
+        raise DataError(reason, file=path, remedy=_COPY_AGAIN) from error
+    if frames.shape[1] != channels or frames.dtype != np.int16:
+        form = f"{frames.shape[1]} channels of {frames.dtype}"
+        raise DataError(f"expected {channels} channels of int16, found {form}", file=path, remedy=_COPY_AGAIN)
+    if len(frames) < n_samples:
+        raise _cut_off(path, n_samples, len(frames), "samples")
+    return frames[:n_samples]
+
+
+def _cut_off(path: Path, promised: int, found: int, unit: str) -> DataError:
+    """Return the error of a file that is shorter than its header says."""
+    return DataError(
+        f"cut off: the header promises {promised} {unit}, the file holds {found}", file=path, remedy=_COPY_AGAIN
+    )
+
+
+def _no_samples(path: Path) -> DataError:
+    """Return the error of a file with a header and nothing behind it."""
+    return DataError("holds no samples", file=path, remedy="leave the file out, or copy it again")
+
+
+def _number(path: Path, fields: dict[str, str], name: str) -> int:
+    text = fields.get(name, "nothing")
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise DataError(f"SPHERE header: {name} should be a number, not {text!r}", file=path, remedy=_COPY_AGAIN)
+    return number
