@@ -31,7 +31,6 @@ from spkver.backend import (
     mahalanobis_scores,
     plda_scores,
     plda_to_kaldi,
-    two_covariance_scores,
 )
 
 MODELS, SEGMENTS = 600, 1000
@@ -70,7 +69,7 @@ def full_lists(rank: int) -> None:
             "PLDA, all sessions": lambda: plda_scores(plda, *trials),  # noqa: B023
             "PLDA, their mean": lambda: plda_scores(plda, *trials, sessions_as="mean"),  # noqa: B023
             "PLDA of Kaldi": lambda: kaldi_plda_scores(kaldi, *trials),  # noqa: B023
-            "two covariances": lambda: two_covariance_scores(two, *trials),  # noqa: B023
+            "two covariances": lambda: plda_scores(two.plda, *trials),  # noqa: B023
             "Mahalanobis": lambda: mahalanobis_scores(plda.residual, *trials),  # noqa: B023
             "cosine": lambda: cosine_of_sessions(*trials),  # noqa: B023
         }

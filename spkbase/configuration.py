@@ -190,7 +190,7 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
             arguments[key] = _build(hints[key], {} if value is None else value, name + ".", note)
         else:
             try:
-                arguments[key] = _convert(value, hints[key], name)
+                arguments[key] = convert(value, hints[key], name)
             except ConfigError as error:
                 note(error, name)
     if not wrong:
@@ -220,21 +220,44 @@ def _keys(kind: Any, prefix: str) -> list[str]:
     return keys
 
 
-def _convert(value: Any, hint: Any, name: str) -> Any:
-    """Value in the type that a field declares; YAML's own types are taken as they are."""
+def check_values(section: str, config: Any, *, least: Mapping | None = None, choices: Mapping | None = None) -> None:
+    """Raise ConfigError for the first field of a configuration that is too small or none of its choices.
+
+    Parameters
+    ----------
+    section : str
+        Name of the configuration, before the dot of a key.
+    config : object
+    least : mapping, optional
+        Field to the smallest value that it can be; a field that is None passes.
+    choices : mapping, optional
+        Field to the values that it can be.
+    """
+    for name, low in (least or {}).items():
+        value, kind = getattr(config, name), "whole number" if isinstance(low, int) else "number"
+        if value is not None and not low <= value < math.inf:
+            raise ConfigError(f"{section}.{name} is {value}: expected a {kind} of at least {low:g}")
+    for name, allowed in (choices or {}).items():
+        if getattr(config, name) not in allowed:
+            expected = ", ".join(map(str, allowed))
+            raise ConfigError(f"{section}.{name} is {getattr(config, name)!r}: expected one of {expected}")
+
+
+def convert(value: Any, hint: Any, name: str) -> Any:
+    """Return a value in the type that a field declares; YAML's own types are taken as they are."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
-        return _convert(value, next(kind for kind in arguments if kind is not type(None)), name)
+        return convert(value, next(kind for kind in arguments if kind is not type(None)), name)
     if origin is tuple:
         if not isinstance(value, Sequence) or isinstance(value, str):
             value = [value]
         if arguments[-1] is Ellipsis:
-            return tuple(_convert(item, arguments[0], name) for item in value)
+            return tuple(convert(item, arguments[0], name) for item in value)
         if len(value) != len(arguments):
             raise ConfigError(f"{name} must hold {len(arguments)} values, got {value!r}")
-        return tuple(_convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
+        return tuple(convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
     if origin is typing.Literal:
         if value not in arguments:
             raise ConfigError(f"{name} must be one of {', '.join(map(str, arguments))}, got {value!r:.80}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,19 @@ class ConfigError(DataError):
     """A configuration key or value is unknown or out of its range."""
 
 
+@contextmanager
+def errors_of(file: str | Path | None, *, remedy: str | None = None) -> Iterator[None]:
+    """Put a file before errors of the block that name none, and a remedy behind those without; not those of a key."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except DataError as error:
+        if error.file is not None or not file:
+            raise
+        raise DataError(error.text, file=file, line=error.line, remedy=error.remedy or remedy) from error
+
+
 class WorkerError(SpkverError):
     """A worker process died while it worked, most often killed for lack of memory."""
 
@@ -93,8 +107,16 @@ class Problems:
         """Note a problem that was caught."""
         self.errors.append(error)
 
-    def raise_if_any(self) -> None:
-        """Raise one DataError that holds all problems (the first 20 with their texts).
+    @contextmanager
+    def noted(self, before: str = "") -> Iterator[None]:
+        """Note what the block raises, with a text before it, and go on behind the block."""
+        try:
+            yield
+        except DataError as error:
+            self.errors.append(type(error)(before + error.text, file=error.file, line=error.line, remedy=error.remedy))
+
+    def raise_if_any(self, kind: type[DataError] | None = None) -> None:
+        """Raise one DataError, or one of another kind, that holds all problems (the first 20 with their texts).
 
         What is wrong in one way with more than a few files is one problem, which names the first of them.
         """
@@ -102,11 +124,12 @@ class Problems:
         if not errors:
             return
         if len(errors) == 1:
-            raise errors[0]
+            found = errors[0]
+            raise found if kind is None else kind(found.text, file=found.file, line=found.line, remedy=found.remedy)
         lines = [f"  {error}" for error in errors[:_MAX_SHOWN]]
         if len(errors) > _MAX_SHOWN:
             lines.append(f"  ... and {len(errors) - _MAX_SHOWN} more")
-        raise DataError("\n".join([f"{len(errors)} problems:", *lines]))
+        raise (kind or DataError)("\n".join([f"{len(errors)} problems:", *lines]))
 
 
 def _by_cause(errors: Sequence[DataError]) -> list[DataError]:

@@ -178,12 +178,7 @@ def copy_machines(path: Path, files: Mapping[str, Path], models: list[str]) -> N
 
 
 def gmm_scores(
-    run: Run,
-    system: str,
-    ubm: Stage[TrainedUbm],
-    models: Stage[Supervectors],
-    frames: FramesStage,
-    trials: Trials,
+    run: Run, system: str, ubm: Stage[TrainedUbm], models: Stage[Supervectors], frames: FramesStage, trials: Trials
 ) -> Stage[Scores]:
     """Score the trials by log-likelihood ratios (`scores/<system>.h5` and `.txt`)."""
 
@@ -300,24 +295,12 @@ def universal_model(
         write_ubm(path, train_ubm(frames.value.stack(recordings), config, work=run.work))
 
     return run.stage(
-        "ubm",
-        "gmm/ubm.h5",
-        make=make,
-        read=read_ubm,
-        inputs=[config, recordings],
-        after=frames.origins,
-        on_device=True,
+        "ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=frames.origins, on_device=True
     )
 
 
 def statistics(
-    run: Run,
-    name: str,
-    ubm: Stage[TrainedUbm] | Stamp,
-    frames: Any,
-    idmap: IdMap,
-    *,
-    file: Path | None = None,
+    run: Run, name: str, ubm: Stage[TrainedUbm] | Stamp, frames: Any, idmap: IdMap, *, file: Path | None = None
 ) -> Stage[Statistics]:
     """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or take them from a StatServer's."""
     artefact = f"data/stat_{name}.h5"
@@ -531,11 +514,7 @@ def backend(run: Run, system: str, training: Stage[IVectors], chain: Chain, *, s
 
 
 def vector_scores(
-    run: Run,
-    system: str,
-    trained: Stage[Backend],
-    vectors: Mapping[str, Stage[IVectors]],
-    trials: Trials,
+    run: Run, system: str, trained: Stage[Backend], vectors: Mapping[str, Stage[IVectors]], trials: Trials
 ) -> Stage[Scores]:
     """Score the trials by a trained chain (`scores/<system>.h5` and `.txt`).
 
@@ -585,11 +564,7 @@ def joint_factors(
 
 
 def joint_factor_scores(
-    run: Run,
-    system: str,
-    factors: Stage[JointFactors],
-    statistics: Mapping[str, Stage[Statistics]],
-    trials: Trials,
+    run: Run, system: str, factors: Stage[JointFactors], statistics: Mapping[str, Stage[Statistics]], trials: Trials
 ) -> Stage[Scores]:
     """Score the trials by joint factors, all sessions of a model together (`scores/<system>.h5` and `.txt`).
 

@@ -57,7 +57,6 @@ from spkbase.work import Work, chunk_bounds, chunks, one_blas_thread, ordered_ma
 from spkver.attackers.protocol import Arrays
 from spkver.attackers.sessions import choose_utterances
 from spkver.backend import (
-    Background,
     Projection,
     SvmConfig,
     SvmModels,
@@ -734,8 +733,8 @@ def machines(
     """Return the machine of each model, trained against the background."""
     assert backend.background is not None
     names, vectors = enrolment_vectors(options, ubm, backend, statistics, jobs=jobs)
-    background = Background(backend.background, backend.gram)
-    return train_svms(Supervectors(names, names, vectors), background, options.svm, work=Work(jobs))
+    enrolled = Supervectors(names, names, vectors)
+    return train_svms(enrolled, backend.background, options.svm, gram=backend.gram, work=Work(jobs))
 
 
 def background_rows(lesson: Lesson) -> NDArray[np.bool_]:

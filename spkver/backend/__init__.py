@@ -3,27 +3,23 @@
 `Supervectors` and `Trials` enter, `Scores` leave; GMM-UBM scores are made here from frames too.
 """
 
-from spkver.backend.backend_files import read_backend, write_backend
 from spkver.backend.chain import (
-    NEEDS,
-    STEPS,
     Backend,
     Chain,
-    Facts,
-    Step,
+    backend_from_kaldi,
     check_chain,
     format_chain,
     parse_chain,
     plain_chain,
+    read_backend,
     read_chain,
     speaker_digests,
     train_chain,
     warn_of_trained,
+    write_backend,
 )
-from spkver.backend.kaldi_backend import backend_from_kaldi
-from spkver.backend.kaldi_plda import (
+from spkver.backend.kaldi import (
     KaldiPlda,
-    PldaAdaptation,
     VbxTransform,
     adapt_plda_unsupervised,
     kaldi_plda_scores,
@@ -38,30 +34,25 @@ from spkver.backend.kaldi_plda import (
 )
 from spkver.backend.nap import NapConfig, Projection, check_rank, fit_nap, gram_matrix, inner_products
 from spkver.backend.plda import (
-    SESSIONS_AS,
-    LatentBasis,
     Plda,
     PldaConfig,
     Sessions,
     TwoCovariance,
     add_sidekit_channels,
-    checked_vectors,
     fit_plda,
     fit_two_covariance,
     plda_from_sidekit,
     plda_scores,
     plda_to_sidekit,
-    two_covariance_scores,
 )
-from spkver.backend.scorers import adapted_cosine_scores, cosine_of_sessions, mahalanobis_scores
 from spkver.backend.scoring import (
     log_likelihood_ratios,
     pair_products,
     score_gmm_ubm,
     score_joint_factors,
-    score_products,
     score_trials,
 )
 from spkver.backend.sklearn_steps import sklearn_step
-from spkver.backend.svm import Background, SvmConfig, SvmModels, open_svms, read_svms, train_one, train_svms, write_svms
+from spkver.backend.steps import NEEDS, STEPS, adapted_cosine_scores, cosine_of_sessions, mahalanobis_scores
+from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, train_one, train_svms, write_svms
 from spkver.backend.transforms import AffineMap, LengthNorm

@@ -1,4 +1,4 @@
-"""A chain of steps as data: its text, and whether it can be trained.
+"""Backends: a chain of steps as data, its training, its scores and its file.
 
 Three ways to write the same chain:
 
@@ -7,29 +7,26 @@ Three ways to write the same chain:
 * Python: ``["centre", "whiten", "length", {"lda": 150}, "length", {"plda": {"rank": 100}}]``.
 
 Maps of vectors come first, then one scorer (cosine where none is named), then normalisation by a cohort, then
-calibration. `spkver.backend.STEPS` is the table of steps.
+calibration. `spkver.backend.STEPS` is the table of steps. Each is trained on the vectors as the steps before it leave
+them; calibration on held-out speakers.
 
-**The table of steps that a chain is made of: what each is called, takes, needs and does.**
-
-Everything that shows steps is made from the rows: parsing and checks of chains, their file,
-help texts, scikit-learn's estimators and docs/backends.md.
-
-**A trained chain: vectors in, scores out.**
-
-**Training of a chain: each step on the vectors as the steps before it leave them; calibration on held-out speakers.**
+A file is HDF5, whole or absent, arrays and JSON alone: attributes hold what kind of file it is, the chain with all
+values, and the facts of the training with the digest of what it was made from; datasets hold ``map<i>.offset``,
+``map<i>.matrix`` or ``map<i>.directions`` of map i, ``model.<field>`` of the scorer, ``cohort``, ``calibration``, and
+``heard``, the digests of the training speakers.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,397 +34,25 @@ from numpy.typing import NDArray
 from evaluation.calibration import Affine, Moments, apply_affine, cohort_moments, normalise, train_affine
 from evaluation.embeddings import Embeddings, check_norms, row_norms
 from evaluation.trials import Scores, Trials, factorise
-from spkbase.errors import ConfigError, DataError, Problems, few
+from spkbase.configuration import convert
+from spkbase.errors import ConfigError, DataError, Problems, errors_of, few
 from spkbase.files import fingerprint, load_yaml, read_yaml_text
-from spkbase.showing import one_line
-from spkbase.work import Work, chunk_bounds, one_blas_thread
-from spkver.backend.kaldi_plda import LENGTHS
-from spkver.backend.nap import fit_nap
-from spkver.backend.plda import SESSIONS_AS, Sessions, fit_two_covariance
-from spkver.backend.scorers import (
-    Cosine,
-    Mahalanobis,
-    Plda,
-    Scorer,
-    SvmBackground,
-    TwoCovariance,
-    fit_mahalanobis,
-    fit_plda_model,
-    score_adapted_cosine,
-    score_cosine,
-    score_mahalanobis,
-    score_plda,
-    score_svm,
-    score_two_covariance,
-)
-from spkver.backend.transforms import (
-    WHITENINGS,
-    LengthNorm,
-    Map,
-    apply_maps,
-    class_means,
-    fit_centring,
-    fit_coral,
-    fit_efr,
-    fit_lda,
-    fit_sphnorm,
-    fit_wccn,
-    fit_whitening,
-)
+from spkbase.hdf5 import open_file, read_arrays, write_arrays
+from spkbase.work import chunk_bounds, one_blas_thread
+from spkver.backend.kaldi import KaldiPlda, VbxTransform, plda_from_kaldi
+from spkver.backend.nap import Projection
+from spkver.backend.plda import Sessions
+from spkver.backend.steps import NEEDS, STEPS, Need, Parameter, Step, Training
+from spkver.backend.transforms import AffineMap, LengthNorm, Map, apply_maps, class_means, dimension_after
 
 logger = logging.getLogger(__name__)
 
-Need = Literal["speakers", "sessions", "adapt"]
-Limit = Literal["", "dimensions", "speakers"]
-Values = Mapping[str, Any]
-
-NEEDS: dict[Need, str] = {
-    "speakers": "two speakers",
-    "sessions": "a speaker with two vectors",
-    "adapt": "vectors to adapt to",
-}
-"""What a step may need of the training vectors, in words."""
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a step.
-
-    Attributes
-    ----------
-    name : str
-    kind : type
-        int, float, str or bool.
-    default : object
-        None where it may be left out.
-    about : str
-    choices : tuple of str
-        The texts that it can be, all others refused.
-    least, most : float, optional
-        The smallest and the largest number that it can be.
-    """
-
-    name: str
-    kind: type
-    default: Any
-    about: str
-    choices: tuple[str, ...] = ()
-    least: float | None = None
-    most: float | None = None
-
-
-@dataclass(frozen=True)
-class Training:
-    """What a step is trained on: the vectors as the steps before it leave them.
-
-    Attributes
-    ----------
-    vectors : ndarray of float64 of shape (N, R)
-    codes : ndarray of int of shape (N,)
-        Speaker of each, 0 .. C-1.
-    adapt : ndarray of float64 of shape (M, R), optional
-        Vectors to adapt to.
-    """
-
-    vectors: NDArray[np.float64]
-    codes: NDArray[np.integer]
-    adapt: NDArray[np.float64] | None = None
-
-
-@one_line
-@dataclass(frozen=True)
-class Step:
-    """A row of the table.
-
-    Attributes
-    ----------
-    name : str
-    role : {"map", "scorer", "norm", "calibration"}
-        Vectors to vectors; vectors to scores; scores to scores. They stand in this order in a chain.
-    about : str
-    parameters : tuple of Parameter
-        The first is what ``name:value`` means.
-    needs : tuple of str
-        Keys of `NEEDS`.
-    fit : callable, optional
-        Of a map: `Training` and the values of the parameters to the maps. Of a scorer: to its model.
-    scorer : Scorer, optional
-        How a scorer scores, and the type of its model.
-    limit : {"", "dimensions", "speakers"}
-        What the first parameter may not exceed: the dimensions of the vectors, or also the speakers less 1. A map with
-        a limit leaves so many dimensions.
-    training_only : bool
-        The map is of the training vectors alone, as those of a test are of the other domain already.
-    """
-
-    name: str
-    role: Literal["map", "scorer", "norm", "calibration"]
-    about: str
-    parameters: tuple[Parameter, ...] = ()
-    needs: tuple[Need, ...] = ()
-    fit: Callable[[Training, Values], Any] | None = None
-    scorer: Scorer | None = None
-    limit: Limit = ""
-    training_only: bool = False
-
-
-def _centre(training: Training, values: Values) -> tuple[Map, ...]:
-    return (fit_centring(_of(training, values["on"])),)
-
-
-def _whiten(training: Training, values: Values) -> tuple[Map, ...]:
-    return (fit_whitening(_of(training, values["on"]), kind=values["kind"], shrink=values["shrink"]),)
-
-
-def _of(training: Training, which: str) -> NDArray[np.float64]:
-    return training.vectors if which == "training" or training.adapt is None else training.adapt
-
-
-def _length(training: Training, values: Values) -> tuple[Map, ...]:
-    return (LengthNorm(),)
-
-
-def _efr(training: Training, values: Values) -> tuple[Map, ...]:
-    return fit_efr(training.vectors, rounds=values["rounds"])
-
-
-def _sphnorm(training: Training, values: Values) -> tuple[Map, ...]:
-    return fit_sphnorm(training.vectors, training.codes, rounds=values["rounds"])
-
-
-def _lda(training: Training, values: Values) -> tuple[Map, ...]:
-    return (fit_lda(training.vectors, training.codes, **values),)
-
-
-def _wccn(training: Training, values: Values) -> tuple[Map, ...]:
-    return (fit_wccn(training.vectors, training.codes, **values),)
-
-
-def _nap(training: Training, values: Values) -> tuple[Map, ...]:
-    return (fit_nap(training.vectors, speakers=training.codes, work=Work(jobs=1), **values),)
-
-
-def _coral(training: Training, values: Values) -> tuple[Map, ...]:
-    assert training.adapt is not None
-    return (fit_coral(training.vectors, training.adapt, **values),)
-
-
-def _cosine(training: Training, values: Values) -> Cosine:
-    return Cosine()
-
-
-def _svm(training: Training, values: Values) -> SvmBackground:
-    return SvmBackground(training.vectors)
-
-
-def _mahalanobis(training: Training, values: Values) -> Mahalanobis:
-    return fit_mahalanobis(training.vectors, training.codes, **values)
-
-
-def _two_covariance(training: Training, values: Values) -> TwoCovariance:
-    return fit_two_covariance(training.vectors, training.codes, convention=values["convention"])
-
-
-def _plda(training: Training, values: Values) -> Plda:
-    return fit_plda_model(training.vectors, training.codes, training.adapt, values)
-
-
-_CONVENTIONS = ("book", "sidekit")
-_COHORTS = ("speakers", "vectors", "adapt")
-_SHRINK = Parameter(
-    "shrink", float, None, "share of shrinkage; by default only of a singular covariance", least=0, most=1
-)
-_ROUNDS = Parameter("rounds", int, 1, "how many times", least=1)
-_ON = Parameter("on", str, "training", "vectors that it is trained on", ("training", "adapt"))
-_SESSIONS = Parameter(
-    "sessions", str, "all", "enrolled vectors of a model: all by the book, or their mean as one", SESSIONS_AS
-)
-_PRIOR = Parameter("prior", float, 1.0, "weight of the identity in their spread", least=1e-6)
-_TOP = Parameter(
-    "top", int, None, "highest cohort scores that are used of each side (adaptive); all by default", least=2
-)
-
-STEPS: tuple[Step, ...] = (
-    Step("centre", "map", "subtract the mean", (_ON,), fit=_centre),
-    Step(
-        "whiten",
-        "map",
-        "subtract the mean and make the total covariance the identity",
-        (Parameter("kind", str, "full", "root of the covariance", WHITENINGS), _ON, _SHRINK),
-        fit=_whiten,
-    ),
-    Step("length", "map", "scale each vector to length 1", fit=_length),
-    Step("efr", "map", "whiten and scale to length 1, so many times (eigen factor radial)", (_ROUNDS,), fit=_efr),
-    Step(
-        "sphnorm",
-        "map",
-        "the same with the covariance within speakers (spherical nuisance normalisation)",
-        (_ROUNDS,),
-        ("sessions",),
-        _sphnorm,
-    ),
-    Step(
-        "lda",
-        "map",
-        "keep the directions that tell speakers apart (linear discriminant analysis)",
-        (
-            Parameter("rank", int, None, "directions that are kept; by default as many as there can be", least=1),
-            _SHRINK,
-            Parameter("convention", str, "book", "the textbook's, or SIDEKIT 1.3.2's mistake", _CONVENTIONS),
-        ),
-        ("speakers", "sessions"),
-        _lda,
-        limit="speakers",
-    ),
-    Step(
-        "wccn",
-        "map",
-        "make the covariance within speakers the identity, speakers of equal weight",
-        (_SHRINK,),
-        ("sessions",),
-        _wccn,
-    ),
-    Step(
-        "nap",
-        "map",
-        "remove the directions in which sessions vary (nuisance attribute projection)",
-        (
-            Parameter("rank", int, 40, "directions that are removed", least=0),
-            Parameter("scatter", str, "within", "of which they are the largest", ("within", "total")),
-        ),
-        ("sessions",),
-        _nap,
-    ),
-    Step(
-        "coral",
-        "map",
-        "give the training vectors mean and covariance of the vectors to adapt to (correlation alignment)",
-        (_SHRINK,),
-        ("adapt",),
-        _coral,
-        training_only=True,
-    ),
-    Step(
-        "cosine",
-        "scorer",
-        "cosine with the mean of the enrolled vectors",
-        fit=_cosine,
-        scorer=Scorer(Cosine, score_cosine, lambda model: None, needs_direction=True),
-    ),
-    Step(
-        "adapted_cosine",
-        "scorer",
-        "the cosine after each side of the list of trials lost its mean, and what spreads the models' vectors; the "
-        "trial's own model and test left out",
-        (_PRIOR,),
-        fit=_cosine,
-        scorer=Scorer(Cosine, score_adapted_cosine, lambda model: None, of_list="models and segments"),
-    ),
-    Step(
-        "single_test_cosine",
-        "scorer",
-        "the same with mean and spread of the other models alone: nothing depends on what else is tested",
-        (_PRIOR,),
-        fit=_cosine,
-        scorer=Scorer(Cosine, partial(score_adapted_cosine, whole_list=False), lambda model: None, of_list="models"),
-    ),
-    Step(
-        "mahalanobis",
-        "scorer",
-        "half the squared distance from the mean of the enrolled vectors, in the metric of the covariance within "
-        "speakers, negated",
-        (_SHRINK,),
-        ("sessions",),
-        _mahalanobis,
-        Scorer(Mahalanobis, score_mahalanobis, lambda model: len(model.matrix)),
-    ),
-    Step(
-        "two_covariance",
-        "scorer",
-        "log-likelihood ratio of Gaussian speakers and sessions, each with a full covariance",
-        (_SESSIONS, Parameter("convention", str, "book", "unbiased covariances, or SIDEKIT 1.3.2's", _CONVENTIONS)),
-        ("speakers", "sessions"),
-        _two_covariance,
-        Scorer(TwoCovariance, score_two_covariance, lambda model: len(model.mean)),
-    ),
-    Step(
-        "plda",
-        "scorer",
-        "log-likelihood ratio of probabilistic linear discriminant analysis, trained by EM",
-        (
-            Parameter("rank", int, None, "directions of speakers; by default the dimensions", least=1),
-            Parameter("channel_rank", int, 0, "directions of sessions, with a diagonal residual", least=0),
-            Parameter("residual", str, "full", "covariance of the rest", ("full", "diagonal")),
-            Parameter("rounds", int, 10, "of EM", least=0),
-            _SESSIONS,
-            Parameter("length", str, "none", "scaling of vectors within the model, as Kaldi scores", LENGTHS),
-            Parameter("prior", float, None, "weight of the residual's prior; only where it is singular", least=0),
-            Parameter(
-                "adapt", str, "none", "to unlabelled vectors of another domain, as Kaldi does", ("none", "kaldi")
-            ),
-            Parameter("convention", str, "book", "the book's minimum divergence, or SIDEKIT 1.3.2's", _CONVENTIONS),
-        ),
-        ("speakers", "sessions"),
-        _plda,
-        Scorer(Plda, score_plda, lambda model: model.dimension),
-        limit="dimensions",
-    ),
-    Step(
-        "svm",
-        "scorer",
-        "a support vector machine for each model, against the training vectors",
-        (
-            Parameter("cost", float, None, "penalty C; 1 / mean of the kernel's diagonal by default", least=0),
-            Parameter("tolerance", float, 1e-3, "of the solver", least=0),
-            Parameter("balanced", bool, False, "weigh both sides the same"),
-        ),
-        fit=_svm,
-        scorer=Scorer(SvmBackground, score_svm, lambda model: model.vectors.shape[1]),
-    ),
-    Step(
-        "snorm",
-        "norm",
-        "normalise scores by those of a cohort on both sides (s-norm)",
-        (
-            _TOP,
-            Parameter(
-                "cohort",
-                str,
-                "speakers",
-                "means of the training speakers, all training vectors, or those to adapt to",
-                _COHORTS,
-            ),
-        ),
-    ),
-    Step(
-        "calibrate",
-        "calibration",
-        "scores to natural log-likelihood ratios, learnt on trials of held-out training speakers",
-        (
-            Parameter("prior", float, 0.5, "of a target, that it is trained for", least=1e-6, most=1 - 1e-6),
-            Parameter("enrolled", int, 1, "vectors of a model in these trials", least=1),
-            Parameter("folds", int, 5, "parts that the speakers are dealt into", least=2),
-            Parameter("ridge", float, 0.0, "penalty on the weight", least=0),
-        ),
-        ("speakers", "sessions"),
-    ),
-)
-
-
-def step_named(name: str) -> Step | None:
-    """Return the row of a name; None where there is none."""
-    return next((step for step in STEPS if step.name == name), None)
-
-
-_ROLES = ("map", "scorer", "norm", "calibration")
-_ROLE_NAMES = {
+_ROLES = {
     "map": "a map of vectors",
     "scorer": "a scorer",
     "norm": "a normalisation",
     "calibration": "a calibration",
 }
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-_LONGEST = 100
 _REMEDY = "such as centre,whiten,length,lda:150,length,plda:100"
 
 Chain = tuple["ChosenStep", ...]
@@ -462,32 +87,6 @@ class ChosenStep:
         return self.step.needs + (("adapt",) if is_adapted else ())
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What decides whether a chain can be trained on vectors.
-
-    Attributes
-    ----------
-    dimension : int
-    n_speakers : int
-    most_vectors : int
-        Of a speaker.
-    is_adapted : bool
-        There are vectors to adapt to.
-    """
-
-    dimension: int
-    n_speakers: int
-    most_vectors: int
-    is_adapted: bool = False
-
-    @classmethod
-    def of(cls, dimension: int, codes: NDArray[np.integer], is_adapted: bool = False) -> Facts:
-        """Return those of vectors by the speakers' codes (N,)."""
-        counts = np.bincount(codes)
-        return cls(dimension, len(counts), int(counts.max()), is_adapted)
-
-
 def read_chain(text: str | Path) -> Chain:
     """Return the chain of a text as users write it, or of a YAML file where it names one (``*.yaml``, ``*.yml``).
 
@@ -499,7 +98,7 @@ def read_chain(text: str | Path) -> Chain:
     if not str(text).endswith((".yaml", ".yml")):
         return parse_chain(str(text))
     try:
-        return parse_chain(_from_yaml(read_yaml_text(text)))
+        return parse_chain(load_yaml(read_yaml_text(text))[0])
     except ConfigError as error:
         raise ConfigError(error.text, file=text, remedy=error.remedy) from error
 
@@ -531,26 +130,34 @@ def parse_chain(spec: Spec) -> Chain:
       ...
     spkbase.errors.ConfigError: step 2 of the chain: there is no step 'whitten': did you mean whiten?
     """
-    items = _items(spec)
     problems = Problems()
     chain: list[ChosenStep] = []
-    for number, item in enumerate(items, 1):
-        try:
+    for number, item in enumerate(_items(spec), 1):
+        with problems.noted(f"step {number} of the chain: "):
             chain.append(item if isinstance(item, ChosenStep) else _chosen(item))
-        except ConfigError as error:
-            problems.note(ConfigError(f"step {number} of the chain: {error.text}", remedy=error.remedy))
     if not problems.errors:
         _check_order(chain, problems)
-    _raise(problems)
-    if step_of(tuple(chain), "scorer") is None:
-        place = sum(chosen.step.role == "map" for chosen in chain)
-        chain.insert(place, _chosen("cosine"))
+    problems.raise_if_any(ConfigError)
+    if not any(chosen.step.role == "scorer" for chosen in chain):
+        chain.insert(sum(chosen.step.role == "map" for chosen in chain), _chosen("cosine"))
     return tuple(chain)
 
 
 def format_chain(chain: Chain) -> str:
     """Return the text of a chain in YAML, without the values that parameters have by default."""
-    return "[" + ", ".join(map(_text, chain)) + "]"
+    texts = []
+    for chosen in chain:
+        values = {
+            parameter.name: str(value).lower() if isinstance(value, bool) else str(value)
+            for parameter in chosen.step.parameters
+            if (value := chosen.values[parameter.name]) != parameter.default
+        }
+        if list(values) == [parameter.name for parameter in chosen.step.parameters[:1]]:
+            texts.append(": ".join([chosen.name, *values.values()]))
+        else:
+            mapping = ", ".join(f"{key}: {text}" for key, text in values.items())
+            texts.append(f"{chosen.name}: {{{mapping}}}" if values else chosen.name)
+    return f"[{', '.join(texts)}]"
 
 
 def plain_chain(chain: Chain) -> list[Any]:
@@ -563,70 +170,65 @@ def step_of(chain: Chain, role: str) -> ChosenStep | None:
     return next((chosen for chosen in chain if chosen.step.role == role), None)
 
 
-def check_chain(chain: Chain, facts: Facts) -> None:
-    """Raise ConfigError, with all problems, if vectors of these facts cannot train a chain."""
-    problems = Problems()
-    there = {"speakers": facts.n_speakers > 1, "sessions": facts.most_vectors > 1, "adapt": facts.is_adapted}
-    got = {
-        "speakers": f"got {facts.n_speakers}",
-        "sessions": "each has one: name the speakers of the vectors",
-        "adapt": "none were given",
-    }
-    dimension = facts.dimension
+def check_chain(chain: Chain, dimension: int, counts: Sequence[int] | NDArray, *, is_adapted: bool = False) -> None:
+    """Raise ConfigError, with all problems, if vectors cannot train a chain.
+
+    Parameters
+    ----------
+    chain : tuple of ChosenStep
+    dimension : int
+        Of the vectors.
+    counts : sequence of int
+        Vectors of each speaker.
+    is_adapted : bool
+        There are vectors to adapt to.
+    """
+    problems, n_speakers, most = Problems(), len(counts), max(counts)
+    lacks: dict[Need, str] = {} if n_speakers > 1 else {"speakers": f"got {n_speakers}"}
+    lacks |= {} if most > 1 else {"sessions": "each has one: name the speakers of the vectors"}
+    lacks |= {} if is_adapted else {"adapt": "none were given"}
     for chosen in chain:
-        name, parameters = chosen.name, chosen.step.parameters
-        missing: list[Need] = [need for need in chosen.needs if not there[need]]
+        missing = [need for need in chosen.needs if need in lacks]
         for need in missing:
-            problems.add(f"{name} needs {NEEDS[need]}, {got[need]}")
+            problems.add(f"{chosen.name} needs {NEEDS[need]}, {lacks[need]}")
         if not chosen.step.limit or missing:
             continue
-        limit = dimension if chosen.step.limit == "dimensions" else min(dimension, facts.n_speakers - 1)
-        wanted = chosen.values[parameters[0].name]
+        limit, first = dimension, chosen.step.parameters[0].name
+        why = f"{dimension} dimensions"
+        if chosen.step.limit == "speakers":
+            limit, why = min(dimension, n_speakers - 1), f"{why} and {n_speakers} speakers"
+        wanted = chosen.values[first]
         if wanted is not None and wanted > limit:
-            why = f"{dimension} dimensions" + f" and {facts.n_speakers} speakers" * (chosen.step.limit == "speakers")
-            problems.add(f"{name}.{parameters[0].name} is {wanted}, but {why} allow {limit} at most", remedy="lower it")
+            text = f"{chosen.name}.{first} is {wanted}, but {why} allow {limit} at most"
+            problems.add(text, remedy="lower it")
         if chosen.step.role == "map":
             dimension = min(limit, wanted or limit)
-    if facts.is_adapted and not any("adapt" in chosen.needs for chosen in chain):
+    if is_adapted and not any("adapt" in chosen.needs for chosen in chain):
         ways = "add coral, 'centre: adapt' or 'plda: {adapt: kaldi}'"
         problems.add("there are vectors to adapt to, but no step uses them", remedy=ways)
-    calibrate = step_of(chain, "calibration")
-    if calibrate and facts.n_speakers < 2 * calibrate.values["folds"]:
-        text = f"calibrate deals {facts.n_speakers} speakers into {calibrate.values['folds']} parts: each needs two"
-        problems.add(text, remedy="lower calibrate.folds, or give more speakers")
-    if calibrate and there["sessions"] and facts.most_vectors <= calibrate.values["enrolled"]:
-        text = f"calibrate.enrolled is {calibrate.values['enrolled']}, but no speaker has more vectors: none is tested"
-        problems.add(text, remedy="lower it")
-    _raise(problems)
+    if calibrate := step_of(chain, "calibration"):
+        folds, enrolled = calibrate.values["folds"], calibrate.values["enrolled"]
+        if n_speakers < 2 * folds:
+            text = f"calibrate deals {n_speakers} speakers into {folds} parts: each needs two"
+            problems.add(text, remedy="lower calibrate.folds, or give more speakers")
+        if 1 < most <= enrolled:
+            text = f"calibrate.enrolled is {enrolled}, but no speaker has more vectors: none is tested"
+            problems.add(text, remedy="lower it")
+    problems.raise_if_any(ConfigError)
 
 
-def _raise(problems: Problems) -> None:
-    try:
-        problems.raise_if_any()
-    except ConfigError:
-        raise
-    except DataError as error:
-        raise ConfigError(error.text, remedy=error.remedy) from error
-
-
-def _items(spec: Spec) -> list[Any]:
+def _items(spec: Spec) -> Sequence[Any]:
     if isinstance(spec, str):
         text = spec.strip()
         if text.startswith(("[", "{", "-")) or "\n" in text:
-            spec = _from_yaml(text)
+            spec = load_yaml(text)[0]
         else:
             spec = [part.strip() for part in text.split(",")] if text else []
     if isinstance(spec, Mapping) or not isinstance(spec, Sequence):
         raise ConfigError(f"expected a list of steps, got {spec!r:.80}", remedy=_REMEDY)
     if not spec:
         raise ConfigError("the chain is empty", remedy=_REMEDY)
-    if len(spec) > _LONGEST:
-        raise ConfigError(f"expected a chain of at most {_LONGEST} steps, got {len(spec)}", remedy=_REMEDY)
-    return list(spec)
-
-
-def _from_yaml(text: str) -> Any:
-    return load_yaml(text)[0]
+    return spec
 
 
 def _chosen(item: Any) -> ChosenStep:
@@ -639,10 +241,14 @@ def _chosen(item: Any) -> ChosenStep:
             raise ConfigError(f"'{item}:' has no value")
     elif isinstance(item, Mapping) and len(item) == 1:
         item, value = next(iter(item.items()))
-    name = item.strip() if isinstance(item, str) else item
-    step = step_named(name) if isinstance(name, str) else None
-    if step is None:
-        raise _no_step(name)
+    if not isinstance(item, str):
+        raise ConfigError(f"expected the name of a step or one name with its values, got {item!r:.60}")
+    name, rows = item.strip(), {step.name: step for step in STEPS}
+    if name not in rows:
+        near = difflib.get_close_matches(name, rows, n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(rows)}"
+        raise ConfigError(f"there is no step {name!r:.60}: {hint}")
+    step = rows[name]
     parameters = {parameter.name: parameter for parameter in step.parameters}
     if value is not None and not isinstance(value, Mapping):
         if not parameters:
@@ -658,68 +264,32 @@ def _chosen(item: Any) -> ChosenStep:
     return ChosenStep(step, values)
 
 
-def _no_step(name: Any) -> ConfigError:
-    if not isinstance(name, str):
-        return ConfigError(f"expected the name of a step or one name with its values, got {name!r:.60}")
-    names = [step.name for step in STEPS]
-    near = difflib.get_close_matches(name, names, n=2)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
-    return ConfigError(f"there is no step {name!r:.60}: {hint}")
-
-
 def _value(parameter: Parameter, value: Any, step: str) -> Any:
     """A value in the type of its parameter."""
     if value is None and parameter.default is None:
         return None
-    kind = parameter.kind
-    if kind is float and isinstance(value, str):
-        with suppress(ValueError):  # YAML 1.1 takes 1e-3 for a text
-            value = float(value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53:
-        value = float(value)
-    if kind is int and isinstance(value, float) and value.is_integer():
-        value = int(value)
-    known = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
-    if kind is float and known:
-        known = math.isfinite(value)
-    expected = _KINDS[kind]
-    if parameter.choices:
-        known, expected = known and value in parameter.choices, "one of " + ", ".join(parameter.choices)
-    if parameter.least is not None:
-        high = math.inf if parameter.most is None else parameter.most
-        known = known and parameter.least <= value <= high
-        expected += f" from {parameter.least:g}" + f" to {high:g}" * (high < math.inf)
-    if not known:
-        raise ConfigError(f"{step}.{parameter.name} is {value!r:.60}: expected {expected}")
+    name, high = f"{step}.{parameter.name}", math.inf if parameter.most is None else parameter.most
+    value = convert(value, parameter.kind, name)
+    if parameter.choices and value not in parameter.choices:
+        raise ConfigError(f"{name} is {value!r:.60}: expected one of {', '.join(parameter.choices)}")
+    if parameter.least is not None and not parameter.least <= value <= high:
+        to = f" to {high:g}" * (high < math.inf)
+        raise ConfigError(f"{name} is {value!r:.60}: expected a number from {parameter.least:g}{to}")
     return value
 
 
 def _check_order(chain: Sequence[ChosenStep], problems: Problems) -> None:
-    last = chain[0]
+    roles, last = [*_ROLES], chain[0]
     for chosen in chain[1:]:
         role, before = chosen.step.role, last.step.role
-        if role == "map" == before or _ROLES.index(before) < _ROLES.index(role):
+        if role == "map" == before or roles.index(before) < roles.index(role):
             last = chosen
             continue
-        text = f"{chosen.name}, {_ROLE_NAMES[role]}, cannot stand after {last.name}, {_ROLE_NAMES[before]}"
+        text = f"{chosen.name}, {_ROLES[role]}, cannot stand after {last.name}, {_ROLES[before]}"
         problems.add(text, remedy="the order is: maps of vectors, one scorer, snorm, calibrate")
-    scorer = step_of(tuple(chain), "scorer")
-    if scorer and scorer.step.scorer and scorer.step.scorer.of_list and step_of(tuple(chain), "norm"):
-        problems.add(f"snorm cannot stand after {scorer.name}: scores with a cohort would be those of another list")
-
-
-def _text(chosen: ChosenStep) -> str:
-    values = {
-        parameter.name: chosen.values[parameter.name]
-        for parameter in chosen.step.parameters
-        if chosen.values[parameter.name] != parameter.default
-    }
-    if not values:
-        return chosen.name
-    shown = {key: str(value).lower() if isinstance(value, bool) else f"{value}" for key, value in values.items()}
-    if list(shown) == [chosen.step.parameters[0].name]:
-        return f"{chosen.name}: {next(iter(shown.values()))}"
-    return f"{chosen.name}: {{{', '.join(f'{key}: {text}' for key, text in shown.items())}}}"
+    for chosen in chain:
+        if chosen.step.of_list and any(other.step.role == "norm" for other in chain):
+            problems.add(f"snorm cannot stand after {chosen.name}: scores with a cohort would be those of another list")
 
 
 _PAIRS = 1 << 22  # scores with a cohort that are held at once
@@ -758,6 +328,11 @@ class Backend:
         return f"Backend({format_chain(self.chain)}, {self.facts['dimension']} dimensions, {self.origin})"
 
     @property
+    def scorer(self) -> ChosenStep:
+        """The step of the chain that scores."""
+        return next(chosen for chosen in self.chain if chosen.step.role == "scorer")
+
+    @property
     def origin(self) -> str:
         """What it was made of, in words."""
         if not self.facts["vectors"]:
@@ -767,8 +342,7 @@ class Backend:
     @property
     def adapts_to_list(self) -> str:
         """What of a list of trials a score depends on, so that it belongs with no score of another list; or nothing."""
-        scorer = step_of(self.chain, "scorer")
-        return scorer.step.scorer.of_list if scorer is not None and scorer.step.scorer is not None else ""
+        return self.scorer.step.of_list
 
     def transform(self, vectors: NDArray[np.floating], *, names: NDArray | None = None) -> NDArray[np.float64]:
         """Return vectors (n, R) as the scorer sees them, shape (n, K).
@@ -820,9 +394,9 @@ class Backend:
         rows, codes = _sessions_of(model_ids, enrol, problems)
         test_rows = _rows_of(segment_ids, test, problems)
         problems.raise_if_any()
-        with errors_of(enrol):
+        with errors_of(enrol.source):
             sessions = Sessions(self.transform(enrol.vectors[rows], names=enrol.ids[rows]), codes)
-        with errors_of(test):
+        with errors_of(test.source):
             alone = self.adapts_to_list == "models"  # then no bit of a score may depend on what else is tested
             parts = np.split(test_rows, len(test_rows)) if alone else [test_rows]
             tests = np.concatenate([self.transform(test.vectors[rows], names=test.ids[rows]) for rows in parts])
@@ -835,50 +409,43 @@ class Backend:
 
     def score_vectors(self, sessions: Sessions, tests: NDArray[np.float64], trials: Trials) -> Scores:
         """Return scores of mapped vectors; the codes of the trials are those of the models and the rows of tests."""
-        scorer = step_of(self.chain, "scorer")
-        if scorer is not None and scorer.step.scorer is not None and scorer.step.scorer.needs_direction:
+        if self.scorer.name == "cosine":
             check_norms(row_norms(sessions.means), trials.model_ids, what="mapped model")
             check_norms(row_norms(tests), trials.segment_ids, what="mapped vector")
         values = self._raw(sessions, tests, trials.models, trials.segments)
         scores = Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
         if self.cohort is not None:
-            norm = step_of(self.chain, "norm")
-            assert norm is not None
-            top = norm.values["top"]
-            models = self._moments_of_models(sessions, trials.model_ids, top)
-            scores = normalise(scores, models=models, segments=self._moments_of_tests(tests, trials.segment_ids, top))
+            enrolled = Sessions(self.cohort, np.arange(len(self.cohort)))
+
+            def with_model(start: int, stop: int) -> NDArray[np.float64]:
+                rows = np.flatnonzero((sessions.models >= start) & (sessions.models < stop))
+                return self._all(Sessions(sessions.vectors[rows], sessions.models[rows] - start), self.cohort)
+
+            def with_test(start: int, stop: int) -> NDArray[np.float64]:
+                return self._all(enrolled, tests[start:stop]).T
+
+            models = self._moments(trials.model_ids, with_model)
+            scores = normalise(scores, models=models, segments=self._moments(trials.segment_ids, with_test))
         if self.calibration is not None:
             scores = replace(scores, values=apply_affine(self.calibration, scores.values))
         return scores
 
     def _raw(self, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray) -> NDArray[np.float64]:
-        chosen = step_of(self.chain, "scorer")
-        assert chosen is not None
-        assert chosen.step.scorer is not None
-        return chosen.step.scorer.score(self.model, sessions, tests, models, segments, chosen.values)
+        assert self.scorer.step.score is not None
+        return self.scorer.step.score(self.model, self.scorer.values, sessions, tests, models, segments)
 
-    def _moments_of_models(self, sessions: Sessions, ids: NDArray, top: int | None) -> Moments:
-        """Mean and deviation of the scores of each model with the cohort."""
-        assert self.cohort is not None
-        moments = []
-        for start, stop in chunk_bounds(len(ids), max(1, _PAIRS // len(self.cohort))):
-            rows = np.flatnonzero((sessions.models >= start) & (sessions.models < stop))
-            some = Sessions(sessions.vectors[rows], sessions.models[rows] - start)
-            pairs = np.divmod(np.arange((stop - start) * len(self.cohort)), len(self.cohort))
-            scores = self._raw(some, self.cohort, *pairs).reshape(stop - start, -1)
-            moments.append(cohort_moments(scores, ids[start:stop], top=top))
-        return _joined(moments)
+    def _all(self, sessions: Sessions, tests: Any) -> NDArray[np.float64]:
+        """Scores (models, tests) of all models with all tests."""
+        shape = len(sessions.counts), len(tests)
+        return self._raw(sessions, tests, *np.divmod(np.arange(shape[0] * shape[1]), shape[1])).reshape(shape)
 
-    def _moments_of_tests(self, tests: NDArray, ids: NDArray, top: int | None) -> Moments:
-        """The same of each tested vector."""
+    def _moments(self, ids: NDArray, with_cohort: Callable[[int, int], NDArray]) -> Moments:
+        """Mean and deviation of each id's scores with the cohort, which are given for some ids at a time."""
         assert self.cohort is not None
-        cohort = Sessions(self.cohort, np.arange(len(self.cohort)))
-        moments = []
-        for start, stop in chunk_bounds(len(ids), max(1, _PAIRS // len(self.cohort))):
-            pairs = np.divmod(np.arange((stop - start) * len(self.cohort)), stop - start)
-            scores = self._raw(cohort, tests[start:stop], *pairs).reshape(-1, stop - start)
-            moments.append(cohort_moments(scores.T, ids[start:stop], top=top))
-        return _joined(moments)
+        top = self.chain[-1 if self.calibration is None else -2].values["top"]
+        bounds = chunk_bounds(len(ids), max(1, _PAIRS // len(self.cohort)))
+        moments = [cohort_moments(with_cohort(start, stop), ids[start:stop], top=top) for start, stop in bounds]
+        return np.concatenate([mean for mean, _ in moments]), np.concatenate([spread for _, spread in moments])
 
 
 def speaker_digests(speakers: Iterable[str]) -> NDArray[np.uint64]:
@@ -895,48 +462,27 @@ def warn_of_trained(heard: NDArray[np.uint64], speakers: Iterable[str]) -> None:
         logger.warning(text, len(known), len(names), few(known))
 
 
-def _joined(moments: list[Moments]) -> Moments:
-    return np.concatenate([mean for mean, _ in moments]), np.concatenate([deviation for _, deviation in moments])
-
-
 def _sessions_of(model_ids: NDArray, enrol: Embeddings, problems: Problems) -> tuple[NDArray, NDArray]:
     """Rows of the enrolled vectors of each model, and the model's code of each row."""
     names, codes = factorise(enrol.speakers)
-    order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
-    speakers = {name: order[starts[place] : starts[place + 1]] for place, name in enumerate(names.tolist())}
-    utterances = {name: np.array([row]) for row, name in enumerate(enrol.ids.tolist())}
-    rows = [speakers[name] if name in speakers else utterances.get(name) for name in model_ids.tolist()]
-    absent = [name for name, of_model in zip(model_ids, rows, strict=True) if of_model is None]
-    _complain("models", absent, enrol, problems)
-    known = [of_model for of_model in rows if of_model is not None]
-    counts = [len(of_model) for of_model in known]
-    return np.concatenate([np.zeros(0, np.int64), *known]), np.repeat(np.arange(len(known)), counts)
+    known = {name: np.array([row]) for row, name in enumerate(enrol.ids.tolist())}
+    rows_of_speakers = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    known |= dict(zip(names.tolist(), rows_of_speakers, strict=True))
+    _note_absent("models", model_ids, known, enrol, problems)
+    rows = [known[name] for name in model_ids.tolist() if name in known]
+    return np.concatenate([np.zeros(0, np.int64), *rows]), np.repeat(np.arange(len(rows)), [*map(len, rows)])
 
 
 def _rows_of(segment_ids: NDArray, test: Embeddings, problems: Problems) -> NDArray[np.int64]:
     rows = {name: row for row, name in enumerate(test.ids.tolist())}
-    _complain("segments", [name for name in segment_ids.tolist() if name not in rows], test, problems)
+    _note_absent("segments", segment_ids, rows, test, problems)
     return np.array([rows.get(name, 0) for name in segment_ids.tolist()], np.int64)
 
 
-def _complain(what: str, absent: list[str], within: Embeddings, problems: Problems) -> None:
-    if absent:
+def _note_absent(what: str, ids: NDArray, known: Mapping[str, Any], within: Embeddings, problems: Problems) -> None:
+    if absent := [name for name in ids.tolist() if name not in known]:
         text, file = f"{len(absent)} {what} without a vector: {few(absent)}", within.source or None
         problems.add(text, file=file, remedy="extract them, or leave their trials out")
-
-
-@contextmanager
-def errors_of(embeddings: Embeddings) -> Iterator[None]:
-    """Put the file of vectors before errors that have none."""
-    try:
-        yield
-    except ConfigError:
-        raise
-    except DataError as error:
-        if error.file is not None or not embeddings.source:
-            raise
-        raise DataError(error.text, file=embeddings.source, remedy=error.remedy) from error
 
 
 _ENROLLED, _TESTED = 300, 3  # speakers of a fold, and tests of a speaker, that calibration takes at most
@@ -992,24 +538,20 @@ def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None 
             text = f"expected vectors to adapt to of {dimension} dimensions, got {adapt.vectors.shape[1]}"
             raise DataError(text, file=adapt.source or None, remedy="use one extractor for both")
     names, codes = factorise(embeddings.speakers)
-    facts = Facts.of(dimension, codes, adapt is not None)
-    check_chain(chain, facts)
+    counts = np.bincount(codes)
+    check_chain(chain, dimension, counts, is_adapted=adapt is not None)
     calibrate = step_of(chain, "calibration")
-    if calibrate is not None:
-        left = facts.n_speakers - -(-facts.n_speakers // calibrate.values["folds"])
-        check_chain(chain[:-1], replace(facts, n_speakers=left))
-    training = Training(
-        np.asarray(embeddings.vectors, np.float64),
-        codes,
-        None if adapt is None else np.asarray(adapt.vectors, np.float64),
-    )
-    digest = fingerprint(
-        plain_chain(chain), embeddings.ids, embeddings.speakers, np.asarray(embeddings.vectors),
-        None if adapt is None else np.asarray(adapt.vectors), seed,
-    )  # fmt: skip
-    made = {"dimension": dimension, "vectors": len(embeddings), "speakers": len(names), "made_from": digest}
-    with errors_of(embeddings):
-        backend = replace(_trained(chain, training, made), heard=speaker_digests(names))
+    if calibrate is not None:  # the rest must be trained on the speakers of all folds but one
+        left = len(names) - -(-len(names) // calibrate.values["folds"])
+        check_chain(chain[:-1], dimension, np.sort(counts)[-left:], is_adapted=adapt is not None)
+    others = None if adapt is None else np.asarray(adapt.vectors)
+    vectors = np.asarray(embeddings.vectors)
+    digest = fingerprint(plain_chain(chain), embeddings.ids, embeddings.speakers, vectors, others, seed)
+    facts = {"dimension": dimension, "vectors": len(embeddings), "speakers": len(names), "made_from": digest}
+    adapted_to = None if others is None else others.astype(np.float64)
+    training = Training(vectors.astype(np.float64), codes, adapted_to)
+    with errors_of(embeddings.source):
+        backend = replace(_trained(chain, training, facts), heard=speaker_digests(names))
         if calibrate is None:
             return backend
         return replace(backend, calibration=_calibration(chain, calibrate, training, seed))
@@ -1018,43 +560,26 @@ def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None 
 def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend:
     """Train all but the calibration."""
     maps: list[Map] = []
-    model, cohort = None, None
+    model, cohort, codes = None, None, training.codes
     for number, chosen in enumerate(chain, 1):
-        with _named(number, chosen):
-            if chosen.step.role == "map":
-                assert chosen.step.fit is not None
-                found = chosen.step.fit(training, chosen.values)
-                training = _mapped(training, found, training_only=chosen.step.training_only)
-                maps += () if chosen.step.training_only else found
-            elif chosen.step.role == "scorer":
-                assert chosen.step.fit is not None
-                model = chosen.step.fit(training, chosen.values)
-            elif chosen.step.role == "norm":
-                cohort = _cohort(training, chosen.values["cohort"])
+        step = chosen.step
+        try:
+            found: Any = None if step.fit is None else step.fit(training, chosen.values)
+            if step.role == "map":
+                adapt = training.adapt
+                if adapt is not None and not step.training_only:
+                    adapt = apply_maps(found, adapt)
+                training = Training(apply_maps(found, training.vectors), codes, adapt)
+                maps += () if step.training_only else found
+        except DataError as error:
+            text = f"step {number} of the chain, {chosen.name}: {error.text}"
+            raise type(error)(text, file=error.file, line=error.line, remedy=error.remedy) from error
+        if step.role == "scorer":
+            model = found
+        elif step.role == "norm":
+            which = chosen.values["cohort"]
+            cohort = class_means(training.vectors, codes) if which == "speakers" else training.on(which)
     return Backend(chain, tuple(maps), model, cohort, None, facts)
-
-
-def _cohort(training: Training, which: str) -> NDArray[np.float64]:
-    if which == "adapt" and training.adapt is not None:
-        return training.adapt
-    return class_means(training.vectors, training.codes) if which == "speakers" else training.vectors
-
-
-def _mapped(training: Training, maps: tuple[Map, ...], *, training_only: bool) -> Training:
-    adapt = training.adapt
-    if adapt is not None and not training_only:
-        adapt = apply_maps(maps, adapt)
-    return Training(apply_maps(maps, training.vectors), training.codes, adapt)
-
-
-@contextmanager
-def _named(number: int, chosen: ChosenStep) -> Iterator[None]:
-    """Put the step before errors."""
-    try:
-        yield
-    except DataError as error:
-        text = f"step {number} of the chain, {chosen.name}: {error.text}"
-        raise type(error)(text, file=error.file, line=error.line, remedy=error.remedy) from error
 
 
 def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: int) -> Affine:
@@ -1108,3 +633,148 @@ def _scores_of_held(
     trials = Trials(ids[0], ids[1], *pairs)
     scores = backend.score_vectors(sessions, backend.transform(vectors[tested]), trials).values
     return scores, codes[enrolled[::n_enrolled]][pairs[0]] == codes[tested][pairs[1]]
+
+
+def backend_from_kaldi(
+    plda: KaldiPlda,
+    *,
+    mean: NDArray | None = None,
+    transform: NDArray | VbxTransform | None = None,
+    length: str = "kaldi",
+) -> Backend:
+    """Return a backend that scores as Kaldi does with these models.
+
+    Parameters
+    ----------
+    plda : KaldiPlda
+    mean : ndarray of shape (R,), optional
+        Subtracted first, as `ivector-subtract-global-mean` does.
+    transform : ndarray of shape (K, R) or (K, R + 1), or VbxTransform, optional
+        LDA; the last column is an offset where there is one more than `mean` has. What comes out is scaled to the
+        length sqrt(K), as `ivector-normalize-length` does. A transform of VBx has its own means and length norms.
+    length : {"kaldi", "simple", "none"}
+        How vectors are scaled within the PLDA, see `spkver.backend.kaldi_plda_scores`.
+
+    Returns
+    -------
+    Backend
+
+    Raises
+    ------
+    DataError
+        If dimensions do not fit, or a number is not finite.
+    """
+    steps: list[Any] = [] if mean is None else ["centre"]
+    maps: list[Map] = [] if mean is None else [_shift(mean)]
+    if isinstance(transform, VbxTransform):
+        if mean is not None:
+            raise DataError("a transform of VBx has means of its own", remedy="leave the other mean out")
+        steps = ["centre", "length", {"lda": len(transform.mean2)}, "centre", "length"]
+        maps = [_shift(transform.mean1), LengthNorm(), _product(transform.lda), _shift(transform.mean2), LengthNorm()]
+    elif transform is not None:
+        matrix = np.asarray(transform, np.float64)
+        if matrix.ndim != 2 or not matrix.size:
+            raise DataError(f"expected a transform (K, R) or (K, R + 1), got shape {matrix.shape}")
+        columns = matrix.shape[1] if mean is None or matrix.shape[1] != len(mean) + 1 else len(mean)
+        steps += [{"lda": len(matrix)}, "length"]
+        maps += [_product(matrix[:, :columns].T)]
+        maps += [_shift(-column) for column in matrix.T[columns:]]
+        maps += [LengthNorm(), AffineMap(np.zeros(len(matrix)), np.full(len(matrix), np.sqrt(len(matrix))))]
+    dimension = next((len(step.offset) for step in maps if isinstance(step, AffineMap)), plda.dimension)
+    if dimension_after(maps, dimension) != plda.dimension:
+        text = f"expected a PLDA of {dimension_after(maps, dimension)} dimensions, got one of {plda.dimension}"
+        raise DataError(text, remedy="give the transform that belongs to it")
+    chain = parse_chain([*steps, {"plda": {"length": length}}])
+    digest = fingerprint(plain_chain(chain), [vars(step) for step in maps], vars(plda))
+    facts = {"dimension": dimension, "vectors": 0, "speakers": 0, "made_from": digest}
+    return Backend(chain, tuple(maps), plda_from_kaldi(plda), None, None, facts)
+
+
+def _shift(offset: NDArray) -> AffineMap:
+    return AffineMap(np.asarray(offset, np.float64), np.ones(len(offset)))
+
+
+def _product(matrix: NDArray[np.float64]) -> AffineMap:
+    return AffineMap(np.zeros(len(matrix)), matrix)
+
+
+_KIND, _VERSION = "spkver backend", 1
+_AGAIN = "write it again with spkver backend train"
+_FACTS = {"dimension": int, "vectors": int, "speakers": int, "made_from": str}
+_MAPS: dict[str, Any] = {kind.__name__: kind for kind in (AffineMap, LengthNorm, Projection)}
+
+
+def write_backend(path: str | Path, backend: Backend) -> None:
+    """Write a trained chain, whole or not at all; equal ones give equal bytes."""
+    holders = {f"map{number}": step for number, step in enumerate(backend.maps)} | {"model": backend.model}
+    arrays: dict[str, Any] = {
+        f"{place}.{entry.name}": np.asarray(values, np.float64)
+        for place, holder in holders.items()
+        for entry in dataclasses.fields(holder)
+        if (values := getattr(holder, entry.name)) is not None
+    }
+    if len(backend.heard):
+        arrays["heard"] = backend.heard
+    if backend.cohort is not None:
+        arrays["cohort"] = backend.cohort
+    if backend.calibration is not None:
+        affine = backend.calibration
+        arrays["calibration"] = np.array([*affine.weights, affine.offset, affine.prior])
+    kinds = [type(step).__name__ for step in backend.maps]
+    texts = {"chain": plain_chain(backend.chain), "maps": kinds, "facts": backend.facts}
+    attributes = {name: json.dumps(value, sort_keys=True) for name, value in texts.items()}
+    write_arrays(path, arrays, attributes={"kind": _KIND, "version": _VERSION, **attributes})
+
+
+def read_backend(path: str | Path) -> Backend:
+    """Read a trained chain.
+
+    Raises
+    ------
+    DataError
+        With the file, if it cannot be read, is damaged, or holds something else.
+    """
+    with open_file(path) as file:
+        attributes = dict(file.attrs)
+    if attributes.get("kind") != _KIND or attributes.get("version") != _VERSION:
+        raise DataError(f"expected a file of the kind '{_KIND}', version {_VERSION}", file=path, remedy=_AGAIN)
+    arrays = read_arrays(path)
+    try:
+        return _built(arrays, *(json.loads(attributes[name]) for name in ("chain", "maps", "facts")))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        text = error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+        raise DataError(f"expected a trained chain: {text}"[:500], file=path, remedy=_AGAIN) from error
+
+
+def _built(arrays: dict[str, NDArray], spec: Any, kinds: Any, facts: Any) -> Backend:
+    chain = parse_chain(spec)
+    if not all(isinstance(facts.get(name), kind) for name, kind in _FACTS.items()):
+        raise DataError(f"expected the facts {', '.join(_FACTS)}, got {facts!r:.200}")
+    maps = tuple(_holder(_MAPS[kind], f"map{number}.", arrays) for number, kind in enumerate(kinds))
+    dimension = dimension_after(maps, facts["dimension"])
+    scorer = next(chosen for chosen in chain if chosen.step.role == "scorer")
+    model = _holder(scorer.step.model, "model.", arrays)
+    got = next((getattr(model, entry.name).shape[-1] for entry in dataclasses.fields(model)), dimension)
+    if got != dimension:
+        raise DataError(f"expected a model of {scorer.name} for {dimension} dimensions, got {got}")
+    for name, role in (("cohort", "norm"), ("calibration", "calibration")):
+        if (name in arrays) != (step_of(chain, role) is not None):
+            raise DataError(f"a {name} belongs to a chain with such a step")
+    cohort, calibration = arrays.get("cohort"), None
+    if cohort is not None and (cohort.ndim != 2 or cohort.shape[1] != dimension or not np.isfinite(cohort).all()):
+        raise DataError(f"expected a finite cohort of {dimension} dimensions, got shape {cohort.shape}")
+    if "calibration" in arrays:
+        weight, offset, prior = arrays["calibration"].tolist()
+        if not np.isfinite(arrays["calibration"]).all() or not 0 < prior < 1:
+            raise DataError("expected a finite calibration with a prior between 0 and 1")
+        calibration = Affine((weight,), offset, prior)
+    return Backend(chain, maps, model, cohort, calibration, facts, arrays.get("heard", np.zeros(0, np.uint64)))
+
+
+def _holder(kind: Any, place: str, arrays: dict[str, NDArray]) -> Any:
+    """A map or a model of the finite arrays that a file holds for it."""
+    found = {name.removeprefix(place): array for name, array in arrays.items() if name.startswith(place)}
+    for name, values in found.items():
+        if values.dtype != np.float64 or not np.isfinite(values).all():
+            raise DataError(f"expected finite float64 numbers as {place}{name}, got {values.dtype}")
+    return kind(**found)

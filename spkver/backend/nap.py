@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, SelectedRows, fill_rows, part
+from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
@@ -28,6 +29,10 @@ from spkver.vectors import Supervectors, vectors_of
 
 _COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
 _TILE = 256  # vectors of either side of a task
+
+
+Centre = tuple[NDArray, NDArray[np.int64]]
+"""What is subtracted from the rows of a matrix: means (G, D), and the group of each row (N,)."""
 
 
 def inner_products(vectors: Rows, others: Rows) -> NDArray[np.float64]:
@@ -43,68 +48,30 @@ def inner_products(vectors: Rows, others: Rows) -> NDArray[np.float64]:
     ndarray of shape (N, M)
         Products and sums in float64.
     """
-    left = Tile(np.asarray(vectors), 0)
-    bounds = chunk_bounds(len(others), _TILE)
-    products = [tile_product((left, Tile(part(others, start, stop), start))) for start, stop in bounds]
-    return np.hstack([np.empty((len(vectors), 0)), *products])
+    left = np.asarray(vectors)
+    products = [_product((left, part(others, *bounds), None, None)) for bounds in chunk_bounds(len(others), _TILE)]
+    return np.hstack([np.empty((len(left), 0)), *products])
 
 
-@dataclass(frozen=True)
-class GroupMeans:
-    """Means that are subtracted from the rows of a matrix: each row's group has one.
-
-    Attributes
-    ----------
-    means : ndarray of shape (G, D)
-    groups : ndarray of int64 of shape (N,)
-        Group of each row.
-    """
-
-    means: NDArray
-    groups: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Some rows of a matrix, and the number of the first of them."""
-
-    rows: Rows
-    start: int
-
-    def columns(self, bounds: slice, centre: GroupMeans | None) -> NDArray[np.float64]:
-        """Return some columns in float64, less the means of the rows' groups."""
-        block = self.rows[:, bounds]
-        if centre is not None:
-            block = block - centre.means[centre.groups[self.start : self.start + len(self.rows)], bounds]
-        return block.astype(np.float64)
-
-
-def tile_product(tiles: tuple[Tile, Tile | None], centre: GroupMeans | None = None) -> NDArray[np.float64]:
-    """Return the inner products of the rows of two tiles, or of one with itself where the second is None.
-
-    Parameters
-    ----------
-    tiles : tuple of Tile and (Tile or None)
-        Rows (n, D) and (m, D).
-    centre : GroupMeans, optional
-        Subtracted from the rows first.
-
-    Returns
-    -------
-    ndarray of shape (n, m)
-    """
-    left, right = tiles
-    left = Tile(np.asarray(left.rows), left.start)
-    right = None if right is None else Tile(np.asarray(right.rows), right.start)
-    total = np.zeros((len(left.rows), len((right or left).rows)))
-    for start, stop in chunk_bounds(left.rows.shape[1], _COLUMNS):
-        block = left.columns(slice(start, stop), centre)
-        total += block @ (block if right is None else right.columns(slice(start, stop), centre)).T
+def _product(tile: tuple[Rows, Rows | None, Any, Any], means: NDArray | None = None) -> NDArray[np.float64]:
+    """Inner products of rows (n, D) and (m, D), or of the first with themselves, less the means of their groups."""
+    left, right = np.asarray(tile[0]), None if tile[1] is None else np.asarray(tile[1])
+    total = np.zeros((len(left), len(left if right is None else right)))
+    for bounds in chunk_bounds(left.shape[1], _COLUMNS):
+        block = _centred(left, bounds, means, tile[2])
+        total += block @ (block if right is None else _centred(right, bounds, means, tile[3])).T
     return total
 
 
+def _centred(rows: NDArray, bounds: tuple[int, int], means: NDArray | None, groups: Any) -> NDArray[np.float64]:
+    """Some columns of rows in float64, less the means of the rows' groups."""
+    columns = slice(*bounds)
+    block = rows[:, columns] if means is None else rows[:, columns] - means[groups, columns]
+    return block.astype(np.float64)
+
+
 def gram_matrix(
-    vectors: Rows, others: Rows | None = None, *, centre: GroupMeans | None = None, work: Work = ALL_CORES
+    vectors: Rows, others: Rows | None = None, *, centre: Centre | None = None, work: Work = ALL_CORES
 ) -> NDArray[np.float64]:
     """Return the inner products of two sets of vectors, in float64 and without a float64 copy of them.
 
@@ -114,8 +81,8 @@ def gram_matrix(
         Those in a file are read by blocks.
     others : ndarray or StoredArray of shape (M, D), optional
         The same vectors by default: half of the tiles are computed then.
-    centre : GroupMeans, optional
-        Subtracted from the rows first.
+    centre : tuple of ndarray, optional
+        Means (G, D) that are subtracted from the rows first, and the group of each row (N,).
     work : spkbase.work.Work
         The result does not depend on the number of workers.
 
@@ -124,6 +91,7 @@ def gram_matrix(
     ndarray of shape (N, M)
     """
     right_rows = vectors if others is None else others
+    means, groups = (None, None) if centre is None else centre
     places = [
         (left, right)
         for left in chunk_bounds(len(vectors), _TILE)
@@ -132,13 +100,14 @@ def gram_matrix(
     ]
     tiles = (
         (
-            Tile(part(vectors, *left), left[0]),
-            None if others is None and left == right else Tile(part(right_rows, *right), right[0]),
+            part(vectors, *left),
+            None if others is None and left == right else part(right_rows, *right),
+            *(None if groups is None else groups[slice(*rows)] for rows in (left, right)),
         )
         for left, right in places
     )
     gram = np.empty((len(vectors), len(right_rows)))
-    products = work.map(partial(tile_product, centre=centre), tiles, total=len(places))
+    products = work.map(partial(_product, means=means), tiles, total=len(places))
     for (left, right), product in zip(places, products, strict=True):
         gram[slice(*left), slice(*right)] = product
         if others is None and left != right:
@@ -146,28 +115,28 @@ def gram_matrix(
     return gram
 
 
-def combine_rows(
-    weights: NDArray[np.float64], vectors: Rows, *, centre: GroupMeans | None = None
-) -> NDArray[np.float64]:
+@one_blas_thread()
+def combine_rows(weights: NDArray[np.float64], vectors: Rows, *, centre: Centre | None = None) -> NDArray[np.float64]:
     """Return weighted sums of vectors, weights @ vectors, in float64; this thread alone computes.
 
     Parameters
     ----------
     weights : ndarray of shape (K, N)
     vectors : ndarray or StoredArray of shape (N, D)
-    centre : GroupMeans, optional
-        Subtracted from the rows first.
+    centre : tuple of ndarray, optional
+        As for `gram_matrix`.
 
     Returns
     -------
     ndarray of shape (K, D)
     """
+    means, groups = (None, None) if centre is None else centre
     combined = np.zeros((len(weights), vectors.shape[1]))
-    with one_blas_thread():
-        for start, stop in chunk_bounds(len(vectors), _TILE):
-            tile = Tile(np.asarray(part(vectors, start, stop)), start)
-            for bounds in chunk_bounds(vectors.shape[1], _COLUMNS):
-                combined[:, slice(*bounds)] += weights[:, start:stop] @ tile.columns(slice(*bounds), centre)
+    for start, stop in chunk_bounds(len(vectors), _TILE):
+        rows = np.asarray(part(vectors, start, stop))
+        mine = None if groups is None else groups[start:stop]
+        for bounds in chunk_bounds(vectors.shape[1], _COLUMNS):
+            combined[:, slice(*bounds)] += weights[:, start:stop] @ _centred(rows, bounds, means, mine)
     return combined
 
 
@@ -200,12 +169,8 @@ class NapConfig:
     size: int | None = None
 
     def __post_init__(self) -> None:
-        if self.rank < 0:
-            raise ConfigError(f"nap.rank is {self.rank}: expected a whole number of at least 0")
-        if self.scatter not in ("total", "within"):
-            raise ConfigError(f"nap.scatter is {self.scatter!r}: expected one of total, within")
-        if self.list not in ("background", "nap"):
-            raise ConfigError(f"nap.list is {self.list!r}: expected one of background, nap")
+        choices = {"scatter": ("total", "within"), "list": ("background", "nap")}
+        check_values("nap", self, least={"rank": 0}, choices=choices)
 
 
 def remove_directions(vectors: NDArray, directions: NDArray) -> NDArray:
@@ -272,7 +237,11 @@ def fit_nap(
     vectors = vectors_of(vectors)
     n_sessions, dimension = vectors.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
-    centre = _speaker_means(vectors, np.asarray(speakers, object)) if scatter == "within" else None
+    centre = None
+    if scatter == "within":
+        names, groups = np.unique(np.asarray(speakers, object), return_inverse=True)
+        means = [vectors[np.flatnonzero(groups == group)].mean(axis=0, dtype=np.float64) for group in range(len(names))]
+        centre = np.stack(means).astype(vectors.dtype), groups
     gram = gram_matrix(vectors, centre=centre, work=work) / dimension
     with one_blas_thread():  # results must not depend on the machine's cores
         values, coordinates = np.linalg.eigh(gram)
@@ -300,13 +269,7 @@ class Projection:
 
     directions: NDArray
 
-    @overload
-    def __call__(self, vectors: Supervectors, *, work: Work = ...) -> Supervectors: ...
-
-    @overload
-    def __call__(self, vectors: Rows, *, work: Work = ...) -> NDArray: ...
-
-    def __call__(self, vectors: Supervectors | Rows, *, work: Work = ALL_CORES) -> Supervectors | NDArray:
+    def __call__(self, vectors: Any, *, work: Work = ALL_CORES) -> Any:
         """Project supervectors or vectors (N, D), read by blocks if they are in a file, by workers."""
         if isinstance(vectors, Supervectors):
             return vectors.with_vectors(self(vectors.vectors, work=work))
@@ -341,11 +304,3 @@ def check_rank(
         limit, why = n_sessions, f"{n_sessions} sessions span at most {n_sessions} directions"
     if rank > limit:
         raise ConfigError(f"nap.rank is {rank}, but {why}", remedy="lower it or give more sessions")
-
-
-def _speaker_means(vectors: Rows, speakers: NDArray) -> GroupMeans:
-    names = sorted(set(speakers))
-    means = [vectors[np.flatnonzero(speakers == name)].mean(axis=0, dtype=np.float64) for name in names]
-    number = {name: group for group, name in enumerate(names)}
-    groups = np.array([number[name] for name in speakers], np.int64)
-    return GroupMeans(np.stack(means).astype(vectors.dtype), groups)

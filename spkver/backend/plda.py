@@ -29,11 +29,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import factorise
+from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -74,22 +76,12 @@ class Sessions:
         object.__setattr__(self, "vectors", checked_vectors(self.vectors, "enrolled vectors"))
         codes = np.asarray(self.models)
         if codes.shape != (len(self.vectors),) or codes.dtype.kind not in "iu":
-            raise DataError(
-                f"expected a whole number for each of {len(self.vectors)} vectors, the code of its model, got "
-                f"{codes.dtype} of shape {codes.shape}"
-            )
-        codes = codes.astype(np.int64)
-        if codes.min() < 0 or codes.max() >= len(codes):
-            raise DataError(
-                f"expected codes of models from 0 without gaps, got {codes.min()} to {codes.max()} for "
-                f"{len(codes)} vectors"
-            )
-        object.__setattr__(self, "models", codes)
-        empty = np.flatnonzero(self.counts == 0)
-        if empty.size:
-            raise DataError(
-                f"expected at least one vector for each model, none for those of code {few(empty.tolist())}"
-            )
+            text = f"expected a whole number for each of {len(self.vectors)} vectors, the code of its model, got "
+            raise DataError(f"{text}{codes.dtype} of shape {codes.shape}")
+        object.__setattr__(self, "models", codes.astype(np.int64))
+        if codes.min() < 0 or codes.max() >= len(codes) or not self.counts.all():
+            text = "expected codes of models from 0 without gaps, got"
+            raise DataError(f"{text} {codes.min()} to {codes.max()} for {len(codes)} vectors")
 
     @classmethod
     def named(cls, vectors: NDArray, names: Sequence[str] | Sequence[int] | NDArray) -> tuple[Sessions, NDArray]:
@@ -141,17 +133,13 @@ def checked_vectors(vectors: NDArray[np.floating], what: str, dimension: int | N
     if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.size:
         raise DataError(f"expected {what} as rows of numbers, got {array.dtype} of shape {array.shape}")
     if dimension is not None and array.shape[1] != dimension:
-        raise DataError(
-            f"expected {what} of {dimension} dimensions, got {array.shape[1]}",
-            remedy="use vectors of one extractor and one chain throughout",
-        )
+        text = f"expected {what} of {dimension} dimensions, got {array.shape[1]}"
+        raise DataError(text, remedy="use vectors of one extractor and one chain throughout")
     array = array.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if bad.size:
-        raise DataError(
-            f"{bad.size} of {len(array)} {what} hold NaN or infinity: rows {few(bad.tolist())}",
-            remedy="extract them anew, or leave them out",
-        )
+        text = f"{bad.size} of {len(array)} {what} hold NaN or infinity: rows {few(bad.tolist())}"
+        raise DataError(text, remedy="extract them anew, or leave them out")
     return array
 
 
@@ -176,16 +164,6 @@ class LatentBasis:
     precisions: NDArray[np.float64]
     rotation: NDArray[np.floating]
     factor: NDArray[np.floating]
-
-    @property
-    def log_determinant(self) -> float:
-        """log |W|."""
-        return float(2 * np.log(np.diag(self.factor)).sum())
-
-    def trace_ratio(self, scatter: NDArray[np.float64]) -> float:
-        """Return tr(W^-1 C) for a scatter C of shape (R, R)."""
-        whitening = np.linalg.inv(self.factor)
-        return float(((whitening @ scatter) * whitening).sum())
 
 
 def latent_basis(loadings: NDArray[np.float64], within: NDArray[np.float64]) -> LatentBasis:
@@ -218,17 +196,14 @@ def lower_factor(covariance: NDArray[np.float64], what: str = "the covariance wi
     DataError
         If the matrix is not symmetric and positive definite.
     """
-    scale = np.abs(covariance).max()
+    if np.abs(covariance - covariance.T).max() > 1e-6 * np.abs(covariance).max():
+        raise DataError(f"expected {what} as a symmetric matrix", remedy="train the model again")
     try:
-        if np.abs(covariance - covariance.T).max() > 1e-6 * scale:
-            raise DataError(f"expected {what} as a symmetric matrix", remedy="train the model again")
         factor = np.linalg.cholesky(covariance)
-        if not np.isfinite(factor).all():
-            raise np.linalg.LinAlgError
     except np.linalg.LinAlgError:
-        raise DataError(
-            f"expected {what} to be positive definite, it is not", remedy="train the model on more vectors"
-        ) from None
+        factor = np.full(1, np.nan)
+    if not np.isfinite(factor).all():
+        raise DataError(f"expected {what} to be positive definite, it is not", remedy="train the model on more vectors")
     return factor
 
 
@@ -303,11 +278,9 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
         scale = 1 / np.sqrt(np.diag(within))
         singular = bool(np.linalg.eigvalsh(within * scale[:, None] * scale)[0] < _SINGULAR)
     if weight == 0 and singular:
-        raise DataError(
-            f"{len(sessions.vectors)} vectors of {len(sessions.counts)} speakers do not determine the covariance "
-            f"within speakers in {sessions.dimension} dimensions",
-            remedy="reduce the dimensions (lda), or leave plda.prior out",
-        )
+        text = f"{len(sessions.vectors)} vectors of {len(sessions.counts)} speakers do not determine the covariance "
+        text += f"within speakers in {sessions.dimension} dimensions"
+        raise DataError(text, remedy="reduce the dimensions (lda), or leave plda.prior out")
     if weight is None and not singular and not diagonal:
         n_free = len(sessions.vectors) - len(sessions.counts)
         remedy = f"plda.prior, such as {sessions.dimension}, or lda before it"
@@ -334,11 +307,8 @@ def variances_within(sessions: Sessions) -> tuple[NDArray[np.float64], NDArray[n
     """
     vectors, speakers = sessions.vectors, sessions.means
     if len(speakers) < 2:
-        raise DataError(
-            f"expected vectors of at least two speakers, got {len(vectors)} of one: what differs between speakers "
-            "cannot be learnt",
-            remedy="name the speaker of each vector",
-        )
+        text = f"expected vectors of at least two speakers, got {len(vectors)} of one"
+        raise DataError(text, remedy="name the speaker of each vector")
     largest = np.abs(vectors).max(axis=0)
     if largest.max() > _LARGEST:
         raise DataError(f"a number of {largest.max():.3g} is far too large", remedy="scale the vectors")
@@ -352,17 +322,26 @@ def variances_within(sessions: Sessions) -> tuple[NDArray[np.float64], NDArray[n
     parts = np.diag(within)[varies] / total[varies]
     if not parts.max() > _CONSTANT:
         why = "each speaker has one" if len(speakers) == len(vectors) else "those of a speaker are all the same"
-        raise DataError(
-            f"expected speakers with vectors that differ, but {why}: what varies between the sessions of a speaker "
-            "cannot be learnt",
-            remedy="add sessions, or check the names of the speakers",
-        )
+        text = f"expected speakers with vectors that differ, but {why}"
+        raise DataError(text, remedy="add sessions, or check the names of the speakers")
     if not parts.min() < 1 - _CONSTANT:
         raise DataError("the means of all speakers are the same", remedy="check the names of the speakers")
     return within, total, varies
 
 
-_FACTORS = ("lower", "sidekit", "none")
+def check_finite(holder: Any, **shapes: tuple[int | None, ...]) -> None:
+    """Put the arrays of a model into float64; DataError unless they are finite and of these shapes, None any length."""
+    for name, shape in shapes.items():
+        array = np.asarray(getattr(holder, name), np.float64)
+        fits = array.ndim == len(shape) and all(
+            want in (None, got) for want, got in zip(shape, array.shape, strict=False)
+        )
+        if not fits or not len(array):
+            sizes = ", ".join("any" if size is None else str(size) for size in shape)
+            raise DataError(f"expected {name} of shape ({sizes}), got {array.shape}: the parts do not fit together")
+        if not np.isfinite(array).all():
+            raise DataError(f"{name} holds NaN or infinity", remedy="train it again")
+        object.__setattr__(holder, name, array)
 
 
 @one_line
@@ -392,22 +371,9 @@ class Plda:
     channel: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        mean = np.asarray(self.mean, np.float64)
-        dimension = mean.size
-        shapes = {"loadings": (dimension, None), "residual": (dimension, dimension), "channel": (dimension, None)}
-        for name, shape in {"mean": (dimension,), **shapes}.items():
-            value = getattr(self, name)
-            if value is None and name == "channel":
-                continue
-            array = np.asarray(value, np.float64)
-            fits = len(array.shape) == len(shape) and all(
-                want in (None, got) for want, got in zip(shape, array.shape, strict=True)
-            )
-            if not fits or not dimension:
-                raise DataError(f"expected {name} of a PLDA in {dimension} dimensions, got shape {array.shape}")
-            if not np.isfinite(array).all():
-                raise DataError(f"{name} of a PLDA holds NaN or infinity", remedy="train it again")
-            object.__setattr__(self, name, array)
+        dimension = np.size(self.mean)
+        shapes = {"mean": (dimension,), "loadings": (dimension, None), "residual": (dimension, dimension)}
+        check_finite(self, **shapes, **({} if self.channel is None else {"channel": (dimension, None)}))
         _ = self.basis  # which S must allow
 
     @property
@@ -464,64 +430,17 @@ class PldaConfig:
     prior: float | None = None
 
     def __post_init__(self) -> None:
-        least = {"rank": 1, "channel_rank": 0, "iterations": 0}
-        for name, minimum in least.items():
-            value = getattr(self, name)
-            if value is not None and value < minimum:
-                raise ConfigError(f"plda.{name} is {value}: expected a whole number of at least {minimum}")
-        for name, allowed in {"residual": ("full", "diagonal"), "minimum_divergence": _FACTORS}.items():
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"plda.{name} is {getattr(self, name)!r}: expected one of {', '.join(allowed)}")
+        least = {"rank": 1, "channel_rank": 0, "iterations": 0, "prior": 0.0}
+        choices = {"residual": ("full", "diagonal"), "minimum_divergence": ("lower", "sidekit", "none")}
+        check_values("plda", self, least=least, choices=choices)
         if not 0 < self.session_weight < np.inf:
             raise ConfigError(f"plda.session_weight is {self.session_weight}: expected a number above 0")
-        if self.prior is not None and not 0 <= self.prior < np.inf:
-            raise ConfigError(f"plda.prior is {self.prior}: expected a number of at least 0, or null")
 
 
-@dataclass(frozen=True, eq=False)
-class SpeakerSums:
-    """What EM knows of the vectors, less their mean.
-
-    Attributes
-    ----------
-    counts : ndarray of shape (M,)
-        Vectors of each speaker, each taken `session_weight` times.
-    sums : ndarray of shape (M, R)
-    scatter : ndarray of shape (R, R)
-        Sum of x x'.
-    """
-
-    counts: NDArray[np.float64]
-    sums: NDArray[np.float64]
-    scatter: NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """What the E-step hands to the M-step; v = [V' y; z] of a session, with the V of the model's `LatentBasis`.
-
-    Attributes
-    ----------
-    cross : ndarray of shape (R, K + L)
-        Sum over sessions of x E[v]'.
-    second : ndarray of shape (K + L, K + L)
-        Sum over sessions of E[v v'].
-    speakers : ndarray of shape (K, K)
-        Mean over speakers of V' E[y y'] V.
-    rotation : ndarray of shape (K, K)
-        V.
-    log_likelihood : float
-        Of the vectors, by the parameters before the M-step.
-    """
-
-    cross: NDArray[np.float64]
-    second: NDArray[np.float64]
-    speakers: NDArray[np.float64]
-    rotation: NDArray[np.floating]
-    log_likelihood: float
-
-
-def expectation(model: Plda, of: SpeakerSums) -> Moments:
+def expectation(model: Plda, counts: Floats, sums: Floats, scatter: Floats) -> tuple[Floats, Floats, Floats, float]:
     """Return the posterior moments of all speakers and sessions, and the exact log-likelihood.
 
     With W = G G' + S, P = F' W^-1 F and the sum f of the n vectors of a speaker,
@@ -529,54 +448,69 @@ def expectation(model: Plda, of: SpeakerSums) -> Moments:
         y | n vectors ~ N(h, (I + n P)^-1),  h = (I + n P)^-1 F' W^-1 f
         log p = -N/2 log|2 pi W| - tr(W^-1 C) / 2 + sum over speakers of (h' F' W^-1 f - log|I + n P|) / 2
 
-    In the basis of the eigenvectors of P the posterior is diagonal, whatever n.
+    In the basis V of the eigenvectors of P (`Plda.basis`) the posterior is diagonal, whatever n. v = [V' y; z] of a
+    session.
 
     Parameters
     ----------
     model : Plda
-    of : SpeakerSums
-        Of vectors less the mean of the model.
+    counts : ndarray of shape (M,)
+        n: vectors of each speaker, each taken `session_weight` times.
+    sums : ndarray of shape (M, R)
+        f, of vectors less the mean of the model.
+    scatter : ndarray of shape (R, R)
+        C, the sum of x x'.
 
     Returns
     -------
-    Moments
+    cross : ndarray of shape (R, K + L)
+        Sum over sessions of x E[v]'.
+    second : ndarray of shape (K + L, K + L)
+        Sum over sessions of E[v v'].
+    speakers : ndarray of shape (K, K)
+        Mean over speakers of V' E[y y'] V.
+    log_likelihood : float
     """
     basis = model.basis
-    spreads = 1 / (1 + np.outer(of.counts, basis.precisions))  # (M, K), variances of the posterior
-    projected = of.sums @ basis.projection
+    spreads = 1 / (1 + np.outer(counts, basis.precisions))  # (M, K), variances of the posterior
+    projected = sums @ basis.projection
     means = projected * spreads
-    total = of.counts.sum()
+    total = counts.sum()
+    whitening = np.linalg.inv(basis.factor)
     log_likelihood = -0.5 * (
-        total * (model.dimension * np.log(2 * np.pi) + basis.log_determinant)
-        + basis.trace_ratio(of.scatter)
+        total * (model.dimension * np.log(2 * np.pi) + float(2 * np.log(np.diag(basis.factor)).sum()))
+        + float(((whitening @ scatter) * whitening).sum())
         - (means * projected).sum()
         - np.log(spreads).sum()
     )
-    sums = of.sums.T @ means
-    second = (means * of.counts[:, None]).T @ means + np.diag(of.counts @ spreads)
+    cross = sums.T @ means
+    second = (means * counts[:, None]).T @ means + np.diag(counts @ spreads)
     speakers = (means.T @ means + np.diag(spreads.sum(axis=0))) / len(means)
     if model.channel is None:
-        return Moments(sums, second, speakers, basis.rotation, float(log_likelihood))
+        return cross, second, speakers, float(log_likelihood)
     # z of a session, given its y, is that of x - F y: a linear map of it with the same covariance for all
     weighted = np.linalg.solve(model.residual, model.channel)
     spread = np.linalg.inv(np.eye(model.channel.shape[1]) + model.channel.T @ weighted)
     gain = spread @ weighted.T  # (L, R)
     loadings = model.loadings @ basis.rotation
-    left = of.scatter - loadings @ sums.T  # sum of E[x - F y] x'
-    beside = gain @ (sums - loadings @ second)  # sum of E[z y']
-    alone = total * spread + gain @ (left - (sums - loadings @ second) @ loadings.T) @ gain.T
-    return Moments(
-        np.hstack([sums, (gain @ left).T]),
-        np.block([[second, beside.T], [beside, alone]]),
-        speakers,
-        basis.rotation,
-        float(log_likelihood),
-    )
+    left = scatter - loadings @ cross.T  # sum of E[x - F y] x'
+    beside = gain @ (cross - loadings @ second)  # sum of E[z y']
+    alone = total * spread + gain @ (left - (cross - loadings @ second) @ loadings.T) @ gain.T
+    both = np.block([[second, beside.T], [beside, alone]])
+    return np.hstack([cross, (gain @ left).T]), both, speakers, float(log_likelihood)
 
 
 def maximisation(
-    moments: Moments, of: SpeakerSums, config: PldaConfig, prior: ResidualPrior
-) -> tuple[NDArray, NDArray]:
+    cross: Floats,
+    second: Floats,
+    speakers: Floats,
+    *,
+    scatter: Floats,
+    total: float,
+    rotation: NDArray[np.floating],
+    config: PldaConfig,
+    prior: ResidualPrior,
+) -> tuple[Floats, Floats]:
     """Return the loadings [F G] and S that fit the moments best.
 
         [F G] = (sum x E[v]') (sum E[v v'])^-1,  S = (C - [F G] (sum E[v] x') + nu S0) / (N + nu)
@@ -585,8 +519,14 @@ def maximisation(
 
     Parameters
     ----------
-    moments : Moments
-    of : SpeakerSums
+    cross, second, speakers
+        See `expectation`.
+    scatter : ndarray of shape (R, R)
+        C.
+    total : float
+        N.
+    rotation : ndarray of shape (K, K)
+        V.
     config : PldaConfig
     prior : ResidualPrior
         nu and S0.
@@ -599,34 +539,21 @@ def maximisation(
     from scipy.linalg import cho_solve
 
     # by Cholesky: rounding then follows each factor's own scale
-    loadings: NDArray[np.float64] = cho_solve((np.linalg.cholesky(moments.second), True), moments.cross.T).T.copy()
-    total = of.counts.sum()
-    residual = prior.posterior(of.scatter - loadings @ moments.cross.T, total)
+    loadings: Floats = cho_solve((np.linalg.cholesky(second), True), cross.T).T.copy()
+    residual = prior.posterior(scatter - loadings @ cross.T, total)
     residual = (residual + residual.T) / 2
     if config.residual == "diagonal":
         residual = np.diag(np.diag(residual))
-    rank = len(moments.speakers)
-    speakers, sessions = moments.speakers, moments.second[rank:, rank:] / total
+    rank = len(speakers)
+    sessions = second[rank:, rank:] / total
     if config.minimum_divergence == "sidekit":  # the upper factor depends on the basis, which is that of F itself
-        speakers = moments.rotation @ speakers @ moments.rotation.T
-        loadings[:, :rank] = loadings[:, :rank] @ moments.rotation.T @ np.linalg.cholesky(speakers).T
+        upper = np.linalg.cholesky(rotation @ speakers @ rotation.T).T
+        loadings[:, :rank] = loadings[:, :rank] @ rotation.T @ upper
         loadings[:, rank:] = loadings[:, rank:] @ np.linalg.cholesky(sessions).T
     elif config.minimum_divergence == "lower":
         loadings[:, :rank] = loadings[:, :rank] @ np.linalg.cholesky(speakers)
         loadings[:, rank:] = loadings[:, rank:] @ np.linalg.cholesky(sessions)
     return loadings, residual
-
-
-def _start(of: SpeakerSums, rank: int, channels: int, *, unscaled: bool) -> NDArray[np.float64]:
-    """Return the first [F G]."""
-    values, vectors = np.linalg.eigh(of.scatter / of.counts.sum())
-    lengths = np.sqrt(np.maximum(values[::-1], 0))
-    columns = np.arange(rank + channels) % len(values)
-    directions: NDArray[np.float64] = vectors[:, ::-1][:, columns]
-    directions[:, rank:] *= lengths[columns[rank:]]
-    if not unscaled:
-        directions[:, :rank] *= np.maximum(lengths[:rank], 1)
-    return directions
 
 
 def fit_plda(
@@ -668,27 +595,35 @@ def fit_plda(
         raise ConfigError(f"plda.{name} is {max(rank, channels)}: the vectors have {sessions.dimension} dimensions")
     with one_blas_thread():
         prior = residual_prior(sessions, config.prior, diagonal=config.residual == "diagonal")
-        mean: NDArray[np.float64] = sessions.vectors.mean(axis=0)
-        centred: NDArray[np.float64] = sessions.vectors - mean
+        mean: Floats = sessions.vectors.mean(axis=0)
+        centred: Floats = sessions.vectors - mean
         weight = config.session_weight
-        counts, sums = sessions.counts, sessions.sums - sessions.counts[:, None] * mean
-        of = SpeakerSums(weight * counts.astype(np.float64), weight * sums, weight * (centred.T @ centred))
-        directions = _start(of, rank, channels, unscaled=config.minimum_divergence == "sidekit")
-        residual = prior.posterior(of.scatter, of.counts.sum())
+        counts = weight * sessions.counts.astype(np.float64)
+        sums = weight * (sessions.sums - sessions.counts[:, None] * mean)
+        scatter, total = weight * (centred.T @ centred), counts.sum()
+        values, axes = np.linalg.eigh(scatter / total)
+        lengths = np.sqrt(np.maximum(values[::-1], 0))
+        columns = np.arange(rank + channels) % len(values)
+        directions: Floats = axes[:, ::-1][:, columns]  # the first [F G]
+        directions[:, rank:] *= lengths[columns[rank:]]
+        if config.minimum_divergence != "sidekit":
+            directions[:, :rank] *= np.maximum(lengths[:rank], 1)
+        residual = prior.posterior(scatter, total)
         residual = np.diag(np.diag(residual)) if config.residual == "diagonal" else residual
         objective = []
         for number in range(config.iterations + 1):
             model = Plda(mean, directions[:, :rank], residual, directions[:, rank:] if channels else None)
-            moments = expectation(model, of)
-            objective.append(moments.log_likelihood + prior.log_density(residual))
-            if number < config.iterations:
-                try:
-                    directions, residual = maximisation(moments, of, config, prior)
-                except np.linalg.LinAlgError:
-                    raise DataError(
-                        f"training broke down in round {number + 1}: some dimensions vary too little beside others",
-                        remedy="whiten the vectors first, or leave such dimensions out",
-                    ) from None
+            *moments, log_likelihood = expectation(model, counts, sums, scatter)
+            objective.append(log_likelihood + prior.log_density(residual))
+            if number == config.iterations:
+                break
+            try:
+                directions, residual = maximisation(
+                    *moments, scatter=scatter, total=total, rotation=model.basis.rotation, config=config, prior=prior
+                )
+            except np.linalg.LinAlgError:
+                text = f"training broke down in round {number + 1}: some dimensions vary too little beside others"
+                raise DataError(text, remedy="whiten the vectors first, or leave such dimensions out") from None
     return model, np.array(objective)
 
 
@@ -747,13 +682,7 @@ def ratio_rows(
 
 
 def plda_scores(
-    plda: Plda,
-    sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
-    *,
-    sessions_as: str = "all",
+    plda: Plda, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray, *, sessions_as: str = "all"
 ) -> NDArray[np.float64]:
     """Return the log-likelihood ratio of each trial: one speaker against two.
 
@@ -900,27 +829,6 @@ def fit_two_covariance(
         return TwoCovariance(mean, between, prior.posterior(within, free))
 
 
-def two_covariance_scores(
-    model: TwoCovariance,
-    sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
-    *,
-    sessions_as: str = "all",
-) -> NDArray[np.float64]:
-    """Return the log-likelihood ratio of each trial: one speaker against two.
-
-    Parameters and errors are those of `plda_scores`, which computes them: the model is a PLDA of full rank.
-
-    Returns
-    -------
-    ndarray of float64 of shape (n,)
-        In nat.
-    """
-    return plda_scores(model.plda, sessions, tests, models, segments, sessions_as=sessions_as)
-
-
 def plda_from_sidekit(analyser: FactorAnalyser) -> Plda:
     """Return the PLDA that a FactorAnalyser of SIDEKIT holds (`spkver.sidekit.read_factor_analyser`).
 
@@ -931,16 +839,10 @@ def plda_from_sidekit(analyser: FactorAnalyser) -> Plda:
     """
     mean, loadings, residual = analyser.mean, analyser.loadings, analyser.residual
     if mean is None or loadings is None or residual is None or residual.ndim != 2 or analyser.diagonal is not None:
-        there = [name for name in ("mean", "loadings", "channel", "diagonal", "residual") if _has(analyser, name)]
-        raise DataError(
-            f"expected the mean, the loadings F and the full covariance Sigma of a PLDA, got {', '.join(there)}",
-            remedy="a total variability model or a joint factor analysis is no PLDA",
-        )
+        there = ", ".join(name for name, value in vars(analyser).items() if value is not None)
+        text = f"expected the mean, the loadings F and the full covariance Sigma of a PLDA, got {there}"
+        raise DataError(text, remedy="a total variability model or a joint factor analysis is no PLDA")
     return Plda(mean, loadings, residual, analyser.channel)
-
-
-def _has(analyser: FactorAnalyser, name: str) -> bool:
-    return getattr(analyser, name) is not None
 
 
 def plda_to_sidekit(plda: Plda) -> FactorAnalyser:

@@ -24,19 +24,17 @@ with joint factor analysis", ICASSP 2009.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import Scores, Trials
-from spkbase.arrays import Rows, SelectedRows, StoredArray, keep_rows, part
-from spkbase.errors import DataError
+from spkbase.arrays import Rows, SelectedRows, StoredArray, keep_rows
+from spkbase.errors import DataError, few
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, one_blas_thread
 from spkver.backend.nap import Projection
 from spkver.backend.svm import SvmModels
@@ -59,20 +57,8 @@ _FEW = 16  # trials: smaller blocks are scored pair by pair
 _TASK = 32e6  # bytes of rows in one task, or a little more
 
 
-class CodedTrials(Protocol):
-    """A list of trials by codes: `evaluation.trials.Trials`, or `Pairs`."""
-
-    @property
-    def models(self) -> NDArray:
-        """Code of each trial's model, shape (n,)."""
-
-    @property
-    def segments(self) -> NDArray:
-        """Code of each trial's segment, shape (n,)."""
-
-
-def trial_blocks(trials: CodedTrials) -> list[NDArray[np.int64]]:
-    """Group trials into full blocks of models times segments.
+def trial_blocks(models: NDArray, segments: NDArray) -> list[NDArray[np.int64]]:
+    """Group trials, given the codes (n,) of their models and segments, into full blocks of models times segments.
 
     Returns
     -------
@@ -80,21 +66,22 @@ def trial_blocks(trials: CodedTrials) -> list[NDArray[np.int64]]:
         Row numbers of trials: every row of a block is one model, every column one segment. Models are put together
         where their sets of segments are the same; each trial stands in one block.
     """
-    order = np.lexsort((trials.segments, trials.models))
-    bounds = np.flatnonzero(np.diff(trials.models[order], prepend=-1, append=-1))
+    order = np.lexsort((segments, models))
+    bounds = np.flatnonzero(np.diff(models[order], prepend=-1, append=-1))
     groups: dict[bytes, list[NDArray[np.int64]]] = {}
     for start, stop in pairwise(bounds):
         rows = order[start:stop]
-        groups.setdefault(trials.segments[rows].tobytes(), []).append(rows)
+        groups.setdefault(segments[rows].tobytes(), []).append(rows)
     return [np.stack(rows) for rows in groups.values()]
 
 
-def trial_pieces(trials: CodedTrials, *, paired: int) -> list[NDArray[np.int64]]:
+def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDArray[np.int64]]:
     """Cut a list into pieces that are scored at once.
 
     Parameters
     ----------
-    trials : CodedTrials
+    models, segments : ndarray of int of shape (n,)
+        Codes of each trial's model and segment.
     paired : int
         Trials of a piece that is no block.
 
@@ -105,41 +92,20 @@ def trial_pieces(trials: CodedTrials, *, paired: int) -> list[NDArray[np.int64]]
         trials of blocks that are too small, the trials of a segment one after the other.
     """
     pieces, scattered = [], [np.empty(0, np.int64)]
-    for block in trial_blocks(trials):
+    for block in trial_blocks(models, segments):
         if block.size < _FEW:
             scattered.append(block.ravel())
             continue
         for first, last in chunk_bounds(block.shape[0], _SIDE):
             pieces += [block[first:last, start:stop] for start, stop in chunk_bounds(block.shape[1], _SIDE)]
     rest = np.concatenate(scattered)
-    rest = rest[np.lexsort((trials.models[rest], trials.segments[rest]))]
+    rest = rest[np.lexsort((models[rest], segments[rest]))]
     return pieces + [rest[start:stop] for start, stop in chunk_bounds(len(rest), paired)]
-
-
-def put_together(pieces: list[NDArray[np.int64]], row_bytes: int) -> list[list[NDArray[np.int64]]]:
-    """Put small pieces together into tasks that read rows of some size."""
-    tasks: list[list[NDArray[np.int64]]] = []
-    size = _TASK
-    for piece in pieces:
-        if size >= _TASK:
-            tasks.append([])
-            size = 0
-        tasks[-1].append(piece)
-        size += row_bytes * (2 * len(piece) if piece.ndim == 1 else sum(piece.shape))
-    return tasks
 
 
 _DENSE = 8  # a list with at least this part of all pairs is taken from the full product
 _CELLS = 1 << 22  # of the full product that are held at a time
 _PAIRED_NUMBERS = 1 << 21  # numbers of either side that are multiplied pair by pair
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Codes of the models and of the segments of n trials, int64 of shape (n,)."""
-
-    models: NDArray[np.int64]
-    segments: NDArray[np.int64]
 
 
 def pair_products(
@@ -166,17 +132,14 @@ def pair_products(
     DataError
         If a code is out of its range, or a product is not finite.
     """
-    pairs = Pairs(check_codes(models, len(left), "models"), check_codes(segments, len(right), "segments"))
-    if len(pairs.models) != len(pairs.segments):
-        raise DataError(
-            f"expected a model and a segment for each trial, got {len(pairs.models)} and {len(pairs.segments)}"
-        )
-    dense = len(pairs.models) * _DENSE >= len(left) * len(right)
+    models, segments = check_codes(models, len(left), "models"), check_codes(segments, len(right), "segments")
+    if len(models) != len(segments):
+        raise DataError(f"expected a model and a segment for each trial, got {len(models)} and {len(segments)}")
+    product = _of_all_pairs if len(models) * _DENSE >= len(left) * len(right) else _of_blocks
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        scores = (_of_all_pairs if dense else _of_blocks)(left, right, pairs)
+        scores = product(left, right, models, segments)
         finite = np.isfinite(scores.sum())
-    bad = 0 if finite else int(scores.size - np.isfinite(scores).sum())
-    if bad:
+    if not finite and (bad := int(scores.size - np.isfinite(scores).sum())):
         raise DataError(
             f"{bad} of {scores.size} scores are not finite: vectors or parameters are far too large",
             remedy="scale the vectors, to length 1 for example, before the model is trained",
@@ -194,45 +157,35 @@ def check_codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
     return column.astype(np.int64, copy=False)
 
 
-def _of_all_pairs(left: NDArray[np.float64], right: NDArray[np.float64], pairs: Pairs) -> NDArray[np.float64]:
-    if _is_grid(pairs, len(left), len(right)):
-        return (left @ right.T).ravel()
+def _of_all_pairs(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> NDArray[np.float64]:
+    n_all = len(left) * len(right)
+    if len(models) == n_all and (models * len(right) + segments == np.arange(n_all)).all():
+        return (left @ right.T).ravel()  # all pairs, model after model
     bounds = chunk_bounds(len(left), max(1, _CELLS // len(right)))
-    if len(bounds) == 1:
-        return _taken(left @ right.T, pairs.models, pairs.segments)
-    order = np.argsort(pairs.models, kind="stable")
-    places = np.searchsorted(pairs.models[order], [start for start, _ in bounds] + [len(left)])
-    scores = np.empty(len(order))
-    for (start, stop), first, last in zip(bounds, places[:-1], places[1:], strict=True):
-        rows = order[first:last]
-        scores[rows] = _taken(left[start:stop] @ right.T, pairs.models[rows] - start, pairs.segments[rows])
+    order = slice(None) if len(bounds) == 1 else np.argsort(models, kind="stable")
+    models, segments = models[order], segments[order]
+    places = np.searchsorted(models, [stop for _, stop in bounds[:-1]])
+    scores = np.empty(len(models))
+    taken = zip(bounds, [0, *places], [*places, len(models)], strict=True)
+    scores[order] = np.concatenate(
+        [
+            # the codes were checked; this mode does not do it again
+            (left[start:stop] @ right.T).take(
+                (models[first:last] - start) * len(right) + segments[first:last], mode="wrap"
+            )
+            for (start, stop), first, last in taken
+        ]
+    )
     return scores
 
 
-def _is_grid(pairs: Pairs, n_models: int, n_segments: int) -> bool:
-    """Return whether the list holds all pairs, model after model: its scores are then the product as it is."""
-    if len(pairs.models) != n_models * n_segments:
-        return False
-    shape = n_models, n_segments
-    return bool(
-        (pairs.segments.reshape(shape) == np.arange(n_segments)).all()
-        and (pairs.models.reshape(shape) == np.arange(n_models)[:, None]).all()
-    )
-
-
-def _taken(product: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
-    places = rows * product.shape[1]
-    places += columns
-    return product.take(places, mode="wrap")  # the codes were checked; this mode does not do it again
-
-
-def _of_blocks(left: NDArray[np.float64], right: NDArray[np.float64], pairs: Pairs) -> NDArray[np.float64]:
-    scores = np.empty(len(pairs.models))
-    for piece in trial_pieces(pairs, paired=max(1, _PAIRED_NUMBERS // left.shape[1])):
+def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> NDArray[np.float64]:
+    scores = np.empty(len(models))
+    for piece in trial_pieces(models, segments, paired=max(1, _PAIRED_NUMBERS // left.shape[1])):
         if piece.ndim == 2:
-            scores[piece] = left[pairs.models[piece[:, 0]]] @ right[pairs.segments[piece[0]]].T
+            scores[piece] = left[models[piece[:, 0]]] @ right[segments[piece[0]]].T
         else:
-            scores[piece] = np.einsum("ij,ij->i", left[pairs.models[piece]], right[pairs.segments[piece]])
+            scores[piece] = np.einsum("ij,ij->i", left[models[piece]], right[segments[piece]])
     return scores
 
 
@@ -306,22 +259,6 @@ _OFTEN = 2  # readings of each vector above which it is projected before
 _MODELS = 64  # models that are read together, where scores come from frames
 
 
-def linear_scores(weights: NDArray, biases: NDArray, vectors: NDArray) -> NDArray:
-    """Return the scores of all of some models with all of some segments: s = w . x + b.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (m, D)
-    biases : ndarray of shape (m,)
-    vectors : ndarray of shape (n, D)
-
-    Returns
-    -------
-    ndarray of shape (m, n)
-    """
-    return weights @ vectors.T + biases[:, None]
-
-
 def paired_scores(weights: NDArray, biases: NDArray, vectors: NDArray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the scores of each model with one segment: s_i = w_i . x_pairs[i] + b_i.
 
@@ -382,63 +319,72 @@ def score_trials(
     model_rows = _rows(trials.model_ids, trials.models, machines.models, "model")
     segment_rows = _rows(trials.segment_ids, trials.segments, tests.segments, "segment")
     row_bytes = max(1, vectors.shape[1] * vectors.dtype.itemsize)
-    pieces = trial_pieces(trials, paired=max(1, int(_PAIRED // row_bytes)))
-    tasks = put_together(pieces, row_bytes)
-    with ExitStack() as stack:
-        used = np.unique(trials.segments)
-        if projection is not None and _n_read(pieces, trials) > _OFTEN * len(used):
-            # segments that stand in many pieces are projected once, not every time that they are read
-            vectors = stack.enter_context(_projected(vectors, segment_rows[used], projection, work))
-            segment_rows[used], projection = np.arange(len(used)), None
+    pieces = trial_pieces(trials.models, trials.segments, paired=max(1, int(_PAIRED // row_bytes)))
+    kept = None
+    used = np.unique(trials.segments)
+    n_read = sum(len(np.unique(trials.segments[rows])) if rows.ndim == 1 else rows.shape[1] for rows in pieces)
+    if projection is not None and n_read > _OFTEN * len(used):
+        # segments that stand in many pieces are projected once, not every time that they are read
+        bounds = chunk_bounds(len(used), _ROWS)
+        rows = (SelectedRows(vectors, segment_rows[used[start:stop]]) for start, stop in bounds)
+        blocks = work.map(projection.of_rows, rows, total=len(bounds))
+        if isinstance(vectors, StoredArray):
+            kept = keep_rows(vectors.path.parent, (len(used), vectors.shape[1]), vectors.dtype, blocks)
+        vectors = np.concatenate([*blocks]) if kept is None else kept
+        segment_rows[used], projection = np.arange(len(used)), None
 
-        def factors(piece: NDArray[np.int64]) -> Factors:
-            if piece.ndim == 1:
-                models, (segments, pairs) = trials.models[piece], np.unique(trials.segments[piece], return_inverse=True)
-            else:
-                models, segments, pairs = trials.models[piece[:, 0]], trials.segments[piece[0]], None
-            rows = model_rows[models]
-            weights, tested = SelectedRows(machines.weights, rows), SelectedRows(vectors, segment_rows[segments])
-            return Factors(weights, machines.biases[rows], tested, pairs)
+    def task_of(piece: NDArray[np.int64]) -> tuple[SelectedRows, NDArray, SelectedRows, NDArray | None]:
+        if piece.ndim == 1:
+            models, (segments, pairs) = trials.models[piece], np.unique(trials.segments[piece], return_inverse=True)
+        else:
+            models, segments, pairs = trials.models[piece[:, 0]], trials.segments[piece[0]], None
+        rows = model_rows[models]
+        tested = SelectedRows(vectors, segment_rows[segments])
+        return SelectedRows(machines.weights, rows), machines.biases[rows], tested, pairs
 
-        score: Callable[[list[Factors]], NDArray[np.float64]] = partial(_score_factors, projection=projection)
-        items = [[factors(piece) for piece in task] for task in tasks]
-        trial_rows = [np.concatenate([piece.ravel() for piece in task]) for task in tasks]
-        return _scores_in_order(score, items, trial_rows, trials, work)
-
-
-def _n_read(pieces: list[NDArray[np.int64]], trials: Trials) -> int:
-    """Return how many vectors the pieces read, all together."""
-    return sum(len(np.unique(trials.segments[rows])) if rows.ndim == 1 else rows.shape[1] for rows in pieces)
-
-
-@contextmanager
-def _projected(vectors: Rows, rows: NDArray[np.int64], projection: Projection, work: Work) -> Iterator[Rows]:
-    """Yield projected rows: in a file where the vectors are in one, else in memory."""
-    bounds = chunk_bounds(len(rows), _ROWS)
-    blocks = work.map(
-        projection.of_rows, (SelectedRows(vectors, rows[start:stop]) for start, stop in bounds), total=len(bounds)
-    )
-    if not isinstance(vectors, StoredArray):
-        yield np.concatenate([*blocks])
-        return
-    kept = keep_rows(vectors.path.parent, (len(rows), vectors.shape[1]), vectors.dtype, blocks)
+    tasks: list[list[NDArray[np.int64]]] = []
+    size = _TASK
+    for piece in pieces:  # small ones are put together
+        if size >= _TASK:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(piece)
+        size += row_bytes * (2 * len(piece) if piece.ndim == 1 else sum(piece.shape))
     try:
-        yield kept
+        items = [[task_of(piece) for piece in task] for task in tasks]
+        return _scores_in_order(partial(_linear_scores, projection=projection), items, tasks, trials, work)
     finally:
-        kept.path.unlink(missing_ok=True)
+        if kept is not None:
+            kept.path.unlink(missing_ok=True)
+
+
+def _linear_scores(
+    pieces: list[tuple[SelectedRows, NDArray, SelectedRows, NDArray | None]], projection: Projection | None
+) -> NDArray[np.float64]:
+    """Score pieces: all weights with all vectors, or each weight vector with the one that `pairs` names."""
+    scores = []
+    for rows, biases, tested, pairs in pieces:
+        weights = np.asarray(rows)
+        vectors = np.asarray(tested) if projection is None else projection.of_rows(tested)
+        if pairs is None:
+            scores.append((weights @ vectors.T + biases[:, None]).ravel())
+        else:
+            scores.append(paired_scores(weights, biases, vectors, pairs))
+    return np.concatenate(scores)
 
 
 def _scores_in_order(
     score: Callable[[Any], NDArray],
     items: Sequence[Any],
-    trial_rows: Sequence[NDArray[np.int64]],
+    tasks: Sequence[Sequence[NDArray]],
     trials: Trials,
     work: Work,
 ) -> Scores:
-    """Score the tasks and put the scores of all where their trials stand."""
-    values, sizes = np.empty(len(trials)), [*map(len, trial_rows)]
-    tasks = work.map(score, items, description="scoring", sizes=sizes)
-    for rows, scores in zip(trial_rows, tasks, strict=True):
+    """Score the items and put the scores of all where the trials of their tasks stand."""
+    rows_of_tasks = [np.concatenate([rows.ravel() for rows in task]) for task in tasks]
+    values = np.empty(len(trials))
+    found = work.map(score, items, description="scoring", sizes=[*map(len, rows_of_tasks)])
+    for rows, scores in zip(rows_of_tasks, found, strict=True):
         values[rows] = scores
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
 
@@ -449,51 +395,14 @@ def _rows(ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what:
     rows = np.array([index.get(name, -1) for name in ids], np.int64)
     missing = np.unique(used[rows[used] < 0]) if len(used) else used
     if len(missing):
-        names = ", ".join(repr(ids[code]) for code in missing[:5])
-        raise DataError(
-            f"{len(missing)} {what}s of the trials are not there: {names}{' ...' if len(missing) > 5 else ''}",
-            remedy=f"enrol every model and extract every segment of the trial list ({what} ids must be equal)",
-        )
+        remedy = f"enrol every model and extract every segment of the trial list ({what} ids must be equal)"
+        names = few([ids[code] for code in missing], repr)
+        raise DataError(f"{len(missing)} {what}s of the trials are not there: {names}", remedy=remedy)
     return rows
 
 
-@dataclass(frozen=True)
-class Factors:
-    """What is multiplied at once: all weights with all vectors, or each weight vector with the one that `pairs` names.
-
-    Attributes
-    ----------
-    weights : SelectedRows of shape (m, D)
-    biases : ndarray of shape (m,)
-    vectors : SelectedRows of shape (s, D)
-    pairs : ndarray of int64 of shape (m,), or None
-    """
-
-    weights: SelectedRows
-    biases: NDArray[np.float64]
-    vectors: SelectedRows
-    pairs: NDArray[np.int64] | None
-
-
-def _score_factors(pieces: list[Factors], projection: Projection | None) -> NDArray[np.float64]:
-    scores = []
-    for piece in pieces:
-        weights = np.asarray(piece.weights)
-        vectors = np.asarray(piece.vectors) if projection is None else projection.of_rows(piece.vectors)
-        if piece.pairs is None:
-            scores.append(linear_scores(weights, piece.biases, vectors).ravel())
-        else:
-            scores.append(paired_scores(weights, piece.biases, vectors, piece.pairs))
-    return np.concatenate(scores)
-
-
 def score_gmm_ubm(
-    mixture: GaussianMixture,
-    models: Supervectors,
-    frames: Frames,
-    trials: Trials,
-    *,
-    work: Work = ALL_CORES,
+    mixture: GaussianMixture, models: Supervectors, frames: Frames, trials: Trials, *, work: Work = ALL_CORES
 ) -> Scores:
     """Score trials by the log-likelihood ratio of adapted models and the UBM, see `log_likelihood_ratios`.
 
@@ -522,25 +431,19 @@ def score_gmm_ubm(
     check_frames(frames.values, mixture)
     means = vectors_of(models, ids="models")
     model_rows = _rows(trials.model_ids, trials.models, models.models, "model")
-    segment_rows = _rows(trials.segment_ids, trials.segments, frames.ids, "segment")
+    _rows(trials.segment_ids, trials.segments, frames.ids, "segment")
     order = np.argsort(trials.segments, kind="stable")
     ends = np.flatnonzero(np.diff(trials.segments[order])) + 1
     of_segments = [rows for rows in np.split(order, ends) if len(rows)]  # trials of each segment
-    for rows in of_segments:
-        segment = segment_rows[trials.segments[rows[0]]]
-        if frames.offsets[segment] == frames.offsets[segment + 1]:
-            raise DataError(f"recording {frames.ids[segment]!r} has no frames", remedy="remove it from the lists")
-
-    def frames_and_means(rows: NDArray[np.int64]) -> tuple[Rows, SelectedRows]:
-        segment = segment_rows[trials.segments[rows[0]]]
-        tested = part(frames.values, *frames.offsets[segment : segment + 2].tolist())
-        return tested, SelectedRows(means, model_rows[trials.models[rows]])
-
-    tasks = chunks(of_segments, _SEGMENTS)
-    items = [[frames_and_means(rows) for rows in task] for task in tasks]
-    trial_rows = [np.concatenate(task) for task in tasks]
-    score: Callable[[Any], NDArray[np.float64]] = partial(_segment_ratios, mixture=mixture)
-    return _scores_in_order(score, items, trial_rows, trials, work)
+    names = [trials.segment_ids[trials.segments[rows[0]]] for rows in of_segments]
+    tested = [frames.of(name) for name in names]
+    for name, some in zip(names, tested, strict=True):
+        if not len(some):
+            raise DataError(f"recording {name!r} has no frames", remedy="remove it from the lists")
+    adapted = (SelectedRows(means, model_rows[trials.models[rows]]) for rows in of_segments)
+    items = chunks([*zip(tested, adapted, strict=True)], _SEGMENTS)
+    score = partial(_segment_ratios, mixture=mixture)
+    return _scores_in_order(score, items, chunks(of_segments, _SEGMENTS), trials, work)
 
 
 def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: GaussianMixture) -> NDArray[np.float64]:
@@ -554,12 +457,7 @@ def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: Gaussian
 
 
 def score_joint_factors(
-    model: JointFactors,
-    enrolment: Statistics,
-    tests: Statistics,
-    trials: Trials,
-    *,
-    work: Work = ALL_CORES,
+    model: JointFactors, enrolment: Statistics, tests: Statistics, trials: Trials, *, work: Work = ALL_CORES
 ) -> Scores:
     """Score trials by joint factor analysis, all sessions of a model together.
 
@@ -593,29 +491,5 @@ def score_joint_factors(
     Glembek et al., section 3.4.
     """
     speakers = speaker_vectors(model, enrolment, work=work)
-    sessions = session_vectors(model, tests, work=work)
-    return score_products(speakers, sessions, trials, work=work)
-
-
-def score_products(
-    speakers: Supervectors,
-    sessions: Supervectors,
-    trials: Trials,
-    *,
-    work: Work = ALL_CORES,
-) -> Scores:
-    """Score trials by the inner products of a model's vector and a segment's, wherever the vectors are.
-
-    Parameters
-    ----------
-    speakers, sessions : Supervectors
-        Such as those of `speaker_vectors` and `session_vectors`.
-    trials, work
-        As for `score_joint_factors`.
-
-    Returns
-    -------
-    evaluation.trials.Scores
-    """
     machines = SvmModels(speakers.models, speakers.vectors, np.zeros(len(speakers)))
-    return score_trials(machines, sessions, trials, work=work)
+    return score_trials(machines, session_vectors(model, tests, work=work), trials, work=work)

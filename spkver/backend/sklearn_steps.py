@@ -23,10 +23,12 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
-from spkver.backend.chain import STEPS, Step, Training, parse_chain, step_named
+from spkver.backend.chain import parse_chain
+from spkver.backend.steps import STEPS, Training
 from spkver.backend.transforms import apply_maps
 
 _LEFT_OUT = "on"  # vectors to adapt to have no place in fit(X, y)
+_TRANSFORMERS = {step.name: step for step in STEPS if step.role == "map" and "adapt" not in step.needs}
 
 
 def sklearn_step(name: str, **values: Any) -> Any:
@@ -50,23 +52,16 @@ def sklearn_step(name: str, **values: Any) -> Any:
     >>> sklearn_step("lda", rank=2)
     Lda(rank=2)
     """
-    step = step_named(name)
-    if step is None or not _is_transformer(step):
-        names = ", ".join(step.name for step in STEPS if _is_transformer(step))
-        raise ConfigError(f"there is no transformer {name!r:.60}: expected one of {names}")
+    if name not in _TRANSFORMERS:
+        raise ConfigError(f"there is no transformer {name!r:.60}: expected one of {', '.join(_TRANSFORMERS)}")
     return _transformer(name)(**values)
-
-
-def _is_transformer(step: Step) -> bool:
-    return step.role == "map" and "adapt" not in step.needs
 
 
 def __getattr__(name: str) -> Any:
     """The class of a step, by which pickles of scikit-learn find it: `Lda` of "lda"."""
-    step = step_named(name.lower())
-    if step is None or not _is_transformer(step) or name != name.capitalize():
+    if name.lower() not in _TRANSFORMERS or name != name.capitalize():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _transformer(step.name)
+    return _transformer(name.lower())
 
 
 @cache
@@ -78,10 +73,9 @@ def _transformer(name: str) -> type:
     except ImportError as error:
         raise ConfigError("these estimators need scikit-learn 1.6 or later", remedy="update it") from error
 
-    row = step_named(name)
-    assert row is not None
-    assert row.fit is not None
-    step, fit_step = row, row.fit
+    step = _TRANSFORMERS[name]
+    assert step.fit is not None
+    fit_step = step.fit
     parameters = [parameter for parameter in step.parameters if parameter.name != _LEFT_OUT]
 
     class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -115,10 +109,8 @@ def _transformer(name: str) -> type:
             return tags
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    named = [
-        inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, default=parameter.default)
-        for parameter in parameters
-    ]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    named = [inspect.Parameter(parameter.name, keyword, default=parameter.default) for parameter in parameters]
     Transformer.__init__.__signature__ = inspect.Signature([own, *named])  # type: ignore[attr-defined]
     Transformer.__name__ = Transformer.__qualname__ = name.capitalize()
     Transformer.__module__ = __name__

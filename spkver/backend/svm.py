@@ -13,10 +13,9 @@ Technology 2(3), 2011 (the solver).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,7 @@ from spkbase.arrays import Rows, SelectedRows, StoredArray, fill_rows, part
 from spkbase.errors import ConfigError, DataError
 from spkbase.hdf5 import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, engine_kind, use_engine
+from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, ships_items
 from spkver.backend.nap import Projection, gram_matrix, inner_products
 from spkver.vectors import Supervectors, vectors_of
 
@@ -92,10 +91,10 @@ class SvmConfig:
     balanced: bool = False
 
     def __post_init__(self) -> None:
-        if not self.tolerance > 0:
-            raise ConfigError(f"svm.tolerance is {self.tolerance}: expected a number above 0")
-        if self.cost is not None and not self.cost > 0:
-            raise ConfigError(f"svm.cost is {self.cost}: expected a number above 0")
+        for name in ("tolerance", "cost"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"svm.{name} is {value}: expected a number above 0")
 
 
 @one_line
@@ -125,27 +124,12 @@ class SvmModels:
         return len(self.models)
 
 
-@one_line
-@dataclass(frozen=True)
-class Background:
-    """Negative examples that all machines share.
-
-    Attributes
-    ----------
-    vectors : ndarray or StoredArray of shape (B, D)
-    gram : ndarray of shape (B, B), optional
-        Their `gram_matrix` (of the projected vectors), where it is known already.
-    """
-
-    vectors: Rows
-    gram: NDArray[np.float64] | None = None
-
-
 def train_svms(
     enrolment: Supervectors,
-    background: Background | Supervectors | Rows,
+    background: Supervectors | Rows,
     config: SvmConfig | None = None,
     *,
+    gram: NDArray[np.float64] | None = None,
     projection: Projection | None = None,
     work: Work = ALL_CORES,
     destination: str | Path | None = None,
@@ -157,8 +141,11 @@ def train_svms(
     enrolment : Supervectors
         Their models may have any number of sessions each, in any rows. Vectors in a file are read for some models at a
         time.
-    background : Background, Supervectors or their vectors of shape (B, D)
+    background : Supervectors or their vectors of shape (B, D)
+        Negative examples that all machines share.
     config : SvmConfig
+    gram : ndarray of shape (B, B), optional
+        `gram_matrix` of the (projected) background, where it is known already.
     projection : Projection, optional
         Applied to vectors and background when they are read.
     work : spkbase.work.Work
@@ -177,144 +164,84 @@ def train_svms(
     DataError
         If the arrays do not fit together, or the file cannot be written.
     """
-    vectors, config = vectors_of(enrolment, ids="models"), config or SvmConfig()
-    background = background if isinstance(background, Background) else Background(vectors_of(background))
-    sessions = _sessions(enrolment.models, vectors, background.vectors)
+    vectors, background = vectors_of(enrolment, ids="models"), vectors_of(background)
+    if not len(background):
+        raise DataError("no background vectors: a machine needs something to tell the speaker from")
+    if vectors.shape[1:] != background.shape[1:]:
+        shapes = f"vectors of shape {vectors.shape} and a background of shape {background.shape}"
+        raise DataError(f"{shapes} do not fit together")
+    rows_of_models: dict[str, list[int]] = {}
+    for row, model in enumerate(enrolment.models):
+        rows_of_models.setdefault(model, []).append(row)
+    models = sorted(rows_of_models)
 
-    shape = len(sessions), vectors.shape[1]
-    blocks = machine_blocks([*sessions.values()], vectors, background, config, projection, work)
+    tiles: Tiles = background, projection
+    if len(background) * background.shape[1] * background.dtype.itemsize <= _HELD:
+        held = np.asarray(background) if projection is None else projection.of_rows(background)
+        gram = gram_matrix(held, work=work) if gram is None else gram
+        if not (ships_items() and isinstance(background, StoredArray)):  # else tasks read it in its file
+            tiles = held, None
+    elif gram is None and projection is None:
+        gram = gram_matrix(background, work=work)
+    elif gram is None:
+        bounds = chunk_bounds(len(background), _TILE)
+        gram = np.vstack([*work.map(partial(_gram_rows, background=tiles), bounds)])
+    groups = chunks([rows_of_models[model] for model in models], _MODELS)
+    items = ((SelectedRows(vectors, np.concatenate(rows)), [*map(len, rows)]) for rows in groups)
+    train = partial(_train_block, background=tiles, gram=gram, projection=projection, config=config or SvmConfig())
+    blocks = work.map(train, items, description="SVM training", total=len(groups))
+
+    shape = len(models), vectors.shape[1]
     if destination is None:
-        weights, biases = np.empty(shape, vectors.dtype), np.empty(len(sessions))
+        weights, biases = np.empty(shape, vectors.dtype), np.empty(len(models))
         fill_rows((weights, biases), blocks)
-        return SvmModels(np.array([*sessions], object), weights, biases)
+        return SvmModels(np.array(models, object), weights, biases)
     with new_file(destination) as file:
-        write_strings(file, "models", sessions)
-        biases = file.create_dataset("biases", (len(sessions),), np.float64)
+        write_strings(file, "models", models)
+        biases = file.create_dataset("biases", (len(models),), np.float64)
         fill_rows((file.create_dataset("weights", shape, vectors.dtype), biases), blocks)
     return open_svms(destination)
 
 
-def _sessions(models: Sequence[str] | NDArray, vectors: Rows, background: Rows) -> dict[str, list[int]]:
-    """Return the rows of each model, models sorted."""
-    if not len(background):
-        raise DataError("no background vectors: a machine needs something to tell the speaker from")
-    if vectors.shape[1:] != background.shape[1:]:
-        raise DataError(
-            f"vectors of shape {vectors.shape} and a background of shape {background.shape} do not fit together"
-        )
-    sessions: dict[str, list[int]] = {}
-    for row, model in enumerate(models):
-        sessions.setdefault(model, []).append(row)
-    return dict(sorted(sessions.items()))
+Tiles = tuple[Rows, Projection | None]  # background vectors, and what is done to those that are read
 
 
-def machine_blocks(
-    sessions: Sequence[Sequence[int]],
-    vectors: Rows,
-    background: Background,
-    config: SvmConfig,
-    projection: Projection | None,
-    work: Work,
-) -> Iterator[tuple[NDArray, NDArray[np.float64]]]:
-    """Yield the weights (m, D) and biases (m,) of block after block of models.
-
-    Parameters
-    ----------
-    sessions : sequence of sequences of int
-        Rows of each model.
-    vectors, background, config, projection, work
-        As for `train_svms`.
-    """
-    left = chunks(sessions, _MODELS)
-    negatives, gram = Negatives(background.vectors, projection), background.gram
-    n_bytes = background.vectors.shape[0] * background.vectors.shape[1] * background.vectors.dtype.itemsize
-    if n_bytes <= _HELD:
-        held = Negatives(negatives.rows(0, len(negatives)))
-        by_name = engine_kind() == "dask" and isinstance(background.vectors, StoredArray)
-        if gram is None:
-            # a small product, of what this process alone has
-            with use_engine("threads") if by_name else nullcontext():
-                gram = held.gram(work)
-        # to the workers of a cluster goes the name of the file, and each reads it once
-        negatives = replace(negatives, is_held=True) if by_name else held
-    gram = negatives.gram(work) if gram is None else gram
-    train = partial(_train_block, negatives=negatives, gram=gram, projection=projection, config=config)
-    items = ((SelectedRows(vectors, np.concatenate(rows)), [len(of_model) for of_model in rows]) for rows in left)
-    yield from work.map(train, items, description="SVM training", total=len(left))
+def _read_tiles(background: Tiles) -> Iterator[tuple[slice, NDArray]]:
+    """Yield all background vectors, some at a time."""
+    vectors, projection = background
+    for start, stop in chunk_bounds(len(vectors), _TILE):
+        rows = np.asarray(part(vectors, start, stop))
+        yield slice(start, stop), rows if projection is None else projection.of_rows(rows)
 
 
-@dataclass(frozen=True)
-class Negatives:
-    """Background vectors as tasks read them.
-
-    Attributes
-    ----------
-    vectors : ndarray or StoredArray of shape (B, D)
-    projection : Projection, optional
-        Applied to what is read.
-    is_held : bool
-        Read once and kept in memory; else read (and projected) whenever asked for.
-    """
-
-    vectors: Rows
-    projection: Projection | None = None
-    is_held: bool = False
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    def rows(self, start: int, stop: int) -> NDArray:
-        """Read some of them."""
-        return self._all[start:stop] if self.is_held else self._read(start, stop)
-
-    @cached_property
-    def _all(self) -> NDArray:
-        return self._read(0, len(self))
-
-    def _read(self, start: int, stop: int) -> NDArray:
-        rows = np.asarray(part(self.vectors, start, stop))
-        return rows if self.projection is None else self.projection.of_rows(rows)
-
-    def tiles(self) -> Iterator[tuple[slice, NDArray]]:
-        """Yield all of them, some at a time."""
-        for start, stop in chunk_bounds(len(self), _TILE):
-            yield slice(start, stop), self.rows(start, stop)
-
-    def products(self, vectors: NDArray) -> NDArray[np.float64]:
-        """Return the inner products (n, B) of vectors with all of them."""
-        return np.hstack([inner_products(vectors, tile) for _, tile in self.tiles()])
-
-    def gram(self, work: Work) -> NDArray[np.float64]:
-        """Return their inner products (B, B)."""
-        if self.projection is None:
-            return gram_matrix(self.vectors, work=work)
-        rows = work.map(partial(_gram_rows, negatives=self), chunk_bounds(len(self), _TILE))
-        return np.vstack([*rows])
+def _products(vectors: NDArray, background: Tiles) -> NDArray[np.float64]:
+    return np.hstack([inner_products(vectors, tile) for _, tile in _read_tiles(background)])
 
 
-def _gram_rows(bounds: tuple[int, int], negatives: Negatives) -> NDArray[np.float64]:
-    return negatives.products(negatives.rows(*bounds))
+def _gram_rows(bounds: tuple[int, int], background: Tiles) -> NDArray[np.float64]:
+    some = part(background[0], *bounds), background[1]
+    return _products(np.concatenate([rows for _, rows in _read_tiles(some)]), background)
 
 
 def _train_block(
     block: tuple[SelectedRows, list[int]],
-    negatives: Negatives,
+    background: Tiles,
     gram: NDArray[np.float64],
     projection: Projection | None,
     config: SvmConfig,
 ) -> tuple[NDArray, NDArray[np.float64]]:
-    """Train some models, given their enrolment vectors and how many each has."""
-    n_vectors = block[1]
-    positives = np.asarray(block[0]) if projection is None else projection.of_rows(block[0])
-    cross = negatives.products(positives)  # the kernels of all models against the background are one product
-    coefficients, biases = np.zeros((len(n_vectors), len(negatives))), np.empty(len(n_vectors))
+    """Train some models, given their enrolment vectors and how many each has: weights (m, D) and biases (m,)."""
+    selected, n_vectors = block
+    positives = np.asarray(selected) if projection is None else projection.of_rows(selected)
+    cross = _products(positives, background)  # the kernels of all models against the background are one product
+    coefficients, biases = np.zeros((len(n_vectors), len(gram))), np.empty(len(n_vectors))
     weights = np.zeros((len(n_vectors), positives.shape[1]))
     for model, end in enumerate(np.cumsum(n_vectors)):
         rows = slice(end - n_vectors[model], end)
         alpha, biases[model] = train_one(gram, cross[rows], inner_products(positives[rows], positives[rows]), config)
-        coefficients[model] = alpha[: len(negatives)]
-        weights[model] = alpha[len(negatives) :] @ positives[rows].astype(np.float64)
-    for rows, tile in negatives.tiles():
+        coefficients[model] = alpha[: len(gram)]
+        weights[model] = alpha[len(gram) :] @ positives[rows].astype(np.float64)
+    for rows, tile in _read_tiles(background):
         for start, stop in chunk_bounds(tile.shape[1], _COLUMNS):
             weights[:, start:stop] += coefficients[:, rows] @ tile[:, start:stop].astype(np.float64)
     return weights.astype(positives.dtype), biases

@@ -29,7 +29,7 @@ from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
-from spkver.backend.nap import GroupMeans, Projection
+from spkver.backend.nap import Projection
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +40,17 @@ _FEW = 3  # vectors a dimension, below which the inverse of a covariance is far 
 
 
 @one_blas_thread()
-def scatter(vectors: Rows, centre: GroupMeans, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def scatter(
+    vectors: Rows, means: NDArray[np.float64], groups: NDArray[np.integer], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the weighted scatter of vectors about the means of their groups: sum_i w_i (x_i - m_g) (x_i - m_g)^T.
 
     Parameters
     ----------
     vectors : ndarray or StoredArray of shape (N, R)
-    centre : GroupMeans
-        What is subtracted.
+    means : ndarray of float64 of shape (G, R)
+    groups : ndarray of int of shape (N,)
+        Group of each vector.
     weights : ndarray of float64 of shape (N,)
 
     Returns
@@ -57,7 +60,7 @@ def scatter(vectors: Rows, centre: GroupMeans, weights: NDArray[np.float64]) -> 
     """
     total = np.zeros((vectors.shape[1], vectors.shape[1]))
     for start, stop in chunk_bounds(len(vectors), _ROWS):
-        block = np.asarray(part(vectors, start, stop), np.float64) - centre.means[centre.groups[start:stop]]
+        block = np.asarray(part(vectors, start, stop), np.float64) - means[groups[start:stop]]
         total += block.T @ (block * weights[start:stop, None])
     return (total + total.T) / 2
 
@@ -128,7 +131,7 @@ def within_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: s
     counts, sums = class_sums(vectors, codes)
     shares = np.full(len(codes), 1 / len(codes)) if weighting == "vectors" else 1 / (len(counts) * counts[codes])
     means = sums / counts[:, None]
-    return _unless_rounding(scatter(vectors, GroupMeans(means, codes.astype(np.int64)), shares), means)
+    return _unless_rounding(scatter(vectors, means, codes, shares), means)
 
 
 def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors") -> NDArray[np.float64]:
@@ -149,8 +152,8 @@ def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: 
     counts, sums = class_sums(vectors, codes)
     shares = counts / counts.sum() if weighting == "vectors" else np.full(len(counts), 1 / len(counts))
     means = sums / counts[:, None]
-    middle = GroupMeans(sums.sum(axis=0)[None] / counts.sum(), np.zeros(len(counts), np.int64))
-    return _unless_rounding(scatter(means, middle, shares), means)
+    middle = sums.sum(axis=0)[None] / counts.sum()
+    return _unless_rounding(scatter(means, middle, np.zeros(len(counts), np.int64), shares), means)
 
 
 def _unless_rounding(covariance: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -216,6 +219,15 @@ def regularised(
     if is_singular(shrunk):
         raise DataError(f"the {what} is singular with shrink {shrink:g}", remedy="raise shrink, or leave it out")
     return shrunk
+
+
+def regularised_within(
+    vectors: Rows, codes: NDArray[np.integer], *, shrink: float | None = None, weighting: str = "vectors"
+) -> NDArray[np.float64]:
+    """Return the covariance of vectors about the means of their classes, `regularised`; see `within_covariance`."""
+    within = within_covariance(vectors, codes, weighting=weighting)
+    what = "covariance within speakers" if codes.any() else "total covariance"
+    return regularised(within, len(codes) - int(codes.max()) - 1, shrink=shrink, what=what)
 
 
 def warn_of_few(n_free: int, size: int, what: str, *, remedy: str) -> None:
@@ -419,10 +431,8 @@ def fit_sphnorm(vectors: Rows, codes: NDArray[np.integer], *, rounds: int = 1) -
 def _spherical(vectors: Rows, codes: NDArray[np.integer], rounds: int) -> tuple[Map, ...]:
     maps: list[Map] = []
     current: Rows = vectors
-    n_free, what = len(codes) - codes.max() - 1, "covariance within speakers" if codes.any() else "total covariance"
     for _ in range(rounds):
-        covariance = regularised(within_covariance(current, codes), n_free, what=what)
-        maps += [AffineMap(mean(current), whitening_matrix(covariance)), LengthNorm()]
+        maps += [AffineMap(mean(current), whitening_matrix(regularised_within(current, codes))), LengthNorm()]
         current = apply_maps(maps[-2:], current)
     return tuple(maps)
 
@@ -474,9 +484,7 @@ def fit_lda(
         text = f"lda.rank is {rank}, but {n_classes} speakers in {vectors.shape[1]} dimensions allow 1 to {limit}"
         raise ConfigError(text, remedy="lower it, or give more speakers")
     weighting = "vectors" if convention == "book" else "classes"
-    what = "covariance within speakers"
-    within = within_covariance(vectors, codes, weighting=weighting)
-    within = regularised(within, len(codes) - n_classes, shrink=shrink, what=what)
+    within = regularised_within(vectors, codes, shrink=shrink, weighting=weighting)
     between = between_covariance(vectors, codes, weighting=weighting)
     if not between.any():
         raise DataError("the means of all speakers are the same: no direction tells them apart")
@@ -496,8 +504,7 @@ def fit_wccn(vectors: Rows, codes: NDArray[np.integer], *, shrink: float | None 
     A. O. Hatch, S. Kajarekar and A. Stolcke, "Within-class covariance normalization for SVM-based speaker recognition",
     Interspeech 2006.
     """
-    within = within_covariance(vectors, codes, weighting="classes")
-    within = regularised(within, len(codes) - int(codes.max()) - 1, shrink=shrink, what="covariance within speakers")
+    within = regularised_within(vectors, codes, shrink=shrink, weighting="classes")
     return AffineMap(np.zeros(len(within)), whitening_matrix(within, "cholesky"))
 
 

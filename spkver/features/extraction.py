@@ -128,12 +128,7 @@ def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Pa
     return files
 
 
-def import_sidekit(
-    folder: str | Path,
-    recordings: Iterable[str],
-    config: FeatureConfig,
-    path: str | Path,
-) -> None:
+def import_sidekit(folder: str | Path, recordings: Iterable[str], config: FeatureConfig, path: str | Path) -> None:
     """Collect SIDEKIT's feature files (any of their three forms) into one store of ours.
 
     Parameters
@@ -214,11 +209,7 @@ _BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of a
 
 
 def check_recordings(
-    recordings: Mapping[str, Path],
-    config: FeatureConfig,
-    *,
-    work: Work = ALL_CORES,
-    problems: Problems | None = None,
+    recordings: Mapping[str, Path], config: FeatureConfig, *, work: Work = ALL_CORES, problems: Problems | None = None
 ) -> float:
     """Check the header of every file, and its speech labels if there are any, before any long step.
 

@@ -252,10 +252,7 @@ def normalise(frames: NDArray, speech: NDArray[np.bool_], *, variance: bool = Tr
 
 
 def post_process(
-    cepstra: NDArray,
-    log_energy: NDArray,
-    speech: NDArray[np.bool_],
-    config: FeatureConfig,
+    cepstra: NDArray, log_energy: NDArray, speech: NDArray[np.bool_], config: FeatureConfig
 ) -> tuple[NDArray, NDArray[np.bool_]]:
     """Return the frames of one recording: energy first, RASTA, deltas, normalisation, selection.
 

@@ -160,12 +160,7 @@ _NOISE = 0.1  # standard deviation of the noise that hides what the enhancer lea
 
 
 def snr_vad(
-    signals: Sequence[NDArray],
-    noises: Sequence[NDArray],
-    *,
-    window: int,
-    shift: int,
-    snr: float = 40.0,
+    signals: Sequence[NDArray], noises: Sequence[NDArray], *, window: int, shift: int, snr: float = 40.0
 ) -> list[NDArray[np.bool_]]:
     """Label as speech the frames whose level after enhancement is within `snr` dB of the loudest frame's.
 

@@ -234,12 +234,7 @@ def widest_dimensions(variances: NDArray) -> NDArray[np.int64]:
     return np.argmax(variances >= variances.max(axis=1, keepdims=True) * (1 - _TIE), axis=1)
 
 
-def train_ubm(
-    frames: Rows,
-    config: UbmConfig | None = None,
-    *,
-    work: Work = ALL_CORES,
-) -> TrainedUbm:
+def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL_CORES) -> TrainedUbm:
     """Train a mixture on frames by splitting.
 
     Parameters

@@ -21,7 +21,7 @@ from evaluation.uncertainty import MOST_REPLICATES
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.runs import Run
 from spkbase.work import Work
-from spkver.backend import Chain, Facts, NapConfig, SvmConfig, check_chain, parse_chain
+from spkver.backend import Chain, NapConfig, SvmConfig, check_chain, parse_chain
 from spkver.backend import check_rank as check_nap_rank
 from spkver.corpora import ListOptions, Rsr2015, SpeakerRanges, read_rsr2015, write_lists
 from spkver.features import FeatureConfig, check_recordings, sidekit_files
@@ -261,7 +261,7 @@ def check_vectors(
         problems.note(error)
     for name, chain in chains.items():
         try:
-            check_chain(chain, Facts(rank, len(counts), max(counts)))
+            check_chain(chain, rank, counts)
         except ConfigError as error:
             problems.note(ConfigError(f"systems.{name}: {error.text}", remedy=error.remedy))
     problems.raise_if_any()

@@ -15,15 +15,7 @@ import numpy as np
 
 from evaluation.linkage import Curve, all_sizes, linkability_curve, ranks_from_scores
 from evaluation.metrics import METRICS, Metric, Metrics, d_sys, effective_prior, evaluate_detection, min_dcf
-from evaluation.plots import (
-    DetStyle,
-    System,
-    plot_det,
-    plot_histogram,
-    plot_likelihood,
-    plot_linkability,
-    plot_zebra,
-)
+from evaluation.plots import DetStyle, System, plot_det, plot_histogram, plot_likelihood, plot_linkability, plot_zebra
 from evaluation.trials import Key, Scores, split_scores
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.configuration import to_dict
@@ -232,11 +224,7 @@ def report(
 
 
 def _measured(
-    run: Run,
-    config: Config,
-    lists: Rsr2015,
-    systems: Mapping[str, Stage[Scores]],
-    ubm: Stage[TrainedUbm] | None,
+    run: Run, config: Config, lists: Rsr2015, systems: Mapping[str, Stage[Scores]], ubm: Stage[TrainedUbm] | None
 ) -> Stage[dict[str, Any]]:
     """Return the numbers of all systems (`evaluation.json`); with them the plots are made."""
     title = _title(config, is_synthetic(lists))

@@ -201,11 +201,7 @@ def extract_ivectors(
 
 
 def _blocks(
-    model: TotalVariability,
-    statistics: Statistics,
-    method: IVectorMethod,
-    variances: bool,
-    work: Work,
+    model: TotalVariability, statistics: Statistics, method: IVectorMethod, variances: bool, work: Work
 ) -> Iterator[tuple[NDArray, NDArray]]:
     """Vectors and variances, or nothing (n, 0), of all blocks."""
     fast = None if method == "exact" else fast_terms(model, method)

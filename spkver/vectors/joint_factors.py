@@ -304,12 +304,7 @@ def unwhitened(loadings: NDArray[np.float64], factors: NDArray[np.float64]) -> N
 
 
 def _train_residual(
-    channel: TotalVariability,
-    sessions: Statistics,
-    scales: NDArray[np.float64],
-    n_rounds: int,
-    *,
-    work: Work,
+    channel: TotalVariability, sessions: Statistics, scales: NDArray[np.float64], n_rounds: int, *, work: Work
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return D after some rounds on what U leaves of sessions, and the log-likelihoods."""
     moved = np.asarray(extract_ivectors(channel, sessions, work=work).vectors)
@@ -399,11 +394,7 @@ def hidden_variables(model: JointFactors, statistics: Statistics, *, work: Work 
 
 
 def speaker_vectors(
-    model: JointFactors,
-    statistics: Statistics,
-    *,
-    work: Work = ALL_CORES,
-    destination: str | Path | None = None,
+    model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES, destination: str | Path | None = None
 ) -> Supervectors:
     """Return V y + D z of each speaker, whitened, from all its sessions.
 
@@ -432,11 +423,7 @@ def speaker_vectors(
 
 
 def session_vectors(
-    model: JointFactors,
-    statistics: Statistics,
-    *,
-    work: Work = ALL_CORES,
-    destination: str | Path | None = None,
+    model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES, destination: str | Path | None = None
 ) -> Supervectors:
     """Return what each session says about its speaker: its centred first-order sums less U x, per frame, whitened.
 
@@ -511,10 +498,7 @@ def _per_frame(block: tuple[NDArray[np.float64], NDArray[np.float64]]) -> NDArra
 
 
 def _vectors(
-    statistics: Statistics,
-    dtype: np.dtype,
-    rows: Iterator[NDArray[np.float64]],
-    destination: str | Path | None,
+    statistics: Statistics, dtype: np.dtype, rows: Iterator[NDArray[np.float64]], destination: str | Path | None
 ) -> Supervectors:
     """Vectors of the rows of statistics, in memory or in a file."""
     names, width = (statistics.models, statistics.segments), statistics.first.shape[1]

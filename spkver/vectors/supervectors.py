@@ -412,11 +412,7 @@ def _adapt(
 
 
 def _adapt_block(
-    block: SessionBlock,
-    means: NDArray[np.float64],
-    scale: NDArray[np.float64] | None,
-    relevance: float,
-    epsilon: float,
+    block: SessionBlock, means: NDArray[np.float64], scale: NDArray[np.float64] | None, relevance: float, epsilon: float
 ) -> NDArray:
     """Return the supervectors of a block, in the dtype of the statistics."""
     zeroth, first = block.of_groups()

@@ -206,16 +206,12 @@ def test_pickles_of_other_things(tmp_path: Path, value: Any, message: str) -> No
 
 
 def test_small_pickles_that_claim_much(tmp_path: Path) -> None:
-    """Ten levels of lists of ten times the list below; one vector a million times; sizes without contents."""
+    """Forty levels of lists of ten times the list below."""
     nested: Any = [VECTORS[0]]
     for _ in range(40):
         nested = [nested] * 10
     (tmp_path / "e.pkl").write_bytes(pickle.dumps({"anna": nested}))
     with pytest.raises(DataError, match="got list"):
-        read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
-    many = [np.zeros(10_000)] * 50_000
-    (tmp_path / "e.pkl").write_bytes(pickle.dumps({"anna": many}))
-    with pytest.raises(DataError, match="holds more vectors than its size allows"):
         read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
 
 

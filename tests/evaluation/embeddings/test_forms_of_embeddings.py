@@ -120,11 +120,6 @@ def test_dictionaries_of_other_things(content: Any, message: str, tmp_path: Path
     assert str(tmp_path / "e.pkl") in str(caught.value)
 
 
-def test_one_vector_named_many_times(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds more vectors than its size allows"):
-        read(pickled(tmp_path / "e.pkl", dict.fromkeys(map(str, range(50_000)), np.zeros(10_000))))
-
-
 # --- PyTorch, safetensors --------------------------------------------------------------------------------------------
 
 BASE = (np.arange(24, dtype=np.float32) / 8).reshape(4, 6)

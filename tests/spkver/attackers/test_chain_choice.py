@@ -12,7 +12,7 @@ from evaluation.metrics import eer
 from evaluation.trials import Key
 from spkbase.errors import DataError
 from spkver.attackers.vector_attacker import FoldVectors, choose_chain, simplest_of_best, standard_chains
-from spkver.backend import Facts, check_chain, parse_chain, train_chain
+from spkver.backend import check_chain, parse_chain, train_chain
 
 DIMENSION = 12
 CHAINS = ["cosine", "centre", "[centre, length, wccn: 0.1]", "centre,length,lda:6,length"]
@@ -121,4 +121,4 @@ def test_standard_chains_can_be_trained(dimension, n_speakers, most):
     assert chains[:2] == ["cosine", "centre"]
     assert len(set(chains)) == len(chains)
     for chain in chains:
-        check_chain(parse_chain(chain), Facts(dimension, n_speakers, most))
+        check_chain(parse_chain(chain), dimension, [most] * n_speakers)

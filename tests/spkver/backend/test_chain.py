@@ -95,7 +95,6 @@ def test_the_cosine_is_the_scorer_where_none_is_named() -> None:
     [
         ("", "the chain is empty"),
         ("[]", "the chain is empty"),
-        (["length"] * 101, "expected a chain of at most 100 steps, got 101"),
         ("lda:2,,cosine", "step 2 of the chain: there is no step ''"),
         ("whitten", "there is no step 'whitten': did you mean whiten?"),
         ("[1]", "expected the name of a step"),
@@ -104,16 +103,16 @@ def test_the_cosine_is_the_scorer_where_none_is_named() -> None:
         ("[lda", "not YAML"),
         (3, "expected a list of steps"),
         ("lda:", "'lda:' has no value"),
-        ("lda:x", "lda.rank is 'x': expected a whole number from 1"),
-        ("lda:0", "lda.rank is 0: expected a whole number from 1"),
-        ("lda:1.5", "lda.rank is 1.5: expected a whole number"),
-        ("lda:true", "lda.rank is True: expected a whole number"),
+        ("lda:x", "lda.rank must be a whole number, got 'x'"),
+        ("lda:0", "lda.rank is 0: expected a number from 1"),
+        ("lda:1.5", "lda.rank must be a whole number, got 1.5"),
+        ("lda:true", "lda.rank must be a whole number, got True"),
         ("[lda: {rnak: 2}]", "lda has no parameter 'rnak': it has rank, shrink, convention"),
         ("[lda: {shrink: 2}]", "lda.shrink is 2.0: expected a number from 0 to 1"),
-        ("[lda: {shrink: .nan}]", "lda.shrink is nan: expected a number"),
+        ("[lda: {shrink: .nan}]", "lda.shrink must be a finite number, got nan"),
         ("whiten:zca", "whiten.kind is 'zca': expected one of full, symmetric, cholesky, diagonal"),
         ("length:3", "length takes no value, got 3"),
-        ("[svm: {balanced: 1}]", "svm.balanced is 1: expected true or false"),
+        ("[svm: {balanced: 1}]", "svm.balanced must be true or false, got 1"),
         ("plda:2,length", "length, a map of vectors, cannot stand after plda, a scorer"),
         ("cosine,plda:2", "plda, a scorer, cannot stand after cosine, a scorer"),
         ("snorm,plda:2", "plda, a scorer, cannot stand after snorm, a normalisation"),
@@ -396,14 +395,6 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def flipped(path: Path) -> None:
-    with h5py.File(path, "r") as file:
-        place = file["map0.offset"].id.get_offset()
-    content = bytearray(path.read_bytes())
-    content[place + 3] ^= 1
-    path.write_bytes(content)
-
-
 def attribute(name: str, value: Any) -> Callable[[Path], None]:
     def change(path: Path) -> None:
         with h5py.File(path, "r+") as file:
@@ -427,12 +418,11 @@ def without(name: str) -> Callable[[Path], None]:
         (lambda path: path.write_bytes(b"no backend"), "HDF5"),
         (lambda path: path.unlink(), "no such file"),
         (cut, "HDF5"),
-        (flipped, "its checksum is another"),
         (attribute("kind", "another"), "expected a file of the kind 'spkver backend'"),
-        (attribute("version", 2), "expected version 1"),
-        (attribute("chain", 3), "expected a file of the kind"),
-        (attribute("chain", "[]"), "its checksum is another"),
-        (without("map0.matrix"), "its checksum is another"),
+        (attribute("version", 2), "expected a file of the kind 'spkver backend', version 1"),
+        (attribute("chain", 3), "expected a trained chain"),
+        (attribute("chain", "[]"), "the chain is empty"),
+        (without("map0.matrix"), "expected a trained chain"),
     ],
 )
 def test_damaged_files(training: Embeddings, tmp_path: Path, damage: Callable[[Path], None], text: str) -> None:
@@ -446,13 +436,12 @@ def test_damaged_files(training: Embeddings, tmp_path: Path, damage: Callable[[P
 
 
 def test_files_whose_parts_do_not_fit(training: Embeddings, tmp_path: Path) -> None:
-    """Their checksum holds: someone wrote them so."""
     backend = train_chain(training, "centre,lda:2,plda:1,snorm,calibrate")
     other = train_chain(training, "lda:3,plda:1,snorm")
     strange = [
         (replace(backend, maps=other.maps), "for 3 dimensions|of 3 dimensions"),
         (replace(backend, model=other.model), "expected a model of plda for 2 dimensions, got 3"),
-        (replace(backend, cohort=None), "a cohort belongs to a chain with s-norm"),
+        (replace(backend, cohort=None), "a cohort belongs to a chain"),
         (replace(backend, cohort=other.cohort), "expected a finite cohort of 2 dimensions"),
         (replace(backend, calibration=None), "a calibration belongs"),
         (replace(backend, facts={**backend.facts, "dimension": "six"}), "expected the facts"),
@@ -518,7 +507,7 @@ def test_the_table_is_whole() -> None:
         assert step.about
         assert step.about[0].islower()
         assert (step.fit is None) == (step.role in ("norm", "calibration"))
-        assert (step.scorer is None) == (step.role != "scorer")
+        assert (step.score is None) == (step.role != "scorer")
         defaults = {parameter.name: parameter.default for parameter in step.parameters}
         assert parse_chain([{step.name: defaults}] if defaults else [step.name])
         assert step.limit == "" or step.parameters[0].name == "rank"

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from evaluation.embeddings import read_embeddings
+from evaluation.embeddings import read_embeddings, to_unit
 from evaluation.metrics import eer
 from spkbase.errors import ConfigError, DataError
-from spkver.backend.kaldi_plda import (
+from spkver.backend.kaldi import (
     KaldiPlda,
-    PldaAdaptation,
     VbxTransform,
     adapt_plda_unsupervised,
     kaldi_plda_scores,
@@ -116,7 +115,7 @@ def test_adaptation_by_generalised_eigenvectors() -> None:
     values, directions = eigh(np.cov(vectors.T, ddof=0) + 0.5 * np.outer(shift, shift), total)
     assert values[0] < 1 < values[-1], "both kinds of directions are there"
     gained = total @ directions @ np.diag(np.maximum(values - 1, 0)) @ directions.T @ total
-    adapted = adapt_plda_unsupervised(plda, vectors, PldaAdaptation(0.5, 0.2, 0.6))
+    adapted = adapt_plda_unsupervised(plda, vectors, mean_scale=0.5, within_scale=0.2, between_scale=0.6)
     found = plda_from_kaldi(adapted)
     np.testing.assert_allclose(adapted.mean, vectors.mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(found.within, ours.within + 0.2 * gained, rtol=1e-10, atol=1e-10)
@@ -153,8 +152,6 @@ def test_options_out_of_range_are_told() -> None:
     zero = np.array([0])
     with pytest.raises(ConfigError, match="length is 'long': expected one of kaldi, simple, none"):
         kaldi_plda_scores(drawn(), Sessions(np.ones((1, 4)), zero), np.ones((1, 4)), zero, zero, length="long")
-    with pytest.raises(ConfigError, match=r"adaptation.within_scale is -1: expected a number of at least 0"):
-        PldaAdaptation(within_scale=-1)
     with pytest.raises(DataError, match="expected vectors of the other domain of 4 dimensions, got 3"):
         adapt_plda_unsupervised(drawn(), np.ones((5, 3)))
     with pytest.raises(DataError, match="expected tested vectors of 4 dimensions, got 5"):
@@ -169,10 +166,10 @@ def test_options_out_of_range_are_told() -> None:
     [
         (
             {"transform": np.eye(2)},
-            r"expected mean \(R,\), transform \(R, R\) and psi \(R,\), got \(3,\), \(2, 2\), \(3,\)",
+            r"expected transform of shape \(3, 3\), got \(2, 2\)",
         ),
         ({"mean": np.zeros(0)}, "expected mean"),
-        ({"psi": np.array([1, np.nan, 0])}, "psi of a PLDA holds NaN"),
+        ({"psi": np.array([1, np.nan, 0])}, "psi holds NaN"),
         ({"psi": np.array([1, 0, -0.1])}, "psi of a PLDA should be 0 or more, not -0.1"),
         ({"transform": np.ones((3, 3))}, "the transform of a PLDA is singular"),
         ({"transform": np.zeros((3, 3))}, "the transform of a PLDA is singular"),
@@ -250,19 +247,12 @@ def test_matrices_beside_kaldiio(tmp_path: Path, shape: tuple[int, ...], text: b
         assert read_kaldi_matrix(tmp_path / "theirs.mat").tolist() == matrix.tolist()
 
 
-def test_a_transform_of_vbx_comes_back_and_is_applied(tmp_path: Path) -> None:
+def test_a_transform_of_vbx_comes_back(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     transform = VbxTransform(rng.normal(size=5), rng.normal(size=(5, 3)), rng.normal(size=3))
     write_vbx_transform(tmp_path / "t.h5", transform)
     found = read_vbx_transform(tmp_path / "t.h5")
     assert all(getattr(found, name).tolist() == getattr(transform, name).tolist() for name in ("mean1", "lda", "mean2"))
-    x = rng.normal(size=5)
-    inner = (x - transform.mean1) / np.linalg.norm(x - transform.mean1) @ transform.lda - transform.mean2
-    np.testing.assert_allclose(found.apply(x[None])[0], inner / np.linalg.norm(inner), rtol=1e-13)
-    with pytest.raises(DataError, match=r"1 vector is zero .*: row 1"):
-        found.apply(np.stack([x, transform.mean1]))
-    with pytest.raises(DataError, match="expected vectors of 5 dimensions, got 4"):
-        found.apply(np.ones((2, 4)))
 
 
 PLDA = b"\0B<Plda> " + packed(np.zeros(2)) + packed(np.eye(2)) + packed(np.ones(2)) + b"</Plda> "
@@ -281,9 +271,9 @@ HUGE = b"DM \4" + struct.pack("<i", 1 << 30) + b"\4" + struct.pack("<i", 1 << 30
         (PLDA[:20], "cut short"),
         (PLDA[:14], "kind|cut short|unpack"),
         (PLDA + b"more", "does not end with </Plda>"),
-        (PLDA.replace(packed(np.ones(2)), packed(np.ones(3))), r"got \(2,\), \(2, 2\), \(3,\)"),
+        (PLDA.replace(packed(np.ones(2)), packed(np.ones(3))), r"expected psi of shape \(2\), got \(3,\)"),
         (PLDA.replace(packed(np.eye(2)), packed(np.ones((2, 2)))), "transform of a PLDA is singular"),
-        (PLDA.replace(packed(np.eye(2)), packed(np.full((2, 2), np.nan))), "a number is NaN or infinite"),
+        (PLDA.replace(packed(np.eye(2)), packed(np.full((2, 2), np.nan))), "NaN or infinite"),
         (PLDA.replace(packed(np.ones(2)), packed(-np.ones(2))), "psi of a PLDA should be 0 or more"),
         (PLDA.replace(packed(np.eye(2)), HUGE), "cut short"),
         (b"<Plda> [ 1 ]\n [\n 1 ]\n [ 1 ]\n", "does not end with </Plda>"),
@@ -309,7 +299,7 @@ def test_broken_pldas_are_one_error(tmp_path: Path, raw: bytes, message: str) ->
         (b"\0B" + packed(np.ones(2)) + b"x", "something follows the numbers"),
         (b" [ 1 2 ]\n 3", "something follows the numbers"),
         (b" [ ]\n", "an array without numbers"),
-        (b" [ 1 nan ]\n", "a number is NaN or infinite"),
+        (b" [ 1 nan ]\n", "NaN or infinite"),
         (b"\0B<Plda> ", "of the kind"),
     ],
 )
@@ -332,8 +322,8 @@ def test_absent_files_are_told(tmp_path: Path) -> None:
     ("arrays", "message"),
     [
         ({"mean1": np.ones(3), "lda": np.ones((3, 2))}, "expected 'mean2', found lda, mean1"),
-        ({"mean1": np.ones(3), "lda": np.ones((2, 3)), "mean2": np.ones(2)}, r"expected mean1 \(R,\), lda \(R, K\)"),
-        ({"mean1": np.ones(3), "lda": np.full((3, 1), np.inf), "mean2": np.ones(1)}, "lda of a transform holds NaN"),
+        ({"mean1": np.ones(3), "lda": np.ones((2, 3)), "mean2": np.ones(2)}, r"expected lda of shape \(3, 2\)"),
+        ({"mean1": np.ones(3), "lda": np.full((3, 1), np.inf), "mean2": np.ones(1)}, "lda holds NaN"),
         ({"mean1": np.ones((3, 1)), "lda": np.ones((3, 2)), "mean2": np.ones(2)}, "mean1 should have the shape"),
         ({"mean1": np.array([b"a"]), "lda": np.ones((1, 1)), "mean2": np.ones(1)}, "mean1 should hold numbers"),
     ],
@@ -376,7 +366,7 @@ def test_real_vectors(shared: Path) -> None:
     left, right = np.triu_indices(len(rows), 1)
     target = speakers[left] == speakers[right]
     raw = np.asarray(embeddings.vectors[rows], np.float64)
-    projected = transform.apply(raw)
+    projected = to_unit(to_unit(raw - transform.mean1) @ transform.lda - transform.mean2)
     diagonal = (projected - plda.mean) @ plda.transform.T
     found = {}
     for name, vectors in (("cosine", raw), ("transform", projected), ("diagonal", diagonal)):

@@ -7,7 +7,7 @@ import pytest
 from stored_vectors import stored
 
 from spkbase.work import Work
-from spkver.backend.nap import GroupMeans, combine_rows, gram_matrix, inner_products
+from spkver.backend.nap import combine_rows, gram_matrix, inner_products
 
 WORKS = pytest.mark.parametrize("work", [Work(jobs=1), Work(jobs=3)], ids=["1", "3"])
 
@@ -32,10 +32,10 @@ def test_gram_matrix_of_centred_rows(tmp_path, work, in_file):
     vectors, means, groups = rng.standard_normal((300, 4100)), rng.standard_normal((7, 4100)), rng.integers(0, 7, 300)
     centred = vectors - means[groups]
     given = stored(vectors, tmp_path) if in_file else vectors
-    found = gram_matrix(given, centre=GroupMeans(means, groups), work=work)
+    found = gram_matrix(given, centre=(means, groups), work=work)
     np.testing.assert_allclose(found, centred @ centred.T, rtol=1e-12, atol=1e-9)
     weights = rng.standard_normal((3, 300))
-    found = combine_rows(weights, given, centre=GroupMeans(means, groups))
+    found = combine_rows(weights, given, centre=(means, groups))
     np.testing.assert_allclose(found, weights @ centred, rtol=1e-12, atol=1e-10)
 
 

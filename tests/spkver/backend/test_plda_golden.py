@@ -17,9 +17,8 @@ from spkver.backend.plda import (
     fit_plda,
     fit_two_covariance,
     plda_scores,
-    two_covariance_scores,
 )
-from spkver.backend.scorers import cosine_of_sessions, mahalanobis_scores
+from spkver.backend.steps import cosine_of_sessions, mahalanobis_scores
 
 RELATIVE = 1e-9
 
@@ -166,7 +165,7 @@ def test_two_covariances(golden: dict[str, NDArray], trials: tuple) -> None:
     near(two.mean, golden["backend_mean"])
     near(two.within, golden["backend_within_covariance"])
     near(two.between, golden["backend_between_covariance"])
-    found = two_covariance_scores(two, *trials, sessions_as="mean")
+    found = plda_scores(two.plda, *trials, sessions_as="mean")
     near(found, expected_scores(golden, "right_two_covariance_llr"))
 
 
@@ -174,7 +173,7 @@ def test_two_covariances_of_sidekit(golden: dict[str, NDArray], trials: tuple) -
     """It subtracts no mean, leaves the constant out and has twice the ratio."""
     two = fit_two_covariance(golden["iv_train"], golden["train_models"], convention="sidekit")
     plain = TwoCovariance(np.zeros_like(two.mean), two.between, two.within)
-    found = two_covariance_scores(plain, *trials, sessions_as="mean")
+    found = plda_scores(plain.plda, *trials, sessions_as="mean")
     logs = [
         np.linalg.slogdet(matrix)[1] for matrix in (two.within + two.between, two.within, two.within + 2 * two.between)
     ]

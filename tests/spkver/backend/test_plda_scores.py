@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from evaluation.metrics import cllr
 from spkbase.errors import ConfigError, DataError
-from spkver.backend.plda import Plda, Sessions, TwoCovariance, fit_two_covariance, plda_scores, two_covariance_scores
-from spkver.backend.scorers import cosine_of_sessions, mahalanobis_scores
+from spkver.backend.plda import Plda, Sessions, TwoCovariance, fit_two_covariance, plda_scores
+from spkver.backend.steps import cosine_of_sessions, mahalanobis_scores
 
 
 def model(rng: np.random.Generator, *, dimension: int = 5, rank: int = 3, channels: int = 0) -> Plda:
@@ -136,7 +136,7 @@ def test_two_covariances_are_a_plda(rank: int) -> None:
     pairs = every_pair(3, 5)
     for how in ("all", "mean"):
         expected = plda_scores(plda, sessions, tests, *pairs, sessions_as=how)
-        found = two_covariance_scores(two, sessions, tests, *pairs, sessions_as=how)
+        found = plda_scores(two.plda, sessions, tests, *pairs, sessions_as=how)
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
@@ -146,13 +146,13 @@ def test_two_covariances_are_a_plda(rank: int) -> None:
         ((np.zeros(2), np.eye(3), np.eye(2)), r"got shapes \[\(2, 2\), \(3, 3\)\]"),
         ((np.zeros(2), np.full((2, 2), np.inf), np.eye(2)), "finite matrices B and W"),
         ((np.zeros(2), np.eye(2), np.zeros((2, 2))), "to be positive definite"),
-        ((np.zeros(2), np.eye(2), np.full((2, 2), np.nan)), "residual of a PLDA holds NaN"),
+        ((np.zeros(2), np.eye(2), np.full((2, 2), np.nan)), "residual holds NaN"),
     ],
 )
 def test_what_no_two_covariances_are_is_told(parts: tuple, message: str) -> None:
     zero = np.array([0])
     with pytest.raises(DataError, match=message):
-        two_covariance_scores(TwoCovariance(*parts), Sessions(np.ones((1, 2)), zero), np.ones((1, 2)), zero, zero)
+        plda_scores(TwoCovariance(*parts).plda, Sessions(np.ones((1, 2)), zero), np.ones((1, 2)), zero, zero)
 
 
 def test_moments_of_two_sessions_are_those_of_the_model() -> None:
@@ -175,7 +175,7 @@ def test_moments_of_two_sessions_are_those_of_the_model() -> None:
     pairs = every_pair(200, 200)
     costs = []
     for model in (true, fit_two_covariance(vectors, who), fit_two_covariance(vectors, who, convention="sidekit")):
-        scores = two_covariance_scores(model, Sessions(tested[::2], np.arange(200)), tested[1::2], *pairs)
+        scores = plda_scores(model.plda, Sessions(tested[::2], np.arange(200)), tested[1::2], *pairs)
         costs.append(cllr(scores[pairs[0] == pairs[1]], scores[pairs[0] != pairs[1]]))
     assert costs[1] < 1.05 * costs[0]
     assert costs[2] > 1.3 * costs[0]
@@ -210,7 +210,7 @@ def test_two_covariances_of_few_vectors_are_regular() -> None:
     vectors = (3 * rng.normal(size=(6, 40)))[who] + rng.normal(size=(18, 40))
     two = fit_two_covariance(vectors, who)
     assert np.linalg.eigvalsh(two.within)[0] > 0
-    scores = two_covariance_scores(two, Sessions(vectors, np.arange(18)), vectors, *every_pair(18, 18))
+    scores = plda_scores(two.plda, Sessions(vectors, np.arange(18)), vectors, *every_pair(18, 18))
     same = (who[:, None] == who).ravel()
     assert np.isfinite(scores).all()
     assert scores[same].min() > scores[~same].max()
@@ -263,7 +263,7 @@ def test_what_measures_no_distance_is_told(matrix: NDArray, message: str) -> Non
 
 SCORERS: dict[str, Callable[..., NDArray]] = {
     "plda": lambda *rest: plda_scores(Plda(np.zeros(3), np.eye(3), np.eye(3)), *rest),
-    "two covariances": lambda *rest: two_covariance_scores(TwoCovariance(np.zeros(3), np.eye(3), np.eye(3)), *rest),
+    "two covariances": lambda *rest: plda_scores(TwoCovariance(np.zeros(3), np.eye(3), np.eye(3)).plda, *rest),
     "mahalanobis": lambda *rest: mahalanobis_scores(np.eye(3), *rest),
     "cosine": cosine_of_sessions,
 }

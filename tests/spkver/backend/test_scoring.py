@@ -15,7 +15,7 @@ from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.backend.nap import Projection, fit_nap
-from spkver.backend.scoring import linear_scores, paired_scores, score_gmm_ubm, score_trials, trial_blocks, trial_pieces
+from spkver.backend.scoring import paired_scores, score_gmm_ubm, score_trials, trial_blocks, trial_pieces
 from spkver.backend.svm import SvmModels
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
@@ -71,7 +71,7 @@ def test_blocks_cover_each_trial_once(pairs, random):
     ordered = sorted(pairs)
     random.shuffle(ordered)
     trials = Trials.from_ids(*zip(*ordered, strict=True))
-    found = trial_blocks(trials)
+    found = trial_blocks(trials.models, trials.segments)
     assert sorted(np.concatenate([block.ravel() for block in found]).tolist()) == list(range(len(pairs)))
     for block in found:
         assert (trials.models[block] == trials.models[block[:, :1]]).all()
@@ -80,7 +80,7 @@ def test_blocks_cover_each_trial_once(pairs, random):
 
 def test_models_of_a_sentence_are_one_block():
     trials = Trials.from_ids(*zip(*blocks(), strict=True))
-    assert [block.shape for block in trial_blocks(trials)] == [(6, 10), (6, 10)]
+    assert [block.shape for block in trial_blocks(trials.models, trials.segments)] == [(6, 10), (6, 10)]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -223,7 +223,7 @@ def test_gmm_frames_of_another_dimension():
 @given(st.sets(st.tuples(st.sampled_from(MODELS), st.sampled_from(SEGMENTS)), min_size=1), st.integers(1, 50))
 def test_pieces_cover_each_trial_once(pairs, paired):
     trials = Trials.from_ids(*zip(*sorted(pairs), strict=True))
-    found = trial_pieces(trials, paired=paired)
+    found = trial_pieces(trials.models, trials.segments, paired=paired)
     assert sorted(np.concatenate([piece.ravel() for piece in found]).tolist()) == list(range(len(pairs)))
     for piece in found:
         if piece.ndim == 1:
@@ -241,7 +241,7 @@ def test_scattered_trials_are_not_scored_one_by_one():
     codes = np.unique(rng.integers(0, 5000 * 5000, 20_000))
     ids = np.array([f"{number:04d}" for number in range(5000)], object)
     trials = Trials(ids, ids, (codes // 5000).astype(np.int32), (codes % 5000).astype(np.int32))
-    assert len(trial_pieces(trials, paired=2000)) == -(-len(codes) // 2000)
+    assert len(trial_pieces(trials.models, trials.segments, paired=2000)) == -(-len(codes) // 2000)
     weights, vectors = (rng.standard_normal((5000, 8)).astype(np.float32) for _ in range(2))
     found = score_trials(SvmModels(ids, weights, np.zeros(5000)), named(ids, vectors), trials).values
     expected = (weights[trials.models].astype(np.float64) * vectors[trials.segments]).sum(axis=1)
@@ -249,9 +249,8 @@ def test_scattered_trials_are_not_scored_one_by_one():
 
 
 def test_large_blocks_are_cut():
-    ids = np.array([f"{number:03d}" for number in range(600)], object)
     rows, columns = np.divmod(np.arange(600 * 600, dtype=np.int32), np.int32(600))
-    pieces = trial_pieces(Trials(ids, ids, rows, columns), paired=1)
+    pieces = trial_pieces(rows, columns, paired=1)
     assert sorted(piece.shape for piece in pieces) == [(88, 88)] + [(88, 256)] * 2 + [(256, 88)] * 2 + [(256, 256)] * 4
 
 
@@ -323,6 +322,5 @@ def test_segments_of_many_pieces_are_projected_once(tmp_path, monkeypatch, in_fi
 def test_a_score_is_one_product():
     weights, biases = np.array([[1.0, 2.0], [0.0, -1.0]]), np.array([0.5, 10.0])
     vectors = np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 7.0]])
-    assert linear_scores(weights, biases, vectors).tolist() == [[11.5, 1.5, 14.5], [6.0, 10.0, 3.0]]
     assert paired_scores(weights, biases, vectors, np.array([2, 0])).tolist() == [14.5, 6.0]
     assert biases.tolist() == [0.5, 10.0]

@@ -43,7 +43,7 @@ def test_models_by_names(names: Any) -> None:
         (np.eye(2), [0.0, 1.0], "a whole number for each of 2 vectors"),
         (np.eye(2), [-1, 0], "codes of models from 0 without gaps, got -1 to 0"),
         (np.eye(2), [0, 2], "codes of models from 0 without gaps, got 0 to 2"),
-        (np.eye(3), [0, 0, 2], "at least one vector for each model, none for those of code 1"),
+        (np.eye(3), [0, 0, 2], "expected codes of models from 0 without gaps, got 0 to 2 for 3 vectors"),
     ],
 )
 def test_what_no_sessions_are_is_told(vectors: Any, models: list, message: str) -> None:

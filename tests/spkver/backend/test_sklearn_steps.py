@@ -80,7 +80,7 @@ def test_what_is_refused(vectors: np.ndarray, speakers: np.ndarray) -> None:
             sklearn_step(name)
     with pytest.raises(TypeError, match="rnak"):
         sklearn_step("lda", rnak=2)
-    with pytest.raises(ConfigError, match=r"lda.rank is 0: expected a whole number from 1"):
+    with pytest.raises(ConfigError, match=r"lda.rank is 0: expected a number from 1"):
         sklearn_step("lda", rank=0).fit(vectors, speakers)
     with pytest.raises(ValueError, match="requires y"):
         sklearn_step("lda").fit(vectors)

@@ -30,13 +30,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import check_norms, read_binary, read_text_matrix, row_norms
-from spkbase.errors import ConfigError, DataError
+from evaluation.embeddings import read_binary, read_text_matrix
+from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.files import write_bytes
 from spkbase.hdf5 import write_arrays
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
-from spkver.backend.plda import Plda, Sessions, checked_vectors, enrolled, lower_factor, ratio_rows
+from spkver.backend.plda import Plda, Sessions, check_finite, checked_vectors, enrolled, lower_factor, ratio_rows
 from spkver.backend.scoring import pair_products
 from spkver.sidekit import open_hdf5, read_array
 
@@ -69,21 +69,14 @@ class KaldiPlda:
     psi: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        parts = {name: np.asarray(getattr(self, name), np.float64) for name in ("mean", "transform", "psi")}
-        shapes = [part.shape for part in parts.values()]
-        dimension = parts["mean"].size
-        if not dimension or shapes != [(dimension,), (dimension, dimension), (dimension,)]:
-            raise DataError(f"expected mean (R,), transform (R, R) and psi (R,), got {', '.join(map(str, shapes))}")
-        for name, part in parts.items():
-            if not np.isfinite(part).all():
-                raise DataError(f"{name} of a PLDA holds NaN or infinity", remedy="train it again")
-            object.__setattr__(self, name, part)
+        dimension = np.size(self.mean)
+        check_finite(self, mean=(dimension,), transform=(dimension, dimension), psi=(dimension,))
         with one_blas_thread():
-            values = np.linalg.svd(parts["transform"], compute_uv=False)
+            values = np.linalg.svd(self.transform, compute_uv=False)
         if not values[-1] > _SINGULAR * values[0]:
             raise DataError("the transform of a PLDA is singular", remedy="train it again, on more vectors")
-        if parts["psi"].min() < 0:
-            raise DataError(f"psi of a PLDA should be 0 or more, not {parts['psi'].min():.6g}", remedy="train it again")
+        if self.psi.min() < 0:
+            raise DataError(f"psi of a PLDA should be 0 or more, not {self.psi.min():.6g}", remedy="train it again")
 
     @property
     def dimension(self) -> int:
@@ -91,27 +84,30 @@ class KaldiPlda:
         return len(self.mean)
 
 
-@dataclass(frozen=True)
-class PldaAdaptation:
-    """How far a PLDA follows the vectors of another domain; the defaults are Kaldi's.
+@one_line
+@dataclass(frozen=True, eq=False)
+class VbxTransform:
+    """Centring and LDA between two length norms, u((u(x - mean1)) lda - mean2), as VBx keeps them beside its PLDA.
 
     Attributes
     ----------
-    mean_scale : float
-        How much of the square of the difference of means counts as variance.
-    within_scale, between_scale : float
-        How much of the variance that the model does not explain goes within and between speakers.
+    mean1 : ndarray of shape (R,)
+    lda : ndarray of shape (R, K)
+    mean2 : ndarray of shape (K,)
+
+    Raises
+    ------
+    DataError
+        If shapes disagree, or a number is not finite.
     """
 
-    mean_scale: float = 1.0
-    within_scale: float = 0.3
-    between_scale: float = 0.7
+    mean1: NDArray[np.float64]
+    lda: NDArray[np.float64]
+    mean2: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        for name in ("mean_scale", "within_scale", "between_scale"):
-            value = getattr(self, name)
-            if not 0 <= value < np.inf:
-                raise ConfigError(f"adaptation.{name} is {value}: expected a number of at least 0")
+        shape = np.size(self.mean1), np.size(self.mean2)
+        check_finite(self, mean1=shape[:1], lda=shape, mean2=shape[1:])
 
 
 def diagonalised(mean: NDArray[np.float64], within: NDArray[np.float64], between: NDArray[np.float64]) -> KaldiPlda:
@@ -207,20 +203,26 @@ def kaldi_plda_scores(
         sides = []
         for rows, numbers in ((vectors, counts), (tests, np.ones(len(tests)))):
             transformed = (rows - plda.mean) @ plda.transform.T
-            if length != "none":
+            if length != "none" and not transformed.any(axis=1).all():
                 flat = int((~transformed.any(axis=1)).sum())
-                if flat:
-                    raise DataError(
-                        f"{flat} vectors are the mean of the PLDA: they have no length", remedy="leave them out"
-                    )
-                prior = plda.psi if length == "kaldi" else np.zeros(plda.dimension)
-                scaled = numbers if length == "kaldi" else np.ones(len(rows))
-                transformed = length_normalised(transformed, prior, scaled)
+                text = f"{flat} vectors are the mean of the PLDA: they have no length"
+                raise DataError(text, remedy="leave them out")
+            if length == "kaldi":
+                transformed = length_normalised(transformed, plda.psi, numbers)
+            elif length == "simple":
+                transformed = length_normalised(transformed, np.zeros(plda.dimension), np.ones(len(rows)))
             sides.append(transformed * np.sqrt(plda.psi))
         return pair_products(*ratio_rows(plda.psi, sides[0] * counts[:, None], counts, sides[1]), models, segments)
 
 
-def adapt_plda_unsupervised(plda: KaldiPlda, vectors: NDArray, config: PldaAdaptation | None = None) -> KaldiPlda:
+def adapt_plda_unsupervised(
+    plda: KaldiPlda,
+    vectors: NDArray,
+    *,
+    mean_scale: float = 1.0,
+    within_scale: float = 0.3,
+    between_scale: float = 0.7,
+) -> KaldiPlda:
     """Return a PLDA that explains the variance of unlabelled vectors of another domain, as Kaldi adapts it.
 
     The mean becomes that of the vectors. In the space where the model's total covariance is the identity, each
@@ -232,7 +234,11 @@ def adapt_plda_unsupervised(plda: KaldiPlda, vectors: NDArray, config: PldaAdapt
     plda : KaldiPlda
     vectors : ndarray of shape (N, R)
         Of any speakers.
-    config : PldaAdaptation, optional
+    mean_scale : float
+        How much of the square of the difference of means counts as variance.
+    within_scale, between_scale : float
+        How much of the variance that the model does not explain goes within and between speakers; the defaults are
+        Kaldi's.
 
     Returns
     -------
@@ -243,13 +249,12 @@ def adapt_plda_unsupervised(plda: KaldiPlda, vectors: NDArray, config: PldaAdapt
     DataError
         If dimensions differ, or a vector is not finite.
     """
-    config = config or PldaAdaptation()
     vectors = checked_vectors(vectors, "vectors of the other domain", plda.dimension)
     with one_blas_thread():
         mean = vectors.mean(axis=0)
         centred = vectors - mean
         shift = mean - plda.mean
-        variance = centred.T @ centred / len(vectors) + config.mean_scale * np.outer(shift, shift)
+        variance = centred.T @ centred / len(vectors) + mean_scale * np.outer(shift, shift)
         total = plda.transform / np.sqrt(1 + plda.psi)[:, None]
         values, directions = np.linalg.eigh(total @ variance @ total.T)
         excess = np.maximum(values - 1, 0)
@@ -257,8 +262,8 @@ def adapt_plda_unsupervised(plda: KaldiPlda, vectors: NDArray, config: PldaAdapt
         within, between = (
             back @ ((directions.T * own) @ directions + np.diag(scale * excess)) @ back.T
             for scale, own in (
-                (config.within_scale, 1 / (1 + plda.psi)),
-                (config.between_scale, plda.psi / (1 + plda.psi)),
+                (within_scale, 1 / (1 + plda.psi)),
+                (between_scale, plda.psi / (1 + plda.psi)),
             )
         )
         return diagonalised(mean, within, between)
@@ -268,55 +273,6 @@ _BINARY = b"\0B"
 _OPENING, _CLOSING = b"<Plda>", b"</Plda>"
 _WHITE = b" \t\r\n"
 _REMEDY = "it is cut short or of another kind: copy or write it again"
-
-
-@one_line
-@dataclass(frozen=True, eq=False)
-class VbxTransform:
-    """Centring and LDA between two length norms, as VBx keeps them beside its PLDA.
-
-    Attributes
-    ----------
-    mean1 : ndarray of shape (R,)
-    lda : ndarray of shape (R, K)
-    mean2 : ndarray of shape (K,)
-
-    Raises
-    ------
-    DataError
-        If shapes disagree, or a number is not finite.
-    """
-
-    mean1: NDArray[np.float64]
-    lda: NDArray[np.float64]
-    mean2: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        parts = {name: np.asarray(getattr(self, name), np.float64) for name in ("mean1", "lda", "mean2")}
-        shapes = [part.shape for part in parts.values()]
-        if parts["lda"].ndim != 2 or not parts["lda"].size or shapes != [shapes[1][:1], shapes[1], shapes[1][1:]]:
-            raise DataError(f"expected mean1 (R,), lda (R, K) and mean2 (K,), got {', '.join(map(str, shapes))}")
-        for name, part in parts.items():
-            if not np.isfinite(part).all():
-                raise DataError(f"{name} of a transform holds NaN or infinity")
-            object.__setattr__(self, name, part)
-
-    def apply(self, vectors: NDArray) -> NDArray[np.float64]:
-        """Return u((u(x - mean1)) lda - mean2), of shape (N, K), where u scales to length 1.
-
-        Raises
-        ------
-        DataError
-            If vectors have not R dimensions, are not finite, or one has no length where it is scaled.
-        """
-        centred = checked_vectors(vectors, "vectors", len(self.mean1)) - self.mean1
-        return _unit(_unit(centred) @ self.lda - self.mean2)
-
-
-def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    norms = row_norms(vectors)
-    check_norms(norms, np.array([f"row {row}" for row in range(len(vectors))], object))
-    return vectors / norms[:, None]
 
 
 def read_kaldi_matrix(path: str | Path) -> NDArray[np.float64]:
@@ -410,22 +366,21 @@ def write_vbx_transform(path: str | Path, transform: VbxTransform) -> None:
 def _opened(path: str | Path) -> Iterator[tuple[bytes, bool]]:
     """Read a file without its binary mark; what is wrong with it becomes one error with its name."""
     try:
-        raw = Path(path).read_bytes()
-        yield raw.removeprefix(_BINARY), raw.startswith(_BINARY)
+        with errors_of(path):
+            raw = Path(path).read_bytes()
+            yield raw.removeprefix(_BINARY), raw.startswith(_BINARY)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except DataError as error:
-        raise DataError(error.text, file=path, remedy=error.remedy) from None
+    except DataError:
+        raise
     except (ValueError, struct.error) as error:
         raise DataError(f"is no such file of Kaldi: {error}", file=path, remedy=_REMEDY) from error
 
 
 def _read_array(raw: bytes, binary: bool) -> tuple[NDArray[np.float64], int]:
     array, end = read_binary(raw) if binary else read_text_matrix(raw, dtype=np.float64)
-    if not array.size:
-        raise ValueError("an array without numbers")
-    if not np.isfinite(array).all():
-        raise ValueError("a number is NaN or infinite")
+    if not array.size or not np.isfinite(array).all():
+        raise ValueError("an array without numbers, or one that is NaN or infinite")
     return array.astype(np.float64), end
 
 
