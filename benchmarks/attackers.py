@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.measure import describe_machine
 from spkbase.work import default_jobs
-from spkver.attackers import PRESETS, TrainedAttacker, Workplace, attacker_config, score, train_attackers
+from spkver.attackers import PRESETS, TrainedAttacker, Workplace, attacker_config, score, train_attacker
 from spkver.corpora import Sizes, simulate_voiceprivacy
 from spkver.datadir import DataDir, read_datadir
 from spkver.features import check_recordings
@@ -51,9 +51,9 @@ def measure(folder: Path, name: str, work: Path, jobs: int) -> None:
         for turn in ("first", "again"):
             started = time.perf_counter()
             config = attacker_config(preset)
-            attacker = train_attackers(training, [config], work / turn, work=Workplace(work / preset, jobs))
+            attacker = train_attacker(training, config, work / turn, work=Workplace(work / preset, jobs))
             trained = time.perf_counter()
-            _score(attacker, enrolled, tested, work / preset, jobs)
+            _score({preset: attacker}, enrolled, tested, work / preset, jobs)
             times += [trained - started, time.perf_counter() - trained]
         train, scoring, train_again, scoring_again = times
         print(

@@ -180,7 +180,7 @@ def result_table(printed: str) -> str:
 def link_part(corpus: Path, part: Path, n_sentences: int) -> None:
     """Make the corpus of the first sentences beside the whole one: the recordings are links, keys are written."""
     speakers = split_speakers("m", N_BACKGROUND + N_EVALUATION, N_BACKGROUND)
-    for speaker in speakers.speakers:
+    for speaker in sum(speakers, ()):
         (part / "sph/male" / speaker).mkdir(parents=True)
         for session in range(1, N_SESSIONS + 1):
             for sentence in range(1, n_sentences + 1):

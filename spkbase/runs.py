@@ -91,7 +91,7 @@ class Stage(Generic[Value]):
         name: str,
         artefact: str,
         origin: Json,
-        make: Callable[[Path], object],
+        make: Callable[[Path], object] | None,
         read: Callable[[Path], Value],
         also: Sequence[str],
     ) -> None:
@@ -127,18 +127,26 @@ class Stage(Generic[Value]):
             return "stale" if entry.get("fingerprint") and self.path.is_file() else "missing"
         return _state_of_files(self.run.output, entry)
 
-    def bring_up_to_date(self) -> None:
-        """Make the artefact unless it is there and made from the same."""
+    @property
+    def is_due(self) -> bool:
+        """Whether the artefact is still to be made."""
+        run = self.run
+        return not self._is_ready and (self.state() != "done" or (run.force and run.only in (None, self.name)))
+
+    def bring_up_to_date(self, make: Callable[[Path], object] | None = None) -> None:
+        """Make the artefact unless it is there and made from the same; by `make`, if it was declared without."""
         if self._is_ready:
             return
+        self._make = make or self._make
         run, is_meant = self.run, self.run.only in (None, self.name)
         state = self.state()
         if state != "done" or (run.force and is_meant):
             if run.frozen or not is_meant:
                 text = f"{self.name!r} is {state}, and is needed as it is"
+                remedy = "make it first: run without --only"
                 if run.only is not None:
                     text = f"{run.only!r} needs stage {self.name!r}, which is {state}"
-                remedy = f"run with --until {self.name!r} first, or without --only"
+                    remedy = f"run with --until {self.name!r} first, or without --only"
                 raise DataError(text, file=self.path, remedy=remedy)
             if state == "damaged":
                 logger.warning("%s is not as it was written: it is made again", self.path)
@@ -150,6 +158,7 @@ class Stage(Generic[Value]):
     def _remake(self) -> None:
         run = self.run
         run.note(self.artefact, {"stage": self.name, "origin": self.origin})  # begun
+        assert self._make is not None
         with run.timed(self.name):
             self._make(self.path)
         files = {}
@@ -250,8 +259,8 @@ class Run:
         name: str,
         artefact: str,
         *,
-        make: Callable[[Path], object],
         read: Callable[[Path], Value],
+        make: Callable[[Path], object] | None = None,
         inputs: Any = None,
         after: Sequence[Origin] = (),
         sources: Mapping[str, Path] | None = None,
@@ -266,10 +275,10 @@ class Run:
         name : str
         artefact : str
             File in the output folder.
-        make : callable
-            Writes the artefact to the path that it is given, whole or not at all.
         read : callable
-            Reads the value from there.
+            Reads the value from the artefact.
+        make : callable, optional
+            Writes it to the path that it is given, whole or not at all; else `Stage.bring_up_to_date` is told how.
         inputs : object
             Configuration and lists, see `spkbase.files.fingerprint`.
         after : sequence of Stage or Stamp

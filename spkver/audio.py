@@ -20,7 +20,9 @@ import io
 import logging
 import stat
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -29,8 +31,9 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError
+from spkbase.errors import DataError, Problems
 from spkbase.files import atomic_path
+from spkbase.work import ordered_map
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +108,62 @@ def audio_header(path: str | Path) -> AudioHeader:
         return AudioHeader(*_shorten_shape(path, sphere), "sphere", "SHORTEN")
     with _open(path) as file:
         return _checked_header(path, file, min(file.frames, _sample_count(path, sphere, file.frames)))
+
+
+def check_headers(
+    recordings: Mapping[str, Path],
+    *,
+    shortest: float = 0.0,
+    jobs: int | None = None,
+    problems: Problems | None = None,
+) -> dict[str, AudioHeader]:
+    """Read the header of every recording before any long step: all must be readable, of one channel and long enough.
+
+    Parameters
+    ----------
+    recordings : mapping of str to Path
+        Recording id to audio file.
+    shortest : float [s]
+    jobs : int, optional
+        Worker threads; all cores by default.
+    problems : Problems, optional
+        Takes what is wrong; without it, it is raised.
+
+    Returns
+    -------
+    dict of str to AudioHeader
+        Of the recordings that are as they should be.
+
+    Raises
+    ------
+    DataError
+        With all problems at once.
+    """
+    noted = Problems() if problems is None else problems
+    headers = {}
+    check = partial(_sound_header, shortest=shortest)
+    for name, header in zip(recordings, ordered_map(check, recordings.values(), jobs=jobs, threads=True), strict=True):
+        if isinstance(header, DataError):
+            noted.note(header)
+        else:
+            headers[name] = header
+    if problems is None:
+        noted.raise_if_any()
+    return headers
+
+
+def _sound_header(path: Path, shortest: float) -> AudioHeader | DataError:
+    try:
+        header = audio_header(path)
+    except DataError as error:
+        return error
+    if header.channels > 1:
+        text, remedy = f"{header.channels} channels, expected one", "write one channel to a file of its own"
+        return DataError(text, file=path, remedy=remedy)
+    if header.seconds < shortest:
+        text = f"{header.seconds:.3f} s are too short: at least {shortest:g} s are needed"
+        return DataError(text, file=path, remedy="remove it from the lists")
+    return header
 
 
 def read_audio(

@@ -252,23 +252,28 @@ def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *,
     def make(path: Path) -> None:
         extract_features(recordings, config, path, seed=seed, work=run.work)
 
-    sources = dict(recordings if config.files is None else sidekit_files(config.files, recordings))
-    if config.vad == "labels":
-        sources |= {f"labels of {name}": label_file(config, name) for name in recordings}
     table = run.stage(
         "features",
         "features.h5",
         make=make,
         read=read_feature_table,
         inputs=[config.extraction(), seed],
-        sources=sources,
-        libraries=_feature_libraries(recordings, config),
+        sources=feature_sources(recordings, config),
+        libraries=feature_libraries(recordings, config),
     )
     return FramesStage(run, table, config)
 
 
-def _feature_libraries(recordings: Mapping[str, Path], config: FeatureConfig) -> list[str]:
-    """Libraries that the features depend on."""
+def feature_sources(recordings: Mapping[str, Path], config: FeatureConfig) -> dict[str, Path]:
+    """Return the files that features are made from: recordings or SIDEKIT's features, and labels of speech."""
+    sources = dict(recordings if config.files is None else sidekit_files(config.files, recordings))
+    if config.vad == "labels":
+        sources |= {f"labels of {name}": label_file(config, name) for name in recordings}
+    return sources
+
+
+def feature_libraries(recordings: Mapping[str, Path], config: FeatureConfig) -> list[str]:
+    """Return the libraries that features depend on."""
     if config.files is not None:
         return ["numpy"]
     used = ["numpy", "scipy", "soundfile"]

@@ -18,9 +18,8 @@ from spkver.features.frames import Frames
 from spkver.mixture.statistics import accumulate_statistics, read_statistics
 from spkver.mixture.ubm import read_ubm
 from spkver.sidekit.features import read_feature_file
-from spkver.sidekit.mixture import read_mixture
+from spkver.sidekit.models import read_mixture, read_svm
 from spkver.sidekit.stat_server import read_stat_server
-from spkver.sidekit.svms import read_svm
 from spkver.vectors.supervectors import read_supervectors
 
 ROOT = Path(__file__).resolve().parent.parent

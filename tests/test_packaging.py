@@ -73,7 +73,7 @@ def extras() -> dict[str, list[str]]:
 NEEDS = {
     "sphere": ("av", "from spkver.audio import _shorten_shape; _shorten_shape('a.sph', {})"),
     "demo": ("espeakng_loader", "from spkver.corpora import check_synthesiser; check_synthesiser()"),
-    "world": ("pyworld", "from spkver.anonymization.baselines import check_world; check_world()"),
+    "world": ("pyworld", "from spkver.anonymization.anonymizers import import_world; import_world()"),
     "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
     "asr": ("pocketsphinx", "from spkver.recognition.words import check_recogniser; check_recogniser()"),
     "onnx": ("onnxruntime", "from spkver.extractors.onnx_files import read_onnx; read_onnx('a.onnx')"),

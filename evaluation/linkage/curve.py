@@ -60,14 +60,16 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.linkage.ranks import Ranks, TieRule
+from evaluation.embeddings import Embeddings
+from evaluation.linkage.ranks import Ranks, TieRule, ranks_from_embeddings, ranks_from_scores
 from evaluation.metrics import Method, clopper_pearson
+from evaluation.trials import Key, Scores
 from evaluation.uncertainty import (
     BLOCK,
     Interval,
@@ -76,25 +78,14 @@ from evaluation.uncertainty import (
     draw_counts,
     from_scale,
     to_scale,
+    widening,
 )
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, one_line
-from spkbase.work import chunk_bounds, one_blas_thread
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from evaluation.embeddings import Embeddings
-from evaluation.linkage.ranks import ranks_from_embeddings, ranks_from_scores
-from evaluation.trials import Key, Scores
-from evaluation.uncertainty import widening
-from spkbase.work import ALL_CORES, Work
-
-if TYPE_CHECKING:
-    from evaluation.linkage.ranks import TieRule
-
 
 Measure = Literal["log", "uniform"]
 MEASURES: tuple[Measure, ...] = ("log", "uniform")

@@ -25,24 +25,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.embeddings import to_unit
-from evaluation.linkage.ranks import Ranks, TieRule
+from evaluation.embeddings import SpeakerVectors, to_unit
+from evaluation.linkage.ranks import Ranks, TieRule, ranks_from_scores
+from evaluation.metrics import Evidence, WorstCase, rank_evidence, worst_case
+from evaluation.trials import Key, Scores, split_scores
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
-
-if TYPE_CHECKING:
-    from evaluation.embeddings import SpeakerVectors
-    from evaluation.linkage.ranks import Ranks
-from evaluation.linkage.ranks import Ranks, ranks_from_scores
-from evaluation.metrics import Evidence, WorstCase, rank_evidence, worst_case
-from evaluation.trials import Key, Scores, split_scores
 
 _BOUND = 18.0  # of the logs of the parameters
 _SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends

@@ -5,7 +5,7 @@
                                       [--force]
 
 DIR holds the challenge's data directories, or it is the word "simulated": SIMULATED speech is made. Anonymised twins
-(<set>SUFFIX) are taken where they are there, else made. Steps are named in `spkver.voiceprivacy.experiment`; how
+(<set>SUFFIX) are taken where they are there, else made. Steps are named in `spkver.voiceprivacy.STEPS`; how
 far they are is shown by ``spkver status OUTPUT``.
 """
 
@@ -15,13 +15,14 @@ from spkver import voiceprivacy
 
 
 def evaluate(experiment: voiceprivacy.Experiment) -> str:
-    """Declare the arrows from speech to the numbers of every condition, do them, and report; returns the table."""
-    sets = voiceprivacy.check(experiment)
-    sets = voiceprivacy.anonymise(experiment, sets)
-    attackers = voiceprivacy.train(experiment)
-    scores = voiceprivacy.score(experiment, sets, attackers)
-    numbers = voiceprivacy.assess(experiment, scores)
-    return voiceprivacy.report(experiment, sets, scores, numbers)
+    """Go from speech to the numbers of every condition, and report; returns the table of results."""
+    sets = voiceprivacy.check(experiment)  # everything that is wrong is found first
+    sets = voiceprivacy.anonymise(experiment, sets)  # data/
+    attackers = voiceprivacy.train(experiment, sets)  # work/, attackers/
+    scores = voiceprivacy.score(experiment, sets, attackers)  # exp/
+    numbers = voiceprivacy.assess(experiment, sets, scores)  # numbers/, conditions.json, evidence.json
+    utility = voiceprivacy.utility(experiment, sets)
+    return voiceprivacy.report(experiment, sets, scores, numbers, utility)  # results.json, report.html
 
 
 main = voiceprivacy.evaluation_command(evaluate, __file__, about=__doc__)

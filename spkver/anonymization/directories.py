@@ -1,32 +1,25 @@
-"""Anonymising a data directory: a twin folder with all its lists, made again only where something has changed.
+"""Anonymising a data directory: a folder beside it with all its lists, made again only where something has changed.
 
     TARGET/wav/UTTERANCE.wav, TARGET/wav.scp, utt2spk, ... and TARGET/anonymization.json
 
-The record holds the anonymiser with its parameters and, for each utterance, what it was made by and from, with the
-checksums of both files: a run that was killed goes on where it stopped, and a recording that is not as it was written
-is made again. ``wav.scp`` is written when all recordings are there, so a folder that was left half-way is not taken
-for a data directory. One run works on a folder at a time.
+The record ``anonymization.json`` names the anonymiser with its parameters and, for each utterance, what it was made by
+and from, with size, time of change and SHA-256 of both files: a recording that is not as it was made, or whose source
+is another, is made again. While recordings are made, those that are done are appended to ``anonymization.journal``: a
+run that was killed goes on with the others. ``wav.scp`` is written when all recordings are there, so a folder that was
+left half-way is not taken for a data directory. One run works on a folder at a time.
 
-Work write the recordings themselves and hand back checksums: on a cluster source and target lie on a file system
-that all machines see under the same paths.
-
-**Anonymising recordings: one file in, one file out, and whether a file is still what it was made to be.**
-
-**What a twin folder knows of itself:** ``anonymization.json``, and a journal while it is being made.
-
-The record names the anonymiser with its parameters and, for each utterance, what it was made by and from, with the
-checksums of both files. While recordings are made, each batch that is done is appended to ``anonymization.journal``, so
-that a process that is killed loses the batches in flight alone; at the end the journal is folded into the record.
+Workers write the recordings themselves: on a cluster source and target lie on a file system that all machines see
+under the same paths.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,36 +28,44 @@ from numpy.typing import NDArray
 
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, Problems
-from spkbase.files import atomic_path, file_digest, fingerprint, load_json, make_folder, read_text_bytes, write_text
+from spkbase.files import (
+    atomic_path,
+    file_digest,
+    fingerprint,
+    load_json,
+    make_folder,
+    read_text_bytes,
+    size_and_time,
+    write_text,
+)
+from spkbase.plugins import load_plugin
 from spkbase.runs import append_line, is_temporary, read_lines, remove_temporaries, sole_use
 from spkbase.version import __version__
 from spkbase.work import chunks, ordered_map
-from spkver.anonymization import baselines
-from spkver.anonymization.config import AnonymizerConfig, named_stream, stream_name
-from spkver.anonymization.mcadams_coefficient import mcadams, mcadams_batch
-from spkver.anonymization.own import Anonymizer, check_command, command_anonymizer, load_function
-from spkver.audio import audio_header, read_audio, write_audio
+from spkver.anonymization.anonymizers import make_anonymizer
+from spkver.anonymization.config import BUILT_IN, AnonymizerConfig, named_stream, stream_name
+from spkver.anonymization.mcadams_coefficient import turn_poles
+from spkver.audio import check_headers, read_audio, write_audio
 from spkver.datadir import DataDir, check_ids, unfit_id, write_datadir
 
 logger = logging.getLogger(__name__)
 
+RECORD, JOURNAL = "anonymization.json", "anonymization.journal"
+# Lists that are written from what was read, or that describe the audio of the original.
+_NOT_COPIED = frozenset(
+    ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "segments", "utt2dur", "reco2dur",
+     "utt2num_frames", "utt2num_samples", "frame_shift", "reco2file_and_channel", RECORD, JOURNAL)
+)  # fmt: skip
 _FULL_SCALE = 32767 / 32768
-_FUNCTIONS: dict[str, Callable[..., NDArray[Any]]] = {
-    "mcadams": mcadams,
-    "resampling": baselines.resampling,
-    "vtln": baselines.vtln,
-    "world": baselines.world,
-    "none": baselines.none,
-}
+_BATCH = 8  # utterances of a task
 
-Stamp = dict[str, Any]
-Made = tuple["Task", Stamp, Stamp]
-"""A task that is done, with the stamps of its source and of what was written."""
+Record = dict[str, Any]
+Outputs = list[NDArray[Any] | DataError]
 
 
 @dataclass(frozen=True)
 class Task:
-    """One utterance to anonymise: from `source` to `target`, with the random numbers of `stream`."""
+    """One utterance to change: from `source` to `target`; `stream` names its random numbers, or its number."""
 
     utterance: str
     source: Path
@@ -72,108 +73,318 @@ class Task:
     stream: str
 
 
-def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Anonymizer:
-    """Build the function that a configuration names.
+Signals = Sequence[tuple[Task, NDArray[Any], int]]
+"""Tasks, each with samples and their rate."""
+
+
+def anonymize_datadir(
+    source: DataDir,
+    target: str | Path,
+    config: AnonymizerConfig,
+    *,
+    seed: int = 0,
+    side: str = "",
+    jobs: int | None = None,
+    force: bool = False,
+) -> DataDir:
+    """Anonymise all utterances of a data directory into another folder, a complete data directory.
+
+    Recordings are written as WAV with 16 bits at the rate of their source, whatever its format and bits; a source with
+    several channels is an error. What is louder than full scale is scaled down to it. The output depends on the seed
+    and the ids (or, by `config.seeding`, on the order of ``wav.scp``), not on the number of workers.
 
     Parameters
     ----------
+    source : DataDir
+    target : path
+        The folder. Recordings in it that were made by the same anonymiser, parameters and seed from the same audio are
+        kept.
     config : AnonymizerConfig
-    folder : path, optional
-        Where a command's files are while it runs; the system's folder of temporary files by default.
-
-    Raises
-    ------
-    ConfigError
-        If a user-supplied function cannot be imported, or a command's places are wrong.
-    DataError
-        If a package is missing.
-    """
-    if config.name == "command":
-        check_command(config.command)
-        return command_anonymizer(config.command, folder)
-    if config.name not in _FUNCTIONS:
-        return load_function(config.name)[0]
-    if config.name == "world":
-        baselines.check_world()
-    return partial(_FUNCTIONS[config.name], **config.parameters())
-
-
-def made_by(config: AnonymizerConfig, seed: int) -> str:
-    """Return what outputs depend on beside their source and stream: a fingerprint; of user-supplied code, its file."""
-    module = None
-    if config.name not in _FUNCTIONS and config.name != "command":
-        file = load_function(config.name)[1]
-        module = None if file is None else file_digest(file)
-    return fingerprint(__version__, config.record(), seed, module)
-
-
-def anonymize_recordings(tasks: Sequence[Task], *, config: AnonymizerConfig, seed: int) -> list[Made | DataError]:
-    """Anonymise some recordings and write them as WAV of 16 bits.
-
-    The files are written here, by the worker, under the names that the tasks give; what goes back to the one who
-    collects are stamps alone. On a cluster sources and targets must therefore lie on a file system that all machines
-    see under the same paths.
+    seed : int
+        Not used by the seeding "vpc2024".
+    side : str
+        What the speech is for, such as "enrolment" or "trials": on speaker level each side has draws of its own.
+        Without it a speaker has the same draw in all directories that are anonymised with one seed.
+    jobs : int, optional
+        Worker processes; all cores by default.
+    force : bool
+        Make all recordings again.
 
     Returns
     -------
-    list
-        For each task the stamps of its source and of what was written, or what went wrong.
+    DataDir
+        The anonymised directory, with the trials, sexes and enrolment list of the source.
+
+    Raises
+    ------
+    DataError
+        Before the start, with all problems: a source that is unreadable or has several channels, a target that is the
+        source, a file, or a folder made by something else or at work, an anonymiser that cannot be had. After all the
+        others are done: utterances that failed, by name.
     """
-    return write_outputs(tasks, partial(_anonymize, config=config, seed=seed))
+    make_anonymizer(config)
+    streams, change = _streams(source, config, side), partial(_anonymize, config=config, seed=seed)
+    return make_twin(source, Path(target), streams, _header(config, seed), change, jobs=jobs, force=force)
 
 
-def write_outputs(
-    tasks: Sequence[Task],
-    change: Callable[[Sequence[tuple[Task, NDArray[Any], int]]], list[NDArray[Any] | DataError]],
-) -> list[Made | DataError]:
-    """Read the sources of some tasks, change their samples, and write what comes out; see `anonymize_recordings`.
+def finished_twin(
+    source: DataDir, target: str | Path, config: AnonymizerConfig, *, seed: int = 0, side: str = ""
+) -> DataDir:
+    """Take a folder that `anonymize_datadir` has made as it is; parameters as there.
+
+    Raises
+    ------
+    DataError
+        If it is not there, not finished, damaged, or was made from or by something else.
+    """
+    target = Path(target)
+    if not (target / RECORD).is_file():
+        raise DataError("the anonymised folder is missing", file=target, remedy="anonymise it first")
+    tasks = _tasks(source, target, _streams(source, config, side))
+    done = len(tasks) - len(_due(tasks, _read_record(target) | _header(config, seed)))
+    if done < len(tasks) or not (target / "wav.scp").is_file():
+        text = f"{done} of {len(tasks)} utterances are anonymised by this anonymiser and as they were written"
+        raise DataError(text, file=target, remedy="anonymise it first")
+    return _twin(source, tasks, target)
+
+
+def progress(folder: str | Path) -> tuple[int, int] | None:
+    """Count the utterances of an anonymised folder that are done, and all of them; None where it is none of ours.
+
+    Nothing is written, so a run may be at work in it.
+    """
+    folder = Path(folder)
+    record = _read_record(folder)
+    if not isinstance(record.get("utterances"), int):
+        return None
+    made = (name for name, entry in record["files"].items() if entry.get("made_by") == record.get("made_by"))
+    done = sum(_is_as_stamped(_output(folder, name), record["files"][name].get("output")) for name in made)
+    return done, record["utterances"]
+
+
+def make_twin(
+    source: DataDir,
+    target: Path,
+    streams: Mapping[str, str],
+    header: Mapping[str, Any],
+    change: Callable[[Signals], Outputs],
+    *,
+    jobs: int | None = None,
+    force: bool = False,
+) -> DataDir:
+    """Make those recordings of an anonymised folder that are not as they should be, and copy the lists.
+
+    Parameters
+    ----------
+    source : DataDir
+    target : path
+        The folder.
+    streams : mapping of str to str
+        What the output of each utterance depends on besides `header`.
+    header : mapping
+        What makes the recordings, for the record: `anonymizer`, with its `name`, and the fingerprint `made_by`.
+    change : callable
+        Of some tasks with their samples and rates: new samples, or why there are none; it may be called in another
+        process.
+    jobs, force
+        As for `anonymize_datadir`; so are the errors.
+    """
+    _check_target(source, target)
+    tasks, is_new = _tasks(source, target, streams), not target.is_dir()
+    if is_new:
+        check_headers(source.recordings, jobs=jobs)  # before there is a folder
+    with sole_use(target):
+        remove_temporaries(target)  # what a run that was killed was writing
+        before = _read_record(target)
+        record = {**header, "utterances": len(tasks), "files": before["files"], "lists": before["lists"]}
+        if due := tasks if force else _due(tasks, record):
+            if not is_new:
+                check_headers({task.utterance: task.source for task in due}, jobs=jobs)
+            (target / "wav.scp").unlink(missing_ok=True)
+            name = header["anonymizer"]["name"]
+            logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), name)
+            _make_recordings(due, target, record, change, jobs)
+        else:
+            logger.info("%s: all %d utterances are up to date in %s", source.name, len(tasks), target)
+        for utterance in record["files"].keys() - source.recordings.keys():
+            _output(target, utterance).unlink(missing_ok=True)
+            del record["files"][utterance]
+        copied = _copy_lists(source, target)
+        for name in set(record["lists"]) - set(copied):
+            (target / name).unlink(missing_ok=True)
+        _write_record(target, {**record, "lists": copied})
+        twin = _twin(source, tasks, target)
+        write_datadir(twin)
+    return twin
+
+
+def _streams(source: DataDir, config: AnonymizerConfig, side: str) -> dict[str, str]:
+    how = {"level": config.level, "seeding": config.seeding, "side": side}
+    return {
+        utterance: stream_name(utterance, source.speakers[utterance], number, **how)
+        for number, utterance in enumerate(source.recordings)
+    }
+
+
+def _header(config: AnonymizerConfig, seed: int) -> Record:
+    """What makes recordings; of user-supplied code the digest of its file counts too."""
+    module = None
+    if config.name not in BUILT_IN and config.name != "command":
+        file = load_plugin(config.name, "anonymiser", kind="function")[1]
+        module = None if file is None else file_digest(file)
+    made_by = fingerprint(__version__, config.record(), seed, module)
+    return {"anonymizer": to_dict(config), "seed": seed, "version": __version__, "made_by": made_by}
+
+
+def _tasks(source: DataDir, target: Path, streams: Mapping[str, str]) -> list[Task]:
+    check_ids(source.recordings, source.path)
+    return [
+        Task(utterance, Path(path), _output(target, utterance), streams[utterance])
+        for utterance, path in source.recordings.items()
+    ]
+
+
+def _output(target: Path, utterance: str) -> Path:
+    return target / "wav" / f"{utterance}.wav"
+
+
+def _twin(source: DataDir, tasks: Sequence[Task], target: Path) -> DataDir:
+    recordings = {task.utterance: task.target for task in tasks}
+    return DataDir(target, recordings, source.speakers, source.genders, source.enrolls, source.trials)
+
+
+def _check_target(source: DataDir, target: Path) -> None:
+    """Raise a DataError unless the folder is new or was made here; it is never the source."""
+    if unfit := unfit_id(target.resolve().name):
+        raise DataError(f"the name of the anonymised folder {unfit}", file=target, remedy="choose another suffix")
+    if target.resolve() == source.path.resolve():
+        raise DataError("is the source itself", file=target, remedy="give a suffix or another folder")
+    if target.exists() and not target.is_dir():
+        raise DataError("is a file", file=target, remedy="choose another suffix")
+    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))
+    if theirs and not (target / RECORD).is_file():
+        text = f"there is something that was not made here (no {RECORD}), and it is left alone"
+        raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
+
+
+# --- the record -------------------------------------------------------------------------------------------------------
+
+
+def _read_record(folder: Path) -> Record:
+    """The record of a folder, with what a run that was killed had done; without entries where it is damaged."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        record = load_json(folder / RECORD)
+        files = dict(record["files"])
+        for done in read_lines(folder / JOURNAL):
+            files |= done
+        # names that lead out of the folder are not ours
+        lists = [name for name in record["lists"] if unfit_id(name) is None]
+        files = {name: entry for name, entry in files.items() if isinstance(entry, dict) and unfit_id(name) is None}
+        return {**record, "files": files, "lists": lists}
+    return {"files": {}, "lists": []}
+
+
+def _write_record(folder: Path, record: Record) -> None:
+    """Write the record, with all that the journal holds; the file is left as it is where it says the same."""
+    text = json.dumps(record, indent=1, sort_keys=True) + "\n"
+    path = folder / RECORD
+    if not path.is_file() or path.read_bytes() != text.encode():
+        write_text(path, text)
+    (folder / JOURNAL).unlink(missing_ok=True)
+
+
+def _due(tasks: Sequence[Task], record: Record) -> list[Task]:
+    """Tasks whose recording is not there as it was made, from the same source by the same anonymiser."""
+    due = []
+    for task in tasks:
+        entry = record["files"].get(task.utterance, {})
+        is_same = entry.get("made_by") == record["made_by"] and entry.get("stream") == task.stream
+        stamps = (task.source, entry.get("source")), (task.target, entry.get("output"))
+        if not (is_same and all(_is_as_stamped(*stamp) for stamp in stamps)):
+            due.append(task)
+    return due
+
+
+def _stamp(path: Path) -> Record:
+    size, changed = size_and_time(path)
+    return {"size": size, "time": changed, "sha256": file_digest(path)}
+
+
+def _is_as_stamped(path: Path, stamp: Any) -> bool:
+    """Whether a file is as it was: size and time of change, or where that differs its SHA-256, tell."""
+    size, changed = size_and_time(path)
+    if not isinstance(stamp, dict) or size is None or size != stamp.get("size"):
+        return False
+    return changed == stamp.get("time") or file_digest(path) == stamp.get("sha256")
+
+
+# --- recordings -------------------------------------------------------------------------------------------------------
+
+
+def _make_recordings(
+    due: Sequence[Task], target: Path, record: Record, change: Callable[[Signals], Outputs], jobs: int | None
+) -> None:
+    """Make recordings and add them to the record; those that are done survive whatever happens to the process."""
+    _write_record(target, record)  # the folder is known as ours from here on
+    make_folder(target / "wav")
+    problems, batches = Problems(), chunks(due, _BATCH)
+    write, sizes = partial(write_outputs, change=change), [*map(len, batches)]
+    for made in ordered_map(write, batches, jobs=jobs, description="anonymising", sizes=sizes):
+        done = {}
+        for utterance, entry in made.items():
+            if isinstance(entry, DataError):
+                problems.note(entry)
+            else:
+                done[utterance] = {"made_by": record["made_by"], **entry}
+        append_line(target / JOURNAL, done)
+        record["files"] |= done
+    problems.raise_if_any()
+
+
+def write_outputs(tasks: Sequence[Task], change: Callable[[Signals], Outputs]) -> dict[str, Record | DataError]:
+    """Read the sources of some tasks, change their samples, and write what comes out as WAV of 16 bits.
 
     Parameters
     ----------
     tasks : sequence of Task
     change : callable
-        Makes samples of samples, or says why there are none: of each task with its samples and their rate.
+        See `make_twin`.
+
+    Returns
+    -------
+    dict
+        Of each utterance the stream, and the stamps of its source and its output; or what went wrong.
     """
-    results: dict[int, Made | DataError] = {}
-    signals: list[tuple[int, NDArray[Any], int, Stamp]] = []
-    for number, task in enumerate(tasks):
+    results: dict[str, Record | DataError] = {}
+    signals, stamps = [], {}
+    for task in tasks:
         try:
-            stamp = file_stamp(task.source)
-            samples, rate = read_audio(task.source)
-            signals.append((number, samples, rate, stamp))
+            stamps[task.utterance] = _stamp(task.source)
+            signals.append((task, *read_audio(task.source)))
         except DataError as error:
-            results[number] = error
-    outputs = change([(tasks[number], samples, rate) for number, samples, rate, _ in signals])
-    for (number, _, rate, stamp), output in zip(signals, outputs, strict=True):
-        task = tasks[number]
-        if isinstance(output, DataError):
-            results[number] = DataError(f"utterance {task.utterance!r}: {output}", file=task.source)
-            continue
+            results[task.utterance] = error
+    for (task, _, rate), output in zip(signals, change(signals), strict=True):
         try:
+            if isinstance(output, DataError):
+                raise DataError(f"utterance {task.utterance!r}: {output}", file=task.source)
             write_audio(task.target, output, rate)
-            results[number] = task, stamp, output_stamp(task.target)
+            source = stamps[task.utterance]
+            results[task.utterance] = {"stream": task.stream, "source": source, "output": _stamp(task.target)}
         except DataError as error:
-            results[number] = error
-    return [results[number] for number in range(len(tasks))]
+            results[task.utterance] = error
+    return results
 
 
-@lru_cache(maxsize=4)
-def _anonymizer(config: AnonymizerConfig, folder: Path) -> Anonymizer:
-    return make_anonymizer(config, make_folder(folder))
-
-
-def _anonymize(
-    signals: Sequence[tuple[Task, NDArray[Any], int]], config: AnonymizerConfig, seed: int
-) -> list[NDArray[Any] | DataError]:
+def _anonymize(signals: Signals, config: AnonymizerConfig, seed: int) -> Outputs:
     generators = [named_stream(task.stream, seed) for task, _, _ in signals]
     if config.name == "mcadams":  # short recordings go faster together
-        return mcadams_batch(
-            [samples for _, samples, _ in signals], [rate for _, _, rate in signals], generators, alpha=config.alpha
-        )
-    results: list[NDArray[Any] | DataError] = []
+        _, speech, rates = zip(*signals, strict=True)
+        return turn_poles(speech, rates, [float(rng.uniform(*config.alpha)) for rng in generators])
+    results: Outputs = []
     for (task, samples, rate), rng in zip(signals, generators, strict=True):
         try:
-            results.append(_checked(_anonymizer(config, task.target.parent)(samples, rate, task.utterance, rng)))
+            function = make_anonymizer(config, task.target.parent)
+            results.append(_checked(function(samples, rate, task.utterance, rng)))
         except DataError as error:
             results.append(error)
         except Exception as error:  # whatever a user-supplied function raises, the others are done first
@@ -193,412 +404,13 @@ def _checked(output: Any) -> NDArray[Any]:
     return samples if peak <= 1 else samples * (_FULL_SCALE / peak)
 
 
-def file_stamp(path: Path) -> Stamp:
-    """Return the size, time and checksum of a file, by which a later change shows."""
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
-    return {"size": status.st_size, "time": status.st_mtime_ns, "sha256": file_digest(path)}
-
-
-def output_stamp(path: Path) -> Stamp:
-    """Return the size and checksum of a file that was written here: the same for the same samples at any time."""
-    stamp = file_stamp(path)
-    return {"size": stamp["size"], "sha256": stamp["sha256"]}
-
-
-def is_as_written(path: Path, stamp: Mapping[str, Any] | None) -> bool:
-    """Return whether a file that was written here still holds the same bytes; it is read."""
-    if not isinstance(stamp, dict):
-        return False
-    try:
-        return path.stat().st_size == stamp.get("size") and file_digest(path) == stamp.get("sha256")
-    except OSError:
-        return False
-
-
-def is_unchanged(path: Path, stamp: Mapping[str, Any] | None) -> bool:
-    """Return whether a file is as it was when it was stamped; it is read only where its time differs."""
-    if not isinstance(stamp, dict):
-        return False
-    try:
-        status = path.stat()
-    except OSError:
-        return False
-    if status.st_size != stamp.get("size"):
-        return False
-    return status.st_mtime_ns == stamp.get("time") or file_digest(path) == stamp.get("sha256")
-
-
-def check_source(utterance: str, path: Path) -> DataError | None:
-    """Return the error that keeps a recording from being anonymised, by its header; None where nothing does."""
-    try:
-        header = audio_header(path)
-    except DataError as error:
-        return error
-    if header.channels > 1:
-        text = f"utterance {utterance!r}: {header.channels} channels, expected one"
-        return DataError(text, file=path, remedy="write one channel to a file of its own")
-    return None
-
-
-RECORD, JOURNAL = "anonymization.json", "anonymization.journal"
-# Lists that are written from what was read, or that describe the audio of the original.
-NOT_COPIED = frozenset(
-    ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "segments", "utt2dur", "reco2dur",
-     "utt2num_frames", "utt2num_samples", "frame_shift", "reco2file_and_channel", RECORD, JOURNAL)
-)  # fmt: skip
-_BATCH = 64  # files whose checksums are one task
-
-Entry = dict[str, Any]
-
-
-class Record:
-    """The record of a twin folder, a context manager: however the block ends, what was done is folded into the file.
-
-    Attributes
-    ----------
-    folder : Path
-    header : mapping
-        What made the twin: the anonymiser, the seed, the fingerprint `made_by` and the number of utterances.
-    files : dict of str to dict
-        Utterance to fingerprint, stream of random numbers and the stamps of source and output.
-    lists : list of str
-        Lists that were copied.
-    """
-
-    def __init__(self, folder: Path, header: Mapping[str, Any]) -> None:
-        self.folder, self.header = folder, header
-        self.files, self.lists = _read(folder)
-        for done in read_lines(folder / JOURNAL):  # where a run was killed
-            self.files |= done
-
-    def __enter__(self) -> Record:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.fold()
-            return
-        with suppress(OSError, DataError):  # the journal still holds everything, and the error is the one that came
-            self.fold()
-
-    def current(self, tasks: Sequence[Task], *, jobs: int | None) -> set[str]:
-        """Return the utterances whose recording is there as it was made, from the same source by the same anonymiser.
-
-        Outputs are read and their checksums compared: a bit that flipped on the disk leaves size and time as they were.
-        """
-        stamp = self.header["made_by"]
-        known = [
-            (task, entry)
-            for task in tasks
-            if (entry := self.files.get(task.utterance, {})).get("made_by") == stamp
-            and entry.get("stream") == task.stream
-        ]
-        batches = chunks(known, _BATCH)
-        described, sizes = "checking anonymised speech", [*map(len, batches)]
-        current = ordered_map(_are_current, batches, jobs=jobs, threads=True, description=described, sizes=sizes)
-        return {utterance for names in current for utterance in names}
-
-    def start(self) -> None:
-        """Write the record before anything else, so that the folder is known as one of ours."""
-        self._write()
-
-    def add(self, results: Iterable[tuple[Task, Stamp, Stamp]]) -> None:
-        """Keep what was done in a batch: from here on it survives whatever happens to the process."""
-        stamp = self.header["made_by"]
-        done = {
-            task.utterance: {"made_by": stamp, "stream": task.stream, "source": source, "output": output}
-            for task, source, output in results
-        }
-        append_line(self.folder / JOURNAL, done)
-        self.files |= done
-
-    def keep(self, tasks: Iterable[Task], lists: Iterable[str]) -> None:
-        """Remove what was made here and what the source no longer has: recordings and copied lists.
-
-        Parameters
-        ----------
-        tasks : iterable of Task
-            All utterances of the source.
-        lists : iterable of str
-            Lists of the source that were copied.
-        """
-        for utterance in self.files.keys() - {task.utterance for task in tasks}:
-            if unfit_id(utterance) is None:
-                (self.folder / "wav" / f"{utterance}.wav").unlink(missing_ok=True)
-            del self.files[utterance]
-        for name in set(self.lists) - {*lists, *NOT_COPIED}:
-            (self.folder / name).unlink(missing_ok=True)
-        self.lists = sorted(lists)
-
-    def fold(self) -> None:
-        """Write all that is known to the record; then the journal is needed no more."""
-        self._write()
-        (self.folder / JOURNAL).unlink(missing_ok=True)
-
-    def _write(self) -> None:
-        record = {**self.header, "files": self.files, "lists": self.lists}
-        text = json.dumps(record, indent=1, sort_keys=True) + "\n"
-        path = self.folder / RECORD
-        with suppress(OSError, UnicodeDecodeError):
-            if path.read_text(encoding="utf-8") == text:
-                return
-        write_text(path, text)
-
-
-def progress(folder: str | Path) -> tuple[int, int] | None:
-    """Count the utterances of a twin folder that are done, and all of them; None where the folder is no such twin.
-
-    Nothing is written, so a run may be at work in it. The recordings are not read: sizes alone are compared.
-    """
-    try:
-        record = load_json(Path(folder) / RECORD)
-        stamp, total = record["made_by"], int(record["utterances"])
-    except (ValueError, KeyError, TypeError, OverflowError):
-        return None
-    files = _read(Path(folder))[0]
-    for noted in read_lines(Path(folder) / JOURNAL):
-        files |= noted
-    done = 0
-    for utterance, entry in files.items():
-        output = entry.get("output")
-        with suppress(OSError):
-            if entry.get("made_by") == stamp and isinstance(output, dict) and unfit_id(utterance) is None:
-                done += (Path(folder) / "wav" / f"{utterance}.wav").stat().st_size == output.get("size")
-    return done, total
-
-
-def _read(folder: Path) -> tuple[dict[str, Entry], list[str]]:
-    """Utterances and lists of a record; nothing where it is missing or damaged."""
-    with suppress(ValueError, AttributeError, TypeError, KeyError):
-        record = load_json(folder / RECORD)
-        files = {name: entry for name, entry in record["files"].items() if isinstance(entry, dict)}
-        return files, [name for name in record["lists"] if unfit_id(name) is None]
-    return {}, []
-
-
-def _are_current(known: Sequence[tuple[Task, Entry]]) -> list[str]:
-    return [
-        task.utterance
-        for task, entry in known
-        if is_unchanged(task.source, entry.get("source")) and is_as_written(task.target, entry.get("output"))
-    ]
-
-
-_BATCH_OF_DIRECTORIES = 8
-
-
-def anonymize_datadir(
-    source: DataDir,
-    target: str | Path,
-    config: AnonymizerConfig,
-    *,
-    seed: int = 0,
-    side: str = "",
-    jobs: int | None = None,
-    force: bool = False,
-) -> DataDir:
-    """Anonymise all utterances of a data directory into a twin folder, a complete data directory.
-
-    Recordings are written as WAV with 16 bits at the rate of their source, whatever its format and bits; a source with
-    several channels is an error. What is louder than full scale is scaled down to it. The output depends on the seed
-    and the ids (or, by `config.seeding`, on the order of ``wav.scp``), not on the number of workers.
-
-    Parameters
-    ----------
-    source : DataDir
-    target : path
-        The twin folder. Recordings in it that were made by the same anonymiser, parameters and seed from the same
-        audio are kept.
-    config : AnonymizerConfig
-    seed : int
-        Not used by the seeding "vpc2024".
-    side : str
-        What the speech is for, such as "enrolment" or "trials": on speaker level each side has draws of its own.
-        Without it a speaker has the same draw in all directories that are anonymised with one seed.
-    jobs : int, optional
-        Worker processes; all cores by default.
-    force : bool
-        Make all recordings again.
-
-    Returns
-    -------
-    DataDir
-        The twin, with the trials, sexes and enrolment list of the source.
-
-    Raises
-    ------
-    DataError
-        Before the start, with all problems: a source that is unreadable or has several channels, a target that is the
-        source, a file, or a folder made by something else or at work, an anonymiser that cannot be had. After all the
-        others are done: utterances that failed, by name.
-    """
-    target = Path(target)
-    check_target(source, target)
-    make_anonymizer(config)
-    tasks = _tasks(source, target, config, side)
-    make = partial(anonymize_recordings, config=config, seed=seed)
-    return make_twin(source, target, tasks, _header(tasks, config, seed), make, jobs=jobs, force=force)
-
-
-def make_twin(
-    source: DataDir,
-    target: Path,
-    tasks: list[Task],
-    header: dict[str, Any],
-    make: Callable[[Sequence[Task]], list[Made | DataError]],
-    *,
-    jobs: int | None = None,
-    force: bool = False,
-) -> DataDir:
-    """Make those recordings of a twin folder that are not as they should be, copy the lists, and hand out the twin.
-
-    Parameters
-    ----------
-    source : DataDir
-    target : path
-        The twin folder.
-    tasks : list of Task
-        One for each utterance.
-    header : dict
-        What makes the recordings, as `Record` keeps it.
-    make : callable
-        Makes the recordings of some tasks, see `anonymize_recordings`; it may be called in another process.
-    jobs, force
-        As for `anonymize_datadir`.
-    """
-    if not target.is_dir():
-        _check_sources(tasks, jobs)  # before there is a folder
-    with sole_use(target):
-        remove_temporaries(target)  # what a run that was killed was writing
-        with Record(target, header) as record:
-            done = set() if force else record.current(tasks, jobs=jobs)
-            _make_recordings(source, [task for task in tasks if task.utterance not in done], make, jobs, record)
-            record.keep(tasks, _copy_lists(source, target))
-        write_datadir(_twin(source, target))
-    return _twin(source, target)
-
-
-def finished_twin(
-    source: DataDir,
-    target: str | Path,
-    config: AnonymizerConfig,
-    *,
-    seed: int = 0,
-    side: str = "",
-    jobs: int | None = None,
-) -> DataDir:
-    """Take a twin folder that `anonymize_datadir` has made as it is.
-
-    Parameters
-    ----------
-    source, target, config, seed, side, jobs
-        As for `anonymize_datadir`.
-
-    Raises
-    ------
-    DataError
-        If it is not there, not finished, damaged, or was made from or by something else.
-    """
-    target = Path(target)
-    tasks = _tasks(source, target, config, side)
-    remedy = "anonymise it first"
-    if not (target / RECORD).is_file():
-        raise DataError("the anonymised folder is missing", file=target, remedy=remedy)
-    done = len(Record(target, _header(tasks, config, seed)).current(tasks, jobs=jobs))
-    if done < len(tasks) or not (target / "wav.scp").is_file():
-        text = f"{done} of {len(tasks)} utterances are anonymised by this anonymiser and as they were written"
-        raise DataError(text, file=target, remedy=remedy)
-    return _twin(source, target)
-
-
-def _tasks(source: DataDir, target: Path, config: AnonymizerConfig, side: str) -> list[Task]:
-    check_ids(source.recordings, source.path)
-    return [
-        Task(utterance, path, output_file(target, utterance), stream_name(
-            utterance, source.speakers[utterance], number, level=config.level, seeding=config.seeding, side=side))
-        for number, (utterance, path) in enumerate(source.recordings.items())
-    ]  # fmt: skip
-
-
-def output_file(target: Path, utterance: str) -> Path:
-    """Return where the recording of an utterance goes in a twin folder."""
-    return target / "wav" / f"{utterance}.wav"
-
-
-def _twin(source: DataDir, target: Path) -> DataDir:
-    recordings = {utterance: output_file(target, utterance) for utterance in source.recordings}
-    return DataDir(target, recordings, source.speakers, source.genders, source.enrolls, source.trials)
-
-
-def _header(tasks: list[Task], config: AnonymizerConfig, seed: int) -> dict[str, Any]:
-    made = {"anonymizer": to_dict(config), "seed": seed, "version": __version__}
-    return {**made, "made_by": made_by(config, seed), "utterances": len(tasks)}
-
-
-def check_target(source: DataDir, target: Path) -> None:
-    """Raise a DataError unless a folder may become a twin: new, or made here; never the source."""
-    if unfit := unfit_id(target.resolve().name):
-        raise DataError(f"the name of the anonymised folder {unfit}", file=target, remedy="choose another suffix")
-    if target.resolve() == source.path.resolve():
-        raise DataError("is the source itself", file=target, remedy="give a suffix or another folder")
-    if target.exists() and not target.is_dir():
-        raise DataError("is a file", file=target, remedy="choose another suffix")
-    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))
-    if theirs and not (target / RECORD).is_file():
-        text = f"there is something that was not made here (no {RECORD}), and it is left alone"
-        raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
-
-
-def _make_recordings(
-    source: DataDir,
-    due: list[Task],
-    make: Callable[[Sequence[Task]], list[Made | DataError]],
-    jobs: int | None,
-    record: Record,
-) -> None:
-    total = len(source.recordings)
-    if not due:
-        logger.info("%s: all %d utterances are up to date in %s", source.name, total, record.folder)
-        return
-    _check_sources(due, jobs)
-    (record.folder / "wav.scp").unlink(missing_ok=True)
-    name = record.header["anonymizer"]["name"]
-    logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), total, name)
-    record.start()
-    problems, batches = Problems(), chunks(due, _BATCH_OF_DIRECTORIES)
-    sizes = [*map(len, batches)]
-    for results in ordered_map(make, batches, jobs=jobs, description="anonymising", sizes=sizes):
-        record.add([result for result in results if not isinstance(result, DataError)])
-        for result in results:
-            if isinstance(result, DataError):
-                problems.note(result)
-    problems.raise_if_any()
-
-
-def _check_sources(tasks: list[Task], jobs: int | None) -> None:
-    problems, batches = Problems(), chunks(tasks, 256)
-    sizes = [*map(len, batches)]
-    checks = ordered_map(_check_batch, batches, jobs=jobs, threads=True, description="checking audio", sizes=sizes)
-    for errors in checks:
-        for error in errors:
-            problems.note(error)
-    problems.raise_if_any()
-
-
-def _check_batch(tasks: Sequence[Task]) -> list[DataError]:
-    return [error for task in tasks if (error := check_source(task.utterance, task.source))]
-
-
 def _copy_lists(source: DataDir, target: Path) -> list[str]:
-    """Copy the other lists and give their names: texts only, so that no audio of the original gets into the twin."""
+    """Copy the other lists and give their names: texts only, so that no audio of the original gets into the folder."""
     copied: list[str] = []
     if not source.path.is_dir():  # a selection, which has no folder of its own
         return copied
     for path in sorted(source.path.iterdir()):
-        derived = path.name in NOT_COPIED or path.name.startswith((".", "wav.scp")) or path.suffix in (".scp", ".ark")
+        derived = path.name in _NOT_COPIED or path.name.startswith((".", "wav.scp")) or path.suffix in (".scp", ".ark")
         if derived or not path.is_file():
             continue
         try:

@@ -29,15 +29,13 @@ from spkbase.errors import DataError, few
 from spkbase.files import fingerprint, load_json
 from spkbase.showing import one_line
 from spkbase.version import __version__
-from spkver.anonymization.baselines import change_speed, draw_speed, draw_warp, warp_envelope
+from spkver.anonymization.anonymizers import change_speed, either_sign, log_uniform, warp_envelope
 from spkver.anonymization.config import AnonymizerConfig
-from spkver.anonymization.directories import RECORD, Made, Task, check_target, make_twin, output_file, write_outputs
-from spkver.anonymization.mcadams_coefficient import turn_poles, turn_poles_back
-from spkver.datadir import DataDir, check_ids
+from spkver.anonymization.directories import RECORD, Outputs, Signals, make_twin
+from spkver.anonymization.mcadams_coefficient import turn_poles
+from spkver.datadir import DataDir
 
-Signals = Sequence[NDArray[np.float32]]
-Changed = list[NDArray[Any] | DataError]
-Change = Callable[[Signals, Sequence[int], Sequence[float]], Changed]
+Change = Callable[[Sequence[NDArray[np.float32]], Sequence[int], Sequence[float]], Outputs]
 
 
 @one_line
@@ -70,50 +68,45 @@ class Inverse:
 def _each(change: Callable[[NDArray[Any], int, float], NDArray[Any]]) -> Change:
     """Make a function of one signal one of several; errors of too short ones are handed back."""
 
-    def change_all(signals: Signals, rates: Sequence[int], values: Sequence[float]) -> Changed:
-        outputs: Changed = []
+    def change_all(signals: Sequence[NDArray[np.float32]], rates: Sequence[int], values: Sequence[float]) -> Outputs:
+        outputs: Outputs = []
         for samples, rate, value in zip(signals, rates, values, strict=True):
             try:
                 changed = np.asarray(change(samples, rate, value))
-                peak = float(np.abs(changed).max(initial=0.0))
-                outputs.append(changed / max(1.0, peak) if len(changed) else _too_short(len(samples)))
             except ValueError:  # fewer samples than a frame
-                outputs.append(_too_short(len(samples)))
+                changed = np.empty(0)
+            if len(changed):
+                outputs.append(changed / max(1.0, float(np.abs(changed).max())))
+            else:
+                outputs.append(DataError(f"{len(samples)} samples are too few", remedy="leave the utterance out"))
         return outputs
 
     return change_all
 
 
-def _too_short(n_samples: int) -> DataError:
-    return DataError(f"{n_samples} samples are too few", remedy="leave the utterance out")
-
-
-INVERSES: dict[str, Inverse] = {
+INVERSES = {
     inverse.anonymizer: inverse
     for inverse in (
         Inverse(
-            "mcadams",
-            "alpha",
-            lambda bounds, rng: float(rng.uniform(*bounds)),
-            turn_poles,
-            turn_poles_back,
-            lambda bounds: bounds,
+            *("mcadams", "alpha"),
+            draw=lambda bounds, rng: float(rng.uniform(*bounds)),
+            apply=turn_poles,
+            undo=partial(turn_poles, back=True),
+            bounds=lambda bounds: bounds,
         ),
         Inverse(
-            "vtln",
-            "warp",
-            lambda bounds, rng: draw_warp(rng, bounds),
-            _each(warp_envelope),
-            _each(lambda samples, rate, value: warp_envelope(samples, rate, -value)),
-            lambda bounds: (-bounds[1], bounds[1]),
+            *("vtln", "warp"),
+            draw=either_sign,
+            apply=_each(warp_envelope),
+            undo=_each(lambda samples, rate, value: warp_envelope(samples, rate, -value)),
+            bounds=lambda bounds: (-bounds[1], bounds[1]),
         ),
         Inverse(
-            "resampling",
-            "speed",
-            lambda bounds, rng: draw_speed(rng, bounds),
-            _each(change_speed),
-            _each(lambda samples, rate, value: change_speed(samples, rate, 1 / value)),
-            lambda bounds: bounds,
+            *("resampling", "speed"),
+            draw=log_uniform,
+            apply=_each(change_speed),
+            undo=_each(lambda samples, rate, value: change_speed(samples, rate, 1 / value)),
+            bounds=lambda bounds: bounds,
         ),
     )
 }
@@ -164,27 +157,16 @@ def undo_datadir(
     DataError
         As for `anonymize_datadir`, or if an utterance has no number.
     """
-    target = Path(target)
     if absent := sorted(source.recordings.keys() - values.keys()):
         text = f"{len(absent)} of {len(source)} utterances have no {INVERSES[anonymizer].parameter}: {few(absent)}"
         raise DataError(text, file=source.path)
-    check_target(source, target)
-    check_ids(source.recordings, source.path)
-    tasks = [
-        Task(utterance, Path(path), output_file(target, utterance), f"undone {float(values[utterance])!r}")
-        for utterance, path in source.recordings.items()
-    ]
-    made = {"anonymizer": {"name": f"undoing {anonymizer}"}, "version": __version__}
-    header = {**made, "made_by": fingerprint(__version__, "undone", anonymizer), "utterances": len(tasks)}
-    return make_twin(
-        source, target, tasks, header, partial(_undo_recordings, anonymizer=anonymizer), jobs=jobs, force=force
-    )
+    streams = {utterance: f"undone {float(values[utterance])!r}" for utterance in source.recordings}
+    made_by = fingerprint(__version__, "undone", anonymizer)
+    header = {"anonymizer": {"name": f"undoing {anonymizer}"}, "version": __version__, "made_by": made_by}
+    undo = partial(_undo, anonymizer=anonymizer)
+    return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)
 
 
-def _undo_recordings(tasks: Sequence[Task], *, anonymizer: str) -> list[Made | DataError]:
-    return write_outputs(tasks, partial(_undo, anonymizer=anonymizer))
-
-
-def _undo(signals: Sequence[tuple[Task, NDArray[Any], int]], anonymizer: str) -> list[NDArray[Any] | DataError]:
+def _undo(signals: Signals, anonymizer: str) -> Outputs:
     values = [float(task.stream.removeprefix("undone ")) for task, _, _ in signals]
     return INVERSES[anonymizer].undo([samples for _, samples, _ in signals], [rate for *_, rate in signals], values)

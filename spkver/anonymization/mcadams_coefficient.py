@@ -16,7 +16,7 @@ goes to the eigenvalues of the companion matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -139,25 +139,20 @@ def pole_zero(zeros: NDArray[np.float64], poles: NDArray[np.float64], frames: ND
         B(z) and A(z) of each frame; the first of A is 1.
     frames : ndarray of shape (n, F)
     """
+    order, n = len(zeros) - 1, len(frames)
     for some in _pieces(frames.shape[1], _FILTER_FRAMES):
-        _pole_zero(zeros[:, some], poles[:, some], frames[:, some])
-
-
-def _pole_zero(zeros: NDArray[np.float64], poles: NDArray[np.float64], frames: NDArray[np.float64]) -> None:
-    """One sum for each sample: inputs and outputs stand by turns in `history`, some samples at a time."""
-    order, (n, n_frames) = len(zeros) - 1, frames.shape
-    weights = np.empty((2 * order + 1, n_frames))
-    weights[::2], weights[1::2] = zeros[::-1], -poles[:0:-1]
-    history = np.zeros((2 * (order + _FILTER_SAMPLES), n_frames))
-    for start in range(0, n, _FILTER_SAMPLES):
-        stop = min(start + _FILTER_SAMPLES, n)
-        end = 2 * (order + stop - start)
-        history[2 * order : end : 2] = frames[start:stop]
-        for row in range(0, 2 * (stop - start), 2):
-            window = history[row : row + 2 * order + 1]
-            np.einsum("kf,kf->f", weights, window, out=history[row + 2 * order + 1])
-        frames[start:stop] = history[2 * order + 1 : end : 2]
-        history[: 2 * order] = history[end - 2 * order : end].copy()
+        # one sum for each sample: inputs and outputs stand by turns in `history`, some samples at a time
+        weights = np.empty((2 * order + 1, some.stop - some.start))
+        weights[::2], weights[1::2] = zeros[::-1, some], -poles[:0:-1, some]
+        history = np.zeros((2 * (order + _FILTER_SAMPLES), some.stop - some.start))
+        for start, stop in chunk_bounds(n, _FILTER_SAMPLES):
+            end = 2 * (order + stop - start)
+            history[2 * order : end : 2] = frames[start:stop, some]
+            for row in range(0, 2 * (stop - start), 2):
+                window = history[row : row + 2 * order + 1]
+                np.einsum("kf,kf->f", weights, window, out=history[row + 2 * order + 1])
+            frames[start:stop, some] = history[2 * order + 1 : end : 2]
+            history[: 2 * order] = history[end - 2 * order : end].copy()
 
 
 Factors = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -292,34 +287,19 @@ def _crossing(
 
 def _improve(polynomials: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
     """Improve all factors in place, and give the size of the largest correction of each polynomial, (F,)."""
-    shape = p.shape
-    one, two = np.empty(shape), np.empty(shape)
     # remainder v z + u: the last steps of the synthetic division
-    v, before = polynomials[1] - p, np.ones(shape)
+    v, before = polynomials[1] - p, np.ones(p.shape)
     for coefficient in polynomials[2:-1]:
-        np.multiply(q, before, out=before)
-        np.multiply(p, v, out=one)
-        np.subtract(coefficient, before, out=before)
-        before -= one
-        v, before = before, v
+        v, before = coefficient - q * before - p * v, v
     u = polynomials[-1] - q * before
     # product t z + s of the other factors
     n_factors = len(p)
     twice_p, twice_q = np.concatenate([p, p]), np.concatenate([q, q])
     s, t = twice_q[1 : n_factors + 1] - q, twice_p[1 : n_factors + 1] - p
-    c, d = np.empty(shape), np.empty(shape)
     for shift in range(2, n_factors):
-        np.subtract(twice_q[shift : shift + n_factors], q, out=c)
-        np.subtract(twice_p[shift : shift + n_factors], p, out=d)
-        np.multiply(t, d, out=one)  # of z squared, which is -p z - q
-        np.multiply(t, c, out=two)
-        np.multiply(s, c, out=c)
-        np.multiply(s, d, out=d)
-        d += two
-        np.multiply(q, one, out=s)
-        np.subtract(c, s, out=s)
-        np.multiply(p, one, out=t)
-        np.subtract(d, t, out=t)
+        c, d = twice_q[shift : shift + n_factors] - q, twice_p[shift : shift + n_factors] - p
+        square = t * d  # of z squared, which is -p z - q
+        s, t = s * c - q * square, s * d + t * c - p * square
     # (v z + u) / (t z + s)
     st = s - p * t
     norm = s * st + q * t * t
@@ -381,95 +361,59 @@ def mcadams(
     J. Patino, N. Tomashenko, M. Todisco, A. Nautsch, N. Evans, Speaker anonymisation using the McAdams coefficient,
     Interspeech 2021, arXiv:2011.01130.
     """
-    output = mcadams_batch([samples], [rate], [rng], alpha=alpha)[0]
+    (output,) = turn_poles([samples], [rate], [float(rng.uniform(*alpha))])
     if isinstance(output, DataError):
         raise DataError(f"utterance {utterance!r}: {output.text}", remedy=output.remedy)
     return output
 
 
-def mcadams_batch(
-    signals: Sequence[NDArray[np.float32]],
-    rates: Sequence[int],
-    generators: Sequence[np.random.Generator],
-    *,
-    alpha: tuple[float, float] = (0.5, 0.9),
+def turn_poles(
+    signals: Sequence[NDArray[np.float32]], rates: Sequence[int], coefficients: Sequence[float], *, back: bool = False
 ) -> list[NDArray[np.float64] | DataError]:
-    """Do what `mcadams` does, to the bit, for several signals together, which is faster where they are short.
+    """Raise the angles of the poles of linear prediction to a power, for each signal its own; see `mcadams`.
+
+    Several signals together are faster where they are short; each gets the bits that it has alone.
+
+    *Back*, a pole at the angle w, which came from w**(1 / alpha), is turned there, as far as what came out tells. No
+    pole of speech came from beyond pi: one that would go there is an artefact of the prediction (speech that was turned
+    by alpha < 1 has no resonances above pi**alpha, and the prediction puts poles there all the same). It goes to pi,
+    with half its radius: turned to where its angle folds back to, or left with its radius, it would ring louder than
+    the speech.
+
+    Parameters
+    ----------
+    signals : sequence of ndarray of shape (n,)
+        With full scale 1.
+    rates : sequence of int [Hz]
+    coefficients : sequence of float
+        The alpha of each.
+    back : bool
+        Undo what was done with the same coefficients.
 
     Returns
     -------
     list
         For each signal its output, or why there is none.
-    """
-    coefficients = [float(rng.uniform(*alpha)) for rng in generators]
-    return turn_poles(signals, rates, coefficients)
-
-
-def turn_poles(
-    signals: Sequence[NDArray[np.float32]], rates: Sequence[int], coefficients: Sequence[float]
-) -> list[NDArray[np.float64] | DataError]:
-    """Raise the angles of the poles of linear prediction to a power, for each signal its own; see `mcadams`.
 
     Examples
     --------
     >>> turn_poles([np.zeros(320, np.float32)], [16000], [0.8])[0].any()
     np.False_
     """
-    return _turn_signals(signals, rates, coefficients, _raised)
-
-
-def turn_poles_back(
-    signals: Sequence[NDArray[np.float32]], rates: Sequence[int], coefficients: Sequence[float]
-) -> list[NDArray[np.float64] | DataError]:
-    """Undo what `turn_poles` did with the same coefficients, as far as what came out tells.
-
-    A pole at the angle w, which came from w**(1 / alpha), is turned there. No pole of speech came from beyond pi: one
-    that would go there is an artefact of the prediction (speech that was turned by alpha < 1 has no resonances above
-    pi**alpha, and the prediction puts poles there all the same). It goes to pi, with half its radius: turned to where
-    its angle folds back to, or left with its radius, it would ring louder than the speech.
-
-    Parameters
-    ----------
-    signals : sequence of ndarray of shape (n,)
-        Anonymised, with full scale 1.
-    rates : sequence of int [Hz]
-    coefficients : sequence of float
-        The alpha of each.
-
-    Returns
-    -------
-    list
-        For each signal its output, or why there is none; as `turn_poles`.
-
-    Examples
-    --------
-    >>> turn_poles_back([np.zeros(320, np.float32)], [16000], [0.8])[0].any()
-    np.False_
-    """
-    exponents = [1 / coefficient for coefficient in coefficients]
-    return _turn_signals(signals, rates, exponents, _raised_within_pi)
-
-
-_Turned = Callable[[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]], Factors]
-
-
-def _turn_signals(
-    signals: Sequence[NDArray[np.float32]], rates: Sequence[int], coefficients: Sequence[float], turned: _Turned
-) -> list[NDArray[np.float64] | DataError]:
-    """Turn the poles of each frame of signals by a function of their factors p, q, and exponents."""
     outputs: list[NDArray[np.float64] | DataError] = []
     framed: dict[int, _Framed] = {}
     for number, (samples, rate, coefficient) in enumerate(zip(signals, rates, coefficients, strict=True)):
         length = int(rate * _WINDOW)
         if length <= ORDER or len(samples) < length:
-            outputs.append(_too_short(len(samples), rate))
+            text = f"{len(samples)} samples at {rate} Hz are too few for linear prediction of order {ORDER} in frames"
+            outputs.append(DataError(f"{text} of {_WINDOW * 1000:.0f} ms", remedy="leave the utterance out"))
             continue
         outputs.append(np.zeros(len(samples)))
         if samples.any():
-            framed[number] = _Framed(samples, rate, coefficient)
+            framed[number] = _Framed(samples, rate, 1 / coefficient if back else coefficient)
     room = np.empty(0)
     for block in _blocks(framed.values()):
-        room = _turn_block(block, room, turned)
+        room = _turn_block(block, room, back)
     for number, signal in framed.items():
         output = signal.output[: len(signals[number])]
         output *= _FULL_SCALE / max(output.max(), -output.min())
@@ -482,18 +426,14 @@ def _turn_signals(
 class _Framed:
     """A signal as frames, and the array that its turned frames are added to."""
 
-    def __init__(self, samples: NDArray[np.float32], rate: int, coefficient: float) -> None:
+    def __init__(self, samples: NDArray[np.float32], rate: int, exponent: float) -> None:
         self.length, self.shift = int(rate * _WINDOW), int(rate * _SHIFT)
         hann = np.hanning(self.length)
         self.window = np.sqrt(hann / (hann.sum() / self.shift))[:, None]
         self.frames = sliding_window_view(samples.astype(np.float32) + _EPS, self.length)[:: self.shift]
-        self.coefficient = coefficient
+        self.exponent = exponent
         self.apart = -(-self.length // self.shift)  # frames so far apart do not overlap
         self.output = np.zeros(max(len(samples), (len(self.frames) + self.apart) * self.shift))
-
-    def read(self, start: int, stop: int, out: NDArray[np.float64]) -> None:
-        """Windowed frames, (n, stop - start)."""
-        np.multiply(self.frames[start:stop].T, self.window, out=out)
 
     def add(self, frames: NDArray[np.float64], start: int) -> None:
         """Overlap-add turned frames, (n, F), from frame `start` on; every so many at once that do not overlap."""
@@ -523,55 +463,36 @@ def _blocks(signals: Iterable[_Framed]) -> Iterator[list[_Piece]]:
         yield block
 
 
-def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64], turned: _Turned) -> NDArray[np.float64]:
+def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64], back: bool) -> NDArray[np.float64]:
     """Turn the frames of a block, in `room` where it is large enough; return the room for the next block.
 
     Fresh memory for each block would cost a fifth of the time.
     """
     counts = [stop - start for _, start, stop in block]
     places = np.cumsum([0, *counts])
-    alone = places[-1] == 1  # see `prediction`
+    alone = places[-1] == 1  # see the module
     length, n_frames = block[0][0].length, places[-1] + alone
     if room.size < length * n_frames:
         room = np.empty(length * n_frames)
     frames = room[: length * n_frames].reshape(length, n_frames)
     frames[:, places[-1] :] = 0
     for (signal, start, stop), column in zip(block, places, strict=False):
-        signal.read(start, stop, frames[:, column : column + stop - start])
-    exponents = np.repeat([signal.coefficient for signal, _, _ in block], counts)
-    exponents = np.pad(exponents, (0, int(alone)), constant_values=1)
-    _turn_frames(frames, exponents, turned)
+        np.multiply(signal.frames[start:stop].T, signal.window, out=frames[:, column : column + stop - start])
+    exponents = np.pad(np.repeat([signal.exponent for signal, _, _ in block], counts), (0, int(alone)))
+    frames += _EPS
+    polynomials = burg(frames, ORDER)
+    frames -= _EPS  # only the prediction knows the constant
+    pole_zero(polynomials, product(*_raised(*quadratic_factors(polynomials), exponents, back)), frames)
     for (signal, start, stop), column in zip(block, places, strict=False):
         signal.add(frames[:, column : column + stop - start], start)
     return room
 
 
-def _too_short(n_samples: int, rate: int) -> DataError:
-    return DataError(
-        f"{n_samples} samples at {rate} Hz are too few for linear prediction of order {ORDER} in frames of "
-        f"{_WINDOW * 1000:.0f} ms",
-        remedy="leave the utterance out",
-    )
-
-
-def _turn_frames(frames: NDArray[np.float64], exponents: NDArray[np.float64], turned: _Turned) -> None:
-    """Raise the angles of the poles of windowed frames, (n, F), to powers, (F,), in place."""
-    frames += _EPS
-    polynomials = burg(frames, ORDER)
-    frames -= _EPS  # only the prediction knows the constant
-    pole_zero(polynomials, product(*turned(*quadratic_factors(polynomials), exponents)), frames)
-
-
-def _raised(p: NDArray[np.float64], q: NDArray[np.float64], exponents: NDArray[np.float64]) -> Factors:
-    """Factors, (m, F) each, with the angles of complex poles raised to powers, (F,)."""
-    complex_pair = q > p * p / 4
-    angle = np.arctan2(np.sqrt(np.maximum(q - p * p / 4, 0)), -p / 2)
-    return np.where(complex_pair, -2 * np.sqrt(np.maximum(q, 0)) * np.cos(angle**exponents), p), q
-
-
-def _raised_within_pi(p: NDArray[np.float64], q: NDArray[np.float64], exponents: NDArray[np.float64]) -> Factors:
-    """The same; what would go beyond pi goes to pi with half its radius, see `turn_poles_back`."""
+def _raised(p: NDArray[np.float64], q: NDArray[np.float64], exponents: NDArray[np.float64], back: bool) -> Factors:
+    """Factors, (m, F) each, with the angles of complex poles raised to powers, (F,); see `turn_poles`."""
     complex_pair = q > p * p / 4
     angle = np.arctan2(np.sqrt(np.maximum(q - p * p / 4, 0)), -p / 2) ** exponents
-    q = np.where(complex_pair & (angle > np.pi), _BEYOND**2 * q, q)
-    return np.where(complex_pair, -2 * np.sqrt(np.maximum(q, 0)) * np.cos(np.minimum(angle, np.pi)), p), q
+    if back:
+        q = np.where(complex_pair & (angle > np.pi), _BEYOND**2 * q, q)
+        angle = np.minimum(angle, np.pi)
+    return np.where(complex_pair, -2 * np.sqrt(np.maximum(q, 0)) * np.cos(angle), p), q

@@ -149,13 +149,9 @@ class PseudoSpeakerRules:
     draws: int = 1
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("distance", self.distance, DISTANCES),
-            ("sex", self.sex, SEXES),
-            ("level", self.level, LEVELS),
-        ):
-            if value not in known:
-                raise ConfigError(f"{name} is {value!r}: expected {' or '.join(known)}")
+        for name, known in (("distance", DISTANCES), ("sex", SEXES), ("level", LEVELS)):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}: expected {' or '.join(known)}")
         if not 1 <= self.mean_of <= self.farthest:
             text = f"the mean of {self.mean_of} drawn from the {self.farthest} farthest"
             raise ConfigError(text, remedy="draw at least 1, and at most as many as there are farthest voices")

@@ -1,6 +1,6 @@
 """Attackers: trained on data directories, kept as one folder each; they score any list of trials.
 
-`train_attackers` makes an `Attacker` of an `AttackerConfig` (presets by name), `score` gives `Scores`.
+`train_attacker` makes a `TrainedAttacker` of an `AttackerConfig` (presets by name), `score` gives `Scores`.
 """
 
 from spkver.attackers.attack import TrainedAttacker, check_trials, load_attacker, save_attacker, score, score_checked
@@ -29,9 +29,11 @@ from spkver.attackers.protocol import (
     Place,
     Scorer,
     Wanted,
+    learns_from,
     level_of,
+    speech_of,
 )
-from spkver.attackers.training import ENDING, Classics, check_training, merge_versions, train_attacker, train_attackers
+from spkver.attackers.training import ENDING, Classics, check_training, merge_versions, train_attacker
 from spkver.attackers.undoing import Known, Undoing, WarpEstimator, fit_warp_estimator, known_anonymizer, warp_cues
 from spkver.attackers.vector_attacker import Choice, VectorAttacker, VectorStore, learn_backend
 from spkver.attackers.workplace import Workplace

@@ -141,7 +141,6 @@ class AlignedAttacker:
     base: VectorAttacker
     place: Place = field(repr=False)
     options: frozenset[str] = frozenset()
-    _learnt: dict[Pairs, tuple[Scorer, set[DataDir]]] = field(default_factory=dict, repr=False)
 
     @property
     def scenarios(self) -> tuple[str, ...]:
@@ -179,27 +178,22 @@ class AlignedAttacker:
             return "the enrolment is not at hand before anonymisation"
         return self.base.lacks(attack)
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Return the scorer; map and back-end are learnt when the first attack tells the background."""
-
-        def score(attack: Attack) -> Scores:
-            pairs = self._pairs(attack)
-            if pairs not in self._learnt:
-                self._learnt[pairs] = self._learn(pairs)
-            scorer, anonymised = self._learnt[pairs]
-            anonymised.update((attack.enrolled, attack.tested))
-            return scorer(attack)
-
-        return score
-
-    def _learn(self, pairs: Pairs) -> tuple[Scorer, set[DataDir]]:
+    def learn(self, attack: Attack) -> Scorer:
+        """Learn the map, and have the base attacker learn from original speech."""
+        pairs = self._pairs(attack)
         alignment, anonymised = self.alignment(pairs), set[DataDir]()
 
         def open_source(training: tuple[DataDir, ...]) -> Source:
             source = self.base.open_source(training)
             return AlignedSource(source, alignment, anonymised, "own_means" in self.options)
 
-        return replace(self.base, open_source=open_source).learn((pairs[0][0],)), anonymised
+        scorer = replace(self.base, open_source=open_source).learn(replace(attack, training=(pairs[0][0],)))
+
+        def score(attack: Attack) -> Scores:
+            anonymised.update((attack.enrolled, attack.tested))
+            return scorer(attack)
+
+        return score
 
     def alignment(self, pairs: Pairs) -> Alignment:
         """Choose and learn the map, or take the one that an earlier run has."""
@@ -213,7 +207,7 @@ class AlignedAttacker:
             shared = sorted(listed.intersection(*(side.recordings for side in sides)))
             chosen.append((sides, shared[:: -(-len(shared) * (len(sides) - 1) // _MOST)]))
 
-        def make(path: Path) -> None:
+        def fit() -> tuple[Alignment, dict[str, Any]]:
             source = self.base.open_source((pairs[0][0],))
             originals, found = [], []
             for sides, names in chosen:
@@ -228,25 +222,29 @@ class AlignedAttacker:
             )
             owners = np.concatenate([part.speakers for part in originals])
             best, scores = choose_map(anonymised, goal, owners, seed=self.place.seed)
-            fitted = _fitted(best, anonymised, goal)
-            arrays = {name: getattr(fitted, name) for name in _ARRAYS}
-            write_arrays(path, arrays)
             facts = {"attacker": self.name, "pairs": len(goal), "speakers": len(set(owners)), "folds": _FOLDS}
-            write_json(run.path("alignment.json"), {**facts, "chosen": best, "mean_reciprocal_rank": scores})
+            return _fitted(best, anonymised, goal), {**facts, "chosen": best, "mean_reciprocal_rank": scores}
 
         each = enumerate((side, names) for sides, names in chosen for side in sides)
         sources = {f"{number} {name}": Path(side.recordings[name]) for number, (side, names) in each for name in names}
         speakers = sorted(chain.from_iterable(sides[0].speakers.items() for sides, _ in chosen))
-        stage = run.stage(
+        stage = run.declare(
             f"alignment of {self.name}",
             "alignment.h5",
-            make=make,
             read=lambda path: Alignment(**read_arrays(path, *_ARRAYS)),
             inputs=[_VERSION, list(MAPS), self.base.depends, speakers, self.place.seed],
             sources=sources,
             libraries=("numpy", "scipy", "soundfile"),
             also=("alignment.json",),
         )
+        if stage.is_due:
+            fitted, facts = fit()
+
+            def make(path: Path) -> None:
+                write_arrays(path, {name: getattr(fitted, name) for name in _ARRAYS})
+                write_json(run.path("alignment.json"), facts)
+
+            stage.bring_up_to_date(make)
         return stage.value
 
 

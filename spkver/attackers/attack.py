@@ -13,7 +13,7 @@ The folder is all that scoring needs. `attacker.yaml` is written last, so a fold
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from spkver.attackers.kinds import Backend, Cohort, Segments, arrays_of, transfo
 from spkver.attackers.workplace import Prepared, Workplace
 from spkver.backend import SvmModels, gram_matrix, score_gmm_ubm, score_trials
 from spkver.datadir import DataDir, enrolment
-from spkver.features import Frames, check_recordings
+from spkver.features import FeatureConfig, Frames, check_recordings
 from spkver.idmap import IdMap
 from spkver.mixture import GaussianMixture, Statistics
 from spkver.vectors import Supervectors
@@ -317,7 +317,8 @@ def score(
     DataError
         With all problems of the trials and the recordings, before anything long starts.
     """
-    models, tested = check_trials(attackers, enrol_dir, trial_dir, trial_list, jobs=jobs)
+    features = [attacker.config.features for attacker in attackers.values()]
+    models, tested = check_trials(features, enrol_dir, trial_dir, trial_list, jobs=jobs)
     workplace = Workplace(Path(work), jobs, device)
     return {
         name: score_checked(attacker, workplace, (enrol_dir, models), (trial_dir, tested), trial_list)
@@ -326,14 +327,14 @@ def score(
 
 
 def check_trials(
-    attackers: Mapping[str, TrainedAttacker],
+    features: Sequence[FeatureConfig],
     enrol_dir: DataDir,
     trial_dir: DataDir,
     trial_list: Trials,
     *,
     jobs: int | None = None,
 ) -> tuple[IdMap, dict[str, Path]]:
-    """Check a list of trials and the headers of all recordings that it needs.
+    """Check a list of trials and the headers of all recordings that it needs, for each of some kinds of features.
 
     Returns
     -------
@@ -353,8 +354,7 @@ def check_trials(
     _warn_of_enrolled(models, enrol_dir, trial_dir, trial_list)
     files = set(enrolled.values())
     others = {name: path for name, path in tested.items() if path not in files}
-    kinds = {fingerprint(attacker.config.features): attacker.config.features for attacker in attackers.values()}
-    for config in kinds.values():
+    for config in {fingerprint(config): config for config in features}.values():
         of_features = Problems()
         for recordings in (enrolled, others):
             check_recordings(recordings, config, work=Work(jobs), problems=of_features)

@@ -416,14 +416,15 @@ class ContentAttacker:
             return str(error)
         return ""
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+    def learn(self, attack: Attack) -> Scorer:
         """Count the words of the background, and choose on it how texts are compared; versions of it say the same."""
-        background = self._background(training[0])
+        training = attack.training[0]
+        background = self._background(training)
         method, why = choose_method(background, self.config.methods(), self.seed)
         logger.info("%s: %s, %s", self.name, method, why)
         if self.place is not None:
-            told = {"attacker": self.name, "training": training[0].name, "chosen": str(method), "why": why}
-            folder = make_folder(self.place.output / "attackers" / training[0].name / self.name)
+            told = {"attacker": self.name, "training": training.name, "chosen": str(method), "why": why}
+            folder = make_folder(self.place.output / "attackers" / training.name / self.name)
             write_text(folder / "choice.json", json.dumps(told, indent=1) + "\n")
         reader = Reader(method, [text for texts in background.values() for text in texts])
 

@@ -33,7 +33,7 @@ from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
 from spkver.attackers.config import Context, Settings
 from spkver.attackers.folds import Fold, background_folds, needs_pieces
-from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Place, Scorer, level_of
+from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, level_of, speech_of
 from spkver.attackers.training import ENDING
 from spkver.datadir import DataDir
 
@@ -172,9 +172,7 @@ class FoldScores:
                     if why := self.attackers[name].lacks(fold.attack):
                         raise DataError(why)
                     folder = f"attackers/{training.name}/folds-{kind}"
-                    stage = _declare(self.attackers[name], fold, self.place, folder)
-                    stage.bring_up_to_date()
-                    due[name].append(stage)
+                    due[name].append(_score_fold(self.attackers[name], fold, self.place, folder))
                 except Exception as error:
                     if isinstance(error, ENDING):
                         raise
@@ -192,16 +190,11 @@ def _known(background: Background, kind: str) -> Any:
     return background.original, *background.anonymised, kind
 
 
-def _declare(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage[Scores]:
+def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage[Scores]:
+    """Have an attacker learn from a fold and score it, unless it has."""
     attack = fold.attack
 
-    def make(path: Path) -> None:
-        score = attacker.learn(attack.training)
-        write_scores(path, score(attack))
-
-    speech = (*attack.sides, *attack.training)
-    if isinstance(attacker, BackgroundAttacker):
-        speech = attacker.speech(attack)
+    speech = speech_of(attacker, attack)
     sources = {
         f"{number} {name}": path
         for number, directory in enumerate(speech)
@@ -209,16 +202,19 @@ def _declare(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage
     }
     lists = [sorted(directory.speakers.items()) for directory in speech]
     run = Run(make_folder(place.output / folder), place.jobs, place.force, quiet=True, device=place.device)
-    return run.stage(
+    stage = run.declare(
         f"fold {fold.number} by {attacker.name}",
         f"{fold.number}/{attacker.name}/scores",
-        make=make,
         read=read_scores,
         inputs=[attacker.record(attack), place.seed, attack.trials, lists],
         sources=sources,
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
         on_device=True,
     )
+    if stage.is_due:
+        scores = attacker.learn(attack)(attack)
+        stage.bring_up_to_date(lambda path: write_scores(path, scores))
+    return stage
 
 
 OF_THE_RECORDING = ("session",)
@@ -321,15 +317,11 @@ class Fusion:
         count = len(set(attack.training[0].speakers.values()))
         return "" if count >= _LEAST_SPEAKERS else f"{count} background speakers: a fusion needs {_LEAST_SPEAKERS}"
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+    def learn(self, attack: Attack) -> Scorer:
         """Return a scorer that has every member score the trials, and fuses that."""
-
-        def score(attack: Attack) -> Scores:
-            names = [name for name in self.members if self.takes(name) and not self.members[name].lacks(attack)]
-            found = {name: self.members[name].learn(training)(attack) for name in names}
-            return self.fuse(attack, found)
-
-        return score
+        names = [name for name in self.members if self.takes(name) and not self.members[name].lacks(attack)]
+        scorers = {name: self.members[name].learn(attack) for name in names}
+        return lambda attack: self.fuse(attack, {name: score(attack) for name, score in scorers.items()})
 
     def file(self, attack: Attack, names: Sequence[str]) -> Path:
         """Return the file of the weights of some attackers for an attack."""
@@ -360,7 +352,7 @@ class Fusion:
         return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
     def weights(self, attack: Attack, names: Sequence[str]) -> Stage[dict[str, Any]]:
-        """Declare the weights of some attackers for an attack; they score the background when this is called.
+        """Learn the weights of some attackers for an attack, from what they score on the background.
 
         Raises
         ------

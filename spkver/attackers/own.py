@@ -240,9 +240,10 @@ class OwnFunction:
         """Return nothing: it serves all trials."""
         return ""
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+    def learn(self, attack: Attack) -> Scorer:
         """Have it learn, in a process of its own; BLAS has one thread, so that its products do not depend on the
         machine."""
+        training = attack.training
         speech = merge_versions(training)
         files = {
             speaker: [str(speech.recordings[utterance]) for utterance in utterances]
@@ -315,8 +316,9 @@ class OwnCommand:
         """Return nothing: it serves all trials."""
         return ""
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+    def learn(self, attack: Attack) -> Scorer:
         """Write the lists of the training set; the command learns from them when it likes."""
+        training = attack.training
         holder = tempfile.TemporaryDirectory()  # goes with the scorer that holds it
         work, learnt = Path(holder.name) / "work", Path(holder.name) / "training"
         work.mkdir()

@@ -116,8 +116,12 @@ class Attacker(Protocol):
             If it could, but what it has for them cannot be used.
         """
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Learn from training recordings; what comes back scores any trials."""
+    def learn(self, attack: Attack) -> Scorer:
+        """Learn from what an attack leaves it to learn from: training recordings, and perhaps the whole background.
+
+        What comes back scores its trials, and those of other attacks with the same speech to learn from, see
+        `learns_from`.
+        """
 
 
 @runtime_checkable
@@ -133,6 +137,19 @@ class BackgroundAttacker(Protocol):
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         """Return all data directories that its scores depend on."""
+
+
+def speech_of(attacker: Attacker, attack: Attack) -> tuple[DataDir, ...]:
+    """Return all data directories that the scores of an attack depend on."""
+    if isinstance(attacker, BackgroundAttacker):
+        return attacker.speech(attack)
+    return (*attack.sides, *attack.training)
+
+
+def learns_from(attacker: Attacker, attack: Attack) -> tuple[DataDir, ...]:
+    """Return the speech that an attacker learns from before it meets enrolment and trials, the training set first."""
+    sides = set(attack.sides)
+    return (*attack.training, *(directory for directory in speech_of(attacker, attack) if directory not in sides))
 
 
 def level_of(attacker: Attacker) -> str:

@@ -19,7 +19,7 @@ from spkbase.files import file_digest, fingerprint
 from spkver.attackers.attack import match_trials
 from spkver.attackers.own import joined
 from spkver.attackers.protocol import Attack, Attacker, Place, Scorer
-from spkver.attackers.vector_attacker import ADAPTED_COSINE, Choice, lacks_models, learn_backend, limited
+from spkver.attackers.vector_attacker import ADAPTED_COSINE, Choice, lacks_models, learn_backend, limited, naming
 from spkver.backend import Backend, train_chain
 from spkver.datadir import DataDir
 
@@ -76,7 +76,7 @@ class ReadyScores:
         self._score(attack)
         return ""
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+    def learn(self, attack: Attack) -> Scorer:
         """Return the scorer; nothing is left to be learnt."""
         return lambda attack: self._score(attack)
 
@@ -158,7 +158,7 @@ class ReadyVectors:
         self._sides(attack)
         return lacks_models(attack) if self.adapted else ""
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+    def learn(self, attack: Attack) -> Scorer:
         """Return the scorer; nothing is left to be learnt."""
         return lambda attack: self.scored(attack)
 
@@ -267,7 +267,6 @@ class BackedVectors:
     ready: ReadyVectors
     place: Place = field(repr=False)
     choice: Choice
-    _learnt: dict[str, Backend | None] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -294,30 +293,16 @@ class BackedVectors:
             self.ready.background(attack)
         return why
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Return the scorer, which trains a backend when it is first asked."""
-
-        def score(attack: Attack) -> Scores:
-            side = attack.name.split("/")[0]
-            key = f"{side} {attack.training[0].path}"
-            if key not in self._learnt:
-                self._learnt[key] = self._learn(attack)
-            return self.ready.scored(attack, self._learnt[key])
-
-        return score
-
-    def _learn(self, attack: Attack) -> Backend | None:
-        background = self.ready.background(attack)
-        if background is None:
-            return None
-        depends = {"background": _digest(background)}
-        try:
-            source = ReadySource(background)
-            training = limited(attack.training, self.choice.utterances, seed=self.place.seed)
-            return learn_backend(self.name, source, depends, self.choice, training, self.place).backend
-        except DataError as error:
-            text = f"attacker {self.name!r}: {error.text}"
-            raise DataError(text, file=error.file or self.ready.folder, remedy=error.remedy) from error
+    def learn(self, attack: Attack) -> Scorer:
+        """Train a backend on the embeddings of the training set, where there are such."""
+        background, backend = self.ready.background(attack), None
+        if background is not None:
+            with naming(self.name, self.ready.folder):
+                depends = {"background": _digest(background)}
+                training = limited(attack.training, self.choice.utterances, seed=self.place.seed)
+                source = ReadySource(background)
+                backend = learn_backend(self.name, source, depends, self.choice, training, self.place).backend
+        return lambda attack: self.ready.scored(attack, backend)
 
 
 def _digest(background: Mapping[Path, NDArray[np.floating]]) -> str:

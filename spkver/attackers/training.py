@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from numpy.typing import NDArray
 from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, WorkerError
 from spkbase.files import file_digest, fingerprint, make_folder
-from spkbase.runs import Run, Stage
+from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkbase.work import Work
+from spkver import pipeline
 from spkver.attackers.attack import TrainedAttacker, check_trials, load_attacker, save_attacker, score_checked
 from spkver.attackers.config import AttackerConfig
 from spkver.attackers.kinds import Backend, Cohort, Lesson, Sessions
@@ -106,65 +108,6 @@ def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
     return DataDir(path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers)
 
 
-def train_attackers(
-    datadirs: DataDir | Sequence[DataDir],
-    configs: Sequence[AttackerConfig],
-    output: str | Path,
-    *,
-    seed: int = 0,
-    work: Workplace | None = None,
-    force: bool = False,
-    failed: dict[str, Exception] | None = None,
-) -> dict[str, TrainedAttacker]:
-    """Train attackers and save each in a folder of its name.
-
-    Parameters
-    ----------
-    datadirs : DataDir or sequence of DataDir
-        The training set. Several are one, see `merge_versions`: a training set that an anonymiser with random choices
-        has worked on several times teaches the projection what these choices do.
-    configs : sequence of AttackerConfig
-        Names must differ. Attackers of equal `features`, `training` and `ubm` share what these make.
-    output : path
-        The attackers go to ``output/<name>``.
-    seed : int
-        Of the dither, the choice of utterances and of cohort speakers.
-    work : Workplace, optional
-        Folder that features and background models are kept in, with the workers and the device; all cores, NumPy and
-        ``output/work`` by default.
-    force : bool
-        Train again where a finished attacker of the same inputs is there.
-    failed : dict of str to Exception, optional
-        Takes what went wrong with single attackers, by name, and the others are trained; without it the first error
-        ends the training.
-
-    Returns
-    -------
-    dict of str to TrainedAttacker
-        By name, in the order of the configurations.
-
-    Raises
-    ------
-    DataError
-        With all problems of all recordings and configurations, before anything long starts.
-    """
-    output, datadir = Path(output), merge_versions(datadirs)
-    names = [config.name for config in configs]
-    if len(set(names)) < len(names):
-        raise ConfigError(f"attackers {', '.join(names)}: each needs a name of its own")
-    work = work or Workplace(output / "work")
-    check_training(datadir, configs, seed=seed, jobs=work.jobs)
-    trained = {}
-    for config in configs:
-        try:
-            trained[config.name] = _train(datadir, config, output / config.name, work, seed=seed, force=force).value
-        except Exception as error:
-            if failed is None or isinstance(error, ENDING):
-                raise
-            failed[config.name] = error
-    return trained
-
-
 def train_attacker(
     datadirs: DataDir | Sequence[DataDir],
     config: AttackerConfig,
@@ -175,17 +118,76 @@ def train_attacker(
     force: bool = False,
     keep: bool = False,
 ) -> TrainedAttacker:
-    """Train one attacker and save it as `folder`; with `keep` not over one of other inputs, which is a DataError.
+    """Train an attacker and save it as `folder`, or take the one that is up to date.
 
-    The rest as in `train_attackers`.
+    Parameters
+    ----------
+    datadirs : DataDir or sequence of DataDir
+        The training set. Several are one, see `merge_versions`: a training set that an anonymiser with random choices
+        has worked on several times teaches the projection what these choices do.
+    config : AttackerConfig
+    folder : path
+    seed : int
+        Of the dither, the choice of utterances and of cohort speakers.
+    work : Workplace, optional
+        Folder that features and background models are kept in, with the workers and the device; all cores, NumPy and
+        ``folder/work`` by default. Attackers of equal `features`, `training` and `ubm` share there what these make.
+    force : bool
+        Train again where a finished attacker of the same inputs is there.
+    keep : bool
+        Do not train over an attacker of other inputs.
+
+    Raises
+    ------
+    DataError
+        With all problems of all recordings and the configuration, before anything long starts; or if there is another
+        attacker that is to be kept.
     """
     folder, datadir = Path(folder), merge_versions(datadirs)
     work = work or Workplace(folder / "work")
     check_training(datadir, [config], seed=seed, jobs=work.jobs)
-    stage = _train(datadir, config, folder, work, seed=seed, force=force)
+    recordings = _recordings(datadir, config, seed)
+    speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
+    mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
+    run = Run(make_folder(folder), jobs=work.jobs, force=force, device=work.device)
+    stage = run.declare(
+        f"attacker {config.name}",
+        "attacker.yaml",
+        read=lambda path: load_attacker(path.parent),
+        also=("attacker.h5",),
+        inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
+        sources=pipeline.feature_sources(recordings, config.features),
+        libraries=[*pipeline.feature_libraries(recordings, config.features), "scikit-learn"],
+        on_device=True,
+    )
+    if not stage.is_due:
+        return stage.value
     if keep and stage.path.is_file() and stage.state() in ("stale", "missing"):
         text = "an attacker of other data, settings or library versions is there already"
         raise DataError(text, file=folder, remedy="choose another --output, or replace it by --force")
+    # what attackers share: features, mixture and statistics are stages in folders of their own
+    prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
+    ubm = work.ubm(prepared, config.ubm).mixture
+    trained_on = {
+        "name": datadir.name,
+        "utterances": len(recordings),
+        "speakers": len(set(speakers.values())),
+        "list": fingerprint(sorted(speakers.items())),
+    }
+    sessions = None
+    if config.method.needs_sessions(config):
+        seconds = config.training.session_seconds
+        frames = work.sessions(prepared, speakers, None if seconds is None else seconds / config.features.shift)
+        sessions = Sessions(work.session_statistics(prepared, ubm, frames), frames, len(recordings))
+        trained_on["sessions"] = len(sessions.statistics)
+
+    def make(path: Path) -> None:
+        workers = Work(work.jobs, work.device)
+        backend = Backend() if sessions is None else train_backend(config, ubm, sessions, seed=seed, workers=workers)
+        heard = speaker_digests(speakers.values())
+        save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on, heard), path.parent)
+
+    stage.bring_up_to_date(make)
     return stage.value
 
 
@@ -229,54 +231,6 @@ def _recordings(datadir: DataDir, config: AttackerConfig, seed: int) -> dict[str
     return {utterance: Path(datadir.recordings[utterance]) for utterance in chosen}
 
 
-def _train(
-    datadir: DataDir, config: AttackerConfig, folder: Path, work: Workplace, *, seed: int, force: bool
-) -> Stage[TrainedAttacker]:
-    recordings = _recordings(datadir, config, seed)
-    speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
-    prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
-
-    def make(path: Path) -> None:
-        ubm = work.ubm(prepared, config.ubm).mixture
-        trained_on = {
-            "name": datadir.name,
-            "utterances": len(recordings),
-            "speakers": len(set(speakers.values())),
-            "list": fingerprint(sorted(speakers.items())),
-        }
-        backend = Backend()
-        if config.method.needs_sessions(config):
-            frames = work.sessions(prepared, speakers, _session_frames(config))
-            statistics = work.session_statistics(prepared, ubm, frames)
-            trained_on["sessions"] = len(statistics)
-            sessions = Sessions(statistics, frames, len(recordings))
-            workers = Work(work.jobs, work.device)
-            backend = train_backend(config, ubm, sessions, seed=seed, workers=workers)
-        heard = speaker_digests(speakers.values())
-        save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on, heard), folder)
-
-    make_folder(folder)
-    mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
-    run = Run(folder, jobs=work.jobs, force=force, device=work.device)
-    return run.declare(
-        f"attacker {config.name}",
-        "attacker.yaml",
-        make=make,
-        read=lambda path: load_attacker(path.parent),
-        also=("attacker.h5",),
-        inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
-        after=prepared.frames.origins,
-        libraries=("numpy", "scipy", "scikit-learn"),
-        on_device=True,
-    )
-
-
-def _session_frames(config: AttackerConfig) -> float | None:
-    """Length of the sessions in frames."""
-    seconds = config.training.session_seconds
-    return None if seconds is None else seconds / config.features.shift
-
-
 @one_line
 @dataclass
 class Classics:
@@ -299,42 +253,28 @@ class Classics:
     work: Workplace
     seed: int = 0
     force: bool = False
-    _trained: dict[tuple[DataDir, ...], dict[str, TrainedAttacker]] = field(default_factory=dict, repr=False)
-    _failed: dict[tuple[DataDir, ...], dict[str, Exception]] = field(default_factory=dict, repr=False)
-    _latest: tuple[str, tuple[Any, ...]] | None = field(default=None, repr=False)
+    _latest: tuple[Any, Workplace, Any] | None = field(default=None, repr=False)
 
     def attackers(self) -> list[ClassicAttacker]:
         """Return each of them as an attacker of its own."""
         return [ClassicAttacker(config, self) for config in self.configs]
 
-    def trained(self, training: tuple[DataDir, ...]) -> dict[str, TrainedAttacker]:
-        """Return all of them that can be trained on this speech."""
-        if training not in self._trained:
-            folder, failed = self.folder / training[0].name, self._failed.setdefault(training, {})
-            self._trained[training] = train_attackers(
-                training, self.configs, folder, seed=self.seed, work=self._fresh(), force=self.force, failed=failed
-            )
-        return self._trained[training]
-
-    def one_trained(self, name: str, training: tuple[DataDir, ...]) -> TrainedAttacker:
-        """Return one of them, trained on this speech; what went wrong with it, and with it alone, is raised."""
-        trained = self.trained(training)
-        if name not in trained:
-            raise self._failed[training][name]
-        return trained[name]
-
-    def prepared(self, attack: Attack) -> tuple[Any, ...]:
-        """Return where to work, and what enrols and is tested; of the latest list alone, whose frames may be large."""
-        if self._latest is None or self._latest[0] != attack.name:
-            self._latest = None
-            attackers = self.trained(attack.training)
-            checked = check_trials(attackers, attack.enrolled, attack.tested, attack.trials, jobs=self.work.jobs)
-            self._latest = attack.name, (self._fresh(), *checked)
+    def memory_of(self, speech: Any) -> Workplace:
+        """Return where to work, with what is in memory of this speech; of the latest alone, as frames may be large."""
+        if self._latest is None or self._latest[0] != speech:
+            self._latest = speech, Workplace(self.work.folder, self.work.jobs, self.work.device), {}
         return self._latest[1]
 
-    def _fresh(self) -> Workplace:
-        """Return the same place, with nothing in its memory."""
-        return Workplace(self.work.folder, self.work.jobs, self.work.device)
+    def score(self, attacker: TrainedAttacker, attack: Attack) -> Scores:
+        """Score with one of them; what it shares with the others is made once."""
+        work = self.memory_of(attack.name)
+        assert self._latest is not None
+        checked = self._latest[2]
+        if not checked:
+            features = [config.features for config in self.configs]
+            models, tested = check_trials(features, attack.enrolled, attack.tested, attack.trials, jobs=work.jobs)
+            checked |= {"models": (attack.enrolled, models), "tested": (attack.tested, tested)}
+        return score_checked(attacker, work, checked["models"], checked["tested"], attack.trials)
 
 
 @dataclass(frozen=True)
@@ -357,13 +297,10 @@ class ClassicAttacker:
         """Return nothing: it serves all trials."""
         return ""
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Train it, and the others with it."""
-        attacker = self.shared.one_trained(self.name, training)
-
-        def score(attack: Attack) -> Scores:
-            workplace, models, tested = self.shared.prepared(attack)
-            sides = (attack.enrolled, models), (attack.tested, tested)
-            return score_checked(attacker, workplace, *sides, attack.trials)
-
-        return score
+    def learn(self, attack: Attack) -> Scorer:
+        """Train it."""
+        classics, training = self.shared, attack.training
+        work = classics.memory_of(training)
+        folder = classics.folder / training[0].name / self.name
+        attacker = train_attacker(training, self.config, folder, seed=classics.seed, work=work, force=classics.force)
+        return partial(classics.score, attacker)

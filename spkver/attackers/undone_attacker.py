@@ -38,7 +38,6 @@ class UndoneAttacker:
     base: Attacker
     place: Place = field(repr=False)
     workshops: Workshops = field(default_factory=dict, repr=False)
-    _learnt: dict[tuple[DataDir, ...], Scorer] = field(default_factory=dict, repr=False)
 
     @property
     def scenarios(self) -> tuple[str, ...]:
@@ -61,28 +60,23 @@ class UndoneAttacker:
         """Return why the speech cannot be undone, or what the base attacker lacks."""
         return why_not(attack) or self.base.lacks(attack)
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Return the scorer; the base attacker learns when the first attack tells the background."""
-
-        def score(attack: Attack) -> Scores:
-            undone = self.rewritten(attack)
-            if undone.training not in self._learnt:
-                self._learnt[undone.training] = self.base.learn(undone.training)
-            return self._learnt[undone.training](undone)
-
-        return score
-
-    def rewritten(self, attack: Attack) -> Attack:
-        """Return the same attack on undone speech; the speech is made if it is not there."""
+    def learn(self, attack: Attack) -> Scorer:
+        """Undo the training set where it is anonymised, and have the base attacker learn from it."""
         background = _whole_background(attack)
         known = background.original, background.anonymised
         undoing = self.workshops.setdefault(known, Undoing(background, self.place))
         training = attack.training
         if attack.scenario == "semi-informed":
             is_part = background is not attack.background
-            training = tuple(map(undoing.selected, attack.training)) if is_part else undoing.undone_background
-        enrolment, *versions, tested = map(undoing.undone, attack.sides)
-        return replace(attack, training=training, enrolment=enrolment, versions=tuple(versions), tested=tested)
+            training = tuple(map(undoing.selected, training)) if is_part else undoing.undone_background
+        scorer = self.base.learn(replace(attack, training=training))
+
+        def score(attack: Attack) -> Scores:
+            enrolment, *versions, tested = map(undoing.undone, attack.sides)
+            sides = {"enrolment": enrolment, "versions": tuple(versions), "tested": tested}
+            return scorer(replace(attack, training=training, **sides))  # type: ignore[arg-type]
+
+        return score
 
 
 def _whole_background(attack: Attack) -> Background:

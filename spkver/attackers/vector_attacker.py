@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -480,11 +481,6 @@ def learn_backend(
     folder = make_folder(place.output / "attackers" / training[0].name / name)
     run = Run(folder, jobs=place.jobs, force=place.force, quiet=True)
 
-    def make(path: Path) -> None:
-        found, backend = _choose(source, choice, training, place)
-        write_backend(folder / "backend.h5", backend)
-        write_text(path, json.dumps({"attacker": name, "training": training[0].name, **found}, indent=1) + "\n")
-
     def read(path: Any) -> TrainedBackend:
         return TrainedBackend(read_backend(folder / "backend.h5"), json.loads(path.read_text(encoding="utf-8")))
 
@@ -494,16 +490,23 @@ def learn_backend(
         for number, version in enumerate(training)
         for utterance, path in version.recordings.items()
     }
-    stage = run.stage(
+    stage = run.declare(
         f"backend of {name}",
         "choice.json",
-        make=make,
         read=read,
         also=("backend.h5",),
         inputs=[record, choice.record(), speakers, sorted(training[0].genders.items()), place.seed],
         sources=recordings,
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     )
+    if stage.is_due:
+        found, backend = _choose(source, choice, training, place)
+
+        def make(path: Path) -> None:
+            write_backend(folder / "backend.h5", backend)
+            write_text(path, json.dumps({"attacker": name, "training": training[0].name, **found}, indent=1) + "\n")
+
+        stage.bring_up_to_date(make)
     return stage.value
 
 
@@ -581,18 +584,14 @@ class VectorAttacker:
         """Return why scores cannot be adapted to these trials; without that it serves all."""
         return lacks_models(attack) if self.choice.adapted else ""
 
-    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Return the scorer; its backend is chosen and trained on these versions of a training set."""
-        learnt: list[tuple[Source, Backend]] = []
+    def learn(self, attack: Attack) -> Scorer:
+        """Choose and train its backend on the versions of the training set."""
+        with naming(self.name):
+            source, backend = self._learn(attack.training)
 
         def score(attack: Attack) -> Scores:
-            try:
-                if not learnt:
-                    learnt.append(self._learn(training))
-                return _scored(*learnt[0], attack, keeps_versions=bool(self.choice.adapted))
-            except DataError as error:
-                text = error.text if error.text.startswith("attacker ") else f"attacker {self.name!r}: {error.text}"
-                raise DataError(text, file=error.file, remedy=error.remedy) from error
+            with naming(self.name):
+                return _scored(source, backend, attack, keeps_versions=bool(self.choice.adapted))
 
         return score
 
@@ -608,6 +607,16 @@ class VectorAttacker:
             text = "%s on %s: the calibration tried on fold %s has a negative slope"
             logger.warning(text, self.name, training[0].name, ", ".join(map(str, folds)))
         return source, learnt.backend
+
+
+@contextmanager
+def naming(name: str, file: Path | None = None) -> Iterator[None]:
+    """Have errors of this block name the attacker, and a file where they have none."""
+    try:
+        yield
+    except DataError as error:
+        text = error.text if error.text.startswith("attacker ") else f"attacker {name!r}: {error.text}"
+        raise DataError(text, file=error.file or file, remedy=error.remedy) from error
 
 
 def lacks_models(attack: Attack) -> str:

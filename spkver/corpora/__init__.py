@@ -15,6 +15,13 @@ from spkver.corpora.rsr2015 import (
     read_rsr2015,
     write_lists,
 )
-from spkver.corpora.simulated import CorpusSize, enrolment_lines, simulate_rsr2015, split_speakers, trial_lines
-from spkver.corpora.trees import is_simulated
-from spkver.corpora.voiceprivacy_simulated import Sizes, simulate_voiceprivacy
+from spkver.corpora.simulated import (
+    CorpusSize,
+    Sizes,
+    enrolment_lines,
+    is_simulated,
+    simulate_rsr2015,
+    simulate_voiceprivacy,
+    split_speakers,
+    trial_lines,
+)

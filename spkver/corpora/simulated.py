@@ -1,9 +1,10 @@
-"""The embedded simulated corpus: a tree of synthetic speech in the shape of RSR2015 part 1.
+"""Simulated corpora: trees of synthetic speech in the shape of RSR2015 part 1 and of the VoicePrivacy Challenge.
+
+RSR2015 (`simulate_rsr2015`):
 
     OUTPUT/sph/male/m001/m001_01_001.wav       speaker, session 01 to 09, sentence 001 to 030
     OUTPUT/key/part1/trn/3sesspwd_eval_m.trn   models: one for each evaluation speaker and sentence
     OUTPUT/key/part1/ndx/3sess-pwd_eval_m.ndx  trials
-    OUTPUT/simulation.json, OUTPUT/README.txt  what the tree is and how it was made
 
 The first third of the speakers of a sex, rounded up, is background (from m001 and f001 on, at most as many as RSR2015
 has), the others are evaluation (from m101 and f095 on). With 157 or more there are development speakers too, as in
@@ -11,31 +12,240 @@ RSR2015: 157 men are its own split, 50 + 50 + 57, and 157 women 47 + 47 + 63. Wh
 evaluation ids go on past its last (m157, f143). A number of background speakers may be given instead: 107 men with 50
 of them background are RSR2015's own, without those of the development part.
 
-**Key files of the simulated corpus, in the form of those of RSR2015 part 1.**
+VoicePrivacy (`simulate_voiceprivacy`):
+
+    OUTPUT/simulated_train/                     training speakers, as train-clean-360 in the challenge
+    OUTPUT/simulated_test_enrolls/              enrolled speakers of both sexes, as libri_test_enrolls
+    OUTPUT/simulated_test_trials_{f,m}/         trial speakers of one sex, as libri_test_trials_f and _m
+        wav.scp utt2spk spk2utt spk2gender text; enrolls beside the enrolment, trials beside the trials; wav/*.wav
+
+Each trial list is a full cross of the enrolled speakers of a sex with all trial utterances of that sex. Some trial
+speakers are not enrolled, as in the challenge. An utterance is some Harvard sentences; every utterance of a speaker is
+of a session of its own (another day, another microphone, another room), so no two share a channel.
+
+Both are made from a table of recordings, and hold `simulation.json` and `README.txt`: what the tree is and how it was
+made. The tree appears in its place when it is whole. A recording depends on the seed, the speaker, the session and the
+text only, so equal sizes give equal bytes for any number of workers; a killed process leaves ``OUTPUT.draft``, in which
+the next one that makes the same tree goes on with the recordings that are there.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, fields
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from spkbase.errors import DataError
+import numpy as np
+
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import load_json, write_text
+from spkbase.runs import sole_use
 from spkbase.showing import one_line
+from spkbase.version import __version__
 from spkbase.work import ordered_map
-from spkver.corpora import espeak, trees
-from spkver.corpora.voices import SAMPLE_RATE, SENTENCES, make_session, make_voice, synthesise_utterance
+from spkver.corpora import espeak
+from spkver.corpora.voices import SAMPLE_RATE, SENTENCES, VARIABILITY, make_session, make_voice, synthesise_utterance
 
 logger = logging.getLogger(__name__)
+
+RECORD = "simulation.json"
+CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}
+_VERSION = 1  # of the samples and the tree; a tree of another version is not taken for a finished one
+_LIBRARIES = ("espeakng-loader", "numpy", "scipy")
+_BYTES_PER_FILE = 90_000  # of 16-bit samples, on average
+
+
+class Recording(NamedTuple):
+    """A row of the table that a simulated corpus is made from: a file below its folder, who says what in it."""
+
+    file: str
+    sex: str
+    number: int
+    session: int
+    text: str
+    take: int = 0
+
+    @property
+    def speaker(self) -> str:
+        """Id of the speaker."""
+        return f"{self.sex}{self.number:03d}"
+
+
+@one_line
+@dataclass(frozen=True)
+class Simulated:
+    """A simulated corpus.
+
+    Attributes
+    ----------
+    folder : Path
+    counts : dict
+        Of recordings (``n_files``), their ``seconds`` together, and of what the lists hold.
+    created : bool
+        False if the tree was there already.
+    contents : str
+        The counts in words.
+    """
+
+    folder: Path
+    counts: dict[str, Any]
+    created: bool
+    contents: str
+
+    def __str__(self) -> str:
+        return f"{self.folder}: {'' if self.created else 'there already: '}{self.contents}"
+
+
+def is_simulated(folder: str | Path) -> bool:
+    """Return whether a tree was made by ``spkver simulate``, which leaves a record at its root."""
+    return (Path(folder) / RECORD).is_file()
+
+
+def _simulate(
+    output: Path,
+    table: Sequence[Recording],
+    parameters: dict[str, Any],
+    about: str,
+    write_lists: Callable[[Path], dict[str, int]],
+    readme: str,
+    *,
+    more: dict[str, Any] | None = None,
+    jobs: int | None = None,
+) -> tuple[dict[str, Any], bool]:
+    """Make a tree, or find it finished; return its counts and whether it was made.
+
+    Raises
+    ------
+    DataError
+        If `output` holds something else, the disk is too small, or the package espeakng-loader (extra `demo`) is
+        missing.
+    """
+    identity: dict[str, Any] = {"version": _VERSION, "variability": json.loads(json.dumps(asdict(VARIABILITY)))}
+    if _is_finished(output, {**identity, **parameters}, [row.file for row in table]):
+        logger.info("%s is there already", output)
+        return load_json(output / RECORD)["counts"], False
+    espeak.loader()
+    engine = f"espeakng-loader {version('espeakng-loader')}"
+    parent = next(folder for folder in output.parents if folder.exists())
+    free, needed = shutil.disk_usage(parent).free, len(table) * _BYTES_PER_FILE
+    if free < needed:
+        text = f"{len(table)} recordings need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free"
+        raise DataError(text, file=output, remedy="choose another folder or a smaller corpus")
+    with _new_tree(output, {**identity, **parameters}) as tree:
+        speakers = [list(rows) for _, rows in groupby(table, lambda row: (row.sex, row.number))]
+        audio_format = parameters.get("audio_format", "wav")
+        work = partial(_record_speaker, tree=tree, seed=parameters["seed"], audio_format=audio_format)
+        with closing(ordered_map(work, speakers, jobs=jobs, description="simulated speakers")) as lengths:  # type: ignore[type-var]
+            seconds = sum(lengths) / SAMPLE_RATE
+        counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
+        made_by = {**identity, "engine": engine, "parameters": parameters}
+        record = {"about": about, **made_by, **(more or {}), "counts": counts}
+        (tree / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        (tree / "README.txt").write_text(readme.replace("ENGINE", engine), encoding="utf-8")
+    return counts, True
+
+
+def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> bool:
+    """Tell whether the tree asked for is there; anything else that is there is an error, for nothing is overwritten."""
+    if output.exists() and not output.is_dir():
+        raise DataError("is a file", file=output, remedy="name a folder that does not exist yet")
+    if not output.exists() or not any(output.iterdir()):
+        return False
+    remedy = "choose another folder or remove this one"
+    try:
+        record = load_json(output / RECORD)
+        recorded = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
+    except (ValueError, KeyError, TypeError):
+        raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
+    different = [
+        f"{name} {recorded.get(name)}, not {wanted[name]}" for name in wanted if recorded.get(name) != wanted[name]
+    ]
+    if different:
+        raise DataError(f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy)
+    if missing := [file for file in files if not (output / file).is_file()]:
+        text = f"lacks {len(missing)} of the corpus's {len(files)} recordings, the first {missing[0]}"
+        raise DataError(text, file=output, remedy=remedy)
+    return True
+
+
+@contextmanager
+def _new_tree(output: Path, parameters: dict[str, Any]) -> Iterator[Path]:
+    """Yield a folder beside the place of a tree; it is renamed when the block ends and removed when it fails."""
+    draft = output.with_name(f"{output.name[:80]}.draft")
+    versions = {"spkver": __version__}
+    for name in _LIBRARIES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = ""
+    identity = json.dumps({**parameters, **versions}, sort_keys=True)
+    with sole_use(draft):
+        tree, known = draft / "tree", draft / "identity.json"
+        try:
+            if not known.is_file() or known.read_text(encoding="utf-8") != identity:  # of another tree
+                shutil.rmtree(tree, ignore_errors=True)
+                write_text(known, identity)
+            tree.mkdir(exist_ok=True)
+            yield tree
+            tree.replace(output)
+        except OSError as error:
+            shutil.rmtree(draft, ignore_errors=True)
+            text = f"cannot be written: {error.strerror or error}"
+            raise DataError(text, file=output, remedy="check the folder and its disk") from error
+        except Exception:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_format: str) -> int:
+    """Write the recordings of a speaker that are not there yet; return the number of samples of all."""
+    import soundfile
+
+    voice = make_voice(table[0].sex, table[0].number, seed)
+    n_samples = 0
+    for row in table:
+        file = tree / row.file
+        try:
+            n_samples += soundfile.info(file).frames
+            continue
+        except (soundfile.LibsndfileError, OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        session = make_session(row.sex, row.number, row.session, seed)
+        samples = np.round(synthesise_utterance(voice, row.text, session, take=row.take) * 32767).astype(np.int16)
+        # no fsync for each of many thousands of recordings: the name stands for a whole file when a process is killed
+        temporary = file.with_name(f".{file.name}.tmp")
+        try:
+            soundfile.write(temporary, samples, SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
+            temporary.replace(file)
+        except soundfile.LibsndfileError as error:
+            raise DataError(f"cannot be written: {error}", file=file, remedy="check the folder's disk") from error
+        n_samples += len(samples)
+    return n_samples
+
+
+# --- RSR2015 ---------------------------------------------------------------------------------------------------------
 
 ENROLMENT_SESSIONS = (1, 4, 7)
 # RSR2015 lists every wrong sentence, some ten million trials that the recipe does not score.
 WRONG_SENTENCES_OF_SPEAKER = 3
 WRONG_SENTENCES_OF_OTHERS = 1
+MAX_SESSIONS = 9
+MAX_SPEAKERS = 999  # of a sex; ids have three digits
+FULL_SIZE = 157  # speakers of a sex in RSR2015, from which on there is a development part
+
+_FOLDERS = {"m": "male", "f": "female"}
+_N_BACKGROUND = {"m": 50, "f": 47}  # and as many development speakers
+_FIRST_EVALUATION = {"m": 101, "f": 95}
 
 
 def enrolment_lines(speakers: Sequence[str], *, folder: str, n_sentences: int, n_sessions: int) -> Iterator[str]:
@@ -79,7 +289,8 @@ def trial_lines(speakers: Sequence[str], *, n_sentences: int, n_sessions: int) -
                 n_wrong = WRONG_SENTENCES_OF_SPEAKER if speaker == target else WRONG_SENTENCES_OF_OTHERS
                 for step in range(min(n_wrong + 1, n_sentences)):
                     said = (sentence - 1 + step) % n_sentences + 1
-                    letters = _letters(right_speaker=speaker == target, right_sentence=step == 0)
+                    kind = 2 * (speaker != target) + (step > 0)
+                    letters = ",".join("Y" if number == kind else "N" for number in range(4))
                     lines += [f"{model},{_segment(speaker, session, said)},{letters}\n" for session in sessions]
             yield lines
 
@@ -88,74 +299,12 @@ def _segment(speaker: str, session: int, sentence: int) -> str:
     return f"{speaker}/{speaker}_{session:02d}_{sentence:03d}.sph"
 
 
-def _letters(*, right_speaker: bool, right_sentence: bool) -> str:
-    kind = (not right_speaker) * 2 + (not right_sentence)
-    return ",".join("Y" if number == kind else "N" for number in range(4))
-
-
-MAX_SESSIONS = 9
-MAX_SPEAKERS = 999  # of a sex; ids have three digits
-FULL_SIZE = 157  # speakers of a sex in RSR2015, from which on there is a development part
-
-_FOLDERS = {"m": "male", "f": "female"}
-_N_BACKGROUND = {"m": 50, "f": 47}  # and as many development speakers
-_FIRST_EVALUATION = {"m": 101, "f": 95}
-_VERSION = 1  # of the samples and the tree; a tree of another version is not taken for a finished one
-
-
-@dataclass(frozen=True)
-class SimulatedCorpus:
-    """What a simulated corpus holds; the counts are sums over its sexes.
-
-    Attributes
-    ----------
-    folder : Path
-    genders : str
-        'm', 'f' or 'mf'.
-    n_background, n_development, n_evaluation : int
-        Speakers.
-    n_files : int
-    seconds : float
-        Length of all recordings together.
-    n_models, n_targets, n_impostors : int
-        Of the evaluation part: models, trials of the right speaker and sentence, and of the right sentence by others.
-    created : bool
-        False if the tree was there already.
-    """
-
-    folder: Path
-    genders: str
-    n_background: int
-    n_development: int
-    n_evaluation: int
-    n_files: int
-    seconds: float
-    n_models: int
-    n_targets: int
-    n_impostors: int
-    created: bool
-
-    def __str__(self) -> str:
-        return (
-            f"{self.folder}: {'' if self.created else 'there already: '}synthetic speech of"
-            f" {self.n_background} background, {self.n_development} development and {self.n_evaluation} evaluation"
-            f" speakers, {self.n_files} recordings ({self.seconds / 3600:.1f} h), {self.n_models} models,"
-            f" {self.n_targets} target and {self.n_impostors} impostor trials"
-        )
-
-
-@dataclass(frozen=True)
-class Split:
+class SpeakerSplit(NamedTuple):
     """Speaker ids of one sex."""
 
     background: tuple[str, ...]
     development: tuple[str, ...]
     evaluation: tuple[str, ...]
-
-    @property
-    def speakers(self) -> tuple[str, ...]:
-        """All of them."""
-        return self.background + self.development + self.evaluation
 
 
 @one_line
@@ -179,6 +328,11 @@ class CorpusSize:
     gender : {'m', 'f', 'both'}
     audio_format : {'wav', 'sph', 'flac'}
         16-bit samples at 16 kHz. Key files name '.sph' files whatever it is, as RSR2015's do.
+
+    Raises
+    ------
+    DataError
+        If a size is out of its range.
     """
 
     n_speakers: int
@@ -189,12 +343,35 @@ class CorpusSize:
     gender: str = "m"
     audio_format: str = "wav"
 
+    def __post_init__(self) -> None:
+        ranges = {
+            "n_speakers": (3, MAX_SPEAKERS, "one background speaker and two evaluation speakers at least"),
+            "n_sentences": (1, len(SENTENCES), "the corpus has 30 sentences"),
+            "n_sessions": (2, MAX_SESSIONS, "session 1 enrols, session 2 is the first that tests"),
+            "seed": (0, 2**63 - 1, "any seed gives a corpus of its own"),
+        }
+        for name, (lowest, highest, remedy) in ranges.items():
+            if not lowest <= getattr(self, name) <= highest:
+                raise DataError(f"{name} is {lowest} to {highest}, not {getattr(self, name)}", remedy=remedy)
+        if self.gender not in (*_FOLDERS, "both"):
+            raise DataError(f"gender is 'm', 'f' or 'both', not {self.gender!r}")
+        most = min(self.n_speakers - 2, *(_N_BACKGROUND[sex] for sex in self.sexes))
+        if self.n_background is not None and not 1 <= self.n_background <= most:
+            remedy = "two evaluation speakers at least, and no more background speakers than RSR2015 has"
+            raise DataError(f"n_background is 1 to {most}, not {self.n_background}", remedy=remedy)
+        if self.audio_format not in CONTAINERS:
+            raise DataError(f"audio_format is one of {', '.join(CONTAINERS)}, not {self.audio_format!r}")
 
-def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None = None) -> SimulatedCorpus:
+    @property
+    def sexes(self) -> str:
+        """The letters of the sexes."""
+        return "mf" if self.gender == "both" else self.gender
+
+
+def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None = None) -> Simulated:
     """Write a tree of synthetic speech in the shape of RSR2015 part 1.
 
-    The same size gives the same bytes, whatever `jobs` is. A recording depends on the seed, the speaker's id, the
-    sentence and the session only, so a larger corpus holds the smaller one's recordings of the same ids.
+    A larger corpus holds the smaller one's recordings of the same ids.
 
     Parameters
     ----------
@@ -204,39 +381,63 @@ def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None =
     jobs : int, optional
         Worker processes; all cores by default.
 
-    Returns
-    -------
-    SimulatedCorpus
-
     Raises
     ------
     DataError
-        If a size is out of its range, `output` holds something else, the disk is too small, or the package
-        espeakng-loader (extra `demo`) is missing.
+        If `output` holds something else, the disk is too small, or the package espeakng-loader (extra `demo`) is
+        missing.
     """
     output = Path(output).resolve()
-    parameters = asdict(size)
-    _check_parameters(parameters)
-    splits = {sex: split_speakers(sex, size.n_speakers, size.n_background) for sex in _sexes(size.gender)}
-    files = list(_audio_files(splits, parameters))
-    if trees.is_finished(output, {**trees.identity(_VERSION), **parameters}, files):
-        logger.info("%s is there already", output)
-        return _summary(output, trees.read_record(output), created=False)
-    espeak.loader()
-    trees.check_space(output, len(files))
-    record = _write_tree(output, splits, parameters, jobs)
-    return _summary(output, record, created=True)
+    splits = {sex: split_speakers(sex, size.n_speakers, size.n_background) for sex in size.sexes}
+    table = [
+        Recording(
+            f"sph/{_FOLDERS[sex]}/{speaker}/{speaker}_{session:02d}_{sentence:03d}.{size.audio_format}",
+            *(sex, int(speaker[1:]), session, text, sentence),
+        )
+        for sex, split in splits.items()
+        for speaker in sum(split, ())
+        for session in range(1, size.n_sessions + 1)
+        for sentence, text in enumerate(SENTENCES[: size.n_sentences], 1)
+    ]
+    background = f" --background {size.n_background}" if size.n_background is not None else ""
+    command = (
+        f"spkver simulate rsr2015 OUTPUT --speakers {size.n_speakers}{background} --sentences {size.n_sentences}"
+        f" --sessions {size.n_sessions} --seed {size.seed} --gender {size.gender} --format {size.audio_format}"
+    )
+    readme = f"""\
+This is synthetic speech, not RSR2015. It has the folders, names and key files of RSR2015 part 1, so that
+programs for that corpus run on it. No real person speaks here, and error rates on it say nothing about
+real speech.
+
+Made by
+    {command}
+with ENGINE (eSpeak NG) and the signal processing of spkver; simulation.json holds every setting.
+Sentences: Harvard sentences, IEEE 1969, public domain.
+
+Key files list, for each model, all trials of its sentence, three wrong sentences of its own speaker and one
+of every other speaker; RSR2015 lists all wrong sentences.
+"""
+    about = "synthetic speech in the shape of RSR2015 part 1, made by spkver"
+    more = {"speakers": {sex: split._asdict() for sex, split in splits.items()}}
+    lists = partial(_write_keys, splits=splits, size=size)
+    counts, created = _simulate(output, table, asdict(size), about, lists, readme, more=more, jobs=jobs)
+    speakers = [sum(map(len, part)) for part in zip(*splits.values(), strict=True)]
+    text = (
+        "synthetic speech of {} background, {} development and {} evaluation speakers, {n_files} recordings"
+        " ({hours:.1f} h), {n_models} models, {n_targets} target and {n_impostors} impostor trials"
+    )
+    return Simulated(output, counts, created, text.format(*speakers, hours=counts["seconds"] / 3600, **counts))
 
 
-def split_speakers(gender: str, n_speakers: int, n_background: int | None = None) -> Split:
+def split_speakers(gender: str, n_speakers: int, n_background: int | None = None) -> SpeakerSplit:
     """Return the ids of one sex's background, development and evaluation speakers; the top of the module has the rule.
 
     Examples
     --------
     >>> split_speakers("f", 4)
-    Split(background=('f001', 'f002'), development=(), evaluation=('f095', 'f096'))
+    SpeakerSplit(background=('f001', 'f002'), development=(), evaluation=('f095', 'f096'))
     >>> split_speakers("f", 4, n_background=1)
-    Split(background=('f001',), development=(), evaluation=('f095', 'f096', 'f097'))
+    SpeakerSplit(background=('f001',), development=(), evaluation=('f095', 'f096', 'f097'))
     """
     most = _N_BACKGROUND[gender]
     n_development = most if n_speakers >= FULL_SIZE and n_background is None else 0
@@ -244,93 +445,20 @@ def split_speakers(gender: str, n_speakers: int, n_background: int | None = None
         n_background = min(-(-n_speakers // 3), most)
     first = _FIRST_EVALUATION[gender]
     n_evaluation = n_speakers - n_background - n_development
-    return Split(
+    return SpeakerSplit(
         background=_ids(gender, 1, n_background),
         development=_ids(gender, most + 1, n_development),
         evaluation=_ids(gender, first, n_evaluation),
     )
 
 
-def _sexes(gender: str) -> str:
-    return "mf" if gender == "both" else gender
-
-
 def _ids(gender: str, first: int, count: int) -> tuple[str, ...]:
     return tuple(f"{gender}{number:03d}" for number in range(first, first + count))
 
 
-def _check_parameters(parameters: dict[str, Any]) -> None:
-    ranges = {
-        "n_speakers": (3, MAX_SPEAKERS, "one background speaker and two evaluation speakers at least"),
-        "n_sentences": (1, len(SENTENCES), "the corpus has 30 sentences"),
-        "n_sessions": (2, MAX_SESSIONS, "session 1 enrols, session 2 is the first that tests"),
-        "seed": (0, 2**63 - 1, "any seed gives a corpus of its own"),
-    }
-    for name, (lowest, highest, remedy) in ranges.items():
-        if not lowest <= parameters[name] <= highest:
-            raise DataError(f"{name} is {lowest} to {highest}, not {parameters[name]}", remedy=remedy)
-    if parameters["gender"] not in (*_FOLDERS, "both"):
-        raise DataError(f"gender is 'm', 'f' or 'both', not {parameters['gender']!r}")
-    most = min(parameters["n_speakers"] - 2, *(_N_BACKGROUND[sex] for sex in _sexes(parameters["gender"])))
-    if parameters["n_background"] is not None and not 1 <= parameters["n_background"] <= most:
-        raise DataError(
-            f"n_background is 1 to {most}, not {parameters['n_background']}",
-            remedy="two evaluation speakers at least, and no more background speakers than RSR2015 has",
-        )
-    if parameters["audio_format"] not in trees.CONTAINERS:
-        raise DataError(f"audio_format is one of {', '.join(trees.CONTAINERS)}, not {parameters['audio_format']!r}")
-
-
-def _audio_files(splits: dict[str, Split], parameters: dict[str, Any]) -> Iterator[str]:
-    for sex, split in splits.items():
-        for speaker in split.speakers:
-            for session in range(1, parameters["n_sessions"] + 1):
-                for sentence in range(1, parameters["n_sentences"] + 1):
-                    yield _audio_file(sex, speaker, session, sentence, parameters["audio_format"])
-
-
-def _audio_file(sex: str, speaker: str, session: int, sentence: int, audio_format: str) -> str:
-    return f"sph/{_FOLDERS[sex]}/{speaker}/{speaker}_{session:02d}_{sentence:03d}.{audio_format}"
-
-
-def _write_tree(output: Path, splits: dict[str, Split], parameters: dict[str, Any], jobs: int | None) -> dict[str, Any]:
-    with trees.new_tree(output, {**trees.identity(_VERSION), **parameters}) as tree:
-        seconds = _write_audio(tree, splits, parameters, jobs)
-        counts = _write_keys(tree, splits, parameters)
-        record = _record(splits, parameters, {"seconds": round(seconds, 3), **counts})
-        trees.write_record(tree, record, _readme(record))
-    return record
-
-
-def _write_audio(tree: Path, splits: dict[str, Split], parameters: dict[str, Any], jobs: int | None) -> float:
-    speakers = [(sex, speaker) for sex, split in splits.items() for speaker in split.speakers]
-    work = partial(_record_speaker, tree=tree, parameters=parameters)
-    with closing(ordered_map(work, speakers, jobs=jobs, description="simulated speakers")) as seconds:  # type: ignore[type-var]
-        return sum(seconds)
-
-
-def _record_speaker(speaker: tuple[str, str], *, tree: Path, parameters: dict[str, Any]) -> float:
-    """Write all recordings of a speaker; return their length in seconds."""
-    sex, name = speaker
-    number, seed, audio_format = int(name[1:]), parameters["seed"], parameters["audio_format"]
-    voice = make_voice(sex, number, seed)
-    (tree / "sph" / _FOLDERS[sex] / name).mkdir(parents=True, exist_ok=True)
-    n_samples = 0
-    for session_number in range(1, parameters["n_sessions"] + 1):
-        session = make_session(sex, number, session_number, seed)
-        for sentence, text in enumerate(SENTENCES[: parameters["n_sentences"]], 1):
-            file = tree / _audio_file(sex, name, session_number, sentence, audio_format)
-            length = trees.n_recorded(file)
-            if length is None:
-                samples = synthesise_utterance(voice, text, session, take=sentence)
-                length = trees.write_recording(file, samples, audio_format)
-            n_samples += length
-    return n_samples / SAMPLE_RATE
-
-
-def _write_keys(tree: Path, splits: dict[str, Split], parameters: dict[str, Any]) -> dict[str, int]:
+def _write_keys(tree: Path, splits: dict[str, SpeakerSplit], size: CorpusSize) -> dict[str, int]:
     counts = {"n_models": 0, "n_targets": 0, "n_impostors": 0}
-    sizes = {name: parameters[name] for name in ("n_sentences", "n_sessions")}
+    sizes = {"n_sentences": size.n_sentences, "n_sessions": size.n_sessions}
     for folder in ("trn", "ndx"):
         (tree / "key/part1" / folder).mkdir(parents=True, exist_ok=True)
     for sex, split in splits.items():
@@ -349,45 +477,157 @@ def _write_keys(tree: Path, splits: dict[str, Split], parameters: dict[str, Any]
     return counts
 
 
-def _record(splits: dict[str, Split], parameters: dict[str, Any], counts: dict[str, Any]) -> dict[str, Any]:
-    from importlib.metadata import version
+# --- VoicePrivacy ----------------------------------------------------------------------------------------------------
 
-    return {
-        "about": "synthetic speech in the shape of RSR2015 part 1, made by spkver",
-        **trees.identity(_VERSION),
-        "engine": f"espeakng-loader {version('espeakng-loader')}",
-        "parameters": parameters,
-        "speakers": {sex: asdict(split) for sex, split in splits.items()},
-        "counts": {"n_files": sum(1 for _ in _audio_files(splits, parameters)), **counts},
-    }
+DATASET = "simulated_test"
+TRAINING_SET = "simulated_train"
+SEXES = ("f", "m")
+_FIRST_TRAINING = 501  # number of the first training speaker; those before it are enrolled or tried
+_MOST_SPEAKERS = 499  # of a sex and a part
 
 
-def _readme(record: dict[str, Any]) -> str:
-    parameters = record["parameters"]
-    background = f" --background {parameters['n_background']}" if parameters["n_background"] is not None else ""
-    command = (
-        f"spkver simulate rsr2015 OUTPUT --speakers {parameters['n_speakers']}{background}"
-        f" --sentences {parameters['n_sentences']} --sessions {parameters['n_sessions']} --seed {parameters['seed']}"
-        f" --gender {parameters['gender']} --format {parameters['audio_format']}"
-    )
-    return f"""This is synthetic speech, not RSR2015. It has the folders, names and key files of RSR2015 part 1, so that
-programs for that corpus run on it. No real person speaks here, and error rates on it say nothing about
-real speech.
+@dataclass(frozen=True)
+class Sizes:
+    """How many speakers and utterances; the speakers are those of each sex.
+
+    Attributes
+    ----------
+    enrolled_f, enrolled_m : int
+        Enrolled speakers, 29 in all by default as in libri_test.
+    strangers : int
+        Trial speakers of each sex that are not enrolled.
+    training : int
+        Training speakers of each sex.
+    enrolment_utterances, trial_utterances, training_utterances : int
+        Of each speaker.
+    sentences : int
+        In an utterance.
+    seed : int
+        Everything drawn depends on it.
+    """
+
+    enrolled_f: int = 16
+    enrolled_m: int = 13
+    strangers: int = 2
+    training: int = 24
+    enrolment_utterances: int = 3
+    trial_utterances: int = 5
+    training_utterances: int = 5
+    sentences: int = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        lowest = {"enrolled_f": 2, "enrolled_m": 2, "strangers": 0, "training": 2, "seed": 0}
+        highest = {"seed": 2**63 - 1, "sentences": len(SENTENCES)}
+        for name, value in asdict(self).items():
+            least = lowest.get(name, 1)
+            most = highest.get(name, _MOST_SPEAKERS - self.strangers if name.startswith("enrolled") else _MOST_SPEAKERS)
+            if not least <= value <= most:
+                raise ConfigError(f"{name} is {least} to {most}, not {value}")
+
+
+def simulate_voiceprivacy(output: str | Path, sizes: Sizes | None = None, *, jobs: int | None = None) -> Simulated:
+    """Write a SIMULATED set in the challenge's layout.
+
+    Parameters
+    ----------
+    output : path
+        Folder to make. It appears when it is whole; a finished set of the same sizes is left as it is.
+    sizes : Sizes, optional
+    jobs : int, optional
+        Worker processes; all cores by default.
+
+    Raises
+    ------
+    DataError
+        If `output` holds something else, the disk is too small, or the package espeakng-loader (extra `demo`) is
+        missing.
+    """
+    output, sizes = Path(output).resolve(), sizes or Sizes()
+    n_enrol, n_trial = sizes.enrolment_utterances, sizes.trial_utterances
+    parts = []  # directory, sex, numbers of its speakers, sessions of each, which are numbered over the directories
+    for sex, enrolled in (("f", sizes.enrolled_f), ("m", sizes.enrolled_m)):
+        tried = range(1, enrolled + sizes.strangers + 1)
+        trained = range(_FIRST_TRAINING, _FIRST_TRAINING + sizes.training)
+        parts += [
+            (f"{DATASET}_enrolls", sex, range(1, enrolled + 1), range(1, n_enrol + 1)),
+            (f"{DATASET}_trials_{sex}", sex, tried, range(n_enrol + 1, n_enrol + n_trial + 1)),
+            (TRAINING_SET, sex, trained, range(1, sizes.training_utterances + 1)),
+        ]
+    table = [
+        Recording(
+            f"{directory}/wav/{sex}{number:03d}-{session:02d}.wav",
+            *(sex, number, session, utterance_text(number, session, sizes.sentences)),
+        )
+        for directory, sex, numbers, sessions in parts
+        for number in numbers
+        for session in sessions
+    ]
+    options = " ".join(f"--{field.name.replace('_', '-')} {getattr(sizes, field.name)}" for field in fields(Sizes))
+    readme = f"""\
+SIMULATED speech, not a set of the VoicePrivacy Challenge: it has the challenge's data directories, so
+that programs for them run on it. No real person speaks here, and error rates on it say nothing about real speech.
 
 Made by
-    {command}
-with {record["engine"]} (eSpeak NG) and the signal processing of spkver; simulation.json holds every setting.
-Sentences: Harvard sentences, IEEE 1969, public domain.
-
-Key files list, for each model, all trials of its sentence, three wrong sentences of its own speaker and one
-of every other speaker; RSR2015 lists all wrong sentences.
+    spkver simulate voiceprivacy OUTPUT {options}
+with ENGINE (eSpeak NG) and the signal processing of spkver; simulation.json holds every setting.
+Sentences: Harvard sentences, IEEE 1969, public domain. Paths in wav.scp are relative to this folder.
 """
+    about = "SIMULATED: synthetic speech in the layout of the VoicePrivacy Challenge, made by spkver"
+    lists = partial(_write_lists, table=table)
+    counts, created = _simulate(output, table, asdict(sizes), about, lists, readme, jobs=jobs)
+    text = (
+        "SIMULATED speech of {n_enrolled} enrolled, {n_trial_speakers} trial and {n_training} training speakers,"
+        " {n_files} recordings ({minutes:.0f} min), {n_targets} target and {n_nontargets} nontarget trials"
+    )
+    return Simulated(output, counts, created, text.format(minutes=counts["seconds"] / 60, **counts))
 
 
-def _summary(output: Path, record: dict[str, Any], *, created: bool) -> SimulatedCorpus:
-    splits = record["speakers"]
-    sizes = {
-        f"n_{part}": sum(len(split[part]) for split in splits.values())
-        for part in ("background", "development", "evaluation")
-    }
-    return SimulatedCorpus(folder=output, genders="".join(splits), created=created, **sizes, **record["counts"])
+def utterance_text(number: int, session: int, n_sentences: int) -> str:
+    """Return the sentences of an utterance; neighbours in number and session say different ones.
+
+    Examples
+    --------
+    >>> utterance_text(1, 1, 1)
+    'A large size in stockings is hard to sell.'
+    """
+    first = 7 * number + 2 * session  # from 0 to 29 it visits all sentences, so text tells nothing about the speaker
+    return " ".join(SENTENCES[(first + 11 * position) % len(SENTENCES)] for position in range(n_sentences))
+
+
+def _write_lists(tree: Path, table: Sequence[Recording]) -> dict[str, int]:
+    """Write the lists of all data directories; return how many speakers and trials they hold."""
+    directories: dict[str, dict[str, Recording]] = {}
+    for row in table:
+        directories.setdefault(row.file.split("/")[0], {})[Path(row.file).stem] = row
+    speakers = {name: {row.speaker: row.sex for row in rows.values()} for name, rows in directories.items()}
+    counts = {"n_enrolled": len(speakers[f"{DATASET}_enrolls"]), "n_training": len(speakers[TRAINING_SET])}
+    counts |= {"n_trial_speakers": 0, "n_targets": 0, "n_nontargets": 0}
+    for directory, rows in directories.items():
+        own = speakers[directory]
+        spoken = {name: [key for key, row in rows.items() if row.speaker == name] for name in sorted(own)}
+        lists = {
+            "wav.scp": [f"{key} {rows[key].file}" for key in sorted(rows)],
+            "utt2spk": [f"{key} {rows[key].speaker}" for key in sorted(rows)],
+            "spk2utt": [" ".join([name, *keys]) for name, keys in spoken.items()],
+            "spk2gender": [f"{name} {own[name]}" for name in sorted(own)],
+            # as speech corpora write it: capitals, no punctuation but apostrophes
+            "text": [f"{key} {_transcript(rows[key].text)}" for key in sorted(rows)],
+        }
+        if directory.endswith("_enrolls"):
+            lists["enrolls"] = sorted(rows)
+        elif directory != TRAINING_SET:
+            models = [name for name, sex in sorted(speakers[f"{DATASET}_enrolls"].items()) if sex == directory[-1]]
+            trials = [(model, key, model == rows[key].speaker) for model in models for key in sorted(rows)]
+            lists["trials"] = [f"{model} {key} {'target' if same else 'nontarget'}" for model, key, same in trials]
+            counts["n_trial_speakers"] += len(own)
+            counts["n_targets"] += sum(same for *_, same in trials)
+            counts["n_nontargets"] += sum(not same for *_, same in trials)
+        for name, lines in lists.items():
+            (tree / directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
+    return counts
+
+
+def _transcript(text: str) -> str:
+    """A text as speech corpora write it: capitals, no punctuation but apostrophes."""
+    return re.sub("[^A-Z ']", "", text.upper())

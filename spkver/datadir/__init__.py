@@ -9,8 +9,7 @@ from spkver.datadir.directory import (
     without_labels,
     write_datadir,
 )
-from spkver.datadir.folders import datadir_of_folder, match_genders
-from spkver.datadir.reading import read_datadir
+from spkver.datadir.reading import datadir_of_folder, match_genders, read_datadir
 from spkver.datadir.splitting import (
     MIXED,
     SEXES_POOLED,

@@ -3,10 +3,18 @@
 Layouts are those of SIDEKIT 1.3 and 1.4. Trials, keys and scores in SIDEKIT's form are in `evaluation.formats`.
 """
 
-from spkver.sidekit.factor_analyser import FactorAnalyser, read_factor_analyser, write_factor_analyser
 from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_feature_file
 from spkver.sidekit.hdf5 import open_hdf5, read_array, read_strings, write_column, write_strings
 from spkver.sidekit.idmaps import read_idmap, read_idmap_with_lines, write_idmap
-from spkver.sidekit.mixture import MixtureFile, inverse_matrices, read_mixture, write_mixture
+from spkver.sidekit.models import (
+    FactorAnalyser,
+    MixtureFile,
+    inverse_matrices,
+    read_factor_analyser,
+    read_mixture,
+    read_svm,
+    write_factor_analyser,
+    write_mixture,
+    write_svm,
+)
 from spkver.sidekit.stat_server import StatServer, embeddings_of, read_stat_server, stat_server_of, write_stat_server
-from spkver.sidekit.svms import read_svm, write_svm

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.hdf5 import create_file
 from spkbase.showing import one_line
-from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array, write_column
+from spkver.sidekit.hdf5 import open_hdf5, read_array, write_column
 
 _STREAMS = ("cep", "energy", "fb")
 _COMPRESSIONS = (0, 1, 2)
@@ -89,9 +90,7 @@ def read_feature_file(path: str | Path, show: str | None = None) -> dict[str, Si
         return {name: _read_show(file[name], name) for name in shows}
 
 
-def write_feature_file(
-    path: str | Path, features: Mapping[str, SidekitFeatures], *, attributes: Mapping[str, Any] | None = None
-) -> None:
+def write_feature_file(path: str | Path, features: Mapping[str, SidekitFeatures]) -> None:
     """Write features in the lossless form, with means and standard deviations over speech frames.
 
     Without labels, or without speech, these are over all frames.
@@ -102,8 +101,6 @@ def write_feature_file(
         The file; whole or absent.
     features : dict of str -> SidekitFeatures
         By recording id. `means` and `stds` are not used but computed.
-    attributes : dict, optional
-        Attributes of the file, such as a fingerprint.
 
     Raises
     ------
@@ -117,7 +114,7 @@ def write_feature_file(
             _check_frames(of_show, show)
         except DataError as error:
             raise DataError(error.text, file=path, remedy=error.remedy) from error
-    with create_hdf5(path, attributes) as file:
+    with create_file(path) as file:
         file["compression"] = np.int64(0)
         for show, of_show in features.items():
             try:

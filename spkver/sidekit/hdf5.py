@@ -6,8 +6,8 @@ reads ASCII alone, then stops with an error rather than take a wrong id. Here bo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
-from spkbase.hdf5 import create_file, open_file
+from spkbase.hdf5 import open_file
 from spkbase.hdf5 import read_strings as read_column
-
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
-
-
-def is_hdf5(path: str | Path) -> bool:
-    """Return whether a file is HDF5, by its first bytes."""
-    try:
-        with Path(path).open("rb") as handle:
-            return handle.read(len(_SIGNATURE)) == _SIGNATURE
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
 
 
 def open_hdf5(path: str | Path) -> AbstractContextManager[h5py.File]:
     """Open a file for reading, as `spkbase.hdf5.open_file`."""
     return open_file(path, remedy="it is broken or of another kind: copy or write it again")
-
-
-@contextmanager
-def create_hdf5(path: str | Path, attributes: Mapping[str, Any] | None = None) -> Iterator[h5py.File]:
-    """Make a file, whole or not at all; `attributes` go to its root (a fingerprint, say)."""
-    with create_file(path) as file:
-        for name, value in (attributes or {}).items():
-            file.attrs[name] = value
-        yield file
 
 
 def read_array(

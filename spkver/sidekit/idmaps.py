@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
+from spkbase.hdf5 import create_file
 from spkver.idmap import IdMap
-from spkver.sidekit.hdf5 import create_hdf5, is_hdf5, open_hdf5, read_array, read_strings, write_column, write_strings
+from spkver.sidekit.hdf5 import open_hdf5, read_array, read_strings, write_column, write_strings
 
 _HDF5_EXTENSIONS = (".h5", ".hdf5")
 _NONE = -1
@@ -32,7 +34,7 @@ def read_idmap(path: str | Path) -> IdMap:
 def read_idmap_with_lines(path: str | Path) -> tuple[IdMap, list[int]]:
     """Read a map as `read_idmap` does, and the line of each row; no lines for HDF5."""
     path = Path(path)
-    idmap, lines = _read_hdf5(path) if is_hdf5(path) else _read_text(path)
+    idmap, lines = _read_hdf5(path) if h5py.is_hdf5(path) else _read_text(path)
     rows: dict[tuple[object, ...], int] = {}
     for number, row in enumerate(
         zip(idmap.models, idmap.segments, idmap.start.tolist(), idmap.stop.tolist(), strict=True)
@@ -62,7 +64,7 @@ def write_idmap(path: str | Path, idmap: IdMap) -> None:
     """
     path = Path(path)
     if path.suffix.lower() in _HDF5_EXTENSIONS:
-        with create_hdf5(path) as file:
+        with create_file(path) as file:
             write_strings(file, "leftids", idmap.models)
             write_strings(file, "rightids", idmap.segments)
             write_column(file, "start", as_int32(idmap.start))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
 from spkbase.errors import DataError
+from spkbase.hdf5 import create_file
 from spkbase.showing import one_line
-from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array, read_strings, write_column, write_strings
+from spkver.sidekit.hdf5 import open_hdf5, read_array, read_strings, write_column, write_strings
 from spkver.sidekit.idmaps import as_int32
 
 logger = logging.getLogger(__name__)
@@ -88,9 +88,7 @@ def read_stat_server(path: str | Path, prefix: str = "") -> StatServer:
         return StatServer(models, segments, stat0, stat1, *(frames.astype(np.int64) for frames in parts))
 
 
-def write_stat_server(
-    path: str | Path, server: StatServer, *, prefix: str = "", attributes: Mapping[str, Any] | None = None
-) -> None:
+def write_stat_server(path: str | Path, server: StatServer, *, prefix: str = "") -> None:
     """Write a StatServer in float32, whole or not at all.
 
     Parameters
@@ -101,8 +99,6 @@ def write_stat_server(
         Statistics or supervectors; a memory map of them is read some rows at a time.
     prefix : str
         What to put before the names of the datasets.
-    attributes : dict, optional
-        Attributes of the file, such as a fingerprint.
 
     Raises
     ------
@@ -114,7 +110,7 @@ def write_stat_server(
         raise DataError(f"{n_rows} models, but {len(segments)} segments", file=path)
     try:
         _check_shapes(n_rows, server.stat0, server.stat1)
-        with create_hdf5(path, attributes) as file:
+        with create_file(path) as file:
             write_strings(file, f"{prefix}modelset", server.models)
             write_strings(file, f"{prefix}segset", segments)
             _write_rows(file, f"{prefix}stat0", server.stat0, segments)

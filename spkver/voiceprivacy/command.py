@@ -12,7 +12,7 @@ import click
 
 from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError
-from spkver.voiceprivacy.steps import STEPS, Ended, Steps
+from spkver.voiceprivacy.experiment import STEPS, Ended, Steps
 
 if TYPE_CHECKING:
     from spkbase.runs import Run
@@ -45,7 +45,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         from spkbase.runs import start_run
         from spkver.datadir import check_suffix
         from spkver.voiceprivacy.experiment import Experiment
-        from spkver.voiceprivacy.making import Outcome, raise_failures
+        from spkver.voiceprivacy.scores import raise_failures
         from spkver.voiceprivacy.sets import with_lists_there
         from spkver.voiceprivacy.settings import Config
 
@@ -57,7 +57,6 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         check_suffix(suffix)
         _check_output(output)
         check_simulation(data, steps)
-        outcome = Outcome()
         with echo_log(logging.INFO), start_run(output, config, **options) as run:
             try:
                 if data == SIMULATED:
@@ -66,11 +65,11 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
                 steps.tell("simulation", str(speech))
                 steps.end_with("simulation")
                 named = _named_datasets(file)
-                text = page(Experiment(run, speech, suffix, config, steps, allow_pipes, outcome, named))
+                text = page(Experiment(run, speech, suffix, config, steps, allow_pipes, named))
             except Ended:
                 text = steps.account()
             click.echo(text)
-            raise_failures(outcome.failures, output / "report.html")
+            raise_failures(steps.failures, output / "report.html")
 
     decorated: Callable = main
     for option in reversed(_OPTIONS):

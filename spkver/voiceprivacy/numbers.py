@@ -15,13 +15,24 @@ Both need a trial list that is a full cross.
 
 numbers/<set><suffix>/<attacker>.json    entries of its conditions
 conditions<suffix>.json                  all of them, the entries of ``results.json``
+evidence<suffix>.json                    what stands beside them
+
+**Beside the numbers of single conditions: worst case and ranks, the interval of the minimum, similarity.**
+
+- Of each condition the strongest evidence in any trial, by four readings, and how often the owner is among the first r
+  of the enrolled (CMC).
+- Of each set, sex and scenario, and of each set and sex over scenarios, the interval of the smallest equal error rate
+  over attackers, which knows that the smallest was chosen, and what a perfect anonymiser would show in its place; of
+  all attackers, of each level of knowledge, and of those that do not read what is said.
+- Of each set and sex how alike voices are before and after: similarity matrices, DeID and G_VD, by the strongest
+  attacker that does not invert the anonymisation.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -39,20 +50,49 @@ from evaluation.linkage import (
     linkability_over_draws,
     linkability_over_sizes,
     log_spaced_sizes,
+    rank_evidence_of,
+    rank_shares,
     ranks_from_scores,
 )
-from evaluation.metrics import Evaluation, Metrics, eer, evaluate, tag
+from evaluation.metrics import Evaluation, Evidence, Metrics, WorstCase, eer, evaluate, tag, worst_case
+from evaluation.reports import INVERTING, LEVELS
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
-from evaluation.uncertainty import Resampling, confidence_over_draws, minimum_over_attackers, sample_from
+from evaluation.uncertainty import (
+    Resampling,
+    confidence_over_draws,
+    minima_over_attackers,
+    minimum_over_attackers,
+    sample_from,
+)
+from evaluation.utility import CALIBRATIONS, Voices, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, to_json, write_json
 from spkbase.runs import Run, Stage
 from spkbase.work import ordered_map
-from spkver.voiceprivacy.conditions import Condition, Scored
+from spkver.voiceprivacy.scores import Condition, Scored
 from spkver.voiceprivacy.sets import POOLED
 from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of an evaluation.
+
+    Attributes
+    ----------
+    conditions : list of dict
+        Entries of ``results.json``, see `assess_conditions`.
+    evidence : dict
+        What stands beside them, see `find_evidence`.
+    training_draws : list of dict
+        See `measure_training_draws`.
+    """
+
+    conditions: list[Json] = field(default_factory=list)
+    evidence: Json = field(default_factory=dict)
+    training_draws: list[Json] = field(default_factory=list)
 
 
 def mean_of(values: Sequence[Any]) -> Any:
@@ -418,62 +458,57 @@ _FORM = "means over draws, closed sets; 2"
 _LIBRARIES = ("numpy", "scipy")
 
 
-def declare_assessment(
+def assess_conditions(
     run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
-) -> Stage[list[Json]]:
-    """Declare the numbers of every condition (``conditions<suffix>.json``), the entries of ``results.json``.
+) -> list[Json]:
+    """Return the numbers of every condition (``conditions<suffix>.json``), the entries of ``results.json``.
 
-    Conditions are shared out to the workers.
+    Conditions of an attacker on a set are a stage of their own, and are shared out to the workers.
     """
     groups: dict[tuple[str, str], list[Condition]] = {}
     for condition in conditions:
         groups.setdefault((condition.scored.dataset, condition.scored.attacker), []).append(condition)
-    quiet = replace(run, quiet=True)
-    parts = [_declare_part(quiet, group, config, suffix=suffix, seed=seed) for group in groups.values()]
-
-    def make(path: Path) -> None:
-        made = {_place_of(entry): entry for part in parts for entry in part.value}
-        write_json(path, [made[_place_of(vars(condition.scored))] for condition in conditions])
-
-    return run.declare(
+    parts: dict[tuple[str, str], Stage[list[Json]]] = {}
+    for (dataset, attacker), group in groups.items():
+        scored = [condition.scored for condition in group]
+        parts[dataset, attacker] = replace(run, quiet=True).declare(
+            f"numbers of {attacker} on {dataset}{suffix}",
+            f"{FOLDER}/{dataset}{suffix}/{attacker}.json",
+            read=_read_json,
+            inputs=[scored, _digests(run, scored), config, seed, _METHOD, _FORM],
+            after=[stage for condition in group for stage in condition.stages],
+            libraries=_LIBRARIES,
+        )
+    whole: Stage[list[Json]] = run.declare(
         "evaluation",
         f"conditions{suffix}.json",
-        make=make,
-        read=_read,
+        read=_read_json,
         inputs=[condition.scored for condition in conditions],
-        after=parts,
+        after=list(parts.values()),
         libraries=(),
     )
+    if whole.is_due:
+        for (dataset, attacker), part in parts.items():
+            scored = [condition.scored for condition in groups[dataset, attacker]]
+            part.bring_up_to_date(partial(_assess_some, run=run, scored=scored, config=config, seed=seed))
+        made = {_place_of(entry): entry for part in parts.values() for entry in part.value}
+        entries = [made[_place_of(vars(condition.scored))] for condition in conditions]
+        whole.bring_up_to_date(lambda path: write_json(path, entries))
+    return whole.value
 
 
-def _declare_part(
-    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
-) -> Stage[list[Json]]:
-    """Declare the numbers of an attacker on a set."""
-    scored = [condition.scored for condition in conditions]
-    first = scored[0]
-
-    def make(path: Path) -> None:
-        # the longest first, so that no worker waits for the other in the end
-        order = sorted(range(len(scored)), key=lambda row: (scored[row].gender != POOLED, -len(scored[row].further)))
-        assessed = ordered_map(
-            partial(_assessed, output=run.output, config=config, seed=seed),
-            [scored[row] for row in order],
-            jobs=run.jobs,
-            description=f"conditions of {first.attacker} on {first.dataset}",
-        )
-        found = dict(zip(order, assessed, strict=True))
-        write_json(path, [json.loads(found[row]) for row in range(len(scored))])
-
-    return run.declare(
-        f"numbers of {first.attacker} on {first.dataset}{suffix}",
-        f"{FOLDER}/{first.dataset}{suffix}/{first.attacker}.json",
-        make=make,
-        read=_read,
-        inputs=[scored, _digests(run, scored), config, seed, _METHOD, _FORM],
-        after=[stage for condition in conditions for stage in condition.stages],
-        libraries=_LIBRARIES,
+def _assess_some(path: Path, *, run: Run, scored: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
+    """Write the numbers of the conditions of an attacker on a set."""
+    # the longest first, so that no worker waits for the other in the end
+    order = sorted(range(len(scored)), key=lambda row: (scored[row].gender != POOLED, -len(scored[row].further)))
+    assessed = ordered_map(
+        partial(_assessed, output=run.output, config=config, seed=seed),
+        [scored[row] for row in order],
+        jobs=run.jobs,
+        description=f"conditions of {scored[0].attacker} on {scored[0].dataset}",
     )
+    found = dict(zip(order, assessed, strict=True))
+    write_json(path, [json.loads(found[row]) for row in range(len(scored))])
 
 
 def _digests(run: Run, scored: Sequence[Scored]) -> dict[str, str | None]:
@@ -485,11 +520,213 @@ def _place_of(entry: Mapping[str, Any]) -> Place:
     return entry["dataset"], entry["gender"], entry["scenario"], entry["attacker"]
 
 
-def _read(path: Path) -> list[Json]:
-    conditions: list[Json] = json.loads(path.read_text(encoding="utf-8"))
-    return conditions
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _assessed(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> str:
     """What was found of a condition, in the form in which it is kept."""
     return to_json(assess(scored, output=output, config=config, seed=seed))
+
+
+_EVIDENCE = "worst case, CMC, minimum over attackers, similarity of voices; 3"
+_MOST_REPLICATES = 500
+_FEWEST = 5  # speakers, for a calibration that others teach
+_OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
+_KINDS = ("minimum", *LEVELS, "without_content")
+_ANONYMISED = ("lazy-informed", "semi-informed")
+
+
+def find_evidence(
+    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
+) -> Json:
+    """Return what stands beside the numbers (``evidence<suffix>.json``).
+
+    Returns
+    -------
+    dict
+        ``conditions`` (worst case and CMC), ``minima`` and ``similarity``, each a list with the place of each entry.
+    """
+    scored = [condition.scored for condition in conditions]
+    sexes: dict[tuple[str, str], list[Scored]] = {}
+    for one in scored:
+        sexes.setdefault((one.dataset, one.gender), []).append(one)
+    tasks = [("conditions", [one]) for one in scored]
+    tasks += [(kind, part) for kind in ("minima", "similarity") for part in sexes.values()]
+
+    def make(path: Path) -> None:
+        find = partial(_find, output=run.output, config=config, seed=seed)
+        found = ordered_map(find, tasks, jobs=run.jobs, description="evidence")
+        parts: dict[str, list[Json]] = {"conditions": [], "minima": [], "similarity": []}
+        for (kind, _), text in zip(tasks, found, strict=True):
+            parts[kind] += json.loads(text)
+        write_json(path, parts)
+
+    stage: Stage[Json] = run.stage(
+        "evidence",
+        f"evidence{suffix}.json",
+        make=make,
+        read=_read_json,
+        inputs=[scored, _digests(run, scored), config, seed, _EVIDENCE],
+        after=[stage for condition in conditions for stage in condition.stages],
+        libraries=("numpy", "scipy"),
+    )
+    return stage.value
+
+
+def add_evidence(conditions: Sequence[Json], evidence: Json) -> list[Json]:
+    """Return the entries of conditions with their worst case and CMC."""
+    found = {_place_in(entry): entry for entry in evidence["conditions"]}
+    return [
+        {**condition, **{name: found.get(_place_in(condition), {}).get(name) for name in ("worst_case", "cmc")}}
+        for condition in conditions
+    ]
+
+
+def add_minima(summary: Sequence[Json], evidence: Json) -> list[Json]:
+    """Return the rows of the summary with the intervals of the minimum over all attackers and of parts of them."""
+    found = {_place_in(entry)[:3]: entry for entry in evidence["minima"]}
+    rows = []
+    for row in summary:
+        place = _place_in(row)[:3]
+        entry = found.get(place, {})
+        levels = {name: {**figure, "minimum": entry.get(name)} for name, figure in row["levels"].items()}
+        row = {**row, "minimum": entry.get("minimum"), "levels": levels}
+        if row["without_content"]:
+            row["without_content"] = {**row["without_content"], "minimum": entry.get("without_content")}
+        if row["scenario"] != "original":
+            row["minimum_over_scenarios"] = found.get((*place[:2], _OVER), {}).get("minimum")
+        rows.append(row)
+    return rows
+
+
+def _place_in(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(entry.get(name, "") for name in ("dataset", "gender", "scenario", "attacker"))
+
+
+def _find(task: tuple[str, Sequence[Scored]], *, output: Path, config: EvaluationConfig, seed: int) -> str:
+    """What was found for a task, in the form in which it is kept."""
+    kind, scored = task
+    resampling = Resampling(min(config.replicates, _MOST_REPLICATES), seed, config.level)
+    if kind == "conditions":
+        return to_json([_of_condition(scored[0], output)])
+    return to_json((_minima if kind == "minima" else _similarity)(scored, output, resampling))
+
+
+def _of_condition(scored: Scored, output: Path) -> Json:
+    key, genders = read_key(output / scored.key), read_speakers(output / scored.lists / "spk2gender")
+    tables, worst = [], []
+    for path in scored.draws.values():
+        scores = read_scores(output / path)
+        ranks, why = rank_owners(scores, key, genders)
+        by_ranks = Evidence(float("nan"), why.get("linkability", "not given"))
+        if ranks is not None:
+            by_ranks = rank_evidence_of(ranks)
+            tables.append(ranks)
+        worst.append(worst_case(*split_scores(scores, key), ranks=by_ranks))
+    place = dict(zip(("dataset", "gender", "scenario", "attacker"), _place_in(vars(scored)), strict=True))
+    return place | {"worst_case": worst_of(worst).to_dict(), "cmc": match_by_rank(tables) if tables else None}
+
+
+def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
+    """Return the strongest evidence by each reading over draws; one that a draw does not give does not count."""
+
+    def strongest(name: str) -> Evidence:
+        found: list[Evidence] = [getattr(draw, name) for draw in draws]
+        return max(found, key=lambda evidence: -np.inf if np.isnan(evidence.llr) else evidence.llr)
+
+    return WorstCase(*(strongest(name) for name in ("pav", "gaussian", "student", "ranks")))
+
+
+def match_by_rank(tables: Sequence[Ranks]) -> list[float]:
+    """Return how often the owner is among the first r, r = 1, 2, ..., over tables of ranks, one of each draw.
+
+    A gallery of N that has no rank r any more counts 1 there; women and men may be enrolled in galleries of two sizes.
+    """
+    largest = max(int(ranks.impostors.max()) + 1 for ranks in tables)
+    total, count = np.zeros(largest), 0
+    for ranks in tables:
+        for size in np.unique(ranks.impostors).tolist():
+            rows = ranks.impostors == size
+            counts = ranks.beaters[rows], ranks.ties[rows], ranks.impostors[rows]
+            shares = rank_shares(Ranks(ranks.speakers[rows], *counts, ranks.mated[rows]))
+            total += rows.sum() * np.pad(np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0)
+            count += int(rows.sum())
+    return np.minimum(total / count, 1.0).tolist()
+
+
+def _minima(scored: Sequence[Scored], output: Path, resampling: Resampling) -> list[Json]:
+    """The smallest equal error rate of each scenario and over anonymised ones, of all attackers and parts of them."""
+    first, by = scored[0], {f"{one.scenario} {one.attacker}": one for one in scored}
+    groups: dict[str, list[str]] = {f"{_OVER} {kind}": [] for kind in _KINDS}
+    for name, one in by.items():
+        for kind in ("minimum", one.level, *([] if one.content else ["without_content"])):
+            groups.setdefault(f"{one.scenario} {kind}", []).append(name)
+            groups[f"{_OVER} {kind}"] += [name] if one.scenario != "original" else []
+    found, note = {}, "no intervals were asked for"
+    if resampling.replicates:
+        try:
+            key, speakers = read_key(output / first.key), read_speakers(output / first.lists / "utt2spk")
+            samples = {
+                name: [
+                    sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)[0]
+                    for scores in _draws(one, output)
+                ]
+                for name, one in by.items()
+            }
+            found = minima_over_attackers(samples, groups, resampling=resampling)
+        except DataError as error:
+            note = f"none: {error.text}"
+    entries = []
+    for scenario in dict.fromkeys([*(one.scenario for one in scored), _OVER]):
+        entry: Json = {"dataset": first.dataset, "gender": first.gender, "scenario": scenario}
+        for kind in _KINDS:
+            minimum = found.get(f"{scenario} {kind}")
+            entry[kind] = minimum and {**minimum.to_dict(), "attacker": by[minimum.attacker].attacker}
+        entries.append(entry if found else {**entry, "note": note})
+    return entries
+
+
+def _similarity(scored: Sequence[Scored], output: Path, resampling: Resampling) -> list[Json]:
+    """How alike voices are, for each scenario in which enrolment and trials are anonymised."""
+    by = {(one.scenario, one.attacker): one for one in scored if one.level != INVERTING}
+    entries = []
+    for scenario in _ANONYMISED:
+        names = [
+            name for kind, name in by if kind == scenario and ("original", name) in by and ("ignorant", name) in by
+        ]
+        if not names:
+            continue
+        chosen = min(names, key=lambda name: (_rate(by[scenario, name], output), name))
+        parts = {"oo": by["original", chosen], "oa": by["ignorant", chosen], "aa": by[scenario, chosen]}
+        first = parts["oo"]
+        entry: Json = {"dataset": first.dataset, "gender": first.gender, "scenario": scenario, "attacker": chosen}
+        try:
+            entries.append(entry | _voices(parts, output, resampling))
+        except DataError as error:
+            entries.append(entry | {"notes": [f"not given: {error.text}"]})
+    return entries
+
+
+def _voices(parts: Mapping[str, Scored], output: Path, resampling: Resampling) -> Json:
+    first = parts["oo"]
+    key, speakers = read_key(output / first.key), read_speakers(output / first.lists / "utt2spk")
+    voices = Voices(seed=resampling.seed, segment_speakers=speakers)
+    if len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST:
+        voices = replace(voices, calibration="pav")
+    matrices, notes = {}, []
+    for name, scored in parts.items():
+        matrices[name], found = matrix_of_voices(_draws(scored, output), key, voices)
+        notes += [f"{name}: {note}" for note in found]
+    compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
+    calibration = {"calibration": voices.calibration, "calibration_is": CALIBRATIONS[voices.calibration]}
+    return calibration | compared.to_dict()
+
+
+def _draws(scored: Scored, output: Path) -> list[Scores]:
+    return [read_scores(output / path) for path in scored.draws.values()]
+
+
+def _rate(scored: Scored, output: Path) -> float:
+    key: Key = read_key(output / scored.key)
+    return float(np.mean([eer(*split_scores(scores, key)) for scores in _draws(scored, output)]))

@@ -42,11 +42,11 @@ from spkbase.files import atomic_path, file_digest, format_csv, format_table, to
 from spkbase.runs import Run, versions
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
-from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, check_all
+from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, Evaluated, check_all
 from spkver.voiceprivacy.choosing import attacker_name, attackers_run
-from spkver.voiceprivacy.evidence import add_evidence, add_minima
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.sanity_audio import Evaluated
+from spkver.voiceprivacy.numbers import Numbers, add_evidence, add_minima
+from spkver.voiceprivacy.scores import ScoreTable
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places, summarise, verdict
@@ -274,19 +274,17 @@ _IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
 _OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
 
 
-def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json], utility: Json, evidence: Json) -> str:
+def write_results(experiment: Experiment, sets: Sets, scores: ScoreTable, numbers: Numbers, measured: Json) -> str:
     """Write all results.
 
     Parameters
     ----------
     experiment : Experiment
     sets : Sets
-    conditions : sequence of dict
-        The numbers of each condition.
-    utility : dict
-        What `measure_utility` found.
-    evidence : dict
-        What `declare_evidence` found.
+    scores : ScoreTable
+    numbers : Numbers
+    measured : dict
+        ``utility`` and ``attributes``: what `measure_utility` and `measure_attributes` found.
 
     Returns
     -------
@@ -294,9 +292,9 @@ def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json]
         The table of the strongest attackers, warnings, the verdict, and where the files are.
     """
     run, suffix = experiment.run, experiment.suffix
-    conditions = add_evidence(conditions, evidence)
-    summary = add_minima(summarise(conditions), evidence)
-    results = _results(experiment, sets, conditions, summary, utility) | {"similarity": evidence["similarity"]}
+    numbers = replace(numbers, conditions=add_evidence(numbers.conditions, numbers.evidence))
+    summary = add_minima(summarise(numbers.conditions), numbers.evidence)
+    results = _results(experiment, sets, scores, numbers, summary, measured)
     _keep(replace(run, force=run.force or experiment.steps.only == "report"), suffix, results)
     table = _table(summary)
     logger.info("results\n%s", table, extra={"file_only": True})
@@ -322,18 +320,19 @@ def _keep(run: Run, suffix: str, results: Json) -> None:
 
 
 def _results(
-    experiment: Experiment, sets: Sets, conditions: Sequence[Json], summary: Sequence[Json], utility: Json
+    experiment: Experiment, sets: Sets, scores: ScoreTable, numbers: Numbers, summary: Sequence[Json], measured: Json
 ) -> Json:
     """The contents of ``results.json``; the challenge's files are written on the way."""
-    run, config, suffix = experiment.run, experiment.config, experiment.suffix
+    run, config, suffix, conditions = experiment.run, experiment.config, experiment.suffix, numbers.conditions
     simulated = is_simulated(experiment.data)
     anonymiser = describe(experiment.anonymizers, sets, suffix=suffix, seed=config.seed)
     rows, protocol = challenge_rows(conditions, config, summary), challenge_protocol(conditions, config, anonymiser)
     with run.timed("report"):
         earlier = earlier_results(run.output, suffix)
-        given = (conditions, sets, config, run.output, experiment.outcome, utility, earlier, simulated, run.jobs)
+        found = (scores.failures, scores.fusions, numbers.training_draws)
+        given = (conditions, sets, config, run.output, measured["utility"], earlier, simulated, run.jobs, *found)
         sanity = check_all(Evaluated(*given))
-        write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
+        write_challenge_files(run.output, rows, measured["utility"], suffix=suffix, protocol=protocol)
         told = verdict(
             summary,
             level=config.evaluation.level,
@@ -353,15 +352,14 @@ def _results(
         "verdict": " ".join([*refused, told, *beside.values()]),
         "overestimated": beside.get(OVERESTIMATED, ""),
         "attackers_run": attackers_run(config, conditions),
-        "failures": [asdict(failure) for failure in experiment.outcome.failures],
-        "fusions": experiment.outcome.fusions,
+        "failures": [asdict(failure) for failure in scores.failures],
+        "fusions": scores.fusions,
         "summary": summary,
         "protocol": protocol,
         "averages": averages(rows, config),
         "conditions": conditions,
-        "utility": utility,
-        "attributes": experiment.outcome.attributes,
-        "training_draws": experiment.outcome.training_draws,
+        **measured,
+        "training_draws": numbers.training_draws,
         "sanity": sanity,
         "config": to_dict(config),
         "versions": versions(),
@@ -373,6 +371,7 @@ def _results(
         # those of single trial lists are in run.log
         "timings": {name: round(run.timings[name], 3) for name in run.timings if not name.startswith("scores of ")},
         "seeds": {"run": config.seed, "bootstrap": config.seed, "anonymiser": anonymiser.get("seed")},
+        "similarity": numbers.evidence["similarity"],
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,6 +68,40 @@ class Dataset:
 
 @one_line
 @dataclass(frozen=True)
+class Heard:
+    """What attackers that learn from some training sets hear.
+
+    Attributes
+    ----------
+    training : tuple of str
+        Training sets with the same rates.
+    datasets : tuple of str
+        What is tested with them.
+    rates : dict of str to dict of int to int
+        Data directory to sampling rate to number of recordings.
+    attackers : sequence of AttackerConfig, Attacker or Wanted
+        With features that fit.
+    is_fitted : bool
+        Whether they are others than without these rates.
+    """
+
+    training: tuple[str, ...]
+    datasets: tuple[str, ...]
+    rates: Mapping[str, Mapping[int, int]]
+    attackers: Sequence[Any] = field(repr=False)
+    is_fitted: bool = False
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Number of recordings at each rate, from the lowest."""
+        found: Counter[int] = Counter()
+        for of_directory in self.rates.values():
+            found.update(of_directory)
+        return dict(sorted(found.items()))
+
+
+@one_line
+@dataclass(frozen=True)
 class Sets:
     """The sets of an evaluation, read and checked.
 
@@ -88,7 +123,9 @@ class Sets:
     left_out : dict of str to set of str
         Speakers of a training set that attackers learn without, since they are enrolled or tested.
     rates : str
-        Which sets are heard at another sampling rate than usual, see `spkver.voiceprivacy.rates`.
+        Which sets are heard at another sampling rate than usual, see `describe_rates`.
+    heard : tuple of Heard
+        What attackers hear, and those that fit it; a training set is in one of them.
     """
 
     datasets: tuple[Dataset, ...]
@@ -100,6 +137,7 @@ class Sets:
     undrawn: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, set[str]] = field(default_factory=dict)
     rates: str = ""
+    heard: tuple[Heard, ...] = ()
 
     @property
     def sides(self) -> dict[str, str]:

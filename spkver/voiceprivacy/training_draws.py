@@ -10,26 +10,33 @@ OUTPUT/training_draws/<number>/             what was learnt from so many, and it
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from evaluation.formats import read_key
+from evaluation.formats import read_key, write_scores
 from evaluation.metrics import eer
 from evaluation.reports import INVERTING, strongest
-from evaluation.trials import split_scores
-from spkbase.files import file_digest, write_json
-from spkbase.runs import Run, Stage
-from spkver.attackers import Attack, AttackerConfig, Background, VectorAttacker, find_row, is_outside
+from evaluation.trials import Scores, split_scores
+from spkbase.files import file_digest, load_json, write_json
+from spkbase.runs import Run, Stage, Stamp
+from spkver.attackers import Attack, AttackerConfig, Background, Scorer, VectorAttacker, find_row, is_outside
+from spkver.datadir import DataDir
 from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
-from spkver.voiceprivacy.conditions import Chosen, Condition, ScoreMaker, attacks_of, declare_attackers, joined
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.making import reason_of
 from spkver.voiceprivacy.numbers import mean_of
-from spkver.voiceprivacy.sanity_audio import Evaluated, Found
+from spkver.voiceprivacy.scores import (
+    Chosen,
+    Condition,
+    ScoreTable,
+    attacks_of,
+    declare_scores,
+    joined,
+    put_to_work,
+    reason_of,
+)
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 
 logger = logging.getLogger(__name__)
@@ -62,7 +69,7 @@ def fewer_versions(attack: Attack, count: int) -> Attack:
 
 
 def measure_training_draws(
-    experiment: Experiment, sets: Sets, scores: Sequence[Condition], conditions: Sequence[Json]
+    experiment: Experiment, sets: Sets, scores: ScoreTable, conditions: Sequence[Json]
 ) -> list[Json]:
     """Measure the equal error rate by the number of versions of the training set, of each set that has several.
 
@@ -70,7 +77,7 @@ def measure_training_draws(
     ----------
     experiment : Experiment
     sets : Sets
-    scores : sequence of Condition
+    scores : ScoreTable
     conditions : sequence of dict
         Their numbers, the entries of ``results.json``.
 
@@ -84,13 +91,17 @@ def measure_training_draws(
     found = []
     for dataset in sets.datasets if experiment.config.evaluation.by_training_draws else ():
         total = 1 + len(sets.draws.get(dataset.training, ()))
-        entry = _strongest(experiment, dataset, conditions) if total > 1 else None
+        able = able_attackers(experiment, sets, scores, dataset.training) if total > 1 else {}
+        entry = _strongest(able, dataset, conditions)
         if entry is None:
             continue
         rates: Rates = {}
         note = None
         try:
-            rates = _declare(experiment, sets, dataset, _condition_of(entry, scores), total).value
+            names = ("dataset", "gender", "scenario", "attacker")
+            places = ((tuple(getattr(one.scored, name) for name in names), one) for one in scores.conditions)
+            condition = dict(places)[tuple(entry[name] for name in names)]
+            rates = _measure(experiment, sets, dataset, condition, able[entry["attacker"]], total)
         except Exception as error:  # whatever it is: all else that was asked for is there
             note = " ".join(reason_of(error).split())
             logger.warning("%s: no rates by number of training draws: %s", dataset.name, note)
@@ -100,14 +111,6 @@ def measure_training_draws(
         means = {count: mean_of(of_draws) for count, of_draws in rates.items()}
         found.append({**place, "eer": means, "draws": rates, "note": note})
     return found
-
-
-def training_draw_gaps(given: Evaluated) -> Iterator[Found]:
-    """Note each set whose rates by number of versions could not be measured."""
-    text = "{dataset}: {attacker} has no rate from fewer versions of the training set: {note}"
-    for entry in given.outcome.training_draws:
-        if entry["note"]:
-            yield Found("note", "training draws", text.format(**entry))
 
 
 def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:
@@ -127,9 +130,8 @@ def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:
     return f"Semi-informed EER by anonymised versions learnt from: {'; '.join(parts)}." if parts else ""
 
 
-def _strongest(experiment: Experiment, dataset: Dataset, conditions: Sequence[Json]) -> Json | None:
+def _strongest(able: Collection[str], dataset: Dataset, conditions: Sequence[Json]) -> Json | None:
     """The entry of the strongest attacker that can learn again; None where there is none."""
-    able = able_attackers(experiment, dataset.training)
     gender = POOLED if len(dataset.trials) > 1 else next(iter(dataset.trials))
     place = (dataset.name, gender, SCENARIO)
     known = [
@@ -142,18 +144,18 @@ def _strongest(experiment: Experiment, dataset: Dataset, conditions: Sequence[Js
     return strongest(known) if known else None
 
 
-def able_attackers(experiment: Experiment, training: str) -> dict[str, Chosen]:
+def able_attackers(experiment: Experiment, sets: Sets, scores: ScoreTable, training: str) -> dict[str, Chosen]:
     """Return the attackers that learn here from a training set: classic ones and those by vectors, by name.
 
     Their features are those that fit the rates of its recordings.
     """
-    heard = [heard.attackers for heard in experiment.outcome.heard if training in heard.training]
+    heard = [heard.attackers for heard in sets.heard if training in heard.training]
     own = {
         attacker_name(entry)
         for entry, spec in attacker_specs(experiment.config).items()
         if not is_outside(spec) or find_row(spec) is not None
     }
-    by_vectors = {one.name for one in experiment.outcome.attackers if isinstance(one, VectorAttacker)}
+    by_vectors = {one.name for one in scores.attackers[training] if isinstance(one, VectorAttacker)}
     return {
         chosen.name: chosen
         for chosen in (heard[0] if heard else experiment.attackers)
@@ -161,44 +163,38 @@ def able_attackers(experiment: Experiment, training: str) -> dict[str, Chosen]:
     }
 
 
-def _condition_of(entry: Mapping[str, Any], scores: Sequence[Condition]) -> Condition:
-    names = ("dataset", "gender", "scenario", "attacker")
-    return next(one for one in scores if all(getattr(one.scored, name) == entry[name] for name in names))
-
-
-def _declare(experiment: Experiment, sets: Sets, dataset: Dataset, condition: Condition, total: int) -> Stage[Rates]:
-    """Declare the rates of an attacker that learns from fewer versions than there are."""
+def _measure(
+    experiment: Experiment, sets: Sets, dataset: Dataset, condition: Condition, chosen: Chosen, total: int
+) -> Rates:
+    """Measure the rates of an attacker that learns from fewer versions than there are."""
     run, suffix, scored = experiment.at("evaluation"), experiment.suffix, condition.scored
     counts = smaller_counts(total)
-
-    def make(path: Path) -> None:
-        attacks = {
-            (draw, gender): attack
-            for of_set, gender, scenario, draw, attack in attacks_of(sets, suffix)
-            if of_set == dataset and scenario.name == SCENARIO and draw in scored.draws
-        }
-        chosen = able_attackers(experiment, dataset.training)[scored.attacker]
-        seed = experiment.config.seed
-        rates = {str(count): _rates(chosen, run, condition, attacks, seed=seed, count=count) for count in counts}
-        write_json(path, rates)
-
-    return run.declare(
+    stage: Stage[Rates] = run.declare(
         f"training draws of {dataset.name}{suffix}",
         f"{FOLDER}/{dataset.name}{suffix}.json",
-        make=make,
-        read=_read,
+        read=load_json,
         # what scores depend on is in the stages; those of fewer versions depend on nothing else
         inputs=[_METHOD, scored, counts, file_digest(run.path(scored.key)), experiment.config.seed],
         after=condition.stages,
         libraries=("numpy", "scipy"),
     )
+    if stage.is_due and not run.frozen:
+        attacks = [
+            (draw, attack)
+            for of_set, _, scenario, draw, attack in attacks_of(sets, suffix)
+            if of_set == dataset and scenario.name == SCENARIO and draw in scored.draws
+        ]
+        seed = experiment.config.seed
+        rates = {str(count): _rates(chosen, run, condition, attacks, seed=seed, count=count) for count in counts}
+        stage.bring_up_to_date(lambda path: write_json(path, rates))
+    return stage.value
 
 
 def _rates(
     chosen: Chosen,
     run: Run,
     condition: Condition,
-    attacks: Mapping[tuple[int, str], Attack],
+    attacks: Sequence[tuple[int, Attack]],
     *,
     seed: int,
     count: int,
@@ -210,17 +206,17 @@ def _rates(
     scored = condition.scored
     folder = f"{FOLDER}/{count}"
     below = replace(run, quiet=True).below(folder)
-    attacker = declare_attackers(run, [chosen], seed, learnt=below.output)[0]
-    maker, key = ScoreMaker(below, seed, place=f"{folder}/"), read_key(run.path(scored.key))
-    rates = []
-    for draw in scored.draws:
-        of_sexes = [fewer_versions(attack, count) for (number, _), attack in attacks.items() if number == draw]
-        scores = joined([maker.stage(attack, attacker).value for attack in of_sexes])
-        rates.append(eer(*split_scores(scores, key)))
+    attacker = put_to_work(run, [chosen], seed, learnt=below.output)[0]
+    found: dict[int, list[Scores]] = {draw: [] for draw in scored.draws}
+    speech: dict[DataDir, Stamp] = {}
+    scorer: Scorer | None = None
+    for draw, attack in attacks:
+        attack = fewer_versions(attack, count)
+        stage = declare_scores(below, attack, attacker, seed=seed, speech=speech, place=f"{folder}/")
+        if stage.is_due:
+            scorer = scorer or attacker.learn(attack)
+            stage.bring_up_to_date(partial(write_scores, scores=scorer(attack)))
+        found[draw].append(stage.value)
     run.tell("%s: %s from %d version%s", scored.dataset, attacker.name, count, "s" if count > 1 else "")
-    return rates
-
-
-def _read(path: Path) -> Rates:
-    rates: Rates = json.loads(path.read_text(encoding="utf-8"))
-    return rates
+    key = read_key(run.path(scored.key))
+    return [eer(*split_scores(joined(lists), key)) for lists in found.values()]

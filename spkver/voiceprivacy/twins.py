@@ -1,4 +1,7 @@
-"""Anonymised twins: those that are missing are made below OUTPUT/data, the others are taken as they are."""
+"""Anonymised twins: those that are missing are made below OUTPUT/data, the others are taken as they are.
+
+How alike recordings and their twins are is measured here too.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,27 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spkbase.configuration import to_dict
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.runs import Run
 from spkbase.showing import one_line
+from spkbase.work import ordered_map
 from spkver.anonymization import (
     BUILT_IN,
     RECORD,
     AnonymizerConfig,
     anonymize_datadir,
-    check_source,
     finished_twin,
     make_anonymizer,
 )
+from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir, check_twin
-from spkver.voiceprivacy.sanity_audio import described, spaced, standardised
 from spkver.voiceprivacy.sets import Sets, note_each
 from spkver.voiceprivacy.settings import TwinConfig
 
@@ -32,6 +37,9 @@ logger = logging.getLogger(__name__)
 
 FOLDER = "data"
 _FEWEST = 4  # speakers, for a test whether two draws are of one anonymiser
+_COMPARED = 100  # recordings of a directory with their originals
+_PLACES, _BANDS = 200, 32
+_LEAST = 1e-20
 
 
 @one_line
@@ -91,9 +99,7 @@ def check_sources(sets: Sets, problems: Problems) -> None:
     """Check the recordings that are to be anonymised."""
     for name in sets.missing:
         if name in sets.original:
-            for utterance, path in sets.original[name].recordings.items():
-                if error := check_source(utterance, path):
-                    problems.note(error)
+            check_headers(sets.original[name].recordings, problems=problems)
 
 
 def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix: str, seed: int) -> Sets:
@@ -115,10 +121,10 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
     def make(name: str, ending: str, config: AnonymizerConfig, seed: int) -> DataDir:
         target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
         side = "" if anonymizers.shared_draws else sides.get(name, "")
-        how: dict[str, Any] = {"seed": seed, "side": side, "jobs": run.jobs}
+        how: dict[str, Any] = {"seed": seed, "side": side}
         if run.frozen:
             return finished_twin(sets.original[name], target, config, **how)
-        made = anonymize_datadir(sets.original[name], target, config, force=run.force, **how)
+        made = anonymize_datadir(sets.original[name], target, config, jobs=run.jobs, force=run.force, **how)
         _check(sets.original[name], made, config, problems, run.jobs)
         return made
 
@@ -259,3 +265,42 @@ def _tuple(value: Any) -> Any:
 
 def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key != name}
+
+
+def spaced(names: Sequence[str]) -> Sequence[str]:
+    """Return at most `_COMPARED` names, evenly spaced."""
+    return names[:: max(1, -(-len(names) // _COMPARED))]
+
+
+def described(paths: Sequence[Path], jobs: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how recordings rise and fall, and their long-term spectra.
+
+    Returns
+    -------
+    levels : ndarray of float64 of shape (n, 200)
+        Level in dB of frames of 20 ms, at 200 places from start to end; down to 60 dB below the loudest.
+    spectra : ndarray of float64 of shape (n, 32)
+        Mean power in dB in 32 bands of equal width.
+    """
+    found = list(ordered_map(_described, paths, jobs=jobs, threads=True))
+    return np.array([levels for levels, _ in found]), np.array([spectrum for _, spectrum in found])
+
+
+def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    audio = read_audio(path, channel=0, dtype="float64")
+    size = audio.rate // 50
+    padded = np.pad(audio.samples, (0, max(0, size - len(audio.samples))))
+    frames = np.lib.stride_tricks.sliding_window_view(padded, size)[:: size // 2]
+    power = np.abs(np.fft.rfft(frames * np.hanning(size), axis=1)) ** 2
+    levels = 10 * np.log10(power.sum(axis=1) + _LEAST)
+    levels = np.maximum(levels, levels.max() - 60)
+    bands = [band.mean() for band in np.array_split(power.mean(axis=0), _BANDS)]
+    return np.interp(np.linspace(0, 1, _PLACES), np.linspace(0, 1, len(levels)), levels), 10 * np.log10(
+        np.array(bands) + _LEAST
+    )
+
+
+def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return rows less their means, of norm 1, so that products of two are correlations."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)

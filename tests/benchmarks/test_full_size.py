@@ -16,8 +16,7 @@ from benchmarks.rsr2015_work import Frames, Protocol, disk_needed, kind_of, stag
 from benchmarks.sampling import Usage, _memory, folder_bytes, run_sampled
 from benchmarks.stage_times import BETWEEN, END, START, stage_spans
 from spkver.corpora.rsr2015 import read_rsr2015
-from spkver.corpora.simulated import split_speakers
-from spkver.corpora.trees import RECORD
+from spkver.corpora.simulated import RECORD, split_speakers
 
 linux = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
 
@@ -29,7 +28,7 @@ def test_whole_protocol_has_the_counts_of_rsr2015() -> None:
 
 
 def touch_recordings(corpus: Path, n_sentences: int) -> None:
-    for speaker in split_speakers("m", 107, 50).speakers:
+    for speaker in sum(split_speakers("m", 107, 50), ()):
         (corpus / "sph/male" / speaker).mkdir(parents=True)
         for session in range(1, 10):
             for sentence in range(1, n_sentences + 1):

@@ -313,7 +313,7 @@ BAD_STAGES = {
 
 
 def write_other_ubm(path: Path) -> None:
-    from spkver.sidekit.mixture import write_mixture
+    from spkver.sidekit.models import write_mixture
 
     means = np.zeros((2, 60))
     write_mixture(path, weights=np.full(2, 0.5), means=means, variances=means + 1, variance_control=means + 1)

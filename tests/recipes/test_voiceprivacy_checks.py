@@ -22,11 +22,10 @@ from spkbase.errors import ConfigError, DataError
 from spkver.attackers.catalogue import absent_attackers, default_attackers
 from spkver.attackers.config import PRESETS
 from spkver.datadir import DataDir
-from spkver.voiceprivacy import checks, sanity_audio
+from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.choosing import chosen_attackers, describe_absent
-from spkver.voiceprivacy.conditions import attacks_of
-from spkver.voiceprivacy.making import Outcome
 from spkver.voiceprivacy.results import averages, challenge_rows, split_name
+from spkver.voiceprivacy.scores import attacks_of
 from spkver.voiceprivacy.sets import Reading, Sets, find_datasets, read_sets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
 from spkver.voiceprivacy.summary import summarise, verdict
@@ -74,17 +73,16 @@ def only(attacker: str) -> dict[str, str]:
     return {"attackers": f"[{attacker}]", "challenge__attacker": attacker}
 
 
-def evaluated(entries: Any = (), **given: Any) -> sanity_audio.Evaluated:
+def evaluated(entries: Any = (), **given: Any) -> checks.Evaluated:
     """What checks look at; nothing where a test does not say it."""
     known = {
         "sets": Sets((), {}),
         "config": Config(),
         "output": Path(),
-        "outcome": Outcome(),
         "utility": {},
         "earlier": {},
     }
-    return sanity_audio.Evaluated(entries, **known | given)
+    return checks.Evaluated(entries, **known | given)
 
 
 def levels(found: Any) -> list[str]:
@@ -229,13 +227,13 @@ def test_files_that_differ_anywhere_are_not_equal(tmp_path, change):
     for name, written in contents.items():
         (tmp_path / name).write_bytes(written)
     directory = DataDir(tmp_path, {name: tmp_path / name for name in contents}, dict.fromkeys(contents, "s"))
-    assert sanity_audio.equal_files([directory]) == [[f"{tmp_path.name}/a", f"{tmp_path.name}/b"]]
+    assert checks.equal_files([directory]) == [[f"{tmp_path.name}/a", f"{tmp_path.name}/b"]]
 
 
 def test_the_same_file_under_two_ids_of_one_list_counts_once_per_file(layout, tmp_path):
     """Two directories may share recordings: one file is not a duplicate of itself."""
     sets = sets_of(layout, tmp_path)
-    assert sanity_audio.equal_files([*sets.original.values(), *sets.original.values()]) == []
+    assert checks.equal_files([*sets.original.values(), *sets.original.values()]) == []
 
 
 def test_one_file_under_two_ids_is_a_duplicate(layout, tmp_path):
@@ -286,7 +284,7 @@ def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(transformati
             path = paths[kind][f"u{number:02d}"] = tmp_path / f"{kind}{number:02d}.wav"
             soundfile.write(path, np.clip(samples, -1, 1), 8000)
     sides = [DataDir(tmp_path / kind, paths[kind], dict.fromkeys(paths[kind], "s")) for kind in "oa"]
-    (found,) = sanity_audio.resemblance(evaluated(sets=Sets((), {"x": sides[0]}, {"x": sides[1]}), jobs=1))
+    (found,) = checks.resemblance(evaluated(sets=Sets((), {"x": sides[0]}, {"x": sides[1]}), jobs=1))
     spoilt = transformation not in TRANSFORMATIONS or names == "exchanged"
     assert found.level == ("error" if spoilt else "warning" if names == "a third" else "ok"), found.text
 
@@ -297,7 +295,7 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path):
             file.artist = artist
             file.write(np.zeros(80))
     twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in "ab"}, {"a": "anna", "b": "berta"})
-    (found,) = sanity_audio.file_tags(evaluated(sets=Sets((), {"x": twin}, {"x": twin})))
+    (found,) = checks.file_tags(evaluated(sets=Sets((), {"x": twin}, {"x": twin})))
     assert f"{tmp_path.name}/a, artist" in found.text
     assert "/b" not in found.text
 

@@ -17,9 +17,7 @@ from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_origina
 
 from evaluation.cli import main as evaluation_main
 from spkver.cli import main as spkver_main
-from spkver.voiceprivacy.checks import shared_draws
-from spkver.voiceprivacy.making import Outcome
-from spkver.voiceprivacy.sanity_audio import Evaluated
+from spkver.voiceprivacy.checks import Evaluated, shared_draws
 from spkver.voiceprivacy.sets import Reading, read_sets
 from spkver.voiceprivacy.settings import Config
 
@@ -217,7 +215,7 @@ def test_own_twins_of_one_seed_are_noticed(originals: Path, tmp_path: Path, opti
         assert outcome.exit_code == 0, outcome.output
     sets = read_sets(data, tmp_path / "out", "_mcadams", Config(), Reading(can_make=True))
     sets = replace(sets, twins={**sets.original, **sets.twins})
-    given = Evaluated([], sets, Config(), tmp_path, Outcome(), {}, {})
+    given = Evaluated([], sets, Config(), tmp_path, {}, {})
     assert [found.level for found in shared_draws(given)] == ["warning"] * told
 
 

@@ -20,7 +20,7 @@ from evaluation.trials import read_speakers
 from evaluation.uncertainty import Resampling, minimum_over_attackers, sample_from
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, overestimation, reasons
 from spkver.voiceprivacy.choosing import attackers_run
-from spkver.voiceprivacy.evidence import add_evidence, add_minima, match_by_rank, worst_of
+from spkver.voiceprivacy.numbers import add_evidence, add_minima, match_by_rank, worst_of
 from spkver.voiceprivacy.settings import Config
 
 ATTACKERS = ("gmm-svm", "supervector-cosine")

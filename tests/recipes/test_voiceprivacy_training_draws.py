@@ -14,7 +14,8 @@ from voiceprivacy_runs import noting_extractor, run_recipe, write_originals
 
 from spkbase.runs import Run
 from spkver.voiceprivacy import Config, Experiment, Steps, training_draws
-from spkver.voiceprivacy.conditions import declare_attackers
+from spkver.voiceprivacy.scores import ScoreTable, put_to_work
+from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.training_draws import smaller_counts, tell_training_draws
 
 SETTINGS = {
@@ -175,8 +176,9 @@ def test_those_learn_again_that_learn_here_from_their_training_set_alone(tmp_pat
     others = ("ivector-undone", "content", f"vectors:{tmp_path}/emb", f"{tmp_path}/own.py:attack", "fusion")
     config = Config(attackers=("gmm-svm", "ivector", "supervector-adapted", *others))
     experiment = Experiment(Run(tmp_path / "out"), tmp_path, "_anon", config, Steps())
-    experiment.outcome.attackers[:] = declare_attackers(experiment.run, experiment.attackers, 0)
-    assert set(training_draws.able_attackers(experiment, "tiny_train")) == {"gmm-svm", "ivector", "supervector-adapted"}
+    scores = ScoreTable(attackers={"tiny_train": put_to_work(experiment.run, experiment.attackers, 0)})
+    able = training_draws.able_attackers(experiment, Sets((), {}), scores, "tiny_train")
+    assert set(able) == {"gmm-svm", "ivector", "supervector-adapted"}
 
 
 def test_an_attacker_by_vectors_hears_nothing_twice(originals: Path, tmp_path: Path) -> None:

@@ -337,7 +337,7 @@ def test_an_aligned_attacker_learns_from_what_it_is_set_to(tmp_path, options):
         heard = {side.name for side in attacker.speech(listed)}
         expected = {"enrols_anon", "enrols_2_anon", "tested_anon", "background", "background_anon"}
         assert heard == (expected | {"enrols"} if "own_pairs" in options else expected)
-        found[shift] = attacker.learn(())(listed, None).values
+        found[shift] = attacker.learn(listed)(listed).values
         assert (attacker.lacks(replace(listed, original_enrolment=None)) != "") == ("own_pairs" in options)
     assert np.allclose(found[0.0], found[5.0], atol=1e-9) == ("own_means" in options)
     of_what = "enrols_anon" if "own_pairs" in options else "background_anon"

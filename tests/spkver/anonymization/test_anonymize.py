@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,10 @@ from click.testing import CliRunner
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint
 from spkbase.version import __version__
+from spkver.anonymization.anonymizers import make_anonymizer
 from spkver.anonymization.config import AnonymizerConfig, named_stream, stream_name
-from spkver.anonymization.directories import RECORD, anonymize_datadir
+from spkver.anonymization.directories import JOURNAL, RECORD, anonymize_datadir, finished_twin, progress
 from spkver.anonymization.mcadams_coefficient import mcadams
-from spkver.anonymization.own import check_command, load_function
 from spkver.audio import read_audio, write_audio
 from spkver.cli import main
 from spkver.datadir.directory import DataDir, write_datadir
@@ -119,7 +120,7 @@ def test_by_speaker_each_side_has_a_draw_of_its_own(source, tmp_path, config, mo
         drawn.append(values["seed"])
         return f"cp {values['input']} {values['output']}"
 
-    monkeypatch.setattr("spkver.anonymization.own.fill_places", fill)
+    monkeypatch.setattr("spkver.anonymization.anonymizers.fill_places", fill)
     sounds = []
     for number, side in enumerate(("enrolment", "trials", "trials", "")):
         made = outputs(anonymize_datadir(source, tmp_path / f"set_{number}", config, side=side, jobs=1))
@@ -231,36 +232,76 @@ def test_one_run_at_a_time(source, tmp_path):
     assert outputs(anonymize_datadir(source, target, AnonymizerConfig("none"), jobs=1)) != first
 
 
-def test_a_run_that_was_killed_is_taken_up(source, tmp_path):
-    expected = outputs(anonymize_datadir(source, tmp_path / "whole", AnonymizerConfig(), jobs=1))
-    target = tmp_path / "set_x"
-    ready, stay = tmp_path / "ready", tmp_path / "mine.py"
-    stay.write_text(
-        "import time, pathlib\ndef stay(samples, rate, utterance, rng):\n"
-        f"    pathlib.Path({str(ready)!r}).touch()\n    time.sleep(60)\n"
+SLOWLY = """
+import time, pathlib
+def slowly(samples, rate, utterance, rng):
+    pathlib.Path({log!r}).open("a").write(utterance + "\\n")
+    time.sleep(0.01)
+    return samples[::-1].copy()
+"""
+
+
+def test_killed_often_it_loses_the_batches_in_flight_alone(tmp_path):
+    """To the last byte as a run that nobody has disturbed."""
+    names = [f"u-{number:02d}" for number in range(40)]
+    for number, name in enumerate(names):
+        write_audio(tmp_path / f"{name}.wav", 0.1 * np.random.default_rng(number).standard_normal(4000), RATE)
+    write_datadir(
+        DataDir(tmp_path / "set", {name: tmp_path / f"{name}.wav" for name in names}, dict.fromkeys(names, "u"))
     )
+    source, log, mine = read_datadir(tmp_path / "set"), tmp_path / "log", tmp_path / "mine.py"
+    mine.write_text(SLOWLY.format(log=str(log)))
+    config, target = AnonymizerConfig(f"{mine}:slowly"), tmp_path / "set_x"
     code = (
         "import sys; from spkver.anonymization import *; from spkver.datadir import read_datadir\n"
         "anonymize_datadir(read_datadir(sys.argv[1]), sys.argv[2], AnonymizerConfig(sys.argv[3]), jobs=1)"
     )
-    run = subprocess.Popen([sys.executable, "-c", code, str(source.path), str(target), f"{stay}:stay"])
-    try:
-        while not ready.exists():
-            assert run.poll() is None
-            time.sleep(0.02)
-        with pytest.raises(DataError, match="another run is at work"):
-            anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)
-    finally:
-        run.kill()
-        run.wait()
+    kills = asked = done = 0
+    while kills < 3:
+        with subprocess.Popen([sys.executable, "-c", code, str(source.path), str(target), config.name]) as run:
+            while run.poll() is None and not (log.exists() and len(log.read_text().split()) >= asked + 11 + kills):
+                time.sleep(0.002)
+            run.kill()
+        kills, asked = kills + 1, len(log.read_text().split())
+        before, (done, total) = done, progress(target)
+        assert total == 40
+        assert before < done < 40
     with pytest.raises(DataError, match=r"wav\.scp"):
         read_datadir(target)
-    (target / "wav").mkdir(exist_ok=True)
-    (target / "wav" / ".a-1.x7abcd_e.spkver-tmp.wav").write_bytes(b"half")
+    (target / "wav" / ".u-01.x7abcd_e.spkver-tmp.wav").write_bytes(b"half")
     (target / ".anonymization.x7abcd_e.spkver-tmp.json").write_bytes(b"half")
-    assert outputs(anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)) == expected
-    assert {path.name for path in (target / "wav").iterdir()} == {f"{name}.wav" for name in NAMES}
-    assert not list(target.glob(".*"))
+    with (target / JOURNAL).open("a") as file:
+        file.write('{"u-39": {"made_by"')  # a line that was cut off
+    made = anonymize_datadir(source, target, config, jobs=1)
+    times_done = Counter(log.read_text().split())
+    assert set(times_done) == set(source.recordings)
+    assert sum(times_done.values()) <= 40 + kills * 8
+    fresh = anonymize_datadir(source, tmp_path / "fresh" / "set_x", config, jobs=1)
+    assert outputs(made) == outputs(fresh)
+    assert progress(target) == (40, 40)
+    assert {path.name for path in target.rglob("*")} == {path.name for path in fresh.path.rglob("*")}
+
+
+def test_force_makes_all_again(source, tmp_path):
+    first = anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
+    before, bytes_before = times(first), outputs(first)
+    again = anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1, force=True)
+    assert not set(times(again).items()) & set(before.items())
+    assert outputs(again) == bytes_before
+
+
+def test_folders_that_are_not_finished(source, tmp_path):
+    target = tmp_path / "set_x"
+    with pytest.raises(DataError, match="the anonymised folder is missing"):
+        finished_twin(source, target, AnonymizerConfig())
+    made = anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)
+    assert outputs(finished_twin(source, target, AnonymizerConfig())) == outputs(made)
+    with pytest.raises(DataError, match="0 of 3 utterances are anonymised by this anonymiser"):
+        finished_twin(source, target, AnonymizerConfig(), seed=1)
+    made.recordings["a-2"].write_bytes(b"cut")
+    with pytest.raises(DataError, match="2 of 3 utterances are anonymised"):
+        finished_twin(source, target, AnonymizerConfig())
+    assert progress(tmp_path) is None
 
 
 def test_speech_that_a_killed_command_leaves_is_found_and_removed(source, tmp_path):
@@ -342,7 +383,7 @@ def test_targets_that_are_not_ours_are_left_alone(source, tmp_path):
 def test_bad_sources_are_told_before_anything_is_written(source, tmp_path):
     soundfile.write(source.recordings["a-1"], np.zeros((800, 2)), RATE)
     source.recordings["b-1"].write_bytes(b"no audio")
-    with pytest.raises(DataError, match=r"(?s)2 problems:.*'a-1': 2 channels.*b-1\.flac: not readable"):
+    with pytest.raises(DataError, match=r"(?s)2 problems:.*a-1\.flac: 2 channels.*b-1\.flac: not readable"):
         anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
     assert not (tmp_path / "set_x").exists()
 
@@ -373,7 +414,7 @@ def test_a_function_from_a_file(source, tmp_path):
 )
 def test_functions_that_are_not_there(name, message):
     with pytest.raises(ConfigError, match=message):
-        load_function(name)
+        make_anonymizer(AnonymizerConfig(name))
 
 
 def test_a_command_with_a_hostile_id(tmp_path):
@@ -414,7 +455,7 @@ def test_commands_that_fail(source, tmp_path, command, message):
 )
 def test_commands_that_cannot_be_filled_in(command, message):
     with pytest.raises(ConfigError, match=message):
-        check_command(command)
+        make_anonymizer(AnonymizerConfig("command", command=command))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from spkver.anonymization import (
     anonymize_datadir,
     recorded_anonymizer,
     turn_poles,
-    turn_poles_back,
     undo_datadir,
 )
 from spkver.anonymization import mcadams_coefficient as module
@@ -55,16 +54,16 @@ def test_factors_come_back_exactly():
     p, q = -2 * radius * np.cos(angle), radius**2
     p[0], q[0] = rng.uniform(-1, 1, 50), -0.2  # two real roots
     alpha = rng.uniform(0.5, 0.9, 50)
-    forward = module._raised(p, q, alpha)
+    forward = module._raised(p, q, alpha, False)
     assert np.abs(forward[0][1:] - p[1:]).max() > 0.1
-    back = module._raised_within_pi(*forward, 1 / alpha)
+    back = module._raised(*forward, 1 / alpha, True)
     assert np.abs(back[0] - p).max() < 1e-12
     assert np.array_equal(back[1], q)
 
 
 def test_a_pole_beyond_pi_goes_to_pi_with_half_its_radius():
     angle, radius = np.array([[3.0]]), 0.8
-    p, q = module._raised_within_pi(-2 * radius * np.cos(angle), np.full((1, 1), radius**2), np.array([2.0]))
+    p, q = module._raised(-2 * radius * np.cos(angle), np.full((1, 1), radius**2), np.array([2.0]), True)
     assert np.sort(np.roots([1, p[0, 0], q[0, 0]])).real == pytest.approx([-0.4, -0.4], abs=1e-7)
 
 
@@ -72,14 +71,14 @@ def test_a_pole_beyond_pi_goes_to_pi_with_half_its_radius():
 def test_an_all_pole_signal_comes_back(alpha):
     samples = resonant(700, 1600, 2600)
     turned = turn_poles([samples], [RATE], [alpha])[0]
-    back = turn_poles_back([np.float32(turned)], [RATE], [alpha])[0]
+    back = turn_poles([np.float32(turned)], [RATE], [alpha], back=True)[0]
     assert apart(turned, samples) > 3 * apart(back, samples)
     assert np.abs(back).max() <= 1
 
 
 def test_what_is_no_speech_is_handed_through():
-    assert not turn_poles_back([np.zeros(800, np.float32)], [RATE], [0.7])[0].any()
-    assert isinstance(turn_poles_back([np.zeros(10, np.float32)], [RATE], [0.7])[0], DataError)
+    assert not turn_poles([np.zeros(800, np.float32)], [RATE], [0.7], back=True)[0].any()
+    assert isinstance(turn_poles([np.zeros(10, np.float32)], [RATE], [0.7], back=True)[0], DataError)
 
 
 @pytest.mark.parametrize(("name", "value"), [("vtln", 0.1), ("vtln", -0.1), ("resampling", 0.8), ("resampling", 1.25)])

@@ -12,7 +12,7 @@ from scipy.signal import lfilter
 
 from spkbase.errors import DataError
 from spkver.anonymization import mcadams_coefficient as module
-from spkver.anonymization.mcadams_coefficient import mcadams, mcadams_batch, turn_poles
+from spkver.anonymization.mcadams_coefficient import mcadams, turn_poles
 
 EPS = np.finfo(np.float32).eps
 
@@ -165,6 +165,6 @@ def test_too_short_for_a_frame(n_samples, rate):
     rng = np.random.default_rng(0)
     with pytest.raises(DataError, match=f"utterance 'u7': {n_samples} samples at {rate} Hz are too few"):
         mcadams(np.ones(n_samples, np.float32), rate, "u7", rng)
-    first, second = mcadams_batch([np.ones(n_samples, np.float32), vowel()], [rate, 16000], [rng, rng])
+    first, second = turn_poles([np.ones(n_samples, np.float32), vowel()], [rate, 16000], [0.6, 0.7])
     assert isinstance(first, DataError)
     assert isinstance(second, np.ndarray)

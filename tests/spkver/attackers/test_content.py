@@ -77,7 +77,7 @@ def scores(attack: Attack, **settings: str) -> tuple[np.ndarray, np.ndarray]:
     """Scores of targets and of nontargets."""
     attacker = ContentAttacker(ContentConfig(**settings))
     assert attacker.lacks(attack) == ""
-    found = attacker.learn(attack.training)(attack)
+    found = attacker.learn(attack)(attack)
     is_target = np.array([segment.startswith(f"t{model}-") for model, segment in attack.trials.pairs()])
     return found.values[is_target], found.values[~is_target]
 
@@ -187,11 +187,11 @@ def test_scores_are_the_same_twice_and_do_not_depend_on_other_trials(tmp_path) -
     attack = make_attack(tmp_path)
     for scoring in ("cosine", "classifier"):
         attacker = ContentAttacker(ContentConfig(scoring=scoring, units="words"))
-        whole = attacker.learn(attack.training)(attack).values
-        assert np.array_equal(attacker.learn(attack.training)(attack).values, whole)
+        whole = attacker.learn(attack)(attack).values
+        assert np.array_equal(attacker.learn(attack)(attack).values, whole)
         chosen = np.arange(0, len(whole), 5)
         some = replace(attack, trials=attack.trials.subset(np.isin(np.arange(len(whole)), chosen)))
-        np.testing.assert_allclose(attacker.learn(attack.training)(some).values, whole[chosen], atol=1e-6)
+        np.testing.assert_allclose(attacker.learn(attack)(some).values, whole[chosen], atol=1e-6)
 
 
 def test_record_holds_the_transcripts(tmp_path) -> None:
@@ -234,7 +234,7 @@ def test_empty_transcripts_score_0_and_nothing_is_nan(tmp_path) -> None:
     for method in METHODS:
         attacker = ContentAttacker(ContentConfig(units=method.units, scoring=method.scoring))
         assert attacker.lacks(attack) == ""
-        found = attacker.learn(attack.training)(attack)
+        found = attacker.learn(attack)(attack)
         assert np.isfinite(found.values).all()
         if method.scoring == "cosine":
             silent = [segment == lines[0].split()[0] for _, segment in attack.trials.pairs()]

@@ -42,7 +42,8 @@ class Fake:
     def lacks(self, attack: Attack) -> str:
         return ""
 
-    def learn(self, training: tuple[DataDir, ...]) -> Callable[[Attack], Scores]:
+    def learn(self, attack: Attack) -> Callable[[Attack], Scores]:
+        training = attack.training
         names = tuple(directory.name for directory in training)
 
         def score(attack: Attack) -> Scores:

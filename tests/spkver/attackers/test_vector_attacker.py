@@ -86,7 +86,7 @@ def attacker_of(extractor, output: Path, *, jobs: int = 1) -> VectorAttacker:
 
 
 def scores_of(attacker: VectorAttacker, attack: Attack) -> np.ndarray:
-    scores = attacker.learn(attack.training)(attack)
+    scores = attacker.learn(attack)(attack)
     assert list(scores.pairs()) == list(attack.trials.pairs())
     return scores.values
 
@@ -327,7 +327,7 @@ def test_a_negative_slope_is_said_of_the_attacker_once(speech, extractor, tmp_pa
         return {**found, "chains": [{**row, "no_slope": [1, 3]} for row in found["chains"]]}
 
     monkeypatch.setattr(vector_attacker, "choose_chain", turned)
-    scorer = attacker_of(extractor, tmp_path / "out").learn((speech["training"],))
+    scorer = attacker_of(extractor, tmp_path / "out").learn(attack_on(speech))
     for _ in range(2):
         scorer(attack_on(speech))
     said = [record.getMessage() for record in caplog.records if "slope" in record.getMessage()]

@@ -13,9 +13,8 @@ from click.testing import CliRunner
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs import sole_use
 from spkver.cli import main
-from spkver.corpora import voiceprivacy_simulated
-from spkver.corpora.trees import is_simulated
-from spkver.corpora.voiceprivacy_simulated import SimulatedSet, Sizes, simulate_voiceprivacy, utterance_text
+from spkver.corpora import simulated
+from spkver.corpora.simulated import Simulated, Sizes, is_simulated, simulate_voiceprivacy, utterance_text
 from spkver.corpora.voices import synthesise_utterance
 from spkver.datadir.directory import DataDir, enrolment
 from spkver.datadir.reading import read_datadir
@@ -30,12 +29,12 @@ DIRECTORIES = ("simulated_test_enrolls", "simulated_test_trials_f", "simulated_t
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> SimulatedSet:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
     return simulate_voiceprivacy(tmp_path_factory.mktemp("simulated") / "set", SMALL, jobs=1)
 
 
 @pytest.fixture(scope="module")
-def directories(made: SimulatedSet) -> dict[str, DataDir]:
+def directories(made: Simulated) -> dict[str, DataDir]:
     return {name: read_datadir(made.folder / name) for name in DIRECTORIES}
 
 
@@ -47,7 +46,7 @@ def test_default_is_as_libri_test() -> None:
     assert Sizes().enrolled_f + Sizes().enrolled_m == 29
 
 
-def test_directories_are_there_and_whole(made: SimulatedSet, directories: dict[str, DataDir]) -> None:
+def test_directories_are_there_and_whole(made: Simulated, directories: dict[str, DataDir]) -> None:
     assert {path.name for path in made.folder.iterdir()} == {*DIRECTORIES, "simulation.json", "README.txt"}
     counts = {name: (len(set(one.speakers.values())), len(one)) for name, one in directories.items()}
     assert counts == dict(zip(DIRECTORIES, [(5, 10), (4, 8), (3, 6), (4, 4)], strict=True))
@@ -67,20 +66,13 @@ def test_trials_are_a_full_cross_of_a_sex(directories: dict[str, DataDir]) -> No
         assert int(trials.trials.is_target.sum()) == 2 * n_models
 
 
-def test_counts_are_those_of_the_lists(made: SimulatedSet) -> None:
-    assert made == SimulatedSet(
-        folder=made.folder,
-        n_enrolled=5,
-        n_trial_speakers=7,
-        n_training=4,
-        n_files=28,
-        seconds=made.seconds,
-        n_targets=10,
-        n_nontargets=3 * 8 + 2 * 6 - 10,
-        created=True,
-    )
+def test_counts_are_those_of_the_lists(made: Simulated) -> None:
+    speakers = {"n_enrolled": 5, "n_trial_speakers": 7, "n_training": 4}
+    trials = {"n_targets": 10, "n_nontargets": 3 * 8 + 2 * 6 - 10}
+    assert made.counts == {"n_files": 28, "seconds": made.counts["seconds"], **speakers, **trials}
+    assert made.created
     length = sum(soundfile.info(path).duration for path in made.folder.rglob("*.wav"))
-    assert made.seconds == pytest.approx(length, abs=0.001)
+    assert made.counts["seconds"] == pytest.approx(length, abs=0.001)
 
 
 def test_no_speaker_is_in_training_and_trials_and_no_recording_twice(directories: dict[str, DataDir]) -> None:
@@ -90,32 +82,32 @@ def test_no_speaker_is_in_training_and_trials_and_no_recording_twice(directories
     assert len(set(files)) == len(files)
 
 
-def test_text_says_what_is_spoken(made: SimulatedSet) -> None:
+def test_text_says_what_is_spoken(made: Simulated) -> None:
     lines = (made.folder / "simulated_test_trials_f/text").read_text().splitlines()
     texts = dict(line.split(" ", 1) for line in lines)
     assert texts["f002-03"] == utterance_text(2, 3, 1).upper().rstrip(".").replace(",", "")
     assert len(set(texts.values())) > 1
 
 
-def test_it_says_that_it_is_simulated(made: SimulatedSet) -> None:
+def test_it_says_that_it_is_simulated(made: Simulated) -> None:
     assert is_simulated(made.folder)
     assert "SIMULATED" in (made.folder / "README.txt").read_text()
     assert "SIMULATED" in json.loads((made.folder / "simulation.json").read_text())["about"]
     assert "SIMULATED" in str(made)
 
 
-def test_the_same_sizes_give_the_same_bytes_for_any_number_of_workers(made: SimulatedSet, tmp_path: Path) -> None:
+def test_the_same_sizes_give_the_same_bytes_for_any_number_of_workers(made: Simulated, tmp_path: Path) -> None:
     again = simulate_voiceprivacy(tmp_path / "again", SMALL, jobs=2)
     assert contents(again.folder) == contents(made.folder)
 
 
-def test_a_finished_set_is_left_as_it_is(made: SimulatedSet) -> None:
+def test_a_finished_set_is_left_as_it_is(made: Simulated) -> None:
     before = {path: path.stat().st_mtime_ns for path in made.folder.rglob("*")}
     assert not simulate_voiceprivacy(made.folder, SMALL).created
     assert {path: path.stat().st_mtime_ns for path in made.folder.rglob("*")} == before
 
 
-def test_a_set_of_other_sizes_is_not_overwritten(made: SimulatedSet) -> None:
+def test_a_set_of_other_sizes_is_not_overwritten(made: Simulated) -> None:
     with pytest.raises(DataError, match="with seed 5, not 6"):
         simulate_voiceprivacy(made.folder, Sizes(**{**vars(SMALL), "seed": 6}))
 
@@ -134,7 +126,7 @@ def test_an_error_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def fail(*arguments: object, **options: object) -> None:
         raise DataError("the engine broke")
 
-    monkeypatch.setattr(voiceprivacy_simulated, "synthesise_utterance", fail)
+    monkeypatch.setattr(simulated, "synthesise_utterance", fail)
     with pytest.raises(DataError, match="the engine broke"):
         simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
     assert list(tmp_path.iterdir()) == []
@@ -150,7 +142,7 @@ def interrupted(folder: Path, sizes: Sizes, after: int, monkeypatch: pytest.Monk
         return synthesise_utterance(*arguments, **options)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(voiceprivacy_simulated, "synthesise_utterance", stop)
+        patch.setattr(simulated, "synthesise_utterance", stop)
         with pytest.raises(KeyboardInterrupt):
             simulate_voiceprivacy(folder, sizes, jobs=1)
 
@@ -159,28 +151,28 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Texts that are spoken from now on."""
     texts: list[str] = []
 
-    def count(voice: object, text: str, session: object) -> object:
+    def count(voice: object, text: str, session: object, take: int) -> object:
         texts.append(text)
-        return synthesise_utterance(voice, text, session)  # type: ignore[arg-type]
+        return synthesise_utterance(voice, text, session, take=take)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(voiceprivacy_simulated, "synthesise_utterance", count)
+    monkeypatch.setattr(simulated, "synthesise_utterance", count)
     return texts
 
 
-def test_what_was_interrupted_is_taken_up(made: SimulatedSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_interrupted_is_taken_up(made: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted(tmp_path / "set", SMALL, 7, monkeypatch)
     assert not (tmp_path / "set").exists()
     half = next((tmp_path / "set.draft").rglob("*.wav"))
     half.write_bytes(half.read_bytes()[:20])  # no header left: it is made again
     texts = counted(monkeypatch)
     again = simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
-    assert len(texts) == made.n_files - 6
+    assert len(texts) == made.counts["n_files"] - 6
     assert contents(again.folder) == contents(made.folder)
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
 def test_what_is_left_of_other_sizes_is_not_taken_up(
-    made: SimulatedSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted(tmp_path / "set", Sizes(**{**vars(SMALL), "seed": 6}), 7, monkeypatch)
     again = simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
@@ -198,7 +190,7 @@ def test_engine_that_is_not_installed_names_the_extra(tmp_path: Path, monkeypatc
         simulate_voiceprivacy(tmp_path / "set", SMALL)
 
 
-def test_command_takes_each_size(made: SimulatedSet) -> None:
+def test_command_takes_each_size(made: Simulated) -> None:
     options = [part for name, value in vars(SMALL).items() for part in ("--set", f"{name}={value}")]
     result = CliRunner().invoke(main, ["simulate", "voiceprivacy", str(made.folder), *options])
     assert result.exit_code == 0, result.output

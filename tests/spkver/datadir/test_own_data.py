@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from spkbase.errors import ConfigError, DataError
 from spkver.cli import main
 from spkver.datadir.directory import DataDir
-from spkver.datadir.folders import datadir_of_folder, match_genders
-from spkver.datadir.reading import read_datadir
+from spkver.datadir.reading import datadir_of_folder, match_genders, read_datadir
 from spkver.datadir.splitting import SplitRules, full_cross, split_datadir, twin_of_split
 
 

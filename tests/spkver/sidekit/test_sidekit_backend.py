@@ -17,7 +17,7 @@ from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import DataError
 from spkver.backend import Plda, plda_from_sidekit, plda_scores, plda_to_sidekit
 from spkver.backend.plda import Sessions
-from spkver.sidekit.factor_analyser import FactorAnalyser, read_factor_analyser, write_factor_analyser
+from spkver.sidekit.models import FactorAnalyser, read_factor_analyser, read_svm, write_factor_analyser, write_svm
 from spkver.sidekit.stat_server import (
     StatServer,
     embeddings_of,
@@ -25,7 +25,6 @@ from spkver.sidekit.stat_server import (
     stat_server_of,
     write_stat_server,
 )
-from spkver.sidekit.svms import read_svm, write_svm
 
 PARTS = ("mean", "loadings", "channel", "diagonal", "residual")
 

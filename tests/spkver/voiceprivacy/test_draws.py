@@ -12,8 +12,8 @@ from spkbase.errors import ConfigError
 from spkbase.files import fingerprint
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.conditions import Scored, condition_folder
 from spkver.voiceprivacy.numbers import mean_of, shared_notes
+from spkver.voiceprivacy.scores import Scored, condition_folder
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
 from spkver.voiceprivacy.summary import summarise, verdict

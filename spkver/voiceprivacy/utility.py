@@ -295,10 +295,8 @@ def measure_attributes(
     run: Run,
     sets: Sets,
     config: Config,
-    attackers: Sequence[Attacker],
+    attackers: Mapping[str, Sequence[Attacker]],
     conditions: Sequence[Json],
-    *,
-    fitted: Mapping[str, Sequence[Attacker]] | None = None,
 ) -> Json:
     """Measure what is read of each set from the vectors of the attacker that knows original speech best.
 
@@ -307,12 +305,10 @@ def measure_attributes(
     run : Run
     sets : Sets
     config : Config
-    attackers : sequence of Attacker
-        At work.
+    attackers : mapping of str to sequence of Attacker
+        At work, for each training set.
     conditions : sequence of dict
         Entries of ``results.json``.
-    fitted : mapping of str to sequence of Attacker, optional
-        Training sets for which attackers of the same names stand in place of these.
 
     Returns
     -------
@@ -321,19 +317,17 @@ def measure_attributes(
         not be measured and why.
     """
     rates = original_rates(conditions)
-    able = {attacker.name: attacker for attacker in attackers if isinstance(attacker, VectorAttacker)}
+    able: dict[str, dict[str, VectorAttacker]] = {}
+    for training, crew in attackers.items():
+        for one in crew:
+            if isinstance(one, VectorAttacker):
+                able.setdefault(one.name, {})[training] = one
     known = [name for name in able if name in rates]
     presets = {attacker_name(entry): spec for entry, spec in attacker_specs(config).items()}
     known = [name for name in known if presets.get(name) not in _NO_VOICES] or known
     if not known:
         return {"vectors": None, "sets": {}, "notes": [_MISSING]}
-    attacker = able[min(known, key=lambda name: rates[name])]
-    able_in = {
-        training: other
-        for training, others in (fitted or {}).items()
-        for other in others
-        if isinstance(other, VectorAttacker) and other.name == attacker.name
-    }
+    best = min(known, key=lambda name: rates[name])
     tables = _tables(config.utility.attributes)
     resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
     directories = {
@@ -345,11 +339,10 @@ def measure_attributes(
     }
 
     def make(path: Path) -> None:
-        measured: Json = {"vectors": attacker.name, "sets": {}, "notes": []}
+        measured: Json = {"vectors": best, "sets": {}, "notes": []}
         for dataset in sets.datasets:
             try:
-                theirs = able_in.get(dataset.training, attacker)
-                found, notes = _of_set(dataset, sets, theirs, tables, resampling)
+                found, notes = _of_set(dataset, sets, able[best][dataset.training], tables, resampling)
             except DataError as error:  # the rest of the report stands without it
                 found, notes = {}, [f"{dataset.name}: not measured: {error.text}"]
             measured["sets"][dataset.name] = found
@@ -357,8 +350,8 @@ def measure_attributes(
         write_text(path, to_json(measured) + "\n")
 
     labels = {name: [sorted(of.speakers.items()), sorted(of.genders.items())] for name, of in directories.items()}
-    settings = [attacker.name, attacker.depends, tables, labels, vars(resampling), config.seed]
-    settings += [{training: other.depends for training, other in able_in.items()}] if able_in else []
+    depends = {training: one.depends for training, one in able[best].items()}
+    settings = [best, depends, tables, labels, vars(resampling), config.seed]
     sources = {f"{kind} {name}": path for kind, of in directories.items() for name, path in of.recordings.items()}
     with run.timed("attributes"):
         return run.stage(

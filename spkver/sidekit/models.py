@@ -1,9 +1,22 @@
-"""SIDEKIT's Mixture: a Gaussian mixture with diagonal or full covariances."""
+"""SIDEKIT's models: mixtures, factor analysers, and SVMs.
+
+**Mixture**: weights, means and covariances, diagonal or full.
+
+**FactorAnalyser**: the matrices of a total variability model, a PLDA or a joint factor analysis. In HDF5, ``fa/mean``,
+``fa/f``, ``fa/g``, ``fa/h`` and ``fa/sigma`` (those that there are) and ``fa/kind``, five int16 that say which: 1 for
+each that stands in the file.
+
+**SVM**: a gzip'ed pickle of (w, b), read only on demand by `spkbase.plain_pickle`, which admits plain data and runs
+nothing.
+"""
 
 from __future__ import annotations
 
+import gzip
+import pickle
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.files import atomic_path
+from spkbase.hdf5 import create_file
+from spkbase.plain_pickle import load_plain
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
-from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array, write_column
+from spkver.sidekit.hdf5 import open_hdf5, read_array, write_column
+
+# --- mixtures ---------------------------------------------------------------------------------------------------------
 
 _WEIGHT_TOLERANCE = 1e-3
 
@@ -125,7 +143,9 @@ def write_mixture(
         _check_values(mixture)
     except DataError as error:
         raise DataError(error.text, file=path, remedy=error.remedy) from error
-    with create_hdf5(path, attributes) as file:
+    with create_file(path) as file:
+        for name, value in (attributes or {}).items():
+            file.attrs[name] = value
         for name, values in _datasets(mixture).items():
             write_column(file, f"{prefix}{name}", values)
 
@@ -213,3 +233,173 @@ def inverse_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
         raise DataError(text, remedy="train the mixture again") from error
     inverses = inverse_factors.swapaxes(1, 2) @ inverse_factors
     return np.asarray((inverses + inverses.swapaxes(1, 2)) / 2)
+
+
+# --- factor analysers -------------------------------------------------------------------------------------------------
+
+_NAMES = {"mean": "mean", "loadings": "f", "channel": "g", "diagonal": "h", "residual": "sigma"}  # in the order of kind
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class FactorAnalyser:
+    """Matrices of a factor analysis in R dimensions; None for those that are not there.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (R,)
+    loadings : ndarray of shape (R, K)
+        F: T of a total variability model, V of a joint factor analysis.
+    channel : ndarray of shape (R, L)
+        G, or U of a joint factor analysis.
+    diagonal : ndarray of shape (R,)
+        H, or D of a joint factor analysis.
+    residual : ndarray of shape (R, R) or (R,)
+        Sigma.
+
+    Raises
+    ------
+    DataError
+        If there is none, shapes do not agree, or a number is not finite.
+    """
+
+    mean: NDArray[np.float64] | None = None
+    loadings: NDArray[np.float64] | None = None
+    channel: NDArray[np.float64] | None = None
+    diagonal: NDArray[np.float64] | None = None
+    residual: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        axes = {"mean": (1,), "loadings": (2,), "channel": (2,), "diagonal": (1,), "residual": (1, 2)}
+        lengths: dict[str, int] = {}
+        for field in fields(self):
+            value: Any = getattr(self, field.name)
+            array = np.zeros(0) if value is None else np.asarray(value, np.float64)
+            if not array.size:  # SIDEKIT writes an H of no numbers
+                object.__setattr__(self, field.name, None)
+                continue
+            if array.ndim not in axes[field.name]:
+                raise DataError(f"{field.name} of a FactorAnalyser should not have the shape {array.shape}")
+            if not np.isfinite(array).all():
+                raise DataError(f"{field.name} of a FactorAnalyser holds NaN or infinity", remedy="train it again")
+            object.__setattr__(self, field.name, array)
+            lengths[field.name] = len(array)
+        if not lengths:
+            raise DataError("a FactorAnalyser without a matrix")
+        square = self.residual is None or self.residual.ndim == 1 or self.residual.shape[0] == self.residual.shape[1]
+        if len(set(lengths.values())) > 1 or not square:
+            shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in lengths)
+            raise DataError(f"matrices of a FactorAnalyser should have one number of rows, not {shapes}")
+
+
+def read_factor_analyser(path: str | Path) -> FactorAnalyser:
+    """Read a FactorAnalyser that SIDEKIT or `write_factor_analyser` wrote.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, broken or of another kind, shapes do not agree, or a number is not finite.
+    """
+    with open_hdf5(path) as file:
+        kind = read_array(file, "fa/kind", kinds="iu", shape=(len(_NAMES),))
+        there = [field for field, given in zip(_NAMES, kind.tolist(), strict=True) if given]
+        return FactorAnalyser(**{field: read_array(file, f"fa/{_NAMES[field]}", kinds="f") for field in there})
+
+
+def write_factor_analyser(path: str | Path, analyser: FactorAnalyser) -> None:
+    """Write a FactorAnalyser as SIDEKIT does, whole or not at all.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    with create_file(path) as file:
+        for field, name in _NAMES.items():
+            if getattr(analyser, field) is not None:
+                file.create_dataset(f"fa/{name}", data=getattr(analyser, field), compression="gzip", fletcher32=True)
+        kind = np.array([getattr(analyser, field) is not None for field in _NAMES], np.int16)
+        file.create_dataset("fa/kind", data=kind, compression="gzip", fletcher32=True)
+
+
+# --- SVMs -------------------------------------------------------------------------------------------------------------
+
+_FLOATS = {"f4": 4, "f8": 8}
+
+
+def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[np.float64], float]:
+    """Read an SVM that SIDEKIT wrote.
+
+    Parameters
+    ----------
+    path : path
+        File ``{model}.svm``.
+    allow_pickle : bool
+        Must be true: says that the caller knows that the file is a pickle. It is read by a restricted reader, which
+        admits arrays of floats and floats only.
+
+    Returns
+    -------
+    w : ndarray of float64 of shape (D,)
+        Weights.
+    b : float
+        Offset: the score of x is ``w @ x + b``, positive for the target.
+
+    Raises
+    ------
+    DataError
+        If pickles were not allowed, or the file is missing, broken, or holds anything else.
+    """
+    if not allow_pickle:
+        raise DataError(
+            "is a pickle, a format that can carry programs",
+            file=path,
+            remedy="pass allow_pickle=True to read it with a reader that admits arrays of floats only",
+        )
+    try:
+        raw = gzip.decompress(Path(path).read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot be read as gzip: {error}", file=path, remedy="copy or write it again") from error
+    try:
+        weights, offset = load_plain(raw)
+        if not isinstance(weights, np.ndarray) or not isinstance(offset, float | np.ndarray):
+            raise TypeError("expected an array and a float")
+        array, offset = _floats(weights), float(_floats(np.asarray(offset)).reshape(()))
+        w = array.squeeze()
+        if w.ndim != 1 or not np.isfinite(w).all() or not np.isfinite(offset):
+            raise ValueError(f"expected a finite vector and a finite float, found {array.shape} and {offset}")
+    except Exception as error:  # a broken pickle can raise anything
+        raise DataError(f"is not an SVM of SIDEKIT: {error}", file=path, remedy="write it again") from error
+    return w, offset
+
+
+def write_svm(path: str | Path, weights: NDArray[Any], offset: float) -> None:
+    """Write an SVM as SIDEKIT does: what is written holds arrays and a float alone, and SIDEKIT unpickles it.
+
+    Parameters
+    ----------
+    path : path
+        File ``{model}.svm``; its folder is there.
+    weights : ndarray of shape (D,)
+    offset : float
+        Of the score ``w @ x + b``.
+
+    Raises
+    ------
+    DataError
+        If a number is not finite, or the file cannot be written.
+    """
+    w, b = np.asarray(weights, np.float64), float(offset)
+    if w.ndim != 1 or not w.size or not np.isfinite(w).all() or not np.isfinite(b):
+        raise DataError(f"expected a vector of finite weights and a finite offset, got {w.shape} and {b}", file=path)
+    # protocol 3 is the newest that names modules in plain lines: NumPy 2's name of its core is one that the NumPy
+    # which SIDEKIT runs under does not know
+    raw = pickle.dumps((w[:, None], b), protocol=3).replace(b"cnumpy._core.", b"cnumpy.core.", 1)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(gzip.compress(raw, mtime=0))
+
+
+def _floats(array: NDArray[Any]) -> NDArray[np.float64]:
+    if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
+        raise TypeError(f"an array of {array.dtype.str[1:]!r}, expected floats")
+    return array.astype(np.float64)

@@ -1,42 +1,46 @@
-"""The arrows of the evaluation, in their order: checks, anonymisation, attackers, scores, numbers, report.
+"""The steps of the evaluation, in their order: checks, anonymisation, attackers, scores, numbers, utility, report.
 
-The first two do their work; the next three declare what `report` then brings up to date, so that ``spkver status``
-knows of all of it from the start. Where a run is to end earlier, `Steps.end_with` ends it.
+Each does its work when it is called, or takes what is up to date, and returns what it has found. Where a run is to end
+earlier, `Steps.end_with` ends it.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import click
 
 from spkbase.errors import DataError, Problems
-from spkbase.runs import Stage
-from spkver.attackers import Attacker, AttackerConfig, Wanted, check_training
+from spkver.attackers import AttackerConfig, Wanted, check_training
 from spkver.corpora import is_simulated
-from spkver.voiceprivacy.choosing import describe_absent, describe_estimate, hours_of_speech
-from spkver.voiceprivacy.conditions import (
-    Condition,
+from spkver.voiceprivacy.choosing import (
+    describe_absent,
+    describe_estimate,
+    describe_rates,
+    hours_of_speech,
+    listen,
+    refusing_keys,
+)
+from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.numbers import Numbers, assess_conditions, find_evidence
+from spkver.voiceprivacy.results import write_results
+from spkver.voiceprivacy.scores import (
+    Attackers,
+    ScoreTable,
     check_attackers,
-    declare_attackers,
-    declare_scores,
+    learn_all,
+    make_scores,
+    plan_scores,
+    put_to_work,
     write_lists,
 )
-from spkver.voiceprivacy.evidence import declare_evidence
-from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.making import make_all_scores
-from spkver.voiceprivacy.numbers import declare_assessment
-from spkver.voiceprivacy.rates import describe_rates, listen, refusing_keys
-from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.training_draws import measure_training_draws
 from spkver.voiceprivacy.twins import check_sources, make_twins
-from spkver.voiceprivacy.usefulness import check_utility, measure_attributes, measure_utility
+from spkver.voiceprivacy.utility import check_utility, measure_attributes, measure_utility
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +62,7 @@ def check(experiment: Experiment) -> Sets:
     with run.timed("checks"):
         sets = read_sets(experiment.data, run.output, experiment.suffix, experiment.config, how)
         heard = listen(sets, experiment.config, attackers, jobs=run.jobs)
-        experiment.outcome.heard[:] = heard
-        sets = replace(sets, rates=describe_rates(heard, attackers))
+        sets = replace(sets, rates=describe_rates(heard, attackers), heard=tuple(heard))
         if hear:
             _check_speech(experiment, sets)
             check_attackers(attackers, sets, experiment.suffix)
@@ -84,78 +87,84 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
     return sets
 
 
-def train(experiment: Experiment) -> list[Attacker]:
-    """Declare the attackers; each learns from a training set when a score asks it to."""
-    return declare_attackers(experiment.at("scores"), experiment.attackers, experiment.config.seed)
+def train(experiment: Experiment, sets: Sets) -> Attackers:
+    """Write the lists of trials, and have every attacker learn that scores are missing of; none learns otherwise.
 
-
-def score(experiment: Experiment, sets: Sets, attackers: Sequence[Attacker]) -> list[Condition]:
-    """Write the lists of trials, and declare the scores of every condition by every attacker."""
+    Raises
+    ------
+    DataError
+        With all that is wrong with what attackers of others give.
+    """
+    run, seed, suffix = experiment.at("scores"), experiment.config.seed, experiment.suffix
+    if not experiment.steps.needs("scores"):
+        return Attackers({})
+    experiment.steps.begin("scores")
     write_lists(experiment.run, sets)
-    run, seed, outcome = experiment.at("scores"), experiment.config.seed, experiment.outcome
-    outcome.attackers[:] = attackers
-    outcome.fitted |= {
-        training: theirs
-        for heard in outcome.heard
-        if heard.is_fitted
-        for theirs in [declare_attackers(run, heard.attackers, seed)]
+    usual = put_to_work(run, experiment.attackers, seed)
+    by_training = {
+        training: put_to_work(run, heard.attackers, seed) if heard.is_fitted else usual
+        for heard in sets.heard
         for training in heard.training
     }
-    outcome.declare = partial(
-        declare_scores, run, sets, attackers, suffix=experiment.suffix, seed=seed, fitted=outcome.fitted
-    )
-    return outcome.declare()
+    with experiment.run.timed("attackers and scores"):
+        attackers = plan_scores(run, sets, by_training, suffix=suffix, seed=seed)
+        learn_all(run, attackers)
+    return attackers
 
 
-def assess(experiment: Experiment, scores: Sequence[Condition]) -> Stage[list[dict[str, Any]]]:
-    """Declare the numbers of every condition, with their intervals."""
-    config = experiment.config
-    run = experiment.at("evaluation")
-    return declare_assessment(
-        run, scores, config.evaluation.of_conditions(), suffix=experiment.suffix, seed=config.seed
-    )
+def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> ScoreTable:
+    """Make the scores of every condition by every attacker, fusions last; who fails is left out, and is named.
 
-
-def weigh(experiment: Experiment, scores: Sequence[Condition]) -> Stage[dict[str, Any]]:
-    """Declare what stands beside the numbers: worst case, ranks, the interval of the minimum, similarity of voices."""
-    run, seed = experiment.at("evaluation"), experiment.config.seed
-    config = experiment.config.evaluation.of_conditions()
-    return declare_evidence(run, scores, config, suffix=experiment.suffix, seed=seed)
-
-
-def report(
-    experiment: Experiment, sets: Sets, scores: Sequence[Condition], numbers: Stage[list[dict[str, Any]]]
-) -> str:
-    """Bring scores and numbers up to date, measure utility, and write all results; returns the table of results."""
-    run, steps, config = experiment.run, experiment.steps, experiment.config
-    evidence = weigh(experiment, scores)
-    steps.begin("scores")
-    if steps.needs("scores"):
-        with run.timed("attackers and scores"):
-            outside = [other.name for other in experiment.attackers if not isinstance(other, AttackerConfig | Wanted)]
-            scores = make_all_scores(experiment.at("scores"), scores, experiment.outcome, outside=outside)
-        if experiment.outcome.failures:
-            numbers, evidence = assess(experiment, scores), weigh(experiment, scores)
-    steps.tell("scores", f"{len(scores)} conditions by {', '.join(config.attackers)}")
+    Raises
+    ------
+    DataError, Exception
+        See `make_scores`.
+    """
+    run, steps, seed = experiment.run, experiment.steps, experiment.config.seed
+    if not steps.needs("scores"):
+        return ScoreTable()
+    outside = [other.name for other in experiment.attackers if not isinstance(other, AttackerConfig | Wanted)]
+    options: dict[str, Any] = {"suffix": experiment.suffix, "seed": seed, "outside": outside}
+    with run.timed("attackers and scores"):
+        scores = make_scores(experiment.at("scores"), sets, attackers, **options)
+    steps.failures[:] = scores.failures
+    steps.tell("scores", f"{len(scores.conditions)} conditions by {', '.join(experiment.config.attackers)}")
     steps.end_with("scores")
+    return scores
+
+
+def assess(experiment: Experiment, sets: Sets, scores: ScoreTable) -> Numbers:
+    """Compute the numbers of every condition with their intervals, and what stands beside them."""
+    steps, config = experiment.steps, experiment.config
+    if not steps.needs("evaluation"):
+        return Numbers()
     steps.begin("evaluation")
-    if steps.needs("evaluation"):
-        numbers.bring_up_to_date()
-        evidence.bring_up_to_date()
-        experiment.outcome.training_draws[:] = measure_training_draws(experiment, sets, scores, numbers.value)
-    steps.tell("evaluation", f"{numbers.path}")
+    run, settings = experiment.at("evaluation"), config.evaluation.of_conditions()
+    options: dict[str, Any] = {"suffix": experiment.suffix, "seed": config.seed}
+    conditions = assess_conditions(run, scores.conditions, settings, **options)
+    evidence = find_evidence(run, scores.conditions, settings, **options)
+    numbers = Numbers(conditions, evidence, measure_training_draws(experiment, sets, scores, conditions))
+    steps.tell("evaluation", f"{run.path(f'conditions{experiment.suffix}.json')}")
     steps.end_with("evaluation")
+    return numbers
+
+
+def utility(experiment: Experiment, sets: Sets) -> dict[str, Any]:
+    """Measure what anonymised speech is still good for, where it is asked for."""
+    steps = experiment.steps
     steps.begin("utility")
-    utility = measure_utility(experiment.at("utility"), sets, config)
-    steps.tell("utility", ", ".join(utility) or "none is asked for")
+    measured = measure_utility(experiment.at("utility"), sets, experiment.config)
+    steps.tell("utility", ", ".join(measured) or "none is asked for")
     steps.end_with("utility")
-    steps.begin("report")
-    outcome = experiment.outcome
-    found = measure_attributes(
-        experiment.at("report"), sets, config, outcome.attackers, numbers.value, fitted=outcome.fitted
-    )
-    experiment.outcome.attributes.update(found)
-    return write_results(experiment, sets, numbers.value, utility, evidence.value)
+    return measured
+
+
+def report(experiment: Experiment, sets: Sets, scores: ScoreTable, numbers: Numbers, measured: dict[str, Any]) -> str:
+    """Measure what vectors tell besides identity, and write all results; returns the table of results."""
+    experiment.steps.begin("report")
+    run, config = experiment.at("report"), experiment.config
+    attributes = measure_attributes(run, sets, config, scores.attackers, numbers.conditions)
+    return write_results(experiment, sets, scores, numbers, {"utility": measured, "attributes": attributes})
 
 
 def _tell_cost(experiment: Experiment, sets: Sets) -> None:
@@ -172,7 +181,7 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
     config, jobs = experiment.config, experiment.run.jobs
     problems, refusing = Problems(), refusing_keys(config)
     built_in: dict[str, list[AttackerConfig]] = {}
-    for heard in experiment.outcome.heard:
+    for heard in sets.heard:
         attackers = [attacker for attacker in heard.attackers if isinstance(attacker, AttackerConfig)]
         built_in |= dict.fromkeys(heard.training, attackers)
         there = replace(sets, datasets=tuple(one for one in sets.datasets if one.training in heard.training))

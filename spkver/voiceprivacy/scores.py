@@ -1,0 +1,715 @@
+"""Who attacks what: the scenarios, what attackers learn, and the scores of every condition.
+
+============== ============ ============ ==============
+scenario       enrolment    trials       attacker
+============== ============ ============ ==============
+original       original     original     ASV_eval
+ignorant       original     anonymised   ASV_eval
+lazy-informed  anonymised   anonymised   ASV_eval
+semi-informed  anonymised   anonymised   ASV_eval^anon
+============== ============ ============ ==============
+
+ASV_eval is trained on original speech, ASV_eval^anon on the same speech anonymised, several times where the anonymiser
+is at hand. The key is always that of the original trial list. Where the enrolment is anonymised several times an
+attacker enrols with all versions. Each version of the trials is scored by itself, in a folder of its own.
+
+    OUTPUT/lists/<trials>/                         keys, speakers and sexes
+    OUTPUT/exp/asv_.../<enrol>-<trials>/NAME/scores    scores, in folders that are named as the challenge names them
+    OUTPUT/failures.json                           what failed in the last run, which the steps after it take up
+
+`plan_scores` says what is to be scored, `learn_all` has the attackers learn that scores are missing of, `make_scores`
+makes the scores. An attacker that fails is left out, is named, and does not keep the others from their work.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from itertools import groupby, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.formats import read_scores, write_key, write_scores
+from evaluation.reports import SCENARIOS, TRIAL_BY_TRIAL, Scenario
+from evaluation.trials import Key, Scores
+from spkbase.errors import DataError, Problems, SpkverError
+from spkbase.files import load_json, write_json, write_text
+from spkbase.plugins import TimeLimitError
+from spkbase.runs import Run, Stage, Stamp
+from spkbase.showing import one_line
+from spkver.attackers import (
+    ENDING,
+    Attack,
+    Attacker,
+    AttackerConfig,
+    Background,
+    BackgroundAttacker,
+    Classics,
+    Fusion,
+    Place,
+    Scorer,
+    Wanted,
+    WantedFusion,
+    Workplace,
+    learns_from,
+    level_of,
+    speech_of,
+)
+from spkver.datadir import DataDir, without_labels
+from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, note_each, pooled_key
+
+logger = logging.getLogger(__name__)
+
+SCORES = "exp"  # as in the challenge
+WORK = "work"  # features and statistics, which the attackers share; may be removed
+FAILURES = "failures.json"
+
+Chosen = AttackerConfig | Attacker | Wanted
+"""An attacker as it is configured: a built-in one, one of somebody else's, or one that needs a place to work at."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of one condition; paths are those of files in the output folder.
+
+    Attributes
+    ----------
+    dataset, gender, scenario, attacker : str
+        What they are of; gender is "f", "m" or "all".
+    folder : str
+        ``exp/asv_.../<enrol>-<trial>``, relative to the output folder.
+    lists : str
+        Folder of the key (``trials``) and of ``utt2spk`` and ``spk2gender``, relative to the output folder.
+    further : tuple of (int, str)
+        Number and folder of each draw beyond the first that the attacker scored.
+    level : str
+        What the attacker may look at, see `evaluation.reports.LEVELS`.
+    content : str
+        Where the attacker reads what is said: "oracle" if the transcripts come with the data, else "recognised".
+    tested : tuple of int
+        Recordings that each of its lists of trials tests: what a whole-list attacker adapts to.
+    lacking : tuple of int
+        Draws that there are, and that the attacker could not score.
+    """
+
+    dataset: str
+    gender: str
+    scenario: str
+    attacker: str
+    folder: str
+    lists: str
+    further: tuple[tuple[int, str], ...] = ()
+    level: str = TRIAL_BY_TRIAL
+    content: str = ""
+    tested: tuple[int, ...] = ()
+    lacking: tuple[int, ...] = ()
+
+    @property
+    def scores(self) -> str:
+        """File of the scores of the first draw, relative to the output folder."""
+        return f"{self.folder}/{self.attacker}/scores"
+
+    @property
+    def draws(self) -> dict[int, str]:
+        """File of the scores of each draw by its number, relative to the output folder."""
+        return {1: self.scores} | {number: f"{folder}/{self.attacker}/scores" for number, folder in self.further}
+
+    @property
+    def key(self) -> str:
+        """File of the key, relative to the output folder."""
+        return f"{self.lists}/trials"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition with the stages that made its scores, one a draw; those of both sexes are those of each together."""
+
+    scored: Scored
+    stages: tuple[Stage[Scores], ...]
+    weights: tuple[str, ...] = ()
+    """Files of the weights of a fusion, relative to the output folder."""
+
+
+@one_line
+@dataclass(frozen=True)
+class Failure:
+    """Scores that an attacker should have given and did not.
+
+    Attributes
+    ----------
+    attacker, dataset, gender, scenario : str
+    scores : str
+        The file that is missing, relative to the output folder.
+    reason : str
+    """
+
+    attacker: str
+    dataset: str
+    gender: str
+    scenario: str
+    scores: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """A list of trials of one sex, in one draw, that one attacker scores; the stage is made when it does."""
+
+    dataset: Dataset
+    gender: str
+    scenario: Scenario
+    draw: int
+    attack: Attack
+    attacker: Attacker
+    stage: Stage[Scores]
+    parts: Mapping[str, Stage[Scores]] = field(default_factory=dict)
+    """Scores that a fusion fuses, by attacker."""
+
+    @property
+    def learns_from(self) -> tuple[str, tuple[DataDir, ...]]:
+        """The attacker's name, and what it learns from."""
+        return self.attacker.name, learns_from(self.attacker, self.attack)
+
+
+@one_line
+@dataclass(frozen=True)
+class Attackers:
+    """The attackers at work, what they are to score, and what they have learnt.
+
+    Attributes
+    ----------
+    by_training : dict of str to list of Attacker
+        In the order of the configuration, for each training set; features fit its sampling rates.
+    jobs : list of Job
+        Those of fusions follow when the others have scored.
+    lacking : dict of (str, str) to str
+        Why an attacker cannot score an attack, by the names of both.
+    learnt : dict of tuple to callable or Exception
+        Scorers, or what went wrong, by `Job.learns_from`; of what is due alone.
+    """
+
+    by_training: dict[str, list[Attacker]]
+    jobs: list[Job] = field(default_factory=list, repr=False)
+    lacking: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
+    learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer | Exception] = field(default_factory=dict, repr=False)
+
+
+@one_line
+@dataclass(frozen=True)
+class ScoreTable:
+    """The scores of all conditions, and what came of them besides.
+
+    Attributes
+    ----------
+    conditions : list of Condition
+        By set, scenario, sex and attacker; the trials of both sexes together after those of each.
+    failures : list of Failure
+        What single attackers failed at.
+    fusions : list of dict
+        Weights of fusions, as in their files.
+    attackers : dict of str to list of Attacker
+        At work, for each training set.
+    """
+
+    conditions: list[Condition] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    fusions: list[dict[str, Any]] = field(default_factory=list)
+    attackers: dict[str, list[Attacker]] = field(default_factory=dict, repr=False)
+
+
+def write_lists(run: Run, sets: Sets) -> None:
+    """Write the key and the maps of speakers of every trial list, pooled ones too, to ``lists/``."""
+    for dataset in sets.datasets:
+        keys = []
+        speakers: dict[str, str] = {}
+        genders: dict[str, str] = {}
+        enrolled = sets.original[dataset.enrolls].genders
+        for gender, name in dataset.trials.items():
+            trials = sets.original[name]
+            assert trials.trials is not None  # checked before
+            names = {*trials.speakers.values(), *trials.trials.model_ids[trials.trials.models]}
+            sexes = {speaker: trials.genders.get(speaker) or enrolled.get(speaker, "unknown") for speaker in names}
+            _write_list(run, f"lists/{trial_name(dataset, gender)}", trials.trials, trials.speakers, sexes)
+            keys.append(trials.trials)
+            speakers |= trials.speakers
+            genders |= sexes
+        if len(keys) > 1:
+            _write_list(run, f"lists/{trial_name(dataset, POOLED)}", pooled_key(keys), speakers, genders)
+
+
+def trial_name(dataset: Dataset, gender: str, suffix: str = "") -> str:
+    """Name of a trial set, also of a pooled one."""
+    return dataset.trials.get(gender, f"{dataset.name}_trials_{POOLED}") + suffix
+
+
+def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: str, draw: int = 1) -> str:
+    """Return the folder of the scores of a condition in a draw of the trials, named as the challenge does."""
+    attacker = f"asv_anon{suffix}" if scenario.training else "asv_orig"
+    drawn = suffix if draw == 1 else f"{suffix}-draw{draw}"
+    enrol = dataset.enrolls + (suffix if scenario.enrolment else "")
+    return f"{SCORES}/{attacker}/{enrol}-{trial_name(dataset, gender, drawn if scenario.trials else '')}"
+
+
+def _write_list(run: Run, folder: str, key: Key, speakers: Mapping[str, str], genders: Mapping[str, str]) -> None:
+    write_key(run.path(f"{folder}/trials"), key)
+    for name, table in (("utt2spk", speakers), ("spk2gender", genders)):
+        write_text(
+            run.path(f"{folder}/{name}"),
+            "".join(f"{identifier} {table[identifier]}\n" for identifier in sorted(table)),
+        )
+
+
+def put_to_work(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: Path | None = None) -> list[Attacker]:
+    """Return the attackers in their order, the built-in ones at work on this run.
+
+    What they learn goes below the output folder of the run, or `learnt`; what they share is the run's in either case.
+    """
+    output = learnt or run.output
+    configs = [attacker for attacker in chosen if isinstance(attacker, AttackerConfig)]
+    work = Workplace(run.path(WORK), run.jobs, run.device)
+    classics = iter(Classics(configs, output / "attackers", work, seed, run.force).attackers())
+    place = Place(output, run.path(WORK), seed, run.jobs, run.device, run.force, speech=run.output)
+    attackers: dict[str, Attacker] = {}
+    for attacker in sorted(chosen, key=lambda one: isinstance(one, WantedFusion)):  # of all others, so they come last
+        if isinstance(attacker, AttackerConfig):
+            attackers[attacker.name] = next(classics)
+            continue
+        made = attacker.at(place, attackers) if isinstance(attacker, Wanted) else attacker
+        attackers[attacker.name] = made
+        if isinstance(made, Fusion):
+            attackers |= {further.name: further for further in made.further()}
+    return list(attackers.values())
+
+
+def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, int, Attack]]:
+    """Every list of trials of one sex in every scenario and draw, with the speech that an attacker has there."""
+    for dataset in sets.datasets:
+        for scenario in SCENARIOS:
+            anonymised = sets.twins[dataset.training], *sets.draws.get(dataset.training, ())
+            background = Background(sets.original[dataset.training], anonymised)
+            training = anonymised if scenario.training else (background.original,)
+            draws = sets.tested_draws(dataset) if scenario.trials else 1
+            for (gender, name), draw in product(dataset.trials.items(), range(1, 1 + draws)):
+                key = sets.original[name].trials
+                assert key is not None  # checked before
+                folder = condition_folder(dataset, gender, scenario, suffix, draw).removeprefix(f"{SCORES}/")
+                enrol = _side(sets, dataset.enrolls, scenario.enrolment, 1)
+                versions = sets.draws.get(dataset.enrolls, ()) if scenario.enrolment else ()
+                tested = _unlabelled(_side(sets, name, scenario.trials, draw))
+                sides = training, enrol, tested, key.trials()
+                heard = background, versions, sets.original[dataset.enrolls]
+                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, *heard)
+
+
+_unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it
+
+
+def serves(attacker: Attacker, attack: Attack) -> bool:
+    """Return whether a scenario is one that an attacker is made for."""
+    return not isinstance(attacker, BackgroundAttacker) or attack.scenario in attacker.scenarios
+
+
+def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
+    """Check what attackers of others have for the trials, before anything is made; for missing twins by name.
+
+    Raises
+    ------
+    DataError
+        With all that cannot be used, or where an attacker has nothing at all.
+    """
+    # some can be asked before they are at work
+    others: list[Any] = [
+        attacker for attacker in chosen if not isinstance(attacker, AttackerConfig) and hasattr(attacker, "lacks")
+    ]
+    if not others:
+        return
+    expected = {
+        name: replace(original, path=original.path.with_name(f"{original.path.name}{suffix}"))
+        for name, original in sets.original.items()
+    }
+    attacks = [attack for *_, attack in attacks_of(replace(sets, twins={**expected, **sets.twins}, draws={}), suffix)]
+    lacking = _lacking(product(others, attacks))
+    for attacker in others:
+        if all((attacker.name, attack.name) in lacking for attack in attacks if serves(attacker, attack)):
+            looked = ", ".join(attack.name for attack in attacks[:3])
+            raise DataError(
+                f"attacker {attacker.name!r} serves no condition: looked for {looked} and so on",
+                remedy="give what it lacks, see docs/own_attackers.md, or leave it out of 'attackers'",
+            )
+
+
+def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], str]:
+    """Why attackers cannot score some lists, by the names of both; all that cannot be used is told."""
+    problems = Problems()
+    lacking: dict[tuple[str, str], str] = {}
+    for attacker, attack in pairs:
+        if not serves(attacker, attack):
+            continue
+        try:
+            if why := attacker.lacks(attack):
+                lacking[attacker.name, attack.name] = why
+        except DataError as error:
+            note_each(problems, error)
+    problems.raise_if_any()
+    return lacking
+
+
+def _tell_lacking(lacking: Mapping[tuple[str, str], str], wanted: Iterable[tuple[str, str]]) -> None:
+    """Warn of what attackers are left out of, by reason; an error where they are left out of all that is wanted."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for (name, condition), why in lacking.items():
+        reasons.setdefault((name, why), []).append(condition)
+    for (name, why), left in reasons.items():
+        where = left[0] if len(left) == 1 else f"{len(left)} conditions, such as {left[0]}"
+        logger.warning("%s is left out of %s: %s", name, where, why)
+    if lacking and lacking.keys() >= set(wanted):
+        (name, condition), why = next(iter(lacking.items()))
+        raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
+
+
+def _side(sets: Sets, name: str, anonymised: bool, draw: int) -> DataDir:
+    return sets.version(name, draw) if anonymised else sets.original[name]
+
+
+def plan_scores(run: Run, sets: Sets, by_training: dict[str, list[Attacker]], *, suffix: str, seed: int) -> Attackers:
+    """Say what is to be scored: every list of trials by every attacker that can; nothing is made.
+
+    Parameters
+    ----------
+    run : Run
+    sets : Sets
+    by_training : dict of str to list of Attacker
+        Attackers of the same names for each training set.
+    suffix : str
+    seed : int
+
+    Raises
+    ------
+    DataError
+        With all that is wrong with what others give.
+    """
+    attacks = list(attacks_of(sets, suffix))
+    n_attackers = len(next(iter(by_training.values())))
+    pairs = [
+        (by_training[dataset.training][number], attack)
+        for number in range(n_attackers)
+        for dataset, _, _, _, attack in attacks
+    ]
+    lacking = _lacking(pairs)
+    _tell_lacking(lacking, {(attacker.name, attack.name) for attacker, attack in pairs})
+    quiet = replace(run, quiet=True)  # one line for each scenario says enough
+    speech: dict[DataDir, Stamp] = {}
+    jobs = []
+    for dataset, gender, scenario, draw, attack in attacks:
+        for attacker in by_training[dataset.training]:
+            can = serves(attacker, attack) and (attacker.name, attack.name) not in lacking
+            if can and not isinstance(attacker, Fusion):
+                stage = declare_scores(quiet, attack, attacker, seed=seed, speech=speech)
+                jobs.append(Job(dataset, gender, scenario, draw, attack, attacker, stage))
+    return Attackers(by_training, jobs, lacking)
+
+
+def declare_scores(
+    run: Run,
+    attack: Attack,
+    attacker: Attacker,
+    *,
+    seed: int,
+    speech: dict[DataDir, Stamp],
+    place: str = "",
+    parts: Mapping[str, Stage[Scores]] | None = None,
+) -> Stage[Scores]:
+    """Declare the scores of a list by an attacker; by a fusion, after its `parts`.
+
+    `speech` keeps what stands for data directories: their lists and recordings. `place` stands before the folders in
+    the names of stages, where the run is at work below another one.
+    """
+    for directory in speech_of(attacker, attack):
+        if directory not in speech:
+            lists = [sorted(directory.speakers.items()), sorted(directory.enrolls or ()), directory.enrolls is None]
+            sources = dict(sorted(directory.recordings.items()))
+            speech[directory] = run.stamp(f"speech of {directory.path.name}", inputs=lists, sources=sources)
+    folder = f"{SCORES}/{attack.name}"
+    return run.declare(
+        f"scores of {attacker.name} in {place}{folder}",
+        f"{folder}/{attacker.name}/scores",
+        read=read_scores,
+        inputs=[attacker.record(attack), seed, attack.trials],
+        after=[*dict.fromkeys(speech[part] for part in speech_of(attacker, attack)), *(parts or {}).values()],
+        libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
+        on_device=True,
+    )
+
+
+def learn_all(run: Run, attackers: Attackers) -> None:
+    """Have each attacker learn what it needs for scores that are missing; what fails is kept for `make_scores`.
+
+    One that was ended for its time is not asked again. With `force` the features and statistics that attackers share
+    are made again.
+    """
+    if run.frozen:
+        return
+    if run.force:
+        shutil.rmtree(run.path(WORK), ignore_errors=True)
+    given_up: dict[str, Exception] = {}
+    for job in attackers.jobs:
+        name, known = job.attacker.name, job.learns_from
+        if known in attackers.learnt or not job.stage.is_due:
+            continue
+        if name in given_up:
+            attackers.learnt[known] = given_up[name]
+            continue
+        try:
+            attackers.learnt[known] = job.attacker.learn(job.attack)
+        except Exception as error:
+            if isinstance(error, ENDING):
+                raise
+            attackers.learnt[known] = error
+            if isinstance(error, TimeLimitError):
+                given_up[name] = error
+
+
+def make_scores(
+    run: Run, sets: Sets, attackers: Attackers, *, suffix: str, seed: int, outside: Collection[str] = ()
+) -> ScoreTable:
+    """Make the scores of all conditions that are not up to date: those of single attackers, of fusions, of both sexes.
+
+    What failed is not up to date, so that the next run tries it again; one that was ended for its time is not tried
+    again in this run.
+
+    Parameters
+    ----------
+    run : Run
+    sets : Sets
+    attackers : Attackers
+    suffix : str
+    seed : int
+    outside : collection of str
+        Names of attackers of others.
+
+    Raises
+    ------
+    DataError, Exception
+        What all attackers fail at that serve a list of trials, where one of ours is among them: it is the data's.
+    """
+    quiet, attempts = replace(run, quiet=True), _Attempts(run, attackers)
+    conditions: list[Condition] = []
+    for (dataset, scenario), of_scenario in groupby(attackers.jobs, lambda job: (job.dataset, job.scenario)):
+        started, made = time.perf_counter(), list[Job]()
+        for _, jobs in groupby(of_scenario, lambda job: job.gender):
+            scored = attempts.make_all(list(jobs), outside)
+            made += scored + attempts.make_all(list(_fusions(quiet, scored, attackers, seed)), None)
+        n_draws = sets.tested_draws(dataset) if scenario.trials else 1
+        found = list(_conditions(quiet, sets, made, attackers, suffix, n_draws))
+        seconds = time.perf_counter() - started
+        logger.info("%s %s: scores of %d conditions after %.1f s", dataset.name, scenario.name, len(found), seconds)
+        conditions += found
+    if not run.frozen:
+        if attempts.records:
+            write_json(run.path(FAILURES), attempts.records)
+        else:
+            run.path(FAILURES).unlink(missing_ok=True)
+    files: dict[str, list[str]] = {}
+    for condition in conditions:
+        for file in condition.weights:
+            files.setdefault(file, []).append(condition.scored.scores)
+    fusions = [{"file": file, "scores": used, **load_json(run.path(file))} for file, used in files.items()]
+    return ScoreTable(conditions, attempts.failures, fusions, attackers.by_training)
+
+
+def _fusions(run: Run, scored: Sequence[Job], attackers: Attackers, seed: int) -> Iterator[Job]:
+    """Yield what fusions score: lists of trials that others, of whom they take some, have scored."""
+    speech: dict[DataDir, Stamp] = {}
+    for _, of_draw in groupby(scored, lambda job: job.draw):
+        others = list(of_draw)
+        attack = others[0].attack
+        for fusion in attackers.by_training[others[0].dataset.training]:
+            if not isinstance(fusion, Fusion) or not serves(fusion, attack):
+                continue
+            parts = {job.attacker.name: job.stage for job in others if fusion.takes(job.attacker.name)}
+            if parts and (fusion.name, attack.name) not in attackers.lacking:
+                stage = declare_scores(run, attack, fusion, seed=seed, speech=speech, parts=parts)
+                yield replace(others[0], attacker=fusion, stage=stage, parts=parts)
+
+
+def _conditions(
+    run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers, suffix: str, n_draws: int
+) -> Iterator[Condition]:
+    """Yield the conditions of a scenario that have scores of the first draw; then those of both sexes, put together."""
+    if not made:
+        return
+    dataset, scenario = made[0].dataset, made[0].scenario
+    found: dict[tuple[str, str], dict[int, Job]] = {}
+    for job in made:
+        found.setdefault((job.attacker.name, job.gender), {})[job.draw] = job
+    together = {gender: [gender] for gender in dataset.trials}
+    together |= {POOLED: list(dataset.trials)} if len(dataset.trials) > 1 else {}
+    for gender, sexes in together.items():
+        folders = {draw: condition_folder(dataset, gender, scenario, suffix, draw) for draw in range(1, 1 + n_draws)}
+        lists = [sets.original[dataset.trials[sex]].trials for sex in sexes]
+        tested = tuple(len(np.unique(key.segments)) for key in lists if key is not None)
+        for attacker in attackers.by_training[dataset.training]:
+            parts = [found.get((attacker.name, sex), {}) for sex in sexes]
+            if any(1 not in part for part in parts):
+                continue
+            stages = {
+                draw: [part[draw].stage for part in parts] for draw in folders if all(draw in part for part in parts)
+            }
+            if len(parts) > 1:
+                stages = {draw: [_pooled(run, attacker.name, folders[draw], each)] for draw, each in stages.items()}
+            scored = Scored(
+                dataset.name,
+                gender,
+                scenario.name,
+                attacker.name,
+                folders[1],
+                f"lists/{trial_name(dataset, gender)}",
+                further=tuple((draw, folders[draw]) for draw in stages if draw > 1),
+                level=level_of(attacker),
+                content=getattr(attacker, "content", ""),
+                tested=tested,
+                lacking=tuple(draw for draw in folders if draw not in stages),
+            )
+            weights: dict[str, None] = {}
+            if isinstance(attacker, Fusion) and len(parts) == 1:
+                files = [attacker.file(job.attack, list(job.parts)) for job in parts[0].values()]
+                weights = dict.fromkeys(str(file.relative_to(run.output)) for file in files)
+            yield Condition(scored, tuple(stage for (stage,) in stages.values()), tuple(weights))
+
+
+def _pooled(run: Run, attacker: str, folder: str, stages: Sequence[Stage[Scores]]) -> Stage[Scores]:
+    """Put the scores of all sexes together."""
+    return run.stage(
+        f"scores of {attacker} in {folder}",
+        f"{folder}/{attacker}/scores",
+        make=lambda path: write_scores(path, joined([stage.value for stage in stages])),
+        read=read_scores,
+        after=stages,
+    )
+
+
+def joined(lists: Sequence[Scores]) -> Scores:
+    """Return the scores of several lists of trials as those of one."""
+    models = [model for scores in lists for model in scores.model_ids[scores.models]]
+    segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
+    return Scores.from_ids(models, segments, np.concatenate([scores.values for scores in lists]))
+
+
+class _Attempts:
+    """Makes scores, and remembers who failed."""
+
+    def __init__(self, run: Run, attackers: Attackers) -> None:
+        self.failures: list[Failure] = []
+        self.records: dict[str, Any] = {}
+        self._run, self._learnt, self._given_up = run, attackers.learnt, dict[str, Exception]()
+        self._names = {job.attacker.name for job in attackers.jobs}
+        known = load_json(run.path(FAILURES)) if run.path(FAILURES).is_file() else {}
+        self._noted: dict[str, Any] = known if isinstance(known, dict) else {}
+
+    def make_all(self, jobs: Sequence[Job], outside: Collection[str] | None) -> list[Job]:
+        """Make the scores of one list of trials in all draws; return the jobs that are done.
+
+        Where all attackers failed and not all of them are `outside`, of others, it is an error; None: it is none.
+        """
+        done: list[Job] = []
+        errors: dict[str, Exception | None] = {}  # of first draws
+        for job in jobs:
+            error = self._make(job)
+            if error is None:
+                done.append(job)
+            else:
+                self._note(job, error)
+            if job.draw == 1:
+                errors[job.attacker.name] = error
+        failed = {name: error for name, error in errors.items() if error is not None}
+        have_all_failed = failed and len(failed) == len(errors) and outside is not None
+        if have_all_failed and (failed.keys() - set(outside or ()) or failed.keys() == self._names):
+            raise _joined(failed)
+        return done
+
+    def _note(self, job: Job, error: Exception) -> None:
+        reason = " ".join(reason_of(error).split())
+        place = job.attacker.name, job.dataset.name, job.gender, job.scenario.name
+        failure = Failure(*place, scores=job.stage.artefact, reason=reason)
+        self.failures.append(failure)
+        self.records[job.stage.artefact] = {"fingerprint": job.stage.fingerprint, **asdict(failure)}
+        logger.warning("%s: %s has no scores: %s", Path(job.stage.artefact).parents[1], job.attacker.name, reason)
+        if not isinstance(error, SpkverError):
+            logger.info("%s", job.attacker.name, exc_info=error, extra={"file_only": True})
+
+    def _make(self, job: Job) -> Exception | None:
+        stage, name = job.stage, job.attacker.name
+        if self._run.frozen:
+            noted = self._noted.get(stage.artefact, {})
+            if noted.get("fingerprint") == stage.fingerprint and stage.state() != "done":
+                return DataError(noted["reason"])
+        if self._run.frozen or not stage.is_due:
+            stage.bring_up_to_date()
+            return None
+        if name in self._given_up:
+            return self._given_up[name]
+        try:
+            if isinstance(job.attacker, Fusion):
+                found = job.attacker.fuse(job.attack, {name: part.value for name, part in job.parts.items()})
+            else:
+                scorer = self._learnt[job.learns_from]
+                if isinstance(scorer, Exception):
+                    raise scorer
+                found = scorer(job.attack)
+            stage.bring_up_to_date(lambda path: write_scores(path, found))
+        except Exception as error:
+            if isinstance(error, ENDING):
+                raise
+            if isinstance(error, TimeLimitError):
+                self._given_up[name] = error
+            return error
+        return None
+
+
+def _joined(errors: Mapping[str, Exception]) -> Exception:
+    """One error for several attackers; the first where all say the same."""
+    if len({str(error) for error in errors.values()}) == 1:
+        return next(iter(errors.values()))
+    problems = Problems()
+    for name, error in errors.items():
+        problems.note(error if isinstance(error, DataError) else DataError(f"attacker {name!r}: {reason_of(error)}"))
+    try:
+        problems.raise_if_any()
+    except DataError as joined_error:
+        return joined_error
+    raise AssertionError
+
+
+def reason_of(error: Exception) -> str:
+    """Return in words what went wrong; of an error of others with its kind."""
+    return str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
+
+
+def raise_failures(failures: Sequence[Failure], report: Path) -> None:
+    """Raise DataError with one line for each attacker that failed, if any did: the others are done."""
+    if not failures:
+        return
+    by_attacker = failures_by_attacker(failures)
+    lines = [f"  {name}: {count_lists(theirs)}: {theirs[0].reason}" for name, theirs in by_attacker.items()]
+    text = f"{len(by_attacker)} attacker{'s' if len(by_attacker) > 1 else ''} failed, all others are done"
+    remedy = f"{report} says what is missing; the same command tries it again, and keeps what is done"
+    raise DataError("\n".join([f"{text} ({remedy}):", *lines]))
+
+
+def failures_by_attacker(failures: Sequence[Failure]) -> dict[str, list[Failure]]:
+    """Return what each attacker failed at."""
+    by_attacker: dict[str, list[Failure]] = {}
+    for failure in failures:
+        by_attacker.setdefault(failure.attacker, []).append(failure)
+    return by_attacker
+
+
+def count_lists(failures: Sequence[Failure]) -> str:
+    """Return of how many lists of trials scores are missing, in words."""
+    return f"{len(failures)} list{'s' if len(failures) > 1 else ''} of trials"
