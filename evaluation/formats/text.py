@@ -49,6 +49,7 @@ from evaluation.formats.format import DETECT, Choice
 from evaluation.trials import COLUMN_NAMES, TRUTHS, Key, Scores, Trials, factorise, find_repeat, find_rows
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, line_at, not_text, read_text_bytes, shown, write_bytes
+from spkbase.showing import one_line
 
 Layout = tuple[str, ...]
 Content = Literal["scores", "key", "trials"]
@@ -156,6 +157,7 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -
     return SCORES["wespeaker" if wespeaker else "speechbrain" if speechbrain else "bob"]
 
 
+@one_line
 @dataclass(frozen=True)
 class Columns:
     """The fields of a list by column.

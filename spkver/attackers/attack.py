@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from evaluation.calibration import Moments, cohort_moments, normalise
 from evaluation.trials import Scores, Trials
 from spkbase.configuration import load_config, read_yaml, to_dict
-from spkbase.devices import Device
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import file_digest, fingerprint, write_text
 from spkbase.hdf5 import check_forms, read_arrays, write_arrays
@@ -287,7 +286,6 @@ def score(
     *,
     work: str | Path,
     jobs: int | None = None,
-    device: Device | None = None,
 ) -> dict[str, Scores]:
     """Score a list of trials with each attacker.
 
@@ -304,8 +302,6 @@ def score(
         Folder for features and statistics, which are taken up where they are there.
     jobs : int, optional
         Work; the scores do not depend on it.
-    device : Device, optional
-        Where statistics and scores are computed; NumPy by default.
 
     Returns
     -------
@@ -319,7 +315,7 @@ def score(
     """
     features = [attacker.config.features for attacker in attackers.values()]
     models, tested = check_trials(features, enrol_dir, trial_dir, trial_list, jobs=jobs)
-    workplace = Workplace(Path(work), jobs, device)
+    workplace = Workplace(Path(work), jobs)
     return {
         name: score_checked(attacker, workplace, (enrol_dir, models), (trial_dir, tested), trial_list)
         for name, attacker in attackers.items()
@@ -472,7 +468,7 @@ def score_checked(
     machines = config.method.enrol(config, attacker.ubm, attacker.backend, rows, jobs=work.jobs)
     return normalised_scores(
         attacker.backend.cohort, attacker.ubm, machines, _test(work, attacker, tested), trial_list,
-        workers=Work(work.jobs, work.device),
+        workers=Work(work.jobs),
     )  # fmt: skip
 
 

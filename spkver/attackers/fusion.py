@@ -201,7 +201,7 @@ def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> St
         for name, path in sorted(directory.recordings.items())
     }
     lists = [sorted(directory.speakers.items()) for directory in speech]
-    run = Run(make_folder(place.output / folder), place.jobs, place.force, quiet=True, device=place.device)
+    run = Run(make_folder(place.output / folder), place.jobs, place.force, quiet=True)
     stage = run.declare(
         f"fold {fold.number} by {attacker.name}",
         f"{fold.number}/{attacker.name}/scores",
@@ -209,7 +209,6 @@ def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> St
         inputs=[attacker.record(attack), place.seed, attack.trials, lists],
         sources=sources,
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
-        on_device=True,
     )
     if stage.is_due:
         scores = attacker.learn(attack)(attack)

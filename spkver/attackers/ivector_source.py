@@ -56,9 +56,9 @@ def learn_ivectors(config: IVectorConfig, training: tuple[DataDir, ...], place: 
     accumulated = Stamp("statistics", fingerprint(prepared.frames.fingerprint, mixture.fingerprint), statistics)
     key = fingerprint(accumulated.fingerprint, matrix_config)[:16]
     folder = make_folder(place.work / f"total-variability-{key}")
-    run = Run(folder, jobs=place.jobs, force=place.force, quiet=True, device=place.device)
+    run = Run(folder, jobs=place.jobs, force=place.force, quiet=True)
     matrix = pipeline.total_variability(run, mixture, accumulated, matrix_config).value
-    extract = partial(extract_ivectors, matrix, work=Work(place.jobs, place.device))
+    extract = partial(extract_ivectors, matrix, work=Work(place.jobs))
     return MixtureSource(place, config.features, ubm, extract)
 
 

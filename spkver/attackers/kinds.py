@@ -773,7 +773,7 @@ def cohort_machines(lesson: Lesson, backend: Backend) -> SvmModels:
     coefficients, own_part, biases = (
         np.concatenate([part[name] for part in parts]) for name in ("coefficients", "own", "biases")
     )
-    weights = own_part + gram_matrix(coefficients, background.T, work=lesson.workers.on_cores())
+    weights = own_part + gram_matrix(coefficients, background.T, work=lesson.workers)
     return SvmModels(models, weights.astype(vectors.dtype), biases)
 
 

@@ -88,7 +88,7 @@ class MixtureSource:
 
 def workplace_of(place: Place) -> Workplace:
     """Return the folder in which attackers share features and statistics."""
-    return Workplace(place.work, place.jobs, place.device)
+    return Workplace(place.work, place.jobs)
 
 
 def prepare_training(versions: tuple[DataDir, ...], features: FeatureConfig, place: Place) -> Prepared:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from evaluation.reports import INVERTING, TRIAL_BY_TRIAL
 from evaluation.trials import Scores, Trials
-from spkbase.devices import Device
 from spkbase.showing import one_line
 from spkver.datadir import DataDir, with_versions
 
@@ -174,7 +173,6 @@ class Place:
         Folder of what they share, such as features and vectors; it may be removed.
     seed : int
     jobs : int or None
-    device : Device or None
     force : bool
         Make again what is there.
     speech : Path or None
@@ -185,7 +183,6 @@ class Place:
     work: Path
     seed: int = 0
     jobs: int | None = None
-    device: Device | None = None
     force: bool = False
     speech: Path | None = None
 

@@ -39,7 +39,7 @@ def learn_supervectors(config: SupervectorConfig, training: tuple[DataDir, ...],
     """Train the mixture on a training set, or take that of an earlier run; of several versions all recordings count."""
     prepared = prepare_training(training, config.features, place)
     ubm = workplace_of(place).ubm(prepared, config.ubm).mixture
-    extract = partial(adapt_supervectors, ubm, config=config.map, work=Work(place.jobs, place.device))
+    extract = partial(adapt_supervectors, ubm, config=config.map, work=Work(place.jobs))
     return MixtureSource(place, config.features, ubm, extract)
 
 

@@ -56,7 +56,6 @@ def train_backend(
     seed : int
         Draws the background, and the speakers that are set apart for the cohort.
     workers : Work, optional
-        The device computes supervectors, the projection and the kernel of the background; the workers do the rest.
     """
     speakers = sessions.statistics.models
     n_speakers = len(set(speakers))
@@ -130,7 +129,7 @@ def train_attacker(
     seed : int
         Of the dither, the choice of utterances and of cohort speakers.
     work : Workplace, optional
-        Folder that features and background models are kept in, with the workers and the device; all cores, NumPy and
+        Folder that features and background models are kept in, with the workers; all cores and
         ``folder/work`` by default. Attackers of equal `features`, `training` and `ubm` share there what these make.
     force : bool
         Train again where a finished attacker of the same inputs is there.
@@ -149,7 +148,7 @@ def train_attacker(
     recordings = _recordings(datadir, config, seed)
     speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
     mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
-    run = Run(make_folder(folder), jobs=work.jobs, force=force, device=work.device)
+    run = Run(make_folder(folder), jobs=work.jobs, force=force)
     stage = run.declare(
         f"attacker {config.name}",
         "attacker.yaml",
@@ -158,7 +157,6 @@ def train_attacker(
         inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
         sources=pipeline.feature_sources(recordings, config.features),
         libraries=[*pipeline.feature_libraries(recordings, config.features), "scikit-learn"],
-        on_device=True,
     )
     if not stage.is_due:
         return stage.value
@@ -182,7 +180,7 @@ def train_attacker(
         trained_on["sessions"] = len(sessions.statistics)
 
     def make(path: Path) -> None:
-        workers = Work(work.jobs, work.device)
+        workers = Work(work.jobs)
         backend = Backend() if sessions is None else train_backend(config, ubm, sessions, seed=seed, workers=workers)
         heard = speaker_digests(speakers.values())
         save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on, heard), path.parent)
@@ -242,7 +240,7 @@ class Classics:
     folder : Path
         Attackers go to ``folder/<training set>/<name>``.
     work : Workplace
-        Folder of features and statistics, workers, device.
+        Folder of features and statistics, and workers.
     seed : int
     force : bool
         Train again where finished attackers are there.
@@ -262,7 +260,7 @@ class Classics:
     def memory_of(self, speech: Any) -> Workplace:
         """Return where to work, with what is in memory of this speech; of the latest alone, as frames may be large."""
         if self._latest is None or self._latest[0] != speech:
-            self._latest = speech, Workplace(self.work.folder, self.work.jobs, self.work.device), {}
+            self._latest = speech, Workplace(self.work.folder, self.work.jobs), {}
         return self._latest[1]
 
     def score(self, attacker: TrainedAttacker, attack: Attack) -> Scores:

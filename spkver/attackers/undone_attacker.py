@@ -105,7 +105,7 @@ def base_at_work(base: Base, place: Place) -> Attacker:
     What it learns from speech that both learn from, it finds there.
     """
     if isinstance(base, AttackerConfig):
-        work = Workplace(place.work, place.jobs, place.device)
+        work = Workplace(place.work, place.jobs)
         return Classics([base], place.output / "attackers", work, place.seed, place.force).attackers()[0]
     return base.at(place, {})
 

@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from spkbase.devices import Device
 from spkbase.files import fingerprint, make_folder
 from spkbase.runs import Origin, Run, Stamp
 from spkver import pipeline
@@ -86,13 +85,10 @@ class Workplace:
     folder : Path
     jobs : int or None
         Work; all cores by default.
-    device : Device or None
-        Where statistics and models are computed; None for NumPy.
     """
 
     folder: Path
     jobs: int | None = None
-    device: Device | None = None
     _prepared: dict[str, Prepared] = field(default_factory=dict, repr=False)
     _sessions: dict[str, SessionFrames] = field(default_factory=dict, repr=False)
     _statistics: dict[str, Statistics] = field(default_factory=dict, repr=False)
@@ -143,4 +139,4 @@ class Workplace:
         return self._statistics[key]
 
     def _run(self, name: str) -> Run:
-        return Run(make_folder(self.folder / name), jobs=self.jobs, quiet=True, device=self.device)
+        return Run(make_folder(self.folder / name), jobs=self.jobs, quiet=True)

@@ -272,9 +272,9 @@ def put_to_work(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: Path |
     """
     output = learnt or run.output
     configs = [attacker for attacker in chosen if isinstance(attacker, AttackerConfig)]
-    work = Workplace(run.path(WORK), run.jobs, run.device)
+    work = Workplace(run.path(WORK), run.jobs)
     classics = iter(Classics(configs, output / "attackers", work, seed, run.force).attackers())
-    place = Place(output, run.path(WORK), seed, run.jobs, run.device, run.force, speech=run.output)
+    place = Place(output, run.path(WORK), seed, run.jobs, run.force, speech=run.output)
     attackers: dict[str, Attacker] = {}
     for attacker in sorted(chosen, key=lambda one: isinstance(one, WantedFusion)):  # of all others, so they come last
         if isinstance(attacker, AttackerConfig):
@@ -443,7 +443,6 @@ def declare_scores(
         inputs=[attacker.record(attack), seed, attack.trials],
         after=[*dict.fromkeys(speech[part] for part in speech_of(attacker, attack)), *(parts or {}).values()],
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
-        on_device=True,
     )
 
 
