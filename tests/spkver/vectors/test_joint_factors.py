@@ -145,7 +145,7 @@ def test_hidden_variables_by_one_dense_system():
 def test_scores_by_their_formula():
     mixture, model, statistics = some()
     tests = replace(statistics, models=statistics.segments)
-    models, y, x, z = hidden_variables(model, statistics)
+    models, y, _, z = hidden_variables(model, statistics)
     trials = Trials.from_ids(["s003", "s000", "s003"], [statistics.segments[number] for number in (0, 4, 7)])
     scores = score_joint_factors(model, statistics, tests, trials).values
     deviations, shape = np.sqrt(mixture.variances), mixture.means.shape
