@@ -1,12 +1,12 @@
 """How much of this project a command goes through: functions that it enters, and calls of ours above a formula.
 
     python -m benchmarks.calls spkver rsr2015 svm-gmm --corpus simulated --output DIR
-    python -m benchmarks.calls spkver voiceprivacy --data simulated --suffix _mcadams --output DIR ATTACKER...
+    python -m benchmarks.calls spkver voiceprivacy --data simulated --suffix _mcadams --output DIR
     python -m benchmarks.calls spkver-eval metrics -s SCORES -k KEY
 
 The command runs in this process (commands that compute in parallel with one worker) under a profiler. A function
-counts once, with its lambdas and inner functions beside it; comprehensions, class bodies and decorators that ran while
-modules were loaded do not count. Calls are those on the stack when features of a recording are computed.
+counts once, also one that ran while modules were loaded; lambdas and inner functions count, comprehensions, class
+bodies and what dataclasses generate do not. Calls are those on the stack when features of a recording are computed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def main() -> None:
     def name_of(frame: FrameType) -> str | None:
         """Name of a function of ours; None of anything else."""
         code, module = frame.f_code, str(frame.f_globals.get("__name__", ""))
-        is_ours = module.partition(".")[0] in OURS and code.co_flags & inspect.CO_OPTIMIZED
+        is_written = code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.endswith(".py")
+        is_ours = is_written and module.partition(".")[0] in OURS
         return f"{module}.{code.co_qualname}" if is_ours and code.co_name not in _COMPREHENSIONS else None
 
     def profile(frame: FrameType, event: str, _: object) -> None:

@@ -89,7 +89,8 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
     sides = enrolment, vectors.directory(f"trials_{sex}{second}", key.segment_ids.tolist())
     for prefix, level in DOORS.items():
         attacker = open_door(f"{prefix}:{vectors.folder / extractor}")
-        yield f"{prefix}:", level, attacker.learn(())(Attack(scenario, (), *sides, key.trials()), None)  # type: ignore
+        attack = Attack(scenario, (), *sides, key.trials())
+        yield f"{prefix}:", level, attacker.learn(attack)(attack)
     for chain, level in CHAINS.items():
         if {*chain.split(",")} <= {step.name for step in STEPS}:
             yield chain, level, train_chain(enrolled, chain).score(enrolled, tested, key.trials())

@@ -137,36 +137,31 @@ class Stage(Generic[Value]):
         """Make the artefact unless it is there and made from the same; by `make`, if it was declared without."""
         if self._is_ready:
             return
-        self._make = make or self._make
-        run, is_meant = self.run, self.run.only in (None, self.name)
+        make, run, is_meant = make or self._make, self.run, self.run.only in (None, self.name)
         state = self.state()
-        if state != "done" or (run.force and is_meant):
-            if run.frozen or not is_meant:
-                text = f"{self.name!r} is {state}, and is needed as it is"
-                remedy = "make it first: run without --only"
-                if run.only is not None:
-                    text = f"{run.only!r} needs stage {self.name!r}, which is {state}"
-                    remedy = f"run with --until {self.name!r} first, or without --only"
-                raise DataError(text, file=self.path, remedy=remedy)
-            if state == "damaged":
-                logger.warning("%s is not as it was written: it is made again", self.path)
-            self._remake()
-        else:
+        if state == "done" and not (run.force and is_meant):
             run.tell("%s: up to date, taken from %s", self.name, self.path)
-        self._is_ready = True
-
-    def _remake(self) -> None:
-        run = self.run
+            self._is_ready = True
+            return
+        if run.frozen or not is_meant:
+            text, remedy = f"{self.name!r} is {state}, and is needed as it is", "make it first: run without --only"
+            if run.only is not None:
+                text = f"{run.only!r} needs stage {self.name!r}, which is {state}"
+                remedy = f"run with --until {self.name!r} first, or without --only"
+            raise DataError(text, file=self.path, remedy=remedy)
+        if state == "damaged":
+            logger.warning("%s is not as it was written: it is made again", self.path)
+        assert make is not None
         run.note(self.artefact, {"stage": self.name, "origin": self.origin})  # begun
-        assert self._make is not None
         with run.timed(self.name):
-            self._make(self.path)
+            make(self.path)
         files = {}
         for name in self._files:
             size, changed = size_and_time(run.path(name))
             files[name] = {"size": size, "time": changed, "sha256": file_digest(run.path(name))}
         made = {"stage": self.name, "fingerprint": self.fingerprint, "origin": self.origin, "files": files}
         run.note(self.artefact, {**made, "seconds": round(run.timings[self.name], 3)})
+        self._is_ready = True
 
 
 @one_line

@@ -450,8 +450,6 @@ def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: Ranks
     return sorted(entries, key=lambda entry: entry["speaker"])
 
 
-Place = tuple[str, str, str, str]  # set, sex, scenario, attacker
-
 FOLDER = "numbers"
 _METHOD = "intervals that hold where errors are few"  # numbers made before by another one are made again
 _FORM = "means over draws, closed sets; 2"
@@ -491,8 +489,8 @@ def assess_conditions(
         for (dataset, attacker), part in parts.items():
             scored = [condition.scored for condition in groups[dataset, attacker]]
             part.bring_up_to_date(partial(_assess_some, run=run, scored=scored, config=config, seed=seed))
-        made = {_place_of(entry): entry for part in parts.values() for entry in part.value}
-        entries = [made[_place_of(vars(condition.scored))] for condition in conditions]
+        made = {_place_in(entry): entry for part in parts.values() for entry in part.value}
+        entries = [made[_place_in(vars(condition.scored))] for condition in conditions]
         whole.bring_up_to_date(lambda path: write_json(path, entries))
     return whole.value
 
@@ -514,10 +512,6 @@ def _assess_some(path: Path, *, run: Run, scored: Sequence[Scored], config: Eval
 def _digests(run: Run, scored: Sequence[Scored]) -> dict[str, str | None]:
     names = ((one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender") for one in scored)
     return {name: file_digest(run.path(name)) for name in dict.fromkeys(chain.from_iterable(names))}
-
-
-def _place_of(entry: Mapping[str, Any]) -> Place:
-    return entry["dataset"], entry["gender"], entry["scenario"], entry["attacker"]
 
 
 def _read_json(path: Path) -> Any:

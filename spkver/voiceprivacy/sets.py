@@ -235,32 +235,18 @@ def _training_set(stem: str, name: str, here: set[str], config: Config, data: Pa
     )
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How data directories are read.
-
-    Attributes
-    ----------
-    can_make : bool
-        Whether missing twins can be made.
-    allow_pipes : bool
-        Run shell commands of ``wav.scp``.
-    hear : bool
-        Compare the recordings of twins with their originals; else lists alone are read.
-    jobs : int, optional
-        Work.
-    named : tuple of str
-        See `find_datasets`.
-    """
-
-    can_make: bool = False
-    allow_pipes: bool = False
-    hear: bool = True
-    jobs: int | None = None
-    named: tuple[str, ...] = ()
-
-
-def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Reading) -> Sets:
+def read_sets(
+    data: Path,
+    output: Path,
+    suffix: str,
+    config: Config,
+    *,
+    can_make: bool = False,
+    allow_pipes: bool = False,
+    hear: bool = True,
+    jobs: int | None = None,
+    named: Collection[str] = (),
+) -> Sets:
     """Read all data directories and the twins that are there, and check them.
 
     Parameters
@@ -270,14 +256,23 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
     suffix : str
         What the names of twins end with.
     config : Config
-    how : Reading
+    can_make : bool
+        Whether missing twins can be made.
+    allow_pipes : bool
+        Run shell commands of ``wav.scp``.
+    hear : bool
+        Compare the recordings of twins with their originals; else lists alone are read.
+    jobs : int, optional
+        Workers.
+    named : collection of str
+        See `find_datasets`.
 
     Raises
     ------
     DataError
         With all problems of all directories at once.
     """
-    datasets = find_datasets(data, config, how.named)
+    datasets = find_datasets(data, config, named)
     emotions = config.utility.emotion
     names = list(dict.fromkeys([*(name for dataset in datasets for name in dataset.directories), *emotions]))
     problems = Problems()
@@ -286,13 +281,13 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
     original, twins = dict[str, DataDir](), dict[str, DataDir]()
     for read, ending in ((original, ""), (twins, suffix)):
         for path in [data / f"{name}{ending}" for name in names if not (ending and name in missing)]:
-            pipes: dict[str, Any] = {"allow_pipes": how.allow_pipes, "pipes_to": output / "pipes" / path.name}
+            pipes: dict[str, Any] = {"allow_pipes": allow_pipes, "pipes_to": output / "pipes" / path.name}
             name = path.name.removesuffix(ending)
             try:
-                read[name] = read_datadir(path, original=original.get(name), jobs=how.jobs, **pipes)
+                read[name] = read_datadir(path, original=original.get(name), jobs=jobs, **pipes)
             except DataError as wrong:
                 note_each(problems, wrong)
-    if missing and not how.can_make:
+    if missing and not can_make:
         problems.add(
             f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on",
             file=data,
@@ -303,9 +298,9 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
             for error in _check_dataset(dataset, original):
                 problems.note(error)
     for name in names:
-        if how.hear and name in original and name in twins:
+        if hear and name in original and name in twins:
             try:
-                check_twin(original[name], twins[name], duration_change=config.duration_change, jobs=how.jobs)
+                check_twin(original[name], twins[name], duration_change=config.duration_change, jobs=jobs)
             except DataError as error:
                 note_each(problems, error)
     problems.raise_if_any()

@@ -136,7 +136,7 @@ class UtilityConfig:
         Convention of the unweighted average recall, see `evaluation.utility.recalls`.
     attributes : str or None
         Table of speakers with a header, ids first: how well each column is read from vectors, beside sex (see
-        `spkver.voiceprivacy.usefulness`).
+        `spkver.voiceprivacy.utility`).
     """
 
     wer: bool = False

@@ -37,7 +37,7 @@ from spkver.voiceprivacy.scores import (
     put_to_work,
     write_lists,
 )
-from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
+from spkver.voiceprivacy.sets import Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.training_draws import measure_training_draws
 from spkver.voiceprivacy.twins import check_sources, make_twins
 from spkver.voiceprivacy.utility import check_utility, measure_attributes, measure_utility
@@ -57,10 +57,10 @@ def check(experiment: Experiment) -> Sets:
     attackers, anonymizers = experiment.attackers, experiment.anonymizers  # what is wrong with options comes first
     hear = steps.includes("checks")
     can_make, pipes = anonymizers is not None, experiment.allow_pipes
-    how = Reading(can_make=can_make, allow_pipes=pipes, hear=hear, jobs=run.jobs, named=experiment.named)
+    how: dict[str, Any] = {"can_make": can_make, "allow_pipes": pipes, "hear": hear, "named": experiment.named}
     steps.begin("checks")
     with run.timed("checks"):
-        sets = read_sets(experiment.data, run.output, experiment.suffix, experiment.config, how)
+        sets = read_sets(experiment.data, run.output, experiment.suffix, experiment.config, **how, jobs=run.jobs)
         heard = listen(sets, experiment.config, attackers, jobs=run.jobs)
         sets = replace(sets, rates=describe_rates(heard, attackers), heard=tuple(heard))
         if hear:

@@ -26,7 +26,7 @@ from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.choosing import chosen_attackers, describe_absent
 from spkver.voiceprivacy.results import averages, challenge_rows, split_name
 from spkver.voiceprivacy.scores import attacks_of
-from spkver.voiceprivacy.sets import Reading, Sets, find_datasets, read_sets
+from spkver.voiceprivacy.sets import Sets, find_datasets, read_sets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
 from spkver.voiceprivacy.summary import summarise, verdict
 from spkver.voiceprivacy.twins import find_anonymizers
@@ -176,7 +176,7 @@ def test_reversed_scores_are_a_warning():
 
 
 def sets_of(data: Path, output: Path) -> Any:
-    return read_sets(data, output, SUFFIX, Config(), Reading(jobs=1))
+    return read_sets(data, output, SUFFIX, Config(), jobs=1)
 
 
 def test_clean_sets_raise_no_alarm(layout, tmp_path):

@@ -18,7 +18,7 @@ from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_origina
 from evaluation.cli import main as evaluation_main
 from spkver.cli import main as spkver_main
 from spkver.voiceprivacy.checks import Evaluated, shared_draws
-from spkver.voiceprivacy.sets import Reading, read_sets
+from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
 
 SETTINGS = {
@@ -213,7 +213,7 @@ def test_own_twins_of_one_seed_are_noticed(originals: Path, tmp_path: Path, opti
         arguments = ["anonymize", "mcadams", str(data / f"tiny_test_{name}"), "--level", "speaker", *more]
         outcome = CliRunner().invoke(spkver_main, arguments)
         assert outcome.exit_code == 0, outcome.output
-    sets = read_sets(data, tmp_path / "out", "_mcadams", Config(), Reading(can_make=True))
+    sets = read_sets(data, tmp_path / "out", "_mcadams", Config(), can_make=True)
     sets = replace(sets, twins={**sets.original, **sets.twins})
     given = Evaluated([], sets, Config(), tmp_path, {}, {})
     assert [found.level for found in shared_draws(given)] == ["warning"] * told
