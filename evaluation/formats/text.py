@@ -35,6 +35,7 @@ columns together can form an id, joined by ``:`` as NIST writes the channel of a
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -267,9 +268,11 @@ def cut_columns(path: Path, raw: bytes, n_columns: int, expected: str) -> Column
 
 
 def _cut_at_once(raw: bytes, n_columns: int) -> Sequence[Sequence[str]] | None:
-    """Cut a large text by pandas; None if it does not read it, or a line may be too short."""
+    """Cut a large text by pandas; None if it does not read it as it stands, or a line may be too short."""
     import pandas as pd
 
+    if raw.startswith(codecs.BOM_UTF8):  # of a second mark, which belongs to an id
+        return None
     source = io.BytesIO(raw.translate(_BLANKS))
     try:
         frame = pd.read_csv(source, sep=r"\s+", header=None, dtype=object, quoting=csv.QUOTE_NONE, na_filter=False)
