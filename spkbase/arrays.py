@@ -173,7 +173,8 @@ class ComputedRows(_Rows):
     ----------
     shape : tuple of int
     compute : callable
-        Given numbers of rows, an array of int64 of shape (n,), returns them as float64, of shape (n, ...).
+        Given numbers of rows, an array of int64 of shape (n,), returns them, of shape (n, ...).
+    dtype : dtype
 
     Examples
     --------
@@ -182,12 +183,12 @@ class ComputedRows(_Rows):
     ([[1.0], [4.0]], [[9.0], [0.0]], 4)
     """
 
-    dtype = np.dtype(np.float64)
+    def __init__(
+        self, shape: tuple[int, ...], compute: Callable[[NDArray[np.int64]], NDArray], dtype: Any = np.float64
+    ) -> None:
+        self.shape, self._compute, self.dtype = shape, compute, np.dtype(dtype)
 
-    def __init__(self, shape: tuple[int, ...], compute: Callable[[NDArray[np.int64]], NDArray[np.float64]]) -> None:
-        self.shape, self._compute = shape, compute
-
-    def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray[np.float64]:
+    def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray:
         """Make the rows of a slice, or of an array of integers."""
         return self._compute(np.arange(len(self))[index])
 

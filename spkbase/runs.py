@@ -183,8 +183,6 @@ class Run:
         Make this stage alone, those before it must be up to date; or all up to this one.
     frozen : bool
         Make nothing: a stage that is not up to date is an error.
-    device : spkbase.devices.Device or None
-        Where stages compute that can do so elsewhere than in NumPy.
     timings : dict
         Stage name to seconds.
     """
@@ -196,7 +194,6 @@ class Run:
     only: str | None = None
     until: str | None = None
     frozen: bool = False
-    device: Any = None
     timings: dict[str, float] = field(default_factory=dict)
     plan: dict[str, str] = field(default_factory=dict, repr=False)
     """Stages of this run: artefact to name."""
@@ -210,12 +207,12 @@ class Run:
     def below(self, name: str) -> Run:
         """A run with the same options in a folder below, for a step that has stages of its own."""
         folder = make_folder(self.path(name))
-        return Run(folder, self.jobs, self.force, self.quiet, frozen=self.frozen, device=self.device)
+        return Run(folder, self.jobs, self.force, self.quiet, frozen=self.frozen)
 
     @property
     def work(self) -> Work:
         """What stages compute with."""
-        return Work(self.jobs, self.device)
+        return Work(self.jobs)
 
     def tell(self, text: str, *values: object) -> None:
         """Log a line about a stage."""
@@ -260,7 +257,6 @@ class Run:
         after: Sequence[Origin] = (),
         sources: Mapping[str, Path] | None = None,
         libraries: Sequence[str] = ("numpy",),
-        on_device: bool = False,
         also: Sequence[str] = (),
     ) -> Stage[Value]:
         """Return a stage that is made when its value is asked for.
@@ -282,18 +278,14 @@ class Run:
             Files that are read, by the ids of what is in them: path, size and time of change count.
         libraries : sequence of str
             Distributions whose versions the numbers depend on.
-        on_device : bool
-            Whether it computes on the run's device.
         also : sequence of str
             Further files that `make` writes.
         """
-        device = self.device if on_device else None
         origin = {
             "version": __version__,
             "inputs": fingerprint(inputs),
             "sources": self._sources(name, sources),
             "libraries": {library: library_version(library) for library in sorted(libraries)},
-            "device": None if device is None else f"{device.name} ({device.library})",
             "after": {before.name: before.fingerprint for before in after},
         }
         self.path(artefact)
@@ -338,7 +330,6 @@ def start_run(
     force: bool = False,
     only: str | None = None,
     until: str | None = None,
-    device: Any = None,
 ) -> Iterator[Run]:
     """Open an output folder for this run alone: log to its `run.log`, keep the resolved configuration beside it.
 
@@ -368,7 +359,7 @@ def start_run(
             if is_ours and (count := remove_temporaries(output)):
                 logger.info("removed %d files that an earlier run was writing when it was killed", count)
             write_yaml(output / "config.yaml", config)
-            yield Run(output, jobs=jobs, force=force, only=only, until=until, device=device)
+            yield Run(output, jobs=jobs, force=force, only=only, until=until)
             logger.info("finished")
         except Ended as end:
             logger.info("ended after %s, as asked for", end)

@@ -383,14 +383,12 @@ def progress(
 
 @dataclass(frozen=True)
 class Work:
-    """Workers and the device that a computation may use; results do not depend on the number of workers.
+    """Workers that a computation may use; results do not depend on their number.
 
     Attributes
     ----------
     jobs : int or None
         Number of workers on this machine; all cores by default.
-    device : spkbase.devices.Device or None
-        Computes in place of the cores, equal to the rounding of the dtype; None for NumPy on the cores.
 
     Examples
     --------
@@ -399,33 +397,23 @@ class Work:
     """
 
     jobs: int | None = None
-    device: Any = None
-
-    def on_cores(self) -> Work:
-        """Return the workers without the device, for what NumPy alone does."""
-        return Work(self.jobs)
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item], **how: Any) -> Iterator[Result]:
-        """Yield ``function(item)`` for each item in order: by worker threads, or one item after the other on a device.
+        """Yield ``function(item)`` for each item in order, from worker threads: for work inside NumPy and BLAS.
 
         Parameters
         ----------
         function : callable
-            See `ordered_map`; work inside NumPy and BLAS, so that threads do it by default.
+            See `ordered_map`.
         items : iterable
         **how
             `description`, `total` and `sizes` of `ordered_map`.
         """
-        if self.device is None:
-            return ordered_map(function, items, jobs=self.jobs, threads=True, **how)
-        from spkbase.devices import on_device
-
-        results = map(on_device(function), items)
-        return progress(results, **how) if how.get("description") else results
+        return ordered_map(function, items, jobs=self.jobs, threads=True, **how)
 
 
 ALL_CORES = Work()
-"""NumPy on all cores: the default of every function."""
+"""All cores: the default of every function."""
 
 
 # One BLAS thread wherever products are computed: with several, BLAS adds in another order, and the last bits differ.

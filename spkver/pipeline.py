@@ -210,7 +210,6 @@ def scores_of(
         read=read,
         inputs=trials,
         after=after,
-        on_device=True,
     )
 
 
@@ -299,9 +298,7 @@ def universal_model(
     def make(path: Path) -> None:
         write_ubm(path, train_ubm(frames.value.stack(recordings), config, work=run.work))
 
-    return run.stage(
-        "ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=frames.origins, on_device=True
-    )
+    return run.stage("ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=frames.origins)
 
 
 def statistics(
@@ -337,7 +334,6 @@ def statistics(
         read=open_statistics,
         inputs=idmap,
         after=[*frames.origins, ubm],
-        on_device=True,
     )
 
 
@@ -359,7 +355,6 @@ def supervectors(
         read=open_supervectors,
         inputs=[config, multisession],
         after=[accumulated],
-        on_device=True,
     )
 
 
@@ -389,7 +384,6 @@ def nuisance_projection(run: Run, of_list: Stage[Supervectors], config: NapConfi
         read=lambda path: Projection(read_arrays(path, "directions")["directions"]),
         inputs=[config.rank, config.scatter],
         after=[of_list],
-        on_device=True,
     )
 
 
@@ -437,9 +431,7 @@ def svm_system(
         models = sorted(set(trials.model_ids))
         files = machine_files(machines, models)
         make, origin = partial(copy_machines, files=files, models=models), {"inputs": models, "sources": files}
-    trained = run.stage(
-        f"models of {system}", f"svm/{system}.h5", make=make, read=open_svms, on_device=machines is None, **origin
-    )
+    trained = run.stage(f"models of {system}", f"svm/{system}.h5", make=make, read=open_svms, **origin)
 
     def compute() -> Scores:
         return score_trials(trained.value, test.value, trials, projection=removed(), work=run.work)
@@ -466,7 +458,6 @@ def total_variability(
         inputs=config,
         after=[ubm, accumulated],
         libraries=_LAPACK,
-        on_device=True,
     )
 
 
@@ -489,7 +480,6 @@ def ivectors(
         inputs=method,
         after=[matrix, accumulated],
         libraries=_LAPACK,
-        on_device=True,
     )
 
 
@@ -564,7 +554,6 @@ def joint_factors(
         inputs=config,
         after=[ubm, accumulated],
         libraries=_LAPACK,
-        on_device=True,
     )
 
 

@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from array_devices import MAKERS
 from dask_cluster import DaskCluster
 from hypothesis import HealthCheck, settings
 from quick_loop import RANK
-
-from spkbase.devices import Device
 
 # No deadlines: the first example pays for imports, and machines are shared. On CI the same examples every time.
 settings.register_profile(
@@ -50,12 +47,6 @@ def shared() -> Path:
     if not (folder / "golden").is_dir():
         pytest.skip("reference material not at hand: set SPKVER_SHARED")
     return folder
-
-
-@pytest.fixture(params=MAKERS)
-def device(request: pytest.FixtureRequest) -> Device:
-    """Each device that tests can have here."""
-    return MAKERS[request.param]()
 
 
 @pytest.fixture(scope="session")

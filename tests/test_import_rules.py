@@ -18,7 +18,7 @@ HEAVY = ("librosa", "sklearn", "matplotlib", "torch", "numba", "av", "espeakng_l
 FLOORS = {
     "spkbase": [
         ["errors", "version", "packages", "seeding"],
-        ["showing", "plugins", "devices"],
+        ["showing", "plugins"],
         ["arrays", "work"],
         ["files", "plain_pickle"],
         ["hdf5"],

@@ -74,6 +74,7 @@ from spkbase.errors import DataError, few
 from spkbase.files import atomic_path, not_text, read_id_list, read_text_bytes, shown
 from spkbase.hdf5 import create_file, open_file, read_dataset, stored_dataset
 from spkbase.plain_pickle import MAP_ABOVE, OLDER_TORCH, read_npy, read_npz, read_pickle, read_torch
+from spkbase.showing import one_line
 
 VECTORS = ("vectors", "embeddings", "embedding", "xvectors", "xvector", "vector", "embs", "emb", "data", "x", "stat1")
 IDS = (
@@ -105,6 +106,7 @@ _KINDS = (".npy", ".pt", ".pth", ".npz", ".h5", ".hdf5", ".safetensors", ".pkl",
 _LISTS = (".ids", ".txt", ".lst", ".seg", ".scp")
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Columns:
     """What a file holds, before it is an `Embeddings`.

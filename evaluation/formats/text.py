@@ -35,6 +35,7 @@ columns together can form an id, joined by ``:`` as NIST writes the channel of a
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -49,6 +50,7 @@ from evaluation.formats.format import DETECT, Choice
 from evaluation.trials import COLUMN_NAMES, TRUTHS, Key, Scores, Trials, factorise, find_repeat, find_rows
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, line_at, not_text, read_text_bytes, shown, write_bytes
+from spkbase.showing import one_line
 
 Layout = tuple[str, ...]
 Content = Literal["scores", "key", "trials"]
@@ -156,6 +158,7 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -
     return SCORES["wespeaker" if wespeaker else "speechbrain" if speechbrain else "bob"]
 
 
+@one_line
 @dataclass(frozen=True)
 class Columns:
     """The fields of a list by column.
@@ -265,9 +268,11 @@ def cut_columns(path: Path, raw: bytes, n_columns: int, expected: str) -> Column
 
 
 def _cut_at_once(raw: bytes, n_columns: int) -> Sequence[Sequence[str]] | None:
-    """Cut a large text by pandas; None if it does not read it, or a line may be too short."""
+    """Cut a large text by pandas; None if it does not read it as it stands, or a line may be too short."""
     import pandas as pd
 
+    if raw.startswith(codecs.BOM_UTF8):  # of a second mark, which belongs to an id
+        return None
     source = io.BytesIO(raw.translate(_BLANKS))
     try:
         frame = pd.read_csv(source, sep=r"\s+", header=None, dtype=object, quoting=csv.QUOTE_NONE, na_filter=False)

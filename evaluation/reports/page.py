@@ -49,6 +49,7 @@ from evaluation.reports.verdict import TARGETS, badge, headlines, one_in, word_o
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.files import write_text
+from spkbase.showing import one_line
 
 MISSING = "n/a"
 SPACE, DASH = "\N{NO-BREAK SPACE}", "\N{EN DASH}"
@@ -267,6 +268,7 @@ class UtilityMeasure:
     percent: bool = False
 
 
+@one_line
 @dataclass(frozen=True)
 class UtilityValue:
     """A value of a measure, and the names that lead to it: data set, ``original`` or the anonymised speech, sex."""

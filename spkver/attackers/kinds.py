@@ -773,7 +773,7 @@ def cohort_machines(lesson: Lesson, backend: Backend) -> SvmModels:
     coefficients, own_part, biases = (
         np.concatenate([part[name] for part in parts]) for name in ("coefficients", "own", "biases")
     )
-    weights = own_part + gram_matrix(coefficients, background.T, work=lesson.workers.on_cores())
+    weights = own_part + gram_matrix(coefficients, background.T, work=lesson.workers)
     return SvmModels(models, weights.astype(vectors.dtype), biases)
 
 
@@ -863,7 +863,7 @@ def _ratio_weights(options: Options, ubm: GaussianMixture, means: NDArray) -> ND
 def _cohort_segments(lesson: Lesson, backend: Backend) -> Segments:
     by_speaker, statistics = lesson.options.norm.segments == "speaker", lesson.cohort
     if not _is_exact(lesson.options):
-        tested = sum_by_model(statistics) if by_speaker else statistics
+        tested = sum_by_model(statistics, statistics.first.dtype) if by_speaker else statistics
         return Segments(tested.segments, vectors=ratio_vectors(lesson.options, lesson.ubm, backend, tested))
     owners = statistics.models if by_speaker else statistics.segments
     names = np.array(sorted(set(owners)), object)

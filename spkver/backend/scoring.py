@@ -220,7 +220,8 @@ def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: Ga
     n_products = parameters.shape[1] - mixture.dimension - 1
     precisions = inverse_variances(mixture.variances)
     log_weights = parameters[:, -1:] + 0.5 * weighted_lengths(mixture.means, precisions)
-    shared = parameters[:, :n_products] @ squares_or_products(frames, n_products).T
+    products = squares_or_products(frames, np.empty((len(frames), n_products), frames.dtype))
+    shared = parameters[:, :n_products] @ products.T
     background = frame_log_likelihoods(frames, natural).mean()
     ratios = []
     for adapted in means:

@@ -27,8 +27,10 @@ Research Methods 41(2), 2009 (syllables as peaks of the energy with voice).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +38,7 @@ from numpy.typing import NDArray
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
 from spkver.extractors.networks import RATE, check_rate
-from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, each_by
+from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, extract_each
 from spkver.features import snr_vad
 
 SHIFT = 0.01
@@ -45,7 +47,7 @@ LOWEST, HIGHEST = 60.0, 500.0
 
 _RATE = 8000
 _CUTOFF = 1500.0  # Hz: the first harmonics say the period best
-_WINDOW = 0.025  # s that are correlated
+_WINDOW = 0.025  # s that are correlated, or measured
 _TREND = 0.025  # s over which a moving mean is removed
 _QUIET = 1e-4  # of the energy of loud frames (-40 dB): where there is less, nothing correlates
 _LOUD = 0.95  # quantile of the frames' energies
@@ -98,7 +100,8 @@ def track_pitch(samples: NDArray, rate: int) -> PitchTrack:
     before = (window + longest) // 2
     padded = np.pad(signal, (before, n_frames * shift + window + longest))
     views = np.lib.stride_tricks.sliding_window_view(padded, window + longest)[::shift][:n_frames]
-    loud = np.quantile(_energies(views[:, :window]), _LOUD)
+    energies = np.einsum("tw,tw->t", views[:, :window], views[:, :window], dtype=np.float64)
+    loud = np.quantile(energies, _LOUD)
     peaks = [
         _candidates(correlations(views[first : first + _FRAMES], window, _QUIET * loud))
         for first in range(0, n_frames, _FRAMES)
@@ -196,10 +199,6 @@ def _prepared(samples: NDArray, rate: int) -> NDArray[np.float32]:
     return (resampled - trend).astype(np.float32)
 
 
-def _energies(frames: NDArray) -> NDArray[np.float64]:
-    return np.einsum("tw,tw->t", frames, frames, dtype=np.float64)
-
-
 def _candidates(correlated: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The highest peaks in the tracker's range: lags between samples, 0 where there are fewer, and heights."""
     shortest = int(_RATE / HIGHEST)
@@ -271,14 +270,12 @@ dB below the 95th percentile, counts a second, lengths as natural logarithms of 
 """
 
 _REFERENCE = 100.0  # Hz
-_LOUD_OF_PROSODY = 0.95
 _SOUND_DB = 35.0  # below the loud frames: sound
 _PAUSE = 15  # frames without sound: a pause, shorter ones are parts of consonants
 _HOLE = 2  # frames that end no stretch
 _SMOOTHING = 5  # frames of the envelope that has the syllables
 _DIP = 2.0  # dB by which the envelope falls between syllables
 _LEAST = 5  # frames that a statistic of pitch needs
-_WINDOW_OF_PROSODY = 0.025  # s of an energy
 
 
 @one_blas_thread()
@@ -310,7 +307,7 @@ def prosody_statistics(track: PitchTrack, energy: NDArray[np.float64]) -> dict[s
         T frames.
     energy : ndarray of shape (T,) [dB]
     """
-    level = energy - np.quantile(energy, _LOUD_OF_PROSODY) if len(energy) else energy
+    level = energy - np.quantile(energy, _LOUD) if len(energy) else energy
     sound = np.flatnonzero(level > -_SOUND_DB)
     if not len(sound):
         return {}
@@ -338,7 +335,7 @@ def energy_contour(samples: NDArray, rate: int) -> NDArray[np.float64]:
     centred = samples - samples.mean(dtype=np.float64) if len(samples) else samples
     sums = np.pad(np.cumsum(np.square(centred, dtype=np.float64)), (1, 0))
     centres = np.arange(n_frames) * SHIFT * rate
-    half = max(_WINDOW_OF_PROSODY * rate / 2, 0.5)
+    half = max(_WINDOW * rate / 2, 0.5)
     first = np.clip(np.round(centres - half), 0, len(samples)).astype(np.int64)
     last = np.clip(np.round(centres + half), 0, len(samples)).astype(np.int64)
     power = np.maximum(sums[last] - sums[first], 0) / np.maximum(last - first, 1)
@@ -472,7 +469,6 @@ def _skewness(values: NDArray) -> float:
 
 
 N_BANDS = 32
-_WINDOW, _SHIFT = 0.025, 0.010  # s
 _SCALE = 8192.0  # the detector's sample unit is a quarter of a 16-bit step
 _EDGE = 3  # frames beside speech, which ring on
 _LEAST_OF_SESSION = 20  # frames of silence; where there are fewer, the quietest
@@ -544,12 +540,12 @@ def silence(samples: NDArray, rate: int, spectra: NDArray) -> Silence:
     """
     signal = (np.asarray(samples, np.float32) * np.float32(_SCALE),)
     noise = (np.random.default_rng(0).standard_normal(len(samples), dtype=np.float32),)
-    window, shift = round(_WINDOW * rate), round(_SHIFT * rate)
+    window, shift = round(_WINDOW * rate), round(SHIFT * rate)
     (speech,) = snr_vad(signal, noise, window=window, shift=shift)
     near = np.convolve(speech, np.ones(2 * _EDGE + 1), mode="same") > 0.5
     frames = np.ones(len(spectra), bool)
     frames[: len(near)] = ~near[: len(spectra)]
-    levels = _total(spectra)
+    levels = 10 * np.log10((10 ** (spectra / 10)).sum(axis=1))
     if frames.any():
         frames &= levels <= np.quantile(levels[frames], _SHARE) + _ABOVE
     if np.count_nonzero(frames) >= _LEAST_OF_SESSION:
@@ -593,35 +589,23 @@ def band_levels(samples: NDArray, rate: int) -> NDArray[np.float64]:
 
 def _frames(samples: NDArray, rate: int) -> NDArray:
     """Frames as views, shape (T, window)."""
-    return np.lib.stride_tricks.sliding_window_view(samples, round(_WINDOW * rate))[:: round(_SHIFT * rate)]
-
-
-def _total(spectra: NDArray) -> NDArray[np.float64]:
-    """Level of each frame in dB."""
-    return 10 * np.log10((10 ** (spectra / 10)).sum(axis=1))
+    return np.lib.stride_tricks.sliding_window_view(samples, round(_WINDOW * rate))[:: round(SHIFT * rate)]
 
 
 _VERSION = 1  # changes with the numbers
 
 
-def open_prosody(argument: str, settings: ExtractorSettings) -> Extraction:
-    """Open the extractor of prosody; recordings go in whole."""
-    record = {"statistics": len(PROSODY), **_record("prosody", argument, settings)}
-    windows = settings.windows_if_any()
-    extract = each_by(prosody_vector, RATE, shortest=SHORTEST, **windows)
-    return Extraction(extract, {**record, **windows}, RATE, SHORTEST)
-
-
-def open_session(argument: str, settings: ExtractorSettings) -> Extraction:
-    """Open the extractor of noise and channel; recordings go in whole."""
-    record = {"bands": N_BANDS, **_record("session", argument, settings)}
-    windows = settings.windows_if_any()
-    extract = each_by(session_vector, RATE, shortest=SHORTEST, **windows)
-    return Extraction(extract, {**record, **windows}, RATE, SHORTEST)
-
-
-def _record(name: str, argument: str, settings: ExtractorSettings) -> dict[str, object]:
+def _open(
+    function: Callable[..., Any], numbers: dict[str, int], argument: str, settings: ExtractorSettings
+) -> Extraction:
+    """Open an extractor of this module; recordings go in whole, unless the settings say otherwise."""
     if argument:
-        raise ConfigError(f"extractor {name!r} takes nothing after a colon, got {argument!r}")
-    check_rate(name, settings)
-    return {"version": _VERSION}
+        raise ConfigError(f"this extractor takes nothing after a colon, got {argument!r}")
+    check_rate(settings)
+    windows = settings.windows()
+    extract = partial(extract_each, function=function, rate=RATE, shortest=SHORTEST, **windows)
+    return Extraction(extract, {**numbers, "version": _VERSION, **windows}, RATE, SHORTEST)
+
+
+open_prosody = partial(_open, prosody_vector, {"statistics": len(PROSODY)})
+open_session = partial(_open, session_vector, {"bands": N_BANDS})

@@ -10,7 +10,6 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,13 @@ from spkbase.hdf5 import new_file, open_file, write_strings
 from spkbase.plain_pickle import read_npz
 from spkbase.runs import append_line, read_lines, versions
 from spkbase.work import ALL_CORES, Work, chunks, ordered_map
-from spkver.audio import audio_header
+from spkver.audio import check_headers
 from spkver.datadir import DataDir
-from spkver.extractors.doors import Extractor
-from spkver.extractors.protocol import Extraction, Recording, too_short
+from spkver.extractors.registry import Extractor
 
 logger = logging.getLogger(__name__)
 
 SUFFIXES = (".h5", ".hdf5", ".npz")
-_FILES = 64  # whose headers and checksums are one task
 
 
 def embed_directory(
@@ -67,28 +64,49 @@ def embed_directory(
         With all recordings at once: before the start those that are unreadable, too short or of several channels; in
         the end those without a vector, of which nothing is written then.
     """
-    path = Path(destination)
+    path, extraction = Path(destination), extractor.extraction
     check_output(path)
-    names = sorted(source.recordings)
-    extraction = extractor.extraction
-    rates = _check_audio(source, extraction, work.jobs) if extraction.reads_audio else Counter[int]()
+    recordings = dict(sorted(source.recordings.items()))
+    digests, n_resampled = dict.fromkeys(recordings, ""), 0
+    if extraction.reads_audio:
+        headers = check_headers(recordings, shortest=extraction.shortest, jobs=work.jobs)
+        n_resampled = _warn_of_rates(Counter(header.rate for header in headers.values()), extraction.rate)
+        digested = ordered_map(file_digest, recordings.values(), jobs=work.jobs, threads=True)
+        digests = {name: digest or "" for name, digest in zip(recordings, digested, strict=True)}
     made_by = digest_of("vectors", extraction.record, versions())
-    digests = _digests(source, work.jobs) if extraction.reads_audio else dict.fromkeys(names, "")
-    origin = digest_of(made_by, [[n, source.speakers[n], digests[n]] for n in names])
+    origin = digest_of(made_by, [[name, source.speakers[name], digests[name]] for name in recordings])
     if _origin(path) == origin:
-        logger.info("%s: all %d vectors are up to date", path, len(names))
+        logger.info("%s: all %d vectors are up to date", path, len(recordings))
         return read_embeddings(path)
     finished = path.with_name(f"{path.name}.unfinished")
-    vectors = _finished(finished, made_by, digests)
+    vectors = {
+        name: np.array(values, dtype)
+        for record in read_lines(finished)
+        if record["made_by"] == made_by
+        for name, digest, dtype, values in record["vectors"]
+        if digests.get(name) == digest
+    }
     if vectors:
-        logger.info("%d of %d vectors taken up from an earlier run", len(vectors), len(names))
-    due = [(name, source.recordings[name].absolute()) for name in names if name not in vectors]
-    vectors |= _extract(due, extractor, digests, finished, made_by, work.jobs)
+        logger.info("%d of %d vectors taken from an earlier run", len(vectors), len(recordings))
+    due = [(name, audio.absolute()) for name, audio in recordings.items() if name not in vectors]
+    problems, tasks = Problems(), chunks(due, extraction.batch)
+    results = ordered_map(extractor, tasks, jobs=work.jobs, description="vectors", sizes=[*map(len, tasks)])
+    for task, found in zip(tasks, results, strict=True):
+        kept = []
+        for (name, _), vector in zip(task, found, strict=True):
+            if isinstance(vector, DataError):
+                problems.note(vector)
+            else:
+                vectors[name] = vector
+                kept.append([name, digests[name], vector.dtype.str, vector.tolist()])
+        append_line(finished, {"made_by": made_by, "vectors": kept})
+    problems.raise_if_any()
     record = {key: json.dumps(value) if value is None else value for key, value in extraction.record.items()}
     attributes = {"extractor": extractor.spec, **record, "origin": origin}
-    if any(rate != extraction.rate for rate in rates) and extraction.rate:
-        attributes["resampled"] = sum(n for rate, n in rates.items() if rate != extraction.rate)
-    _write(path, names, [source.speakers[name] for name in names], _stacked(vectors, names), attributes)
+    if n_resampled:
+        attributes["resampled"] = n_resampled
+    columns = {"ids": list(recordings), "speakers": [source.speakers[name] for name in recordings]}
+    _write(path, columns, _stacked(vectors, columns["ids"]), attributes)
     finished.unlink(missing_ok=True)
     return read_embeddings(path)
 
@@ -101,46 +119,6 @@ def check_output(path: Path) -> None:
         raise ConfigError("expected a file to write vectors to, got a folder", file=path)
 
 
-def _extract(
-    due: Sequence[Recording],
-    extractor: Extractor,
-    digests: Mapping[str, str],
-    finished: Path,
-    made_by: str,
-    jobs: int | None,
-) -> dict[str, NDArray]:
-    """Work out vectors, each kept as soon as its task is done; all errors at once in the end."""
-    problems, done = Problems(), dict[str, NDArray]()
-    tasks = chunks(due, extractor.extraction.batch)
-    results = ordered_map(extractor, tasks, jobs=jobs, description="vectors", sizes=[*map(len, tasks)])
-    for recordings, vectors in zip(tasks, results, strict=True):
-        if len(vectors) != len(recordings):  # the whole task failed
-            recordings = [("", Path()) for _ in vectors]
-        good = []
-        for (name, _), vector in zip(recordings, vectors, strict=True):
-            if isinstance(vector, DataError):
-                problems.note(vector)
-            else:
-                good.append(name)
-                done[name] = vector
-        if good:
-            kept = [[name, digests[name], done[name].dtype.str, done[name].tolist()] for name in good]
-            append_line(finished, {"made_by": made_by, "vectors": kept})
-    problems.raise_if_any()
-    return done
-
-
-def _finished(path: Path, made_by: str, digests: Mapping[str, str]) -> dict[str, NDArray]:
-    """Vectors of an earlier run by the same extractor, of recordings that are still the same."""
-    return {
-        name: np.array(values, dtype)
-        for record in read_lines(path)
-        if record["made_by"] == made_by
-        for name, digest, dtype, values in record["vectors"]
-        if digests.get(name) == digest
-    }
-
-
 def _stacked(vectors: Mapping[str, NDArray], names: Sequence[str]) -> NDArray[np.floating]:
     first = vectors[names[0]].shape
     others = [name for name in names if vectors[name].shape != first]
@@ -150,66 +128,26 @@ def _stacked(vectors: Mapping[str, NDArray], names: Sequence[str]) -> NDArray[np
     return np.stack([vectors[name] for name in names])
 
 
-def _check_audio(source: DataDir, extraction: Extraction, jobs: int | None) -> Counter[int]:
-    """Check the header of every file, all problems at once; returns how many have which sampling rate."""
-    items = [(name, source.recordings[name]) for name in sorted(source.recordings)]
-    check = partial(_check_headers, shortest=extraction.shortest)
-    problems, rates = Problems(), Counter[int]()
-    for some, errors in ordered_map(check, chunks(items, _FILES), jobs=jobs, threads=True):
-        rates.update(some)
-        for error in errors:
-            problems.note(error)
-    problems.raise_if_any()
+def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
+    """Say what is resampled, and return how many recordings are."""
     for rate, count in sorted(rates.items()):
-        if extraction.rate not in (None, rate):
-            logger.warning(
-                "%d of %d recordings are resampled from %d to %d Hz", count, len(items), rate, extraction.rate
-            )
-    if extraction.rate is None and len(rates) > 1:
+        if wanted not in (None, rate):
+            logger.warning("%d of %d recordings are resampled from %d to %d Hz", count, rates.total(), rate, wanted)
+    if wanted is None and len(rates) > 1:
         logger.warning("recordings have several sampling rates: %s Hz; --rate brings them to one", sorted(rates))
-    return rates
+    return 0 if wanted is None else rates.total() - rates[wanted]
 
 
-def _check_headers(items: Sequence[Recording], shortest: float) -> tuple[list[int], list[DataError]]:
-    rates, errors = [], []
-    for name, path in items:
-        try:
-            header = audio_header(path)
-            if header.channels > 1:
-                raise DataError(f"{header.channels} channels, expected one", remedy="write one channel of it")
-            if header.seconds < shortest:
-                raise too_short(header.seconds, shortest)
-            rates.append(header.rate)
-        except DataError as error:
-            errors.append(DataError(f"{name}: {error.text}", file=error.file or path, remedy=error.remedy))
-    return rates, errors
-
-
-def _digests(source: DataDir, jobs: int | None) -> dict[str, str]:
-    """SHA-256 of the audio file of each utterance."""
-    names = chunks(sorted(source.recordings), _FILES)
-    paths = [[source.recordings[name] for name in some] for some in names]
-    digested = ordered_map(_digest_some, paths, jobs=jobs, threads=True)
-    return {
-        name: digest for some, of in zip(names, digested, strict=True) for name, digest in zip(some, of, strict=True)
-    }
-
-
-def _digest_some(paths: Sequence[Path]) -> list[str]:
-    return [file_digest(path) or "" for path in paths]
-
-
-def _write(
-    path: Path, names: Sequence[str], speakers: Sequence[str], vectors: NDArray, attributes: Mapping[str, Any]
-) -> None:
+def _write(path: Path, columns: Mapping[str, list[str]], vectors: NDArray, attributes: Mapping[str, Any]) -> None:
     if path.suffix == ".npz":
-        columns = {"ids": np.array(names, np.str_), "speakers": np.array(speakers, np.str_)}
+        texts = {name: np.array(column, np.str_) for name, column in columns.items()}
+        said = np.array(json.dumps(dict(attributes)))
         with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, vectors=vectors, attributes=np.array(json.dumps(dict(attributes))), **columns)  # type: ignore[arg-type]
+            np.savez(file, vectors=vectors, attributes=said, **texts)  # type: ignore[arg-type]
         return
     with new_file(path, attributes=attributes) as file:
-        write_strings(file, "ids", names)
-        write_strings(file, "speakers", speakers)
+        for name, column in columns.items():
+            write_strings(file, name, column)
         file.create_dataset("vectors", data=vectors)
 
 

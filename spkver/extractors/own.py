@@ -1,4 +1,4 @@
-"""Extractors of users: a Python function, a shell command, or vectors that were made elsewhere; docs/own_extractors.md.
+"""Plug-ins of users: a Python function, a shell command, or ready vectors; see docs/own_extractors.md.
 
 A function gets one recording::
 
@@ -19,10 +19,10 @@ A command gets a list of recordings and writes a file of vectors, which `evaluat
 from __future__ import annotations
 
 import importlib
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -32,26 +32,26 @@ from evaluation.embeddings import read_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest
 from spkbase.plugins import check_places, fill_places, load_plugin, run_command, usual_seconds
+from spkbase.runs import library_version
 from spkver.audio import write_audio
-from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, each_by, extract_by, guarded
+from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, extract_by, extract_each, guarded
 
-PLACES = ("recordings", "vectors")
 _COMMAND_BATCH = 256
 
 
 def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied Python function; whole recordings at their own rate, unless the settings say otherwise."""
     function, file = load_plugin(spec, "extractor", kind="function")
-    windows = settings.windows_if_any()
+    windows = settings.windows()
     name = spec if file is None else f"{file.name}:{spec.rpartition(':')[2]}"
     record = {"function": name, "module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
-    extract = each_by(partial(guarded, function=function, name=spec), settings.rate, **windows)
-    return Extraction(extract, record, settings.rate)
+    guard = partial(guarded, function=function, name=spec)
+    return Extraction(partial(extract_each, function=guard, rate=settings.rate, **windows), record, settings.rate)
 
 
 def open_command(template: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied shell command."""
-    check_places(template, PLACES, PLACES)
+    check_places(template, ("recordings", "vectors"), ("recordings", "vectors"))
     _refuse_settings("command", settings)
     extract = partial(extract_by, read=partial(vectors_by_command, template=template), name="the command")
     return Extraction(extract, {"command": template}, batch=_COMMAND_BATCH)
@@ -80,10 +80,7 @@ def vectors_by_command(recordings: Sequence[Recording], *, template: str) -> dic
 def open_vectors(path: str, settings: ExtractorSettings) -> Extraction:
     """Open a file of vectors that were made elsewhere."""
     _refuse_settings("vectors", settings)
-    try:
-        embeddings = read_embeddings(path)
-    except DataError as error:
-        raise DataError(error.text, file=error.file or path, line=error.line, remedy=error.remedy) from error
+    embeddings = read_embeddings(path)
     rows = {name: row for row, name in enumerate(embeddings.ids.tolist())}
 
     def look_up(recordings: Sequence[Recording]) -> dict[str, NDArray]:
@@ -103,34 +100,42 @@ _ECAPA = "speechbrain/spkrec-ecapa-voxceleb"
 _WESPEAKER = "git+https://github.com/wenet-e2e/wespeaker.git"  # PyPI has none of this name
 _RATE = 16000
 
-Vector = Any
-"""An array, or a tensor of PyTorch on the CPU."""
+Embed = Callable[[NDArray, int], Any]
+"""Samples and their rate to an array, or a tensor of PyTorch on the CPU."""
 
 
-def load_resemblyzer(path: str) -> Callable[[NDArray, int], Vector]:
+def _imported(module: str, package: str, source: str = "") -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        text = f"this extractor needs the package {package}, which cannot be imported: {error}"
+        raise ConfigError(text, remedy=f"pip install {source or package}") from error
+
+
+def _load_resemblyzer(path: str) -> Embed:
     """Return the function of Resemblyzer, with its own trimming of silence and its own loudness."""
     package = _imported("resemblyzer", "Resemblyzer")
     encoder = package.VoiceEncoder("cpu", verbose=False, **({"weights_fpath": path} if path else {}))
 
-    def embed(samples: NDArray, rate: int) -> Vector:
+    def embed(samples: NDArray, rate: int) -> Any:
         return encoder.embed_utterance(package.preprocess_wav(samples, source_sr=rate))
 
     return embed
 
 
-def load_speechbrain_ecapa(source: str) -> Callable[[NDArray, int], Vector]:
+def _load_speechbrain_ecapa(source: str) -> Embed:
     """Return the function of SpeechBrain's ECAPA-TDNN; `source` is a folder or a name on its hub."""
     speaker = _imported("speechbrain.inference.speaker", "speechbrain")
     torch = _imported("torch", "torch")
     encoder = speaker.EncoderClassifier.from_hparams(source=source or _ECAPA)
 
-    def embed(samples: NDArray, rate: int) -> Vector:
+    def embed(samples: NDArray, rate: int) -> Any:
         return encoder.encode_batch(torch.from_numpy(samples)[None]).reshape(-1).cpu().numpy()
 
     return embed
 
 
-def load_wespeaker(source: str) -> Callable[[NDArray, int], Vector]:
+def _load_wespeaker(source: str) -> Embed:
     """Return the function of wespeaker; `source` is a folder of a model, or "english" or "chinese"."""
     package = _imported("wespeaker", "wespeaker", _WESPEAKER)
     is_folder = Path(source).is_dir() if source else False
@@ -138,7 +143,7 @@ def load_wespeaker(source: str) -> Callable[[NDArray, int], Vector]:
     if hasattr(model, "set_vad"):
         model.set_vad(False)
 
-    def embed(samples: NDArray, rate: int) -> Vector:
+    def embed(samples: NDArray, rate: int) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "speech.wav"
             write_audio(file, samples, rate)
@@ -150,9 +155,7 @@ def load_wespeaker(source: str) -> Callable[[NDArray, int], Vector]:
     return embed
 
 
-def open_adapter(
-    load: Callable[[str], Callable[[NDArray, int], Vector]], package: str, source: str, settings: ExtractorSettings
-) -> Extraction:
+def _open_adapter(load: Callable[[str], Embed], package: str, source: str, settings: ExtractorSettings) -> Extraction:
     """Open an extractor of another package: whole recordings at 16 kHz, unless the settings say otherwise.
 
     Raises
@@ -162,36 +165,19 @@ def open_adapter(
     """
     try:
         function = load(source)
-        _one_thread()
+        if torch := sys.modules.get("torch"):
+            torch.set_num_threads(1)  # our workers are the threads
     except ConfigError:
         raise
     except Exception as error:  # whatever the other package raises
         text = f"the package {package} could not load its model: {type(error).__name__}: {error}"
         raise ConfigError(text, remedy="see the package's own documents") from error
-    windows = settings.windows_if_any()
-    rate = settings.rate or _RATE
-    record = {"package": package, "version": _version(package), "model": source, **windows, "rate": rate}
-    return Extraction(each_by(partial(guarded, function=function, name=package), rate, **windows), record, rate)
+    windows, rate = settings.windows(), settings.rate or _RATE
+    record = {"package": package, "version": library_version(package), "model": source, **windows, "rate": rate}
+    guard = partial(guarded, function=function, name=package)
+    return Extraction(partial(extract_each, function=guard, rate=rate, **windows), record, rate)
 
 
-def _imported(module: str, package: str, source: str = "") -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        text = f"this extractor needs the package {package}, which cannot be imported: {error}"
-        raise ConfigError(text, remedy=f"pip install {source or package}") from error
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def _one_thread() -> None:
-    """Have PyTorch work in one thread, where it was loaded: our workers are the threads."""
-    import sys
-
-    if torch := sys.modules.get("torch"):
-        torch.set_num_threads(1)
+open_resemblyzer = partial(_open_adapter, _load_resemblyzer, "Resemblyzer")
+open_speechbrain = partial(_open_adapter, _load_speechbrain_ecapa, "speechbrain")
+open_wespeaker = partial(_open_adapter, _load_wespeaker, "wespeaker")

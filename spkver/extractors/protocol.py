@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ Vectors = list[NDArray[np.floating] | DataError]
 
 SHORTEST = 0.1
 """Seconds that the networks need; what is shorter is an error."""
-
-_MOST_WINDOWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -57,38 +54,35 @@ class ExtractorSettings:
         if self.window is not None and self.window < SHORTEST:
             raise ConfigError(f"expected windows of at least {SHORTEST:g} s, got {self.window:g} s")
 
-    def windows(self, length: float, share: float = 1.0) -> dict[str, float]:
-        """Return `window` and `hop` with an extractor's own length, and its own hop as a share of the window.
+    def windows(self, length: float | None = None, share: float = 1.0) -> dict[str, Any]:
+        """Return `window` and `hop`, or nothing where recordings go in whole.
 
-        Raises
-        ------
-        ConfigError
-            If gaps would lie between windows.
-        """
-        window = length if self.window is None else self.window
-        hop = share * window if self.hop is None else self.hop
-        if hop > window:
-            raise ConfigError(f"a hop of {hop:g} s leaves gaps between windows of {window:g} s")
-        return {"window": window, "hop": hop}
-
-    def windows_if_any(self) -> dict[str, float]:
-        """Return `window` and `hop` where a user asks for windows, else nothing: recordings go in whole.
+        Parameters
+        ----------
+        length : float, optional [s]
+            The extractor's own window; without it there are windows where a user asks for them.
+        share : float
+            Its own hop, as a share of the window.
 
         Raises
         ------
         ConfigError
             If there is a hop alone, or gaps would lie between windows.
         """
-        if self.window is not None:
-            return self.windows(self.window)
-        if self.hop is not None:
-            raise ConfigError("--hop needs --window: this extractor takes recordings whole", remedy="give both")
-        return {}
+        window = length if self.window is None else self.window
+        if window is None:
+            if self.hop is not None:
+                raise ConfigError("--hop needs --window: this extractor takes recordings whole", remedy="give both")
+            return {}
+        hop = share * window if self.hop is None else self.hop
+        if hop > window:
+            raise ConfigError(f"a hop of {hop:g} s leaves gaps between windows of {window:g} s")
+        return {"window": window, "hop": hop}
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """A door that is open.
+    """What an extractor does, once it is open.
 
     Attributes
     ----------
@@ -158,11 +152,8 @@ def averaged(
         return checked_vector(function(samples, rate))
     length = max(1, round(window * rate))
     step = max(1, round((window if hop is None else hop) * rate))
-    if (len(samples) - length) // step > _MOST_WINDOWS:
-        raise DataError(f"more than {_MOST_WINDOWS} windows of {window:g} s", remedy="give a longer window or hop")
-    vectors = [
-        checked_vector(function(samples[start:stop], rate)) for start, stop in window_bounds(len(samples), length, step)
-    ]
+    bounds = window_bounds(len(samples), length, step)
+    vectors = [checked_vector(function(samples[start:stop], rate)) for start, stop in bounds]
     if len({vector.shape for vector in vectors}) > 1:
         raise DataError(f"vectors of {len(vectors[0])} and of other dimensions from windows of one length")
     return np.mean(vectors, axis=0, dtype=np.float64).astype(vectors[0].dtype)
@@ -219,7 +210,8 @@ def extract_each(
             if not samples.any():
                 raise DataError("digital silence: every sample is 0")
             if len(samples) < shortest * found:
-                raise too_short(len(samples) / found, shortest)
+                seconds = len(samples) / found
+                raise DataError(f"{seconds:.3f} s are too short: at least {shortest:g} s are needed")
             vectors.append(averaged(function, samples, found, window=window, hop=hop))
         except DataError as error:
             remedy = error.remedy or "mend the recording or remove it from the lists"
@@ -248,7 +240,8 @@ def extract_by(
     try:
         found = read(recordings)
     except DataError as error:
-        return [DataError(f"{name}: {error.text}", file=error.file, line=error.line, remedy=error.remedy)]
+        failure = DataError(f"{name}: {error.text}", file=error.file, line=error.line, remedy=error.remedy)
+        return [failure] * len(recordings)
     vectors: Vectors = []
     for utterance, path in recordings:
         try:
@@ -258,13 +251,3 @@ def extract_by(
         except DataError as error:
             vectors.append(DataError(f"{name}: {utterance}: {error.text}", file=path))
     return vectors
-
-
-def too_short(seconds: float, shortest: float) -> DataError:
-    """Return the error of a recording that a network cannot take."""
-    return DataError(f"{seconds:.3f} s are too short: at least {shortest:g} s are needed")
-
-
-def each_by(function: Callable[[NDArray, int], Any], rate: int | None, **options: Any) -> Callable[..., Vectors]:
-    """Return `extract_each` with its options."""
-    return partial(extract_each, function=function, rate=rate, **options)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
+from spkbase.configuration import check_values
 from spkbase.errors import ConfigError
 from spkver.features.cepstra import MfccSettings
 
@@ -107,34 +108,28 @@ class FeatureConfig:
     memory_gb: float = 6.0
 
     def __post_init__(self) -> None:
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                choices = ", ".join(map(str, allowed))
-                raise ConfigError(f"features.{name} is {getattr(self, name)!r}: expected one of {choices}")
+        check_values("features", self, choices=_CHOICES)
         preset = PRESETS.get(self.preset, {})
         if preset and all(getattr(self, name) == getattr(FeatureConfig, name) for name in preset):
             remedy = f"give them: FeatureConfig(preset={self.preset!r}, **PRESETS[{self.preset!r}])"
             raise ConfigError(f"features.preset is {self.preset!r}, but none of its values is set", remedy=remedy)
         if not 0 < self.low_frequency < self.high_frequency <= self.rate / 2:
-            raise ConfigError(
-                f"features.low_frequency {self.low_frequency} and features.high_frequency {self.high_frequency} must "
-                f"rise from above 0 to at most half of features.rate, {self.rate / 2} Hz"
-            )
+            text = f"features.low_frequency {self.low_frequency} and features.high_frequency {self.high_frequency} "
+            text += f"must rise from above 0 to at most half of features.rate, {self.rate / 2} Hz"
+            raise ConfigError(text)
         for name in ("window", "shift", "n_filters", "n_cepstra", "min_speech_frames", "sample_scale", "memory_gb"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"features.{name} is {getattr(self, name)}: expected a number above 0")
         if self.window_samples < 2 or self.shift_samples < 1:
-            raise ConfigError(
-                f"features.window {self.window} s and features.shift {self.shift} s are {self.window_samples} and "
-                f"{self.shift_samples} samples: expected at least 2 and 1"
-            )
+            lengths = f"features.window {self.window} s and features.shift {self.shift} s"
+            samples = f"{self.window_samples} and {self.shift_samples} samples"
+            raise ConfigError(f"{lengths} are {samples}: expected at least 2 and 1")
         if self.n_filters > self.window_samples:
             most = f"at most {self.window_samples}, the samples of a frame"
             raise ConfigError(f"features.n_filters is {self.n_filters}: expected {most}")
         if self.n_cepstra >= self.n_filters:
-            raise ConfigError(
-                f"features.n_cepstra {self.n_cepstra} must be below features.n_filters {self.n_filters}: C0 is left out"
-            )
+            text = f"features.n_cepstra {self.n_cepstra} must be below features.n_filters {self.n_filters}"
+            raise ConfigError(f"{text}: C0 is left out")
         for name, high in (("dither", math.inf), ("vad_percentile", 100), ("pre_emphasis", 1)):
             if not 0 <= getattr(self, name) <= high:
                 raise ConfigError(f"features.{name} is {getattr(self, name)}: expected 0 to {high}")

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, errors_of
 from spkbase.files import is_file, make_folder, temporary_name
 from spkbase.hdf5 import new_file, write_strings
 from spkbase.seeding import stream
@@ -85,31 +86,27 @@ def features_of_signals(
             if config.dither:
                 scaled += noise * np.float32(config.dither)
             computed.append(compute(scaled, settings))
+    energies = [energy for _, energy in computed]
     if config.vad == "snr":
-        speech = snr_vad(
-            [signal * signal.dtype.type(_PEER_UNIT) for signal in signals],
-            noises,
-            window=config.window_samples,
-            shift=config.shift_samples,
-            snr=config.vad_snr,
-        )
-    else:
+        scaled_signals = [signal * signal.dtype.type(_PEER_UNIT) for signal in signals]
+        window, shift = config.window_samples, config.shift_samples
+        speech = snr_vad(scaled_signals, noises, window=window, shift=shift, snr=config.vad_snr)
+    elif config.vad == "energy":
+        speech = [energy_vad(energy, alpha=config.vad_alpha) for energy in energies]
+    elif config.vad == "percentile":
+        speech = [percentile_vad(energy, percentile=config.vad_percentile) for energy in energies]
+    elif config.vad == "labels":
         ids = names or [""] * len(signals)
-        speech = [_simple_vad(energy, name, config) for (_, energy), name in zip(computed, ids, strict=True)]
+        speech = [
+            read_labels(label_file(config, name), len(energy), shift_seconds=config.shift)
+            for energy, name in zip(energies, ids, strict=True)
+        ]
+    else:
+        speech = [np.ones(len(energy), bool) for energy in energies]
     return [
         RecordingFeatures(cepstra, energy, is_speech)
         for (cepstra, energy), is_speech in zip(computed, speech, strict=True)
     ]
-
-
-def _simple_vad(log_energy: NDArray, name: str, config: FeatureConfig) -> NDArray[np.bool_]:
-    if config.vad == "energy":
-        return energy_vad(log_energy, alpha=config.vad_alpha)
-    if config.vad == "percentile":
-        return percentile_vad(log_energy, percentile=config.vad_percentile)
-    if config.vad == "labels":
-        return read_labels(label_file(config, name), len(log_energy), shift_seconds=config.shift)
-    return np.ones(len(log_energy), bool)
 
 
 def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Path]:
@@ -146,43 +143,35 @@ def import_sidekit(folder: str | Path, recordings: Iterable[str], config: Featur
     DataError
         With all files that are missing, broken, lack a dataset or do not fit the configuration.
     """
-    problems, checked = Problems(), {}
+    problems = Problems()
+    found: dict[str, dict[str, Any]] = {}
     for name, file in sidekit_files(folder, recordings).items():
-        try:
-            checked[name] = _checked(read_feature_file(file, name)[name], file, config)
-        except DataError as error:
-            problems.note(error)
+        with problems.noted():
+            features = read_feature_file(file, name)[name]
+            parts: dict[str, Any] = {"cep": features.cep, "energy": features.energy, "speech": features.vad}
+            if missing := [part for part, values in parts.items() if values is None]:
+                text = f"lacks {', '.join(missing).replace('speech', 'vad')}"
+                raise DataError(text, file=file, remedy="save cep, energy and vad of every recording")
+            n_cepstra, n_speech = parts["cep"].shape[1], int(parts["speech"].sum())
+            if n_cepstra != config.n_cepstra:
+                text = f"{n_cepstra} cepstra, expected {config.n_cepstra}"
+                raise DataError(text, file=file, remedy=f"set features.n_cepstra={n_cepstra}")
+            if n_speech < config.min_speech_frames:
+                text = f"{n_speech} frames of speech, at least {config.min_speech_frames} are needed"
+                raise DataError(text, file=file)
+            found[name] = parts
     problems.raise_if_any()
     with new_file(path) as store:
-        write_strings(store, "ids", checked)
-        lengths = [len(features.energy) for features in checked.values() if features.energy is not None]
-        store.create_dataset("offsets", data=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
-        for ours, theirs, dtype in (
-            ("cep", "cep", config.dtype),
-            ("energy", "energy", config.dtype),
-            ("speech", "vad", bool),
-        ):
-            arrays = [getattr(features, theirs) for features in checked.values()]
-            store.create_dataset(ours, data=np.concatenate(arrays).astype(dtype))
+        write_strings(store, "ids", found)
+        lengths = [0, *(len(parts["energy"]) for parts in found.values())]
+        store.create_dataset("offsets", data=np.cumsum(lengths, dtype=np.int64))
+        for name, dtype in _kinds(config).items():
+            store.create_dataset(name, data=np.concatenate([parts[name] for parts in found.values()]).astype(dtype))
 
 
-def _checked(features: SidekitFeatures, file: Path, config: FeatureConfig) -> SidekitFeatures:
-    missing = [name for name in ("cep", "energy", "vad") if getattr(features, name) is None]
-    if missing:
-        raise DataError(f"lacks {', '.join(missing)}", file=file, remedy="save cep, energy and vad of every recording")
-    assert features.cep is not None
-    assert features.vad is not None
-    if features.cep.shape[1] != config.n_cepstra:
-        raise DataError(
-            f"{features.cep.shape[1]} cepstra, expected {config.n_cepstra}",
-            file=file,
-            remedy=f"set features.n_cepstra={features.cep.shape[1]}",
-        )
-    if int(features.vad.sum()) < config.min_speech_frames:
-        raise DataError(
-            f"{int(features.vad.sum())} frames of speech, at least {config.min_speech_frames} are needed", file=file
-        )
-    return features
+def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
+    """The columns of a store and their types."""
+    return {"cep": np.dtype(config.dtype), "energy": np.dtype(config.dtype), "speech": np.dtype(bool)}
 
 
 def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
@@ -237,56 +226,44 @@ def check_recordings(
     check, sizes = partial(_check_headers, config=config), [*map(len, items)]
     for duration, errors in work.map(check, items, description="checking audio", sizes=sizes):
         seconds += duration
-        for error in errors:
-            noted.note(error)
+        noted.errors += errors
     if problems is None:
         noted.raise_if_any()
     return seconds
 
 
 def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tuple[float, list[DataError]]:
-    seconds, errors = 0.0, []
+    """Duration of some recordings, and what is wrong with them."""
+    seconds, problems = 0.0, Problems()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for name, path in items:
-        try:
+        with problems.noted(), errors_of(path):
             if config.vad == "labels":
                 read_labels(label_file(config, name), 0, shift_seconds=config.shift)
             header = audio_header(path)
-            _check_header(path, header.rate, header.channels, header.n_samples, config)
-            seconds += header.n_samples / header.rate
-        except DataError as error:
-            errors.append(error)
-    return seconds, errors
+            rate, channels = header.rate, header.channels
+            if rate != config.rate and not config.resample:
+                remedy = f"set features.resample=true, or features.rate={rate} with a fitting preset"
+                raise DataError(f"sampling rate is {rate} Hz, expected {config.rate} Hz", remedy=remedy)
+            if channels > 1 and config.channel is None:
+                remedy = f"set features.channel to 0 ... {channels - 1}"
+                raise DataError(f"{channels} channels, expected one", remedy=remedy)
+            if config.channel is not None and not 0 <= config.channel < channels:
+                raise DataError(f"no channel {config.channel}: the file has {channels}", remedy="counted from 0")
+            n_samples = round(header.n_samples * config.rate / rate)
+            _check_length(n_samples, config)
+            hours, needed = n_samples / config.rate / 3600, n_samples * _BYTES_A_SAMPLE
+            if needed > memory / 2:
+                text = f"a recording of {hours:.1f} hours takes {needed / 1e9:.0f} GB of memory, more than half of "
+                raise DataError(f"{text}this machine's", remedy="cut it into utterances")
+            seconds += header.n_samples / rate
+    return seconds, problems.errors
 
 
-def _check_header(path: Path, rate: int, channels: int, n_samples: int, config: FeatureConfig) -> None:
-    if rate != config.rate and not config.resample:
-        raise DataError(
-            f"sampling rate is {rate} Hz, expected {config.rate} Hz",
-            file=path,
-            remedy=f"set features.resample=true, or features.rate={rate} with a fitting preset",
-        )
-    if channels > 1 and config.channel is None:
-        raise DataError(
-            f"{channels} channels, expected one", file=path, remedy=f"set features.channel to 0 ... {channels - 1}"
-        )
-    if config.channel is not None and not 0 <= config.channel < channels:
-        raise DataError(f"no channel {config.channel}: the file has {channels}", file=path, remedy="counted from 0")
-    n_samples = round(n_samples * config.rate / rate)
+def _check_length(n_samples: int, config: FeatureConfig) -> None:
     if n_samples < config.min_samples:
-        raise _too_short(path, n_samples, config)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if n_samples * _BYTES_A_SAMPLE > memory / 2:
-        hours, gigabytes = n_samples / config.rate / 3600, n_samples * _BYTES_A_SAMPLE / 1e9
-        text = f"a recording of {hours:.1f} hours takes {gigabytes:.0f} GB of memory, more than half of this machine's"
-        raise DataError(text, file=path, remedy="cut it into utterances")
-
-
-def _too_short(path: str | Path, n_samples: int, config: FeatureConfig) -> DataError:
-    return DataError(
-        f"{n_samples} samples are too short: {config.min_speech_frames} frames need {config.min_samples}",
-        file=path,
-        remedy="remove the recording from the lists",
-    )
+        text = f"{n_samples} samples are too short: {config.min_speech_frames} frames need {config.min_samples}"
+        raise DataError(text, remedy="remove the recording from the lists")
 
 
 def extract_features(
@@ -329,18 +306,16 @@ def extract_features(
     items = chunks([(name, recordings[name]) for name in names], _BATCH)
     extract, sizes = partial(extract_batch, config=config, seed=seed), [*map(len, items)]
     problems, lengths = Problems(), [0]
-    kinds = {"cep": np.dtype(config.dtype), "energy": np.dtype(config.dtype), "speech": np.dtype(bool)}
+    kinds = _kinds(config)
     # the number of frames is known at the end only: until then they go to files of their own
     collected = temporary_name(path)
     make_folder(collected)
     try:
         with ExitStack() as stack:
             files = {name: stack.enter_context((collected / name).open("wb")) for name in kinds}
-            for batch in ordered_map(extract, items, jobs=work.jobs, description="features", sizes=sizes):
+            for batch, errors in ordered_map(extract, items, jobs=work.jobs, description="features", sizes=sizes):
+                problems.errors += errors
                 for recording in batch:
-                    if isinstance(recording, DataError):
-                        problems.note(recording)
-                        continue
                     lengths.append(len(recording.log_energy))
                     arrays = recording.cepstra, recording.log_energy, recording.speech
                     for name, array in zip(kinds, arrays, strict=True):
@@ -361,60 +336,34 @@ def extract_features(
 
 def extract_batch(
     items: Sequence[tuple[str, Path]], config: FeatureConfig, seed: int
-) -> list[RecordingFeatures | DataError]:
-    """Read the audio files of some recordings and compute their features; what is wrong stands in their place."""
-    signals: list[tuple[str, Path, NDArray]] = []
-    found: list[RecordingFeatures | DataError] = []
+) -> tuple[list[RecordingFeatures], list[DataError]]:
+    """Read the audio files of some recordings and compute their features; return these, and what is wrong."""
+    problems, found = Problems(), []
+    parts: list[list[tuple[str, Path, NDArray]]] = []
+    size = _BATCH_SAMPLES
     for name, path in items:
-        try:
-            signals.append((name, path, _read_signal(path, config)))
-        except DataError as error:
-            found.append(error)
-    for part in _parts(signals):
-        generators = [recording_generator(name, seed) for name, _, _ in part]
-        extracted = features_of_signals(
-            [samples for _, _, samples in part], generators, config, names=[name for name, _, _ in part]
-        )
+        with problems.noted(), errors_of(path):
+            samples, _ = read_audio(
+                path, rate=config.rate, channel=config.channel, resample=config.resample, dtype=config.dtype
+            )
+            _check_length(len(samples), config)
+            if size + len(samples) > _BATCH_SAMPLES:  # long recordings are worked on alone
+                parts.append([])
+                size = 0
+            parts[-1].append((name, path, samples))
+            size += len(samples)
+    for part in parts:
+        names = [name for name, _, _ in part]
+        generators = [recording_generator(name, seed) for name in names]
+        extracted = features_of_signals([samples for _, _, samples in part], generators, config, names=names)
         for (_, path, samples), recording in zip(part, extracted, strict=True):
-            try:
-                _check_speech(path, samples, recording, config)
+            with problems.noted(), errors_of(path):
+                if not samples.any():
+                    raise DataError("digital silence: every sample is 0", remedy="remove the recording from the lists")
+                n_speech = int(recording.speech.sum())
+                if n_speech < config.min_speech_frames:
+                    text = f"no speech: {n_speech} of {len(recording.speech)} frames pass the detector {config.vad!r}, "
+                    text += f"at least {config.min_speech_frames} are needed"
+                    raise DataError(text, remedy="remove the recording from the lists or change features.vad")
                 found.append(recording)
-            except DataError as error:
-                found.append(error)
-    return found
-
-
-def _read_signal(path: Path, config: FeatureConfig) -> NDArray:
-    samples, _ = read_audio(
-        path, rate=config.rate, channel=config.channel, resample=config.resample, dtype=config.dtype
-    )
-    if len(samples) < config.min_samples:
-        raise _too_short(path, len(samples), config)
-    return samples
-
-
-def _parts(signals: list[tuple[str, Path, NDArray]]) -> Iterator[list[tuple[str, Path, NDArray]]]:
-    """Cut a batch so that long recordings are worked on alone."""
-    part: list[tuple[str, Path, NDArray]] = []
-    total = 0
-    for signal in signals:
-        if part and total + len(signal[2]) > _BATCH_SAMPLES:
-            yield part
-            part, total = [], 0
-        part.append(signal)
-        total += len(signal[2])
-    if part:
-        yield part
-
-
-def _check_speech(path: Path, samples: NDArray, features: RecordingFeatures, config: FeatureConfig) -> None:
-    if not samples.any():
-        raise DataError("digital silence: every sample is 0", file=path, remedy="remove the recording from the lists")
-    n_speech = int(features.speech.sum())
-    if n_speech < config.min_speech_frames:
-        raise DataError(
-            f"no speech: {n_speech} of {len(features.speech)} frames pass the detector {config.vad!r}, at least "
-            f"{config.min_speech_frames} are needed",
-            file=path,
-            remedy="remove the recording from the lists or change features.vad",
-        )
+    return found, problems.errors

@@ -45,8 +45,7 @@ def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
     """
     index = {name: row for row, name in enumerate(ids)}
     if len(index) != len(ids):
-        seen: set[str] = set()
-        twice = next(name for name in ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        twice = next(name for row, name in enumerate(ids) if index[name] != row)
         raise DataError(f"recording {twice!r} stands twice in a list of features")
     return index
 
@@ -154,13 +153,9 @@ def read_feature_table(path: str | Path) -> FeatureTable:
     forms = {"ids": "O1", "offsets": "i1", "speech": "b1", "energy": "f1", "cep": "f2"}
     check_forms(path, {**small, "cep": cepstra}, **forms)
     table = FeatureTable(small["ids"], small["offsets"], cepstra, small["energy"], small["speech"])
-    n_frames = {len(table.cepstra), len(table.log_energy), len(table.speech), *table.offsets[-1:].tolist()}
-    if (
-        len(table.offsets) != len(table.ids) + 1
-        or len(n_frames) != 1
-        or table.offsets[0]
-        or (np.diff(table.offsets) < 0).any()
-    ):
+    offsets, n_frames = table.offsets, {len(table.cepstra), len(table.log_energy), len(table.speech)}
+    rises = len(offsets) == len(table.ids) + 1 and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
+    if not rises or n_frames != {int(offsets[-1])}:
         raise DataError("the parts of the feature store do not fit together", file=path, remedy="extract it again")
     return table
 
@@ -302,7 +297,11 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     -------
     Frames
     """
-    offsets = _kept_offsets(table, config)
+    offsets = np.asarray(table.offsets, np.int64)
+    if not config.keep_all:
+        labels = (table.speech[start:stop] for start, stop in pairwise(offsets.tolist()))
+        counts = [int((rasta_labels(speech) if config.rasta else speech).sum()) for speech in labels]
+        offsets = np.cumsum([0, *counts], dtype=np.int64)
     shape = (int(offsets[-1]), config.dimension)
     parts = chunks(range(len(table)), _RECORDINGS)
     items = ([table.reference(row) for row in rows] for rows in parts)
@@ -315,17 +314,6 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     values = np.empty(shape, config.dtype)
     fill_rows([values], ((block,) for block in blocks))
     return Frames(table.ids, offsets, values)
-
-
-def _kept_offsets(table: FeatureTable, config: FeatureConfig) -> NDArray[np.int64]:
-    """Rows of each recording after the selection of speech."""
-    if config.keep_all:
-        return np.asarray(table.offsets, np.int64)
-    counts = [0]
-    for start, stop in pairwise(table.offsets.tolist()):
-        speech = table.speech[start:stop]
-        counts.append(int((rasta_labels(speech) if config.rasta else speech).sum()))
-    return np.cumsum(counts, dtype=np.int64)
 
 
 def _post_process(recordings: list[tuple[Rows, NDArray, NDArray]], config: FeatureConfig) -> NDArray:

@@ -254,11 +254,9 @@ def read_labels(path: str | Path, n_frames: int, *, shift_seconds: float, speech
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"label file cannot be read: {getattr(error, 'strerror', None) or error}",
-            file=path,
-            remedy="check features.labels_dir or choose another features.vad",
-        ) from error
+        text = f"label file cannot be read: {getattr(error, 'strerror', None) or error}"
+        remedy = "check features.labels_dir or choose another features.vad"
+        raise DataError(text, file=path, remedy=remedy) from error
     labels = np.zeros(n_frames, bool)
     for number, line in enumerate(lines, 1):
         fields = line.split()

@@ -36,18 +36,6 @@ from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.sidekit import inverse_matrices
 
 
-def pack_symmetric(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the upper triangles, row after row, of symmetric matrices (..., D, D): shape (..., D (D + 1) / 2).
-
-    Examples
-    --------
-    >>> pack_symmetric(np.array([[1.0, 2.0], [2.0, 3.0]]))
-    array([1., 2., 3.])
-    """
-    rows, columns = np.triu_indices(matrices.shape[-1])
-    return matrices[..., rows, columns]
-
-
 def unpack_symmetric(packed: NDArray[np.float64], dimension: int) -> NDArray[np.float64]:
     """Return the symmetric matrices (..., D, D) of packed triangles (..., D (D + 1) / 2).
 
@@ -90,7 +78,8 @@ def quadratic_parameters(
     linear = of_each_gaussian(precisions, means)
     constants = log_weights - 0.5 * (dimension * np.log(2 * np.pi) + (means * linear).sum(axis=1))
     share = np.where(np.eye(dimension) > 0, 0.5, 1.0)
-    return np.column_stack([pack_symmetric(-share * precisions), linear, constants - half_log_determinants])
+    packed = (-share * precisions)[:, *np.triu_indices(dimension)]
+    return np.column_stack([packed, linear, constants - half_log_determinants])
 
 
 def inverse_variances(variances: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -111,36 +100,29 @@ def of_each_gaussian(factors: NDArray, values: NDArray) -> NDArray:
     return np.matmul(factors, values[..., None])[..., 0]
 
 
-def squares_or_products(frames: NDArray, width: int) -> NDArray:
-    """Return what stands before x in z: x^2 where `width` is D, else the products x_i x_j, i <= j.
+def squares_or_products(frames: NDArray, out: NDArray) -> NDArray:
+    """Return what stands before x in z: x^2 where `out` is as wide as the frames, else the products x_i x_j, i <= j.
 
     Parameters
     ----------
-    frames : ndarray of shape (..., T, D)
-    width : int
-        D, for diagonal covariances, or D (D + 1) / 2, for full ones.
+    frames : ndarray of shape (T, D)
+    out : ndarray of shape (T, D), for diagonal covariances, or (T, D (D + 1) / 2), for full ones
+        Where they are put.
 
     Returns
     -------
-    ndarray of shape (..., T, width)
+    ndarray
+        `out`.
     """
-    if width == frames.shape[-1]:
-        return frames * frames
-    products = [frames[..., first : first + 1] * frames[..., first:] for first in range(frames.shape[-1])]
-    return np.concatenate(products, axis=-1)
-
-
-def write_squares_or_products(frames: NDArray, out: NDArray) -> None:
-    """Write `squares_or_products` of frames (T, D) into the columns of `out`, in place."""
     dimension = frames.shape[1]
     if out.shape[1] == dimension:
-        np.multiply(frames, frames, out=out)
-        return
+        return np.multiply(frames, frames, out=out)
     start = 0
     for first in range(dimension):
         stop = start + dimension - first
         np.multiply(frames[:, first : first + 1], frames[:, first:], out=out[:, start:stop])
         start = stop
+    return out
 
 
 def check_positive_definite(covariances: NDArray[np.float64]) -> None:
@@ -152,9 +134,8 @@ def check_positive_definite(covariances: NDArray[np.float64]) -> None:
         try:
             np.linalg.cholesky(covariance)
         except np.linalg.LinAlgError:
-            raise DataError(
-                f"covariance {component} of a mixture is not positive definite", remedy="train the mixture again"
-            ) from None
+            text = f"covariance {component} of a mixture is not positive definite"
+            raise DataError(text, remedy="train the mixture again") from None
 
 
 # Frames whose statistics are summed in the dtype of the frames, as in the largest block on the cores; more in float64.
@@ -188,19 +169,17 @@ class GaussianMixture:
     def __post_init__(self) -> None:
         shapes = self.means.shape, (*self.means.shape, self.means.shape[-1] if self.means.ndim else 0)
         if self.means.ndim != 2 or self.variances.shape not in shapes or self.weights.shape != (self.n_components,):
-            raise DataError(
-                f"a mixture needs weights (C,), means (C, D) and variances (C, D) or covariances (C, D, D); got "
-                f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
-            )
+            needs = "weights (C,), means (C, D) and variances (C, D) or covariances (C, D, D)"
+            got = f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
+            raise DataError(f"a mixture needs {needs}; got {got}")
         of_dimensions = np.diagonal(self.variances, axis1=1, axis2=2) if self.has_full_covariances else self.variances
         if not (np.isfinite(self.means).all() and (of_dimensions > 0).all() and np.isfinite(self.variances).all()):
             raise DataError("a mixture needs finite means and finite variances above 0")
         if self.has_full_covariances:
             check_positive_definite(self.variances)
         if not (self.weights >= 0).all() or not math.isclose(self.weights.sum(), 1.0, rel_tol=1e-6):
-            raise DataError(
-                f"the weights of a mixture must be at least 0 and sum to 1; the sum is {self.weights.sum()}"
-            )
+            text = "the weights of a mixture must be at least 0 and sum to 1; the sum is"
+            raise DataError(f"{text} {self.weights.sum()}")
 
     @property
     def n_components(self) -> int:
@@ -347,7 +326,7 @@ class PosteriorKernel:
         if n_frames < self.size:
             # a product into a slice would need a copy of its own
             joint = np.empty((len(self._ones), n_frames), frames.dtype)
-        write_squares_or_products(frames, augmented[:, :n_products])
+        squares_or_products(frames, augmented[:, :n_products])
         augmented[:, n_products:-1] = frames
         augmented[:, -1] = 1
         np.matmul(self._parameters, augmented.T, out=joint)
@@ -506,10 +485,8 @@ def chunk_frames(n_frames: int) -> int:
 def check_frames(frames: Rows, mixture: GaussianMixture) -> None:
     """Raise DataError unless frames are (T > 0, D) for the mixture's D."""
     if len(frames.shape) != 2 or frames.shape[1] != mixture.dimension:
-        raise DataError(
-            f"frames have shape {frames.shape}, the mixture expects (T, {mixture.dimension})",
-            remedy="use the features that the mixture was trained on",
-        )
+        text = f"frames have shape {frames.shape}, the mixture expects (T, {mixture.dimension})"
+        raise DataError(text, remedy="use the features that the mixture was trained on")
     if not len(frames):
         raise DataError("no frames: expected at least one")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, SelectedRows, fill_rows
+from spkbase.arrays import Rows, SelectedRows, fill_rows, part
 from spkbase.errors import DataError, few
 from spkbase.hdf5 import new_file, stored_dataset
 from spkbase.showing import one_line
@@ -113,12 +113,8 @@ def copy_stat_rows(
     stats = open_stat_server(path)[2:]
     found = (stats[0].shape[1], stats[1].shape[1])
     if widths is not None and found != widths:
-        raise DataError(
-            f"stat0 and stat1 have {found[0]} and {found[1]} columns, expected {widths[0]} and {widths[1]} for the "
-            "mixture",
-            file=path,
-            remedy="give the mixture that these statistics were made with (ubm.file)",
-        )
+        text = f"stat0 and stat1 have {found} columns, expected {widths} for the mixture"
+        raise DataError(text, file=path, remedy="give the mixture that these statistics were made with (ubm.file)")
     return write_stat_rows(destination, models, segments, stats, rows)
 
 
@@ -157,11 +153,8 @@ def find_stat_rows(
     pairs = [*zip(models, segments, strict=True)]
     absent = [" ".join(pair) for pair in pairs if pair not in row_of]
     if absent:
-        raise DataError(
-            f"{len(absent)} of {len(pairs)} rows of the list are not there: {few(absent)}",
-            file=path,
-            remedy="make it from the same list",
-        )
+        text = f"{len(absent)} of {len(pairs)} rows of the list are not there: {few(absent)}"
+        raise DataError(text, file=path, remedy="make it from the same list")
     return np.array([row_of[pair] for pair in pairs], np.int64)
 
 
@@ -177,14 +170,14 @@ def open_stat_server(path: str | Path) -> tuple[NDArray[np.object_], NDArray[np.
         models, segments = read_strings(file, "modelset"), read_strings(file, "segset")
         if len(models) != len(segments):
             raise DataError(f"{len(models)} models, but {len(segments)} segments", file=path)
-        stats = []
+        stats: list[Rows] = []
         for name in ("stat0", "stat1"):
             stored = stored_dataset(file.get(name), path)
             if stored is None or stored.dtype != np.float32 or stored.ndim != 2:
-                rows: Rows = read_array(file, name, kinds="f", shape=(len(models), None)).astype(np.float32, copy=False)
+                values = read_array(file, name, kinds="f", shape=(len(models), None))
+                stats.append(values.astype(np.float32, copy=False))
             else:
-                rows = stored
-            stats.append(rows)
+                stats.append(stored)
         if {len(rows) for rows in stats} != {len(models)}:
             raise DataError(f"{len(models)} ids, but statistics of {[len(rows) for rows in stats]} rows", file=path)
     return models, segments, stats[0], stats[1]
@@ -239,13 +232,24 @@ class Statistics:
     def __post_init__(self) -> None:
         lengths = {len(self.models), len(self.segments), len(self.zeroth), len(self.first)}
         if len(lengths) != 1 or self.zeroth.ndim != 2 or self.first.ndim != 2:
-            raise DataError(
-                f"statistics need models (N,), segments (N,), zeroth (N, C) and first (N, C D); got "
-                f"{len(self.models)}, {len(self.segments)}, {self.zeroth.shape}, {self.first.shape}"
-            )
+            got = f"{len(self.models)}, {len(self.segments)}, {self.zeroth.shape}, {self.first.shape}"
+            raise DataError(f"statistics need models (N,), segments (N,), zeroth (N, C) and first (N, C D); got {got}")
 
     def __len__(self) -> int:
         return len(self.models)
+
+    def part(self, start: int, stop: int) -> Statistics:
+        """Return the rows from `start` to before `stop`; of those in a file nothing is read."""
+        rows = slice(start, stop)
+        zeroth, first = part(self.zeroth, start, stop), part(self.first, start, stop)
+        return Statistics(self.models[rows], self.segments[rows], zeroth, first)
+
+    def check(self, n_components: int, dimension: int) -> None:
+        """Raise DataError unless these are statistics of a mixture of C Gaussians in D dimensions."""
+        if self.zeroth.shape[1:] != (n_components,) or self.first.shape[1:] != (n_components * dimension,):
+            text = f"statistics of shapes {self.zeroth.shape} and {self.first.shape} do not fit a mixture of "
+            text += f"{n_components} Gaussians in {dimension} dimensions"
+            raise DataError(text, remedy="accumulate them on the mixture that they are used with")
 
 
 def accumulate_statistics(

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
+from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError
 from spkbase.hdf5 import open_file
 from spkbase.showing import one_line
@@ -146,29 +147,17 @@ class UbmConfig:
     def __post_init__(self) -> None:
         n_splits = self.components.bit_length() - 1
         if self.components < 1 or self.components != 1 << n_splits:
-            lower = 1 << max(n_splits, 0)
-            raise ConfigError(
-                f"ubm.components is {self.components}: expected a power of two, since the mixture doubles "
-                f"(the nearest are {lower} and {2 * lower})"
-            )
+            near = f"the nearest are {1 << max(n_splits, 0)} and {2 << max(n_splits, 0)}"
+            text = f"ubm.components is {self.components}: expected a power of two, since the mixture doubles ({near})"
+            raise ConfigError(text)
         if n_splits > len(self.iterations):
-            raise ConfigError(
-                f"ubm.components {self.components} needs {n_splits} doublings, "
-                f"ubm.iterations has {len(self.iterations)}"
-            )
+            rounds = f"ubm.iterations has {len(self.iterations)}"
+            raise ConfigError(f"ubm.components {self.components} needs {n_splits} doublings, {rounds}")
         if any(count < 1 for count in self.iterations):
             raise ConfigError("ubm.iterations must be whole numbers of at least 1")
         if not 0 < self.variance_floor < self.variance_ceiling:
             raise ConfigError("ubm.variance_floor must be above 0 and below ubm.variance_ceiling")
-        if self.covariance not in ("diagonal", "full"):
-            raise ConfigError(f"ubm.covariance is {self.covariance!r}: expected diagonal or full")
-        if self.full_iterations < 1:
-            raise ConfigError(f"ubm.full_iterations is {self.full_iterations}: expected a whole number of at least 1")
-
-    @property
-    def n_full_rounds(self) -> int:
-        """Rounds of EM with full covariances, none where they are diagonal."""
-        return self.full_iterations if self.covariance == "full" else 0
+        check_values("ubm", self, least={"full_iterations": 1}, choices={"covariance": ("diagonal", "full")})
 
 
 @one_line
@@ -258,13 +247,21 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
     """
     config = config or UbmConfig()
     n_splits = config.components.bit_length() - 1
-    schedule = [number for number in range(n_splits) for _ in range(config.iterations[number])]
     _check(frames, config)
-    mixture, moment = _single_gaussian(frames, work)
+    dimension = frames.shape[1]
+    # the mean and second moment of all frames, SIDEKIT's start
+    start = GaussianMixture(np.ones(1), np.zeros((1, dimension)), np.ones((1, dimension)))
+    accumulator = e_step(frames, start, work=work)
+    moment = accumulator.second[0] / len(frames)
+    if not (moment > 0).all():
+        constant = np.flatnonzero(~(moment > 0)).tolist()
+        raise DataError(f"dimensions {constant} of the frames are 0 everywhere: no Gaussian can be fitted to them")
+    mixture = GaussianMixture(np.ones(1), accumulator.first / len(frames), moment[None])
     likelihoods: list[float] = []
     sizes: list[int] = []
-    lowest, highest = config.variance_floor * moment, config.variance_ceiling * moment
-    left = [*schedule, *[None] * config.n_full_rounds]
+    limits = config.variance_floor, config.variance_ceiling
+    left: list[int | None] = [number for number in range(n_splits) for _ in range(config.iterations[number])]
+    left += [None] * (config.full_iterations if config.covariance == "full" else 0)
     for split_number in progress(left, description="UBM training", total=len(left)):
         if split_number is None:
             mixture = with_full_covariances(mixture)
@@ -275,27 +272,14 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
         sizes.append(mixture.n_components)
         logger.info("UBM %d Gaussians: %.6f nat per frame", sizes[-1], likelihoods[-1], extra={"file_only": True})
         if split_number is None:
-            limits = config.variance_floor, config.variance_ceiling
             mixture = full_m_step(accumulator, mixture, reference=moment, limits=limits)
         else:
-            mixture = m_step(_revive(accumulator), lowest=lowest, highest=highest)
+            mixture = m_step(_revive(accumulator), lowest=limits[0] * moment, highest=limits[1] * moment)
     if left:
         text = "UBM %d Gaussians after %d rounds: %.6f nat per frame, from %.6f of the first"
         logger.info(text, sizes[-1], len(sizes), likelihoods[-1], likelihoods[0])
     parameters = mixture.weights, mixture.means, mixture.variances
     return TrainedUbm(*parameters, moment, np.array(likelihoods), np.array(sizes, np.int64))
-
-
-def _single_gaussian(frames: Rows, work: Work) -> tuple[GaussianMixture, NDArray]:
-    """Return the mean and second moment of all frames as one Gaussian, SIDEKIT's start, and the moment."""
-    dimension = frames.shape[1]
-    start = GaussianMixture(np.ones(1), np.zeros((1, dimension)), np.ones((1, dimension)))
-    accumulator = e_step(frames, start, work=work)
-    moment = accumulator.second[0] / len(frames)
-    if not (moment > 0).all():
-        constant = np.flatnonzero(~(moment > 0)).tolist()
-        raise DataError(f"dimensions {constant} of the frames are 0 everywhere: no Gaussian can be fitted to them")
-    return GaussianMixture(np.ones(1), accumulator.first / len(frames), moment[None]), moment
 
 
 def _revive(accumulator: Accumulator) -> Accumulator:
@@ -306,12 +290,8 @@ def _revive(accumulator: Accumulator) -> Accumulator:
     zeroth, first, second = accumulator.zeroth.copy(), accumulator.first.copy(), accumulator.second.copy()
     for component in dead:
         fullest = int(np.argmax(zeroth))
-        logger.warning(
-            "UBM: Gaussian %d carries %.3g frames; it takes half of Gaussian %d's",
-            component,
-            zeroth[component],
-            fullest,
-        )
+        text = "UBM: Gaussian %d carries %.3g frames; it takes half of Gaussian %d's"
+        logger.warning(text, component, zeroth[component], fullest)
         count = zeroth[fullest] / 2
         mean, square = first[fullest] / zeroth[fullest], second[fullest] / zeroth[fullest]
         variance = np.maximum(square - mean**2, 0.0)
@@ -327,18 +307,19 @@ def _check(frames: Rows, config: UbmConfig) -> None:
     if frames.ndim != 2:
         raise DataError(f"frames must be (T, D), got shape {frames.shape}")
     if len(frames) < config.components:
-        raise DataError(
-            f"{len(frames)} frames cannot train {config.components} Gaussians",
-            remedy="lower ubm.components or give more background speech",
-        )
+        text = f"{len(frames)} frames cannot train {config.components} Gaussians"
+        raise DataError(text, remedy="lower ubm.components or give more background speech")
     chunks = (np.asarray(part(frames, *bounds)) for bounds in chunk_bounds(len(frames), CHUNK))
     if not all(np.isfinite(chunk).all() for chunk in chunks):
-        raise DataError(
-            "the frames of the universal background model are not all finite numbers", remedy="extract them again"
-        )
-    dimension = config.first_split_dimension
-    if dimension is not None and not 0 <= dimension < frames.shape[1]:
-        raise ConfigError(f"ubm.first_split_dimension is {dimension}: expected 0 to {frames.shape[1] - 1}")
+        text = "the frames of the universal background model are not all finite numbers"
+        raise DataError(text, remedy="extract them again")
+    _check_first_split(config, frames.shape[1])
+
+
+def _check_first_split(config: UbmConfig, dimension: int) -> None:
+    if config.first_split_dimension is not None and not 0 <= config.first_split_dimension < dimension:
+        text = f"ubm.first_split_dimension is {config.first_split_dimension}: expected 0 to {dimension - 1}"
+        raise ConfigError(text)
 
 
 def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
@@ -361,25 +342,16 @@ def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
     if config.file is not None:
         stored = read_ubm(config.file)
         if stored.dimension != dimension:
-            raise ConfigError(
-                f"ubm.file holds a mixture of {stored.dimension} dimensions, the features have {dimension}",
-                file=config.file,
-                remedy="choose the features that it was trained on",
-            )
+            text = f"ubm.file holds a mixture of {stored.dimension} dimensions, the features have {dimension}"
+            raise ConfigError(text, file=config.file, remedy="choose the features that it was trained on")
         if config.covariance == "full" and not stored.has_full_covariances:
-            raise ConfigError(
-                "ubm.covariance is full, but ubm.file, which is taken as it is, holds diagonal covariances",
-                file=config.file,
-                remedy="leave one of the two out",
-            )
+            text = "ubm.covariance is full, but ubm.file, which is taken as it is, holds diagonal covariances"
+            raise ConfigError(text, file=config.file, remedy="leave one of the two out")
         return
-    if config.first_split_dimension is not None and not 0 <= config.first_split_dimension < dimension:
-        raise ConfigError(f"ubm.first_split_dimension is {config.first_split_dimension}: expected 0 to {dimension - 1}")
+    _check_first_split(config, dimension)
     if config.components > most_frames:
-        raise ConfigError(
-            f"ubm.components is {config.components}, but the background speech has at most {most_frames:.0f} frames",
-            remedy="lower it or give more background speech",
-        )
+        text = f"ubm.components is {config.components}, but the background speech has at most {most_frames:.0f} frames"
+        raise ConfigError(text, remedy="lower it or give more background speech")
 
 
 def read_ubm(path: str | Path) -> TrainedUbm:
@@ -412,8 +384,5 @@ def write_ubm(path: str | Path, ubm: GaussianMixture) -> None:
 
 def schedule_marks(n_components: Sequence[int] | NDArray) -> list[tuple[int, int]]:
     """Return (round, number of Gaussians) at which the mixture doubled, for the plot of the log-likelihood."""
-    return [
-        (number, int(count))
-        for number, count in enumerate(n_components)
-        if number == 0 or count != n_components[number - 1]
-    ]
+    sizes, rounds = np.unique(n_components, return_index=True)
+    return list(zip(rounds.tolist(), sizes.tolist(), strict=True))

@@ -6,10 +6,8 @@
 
 from spkver.vectors.ivectors import IVectorMethod, IVectors, extract_ivectors, fast_posterior, fast_terms, open_ivectors
 from spkver.vectors.joint_factors import (
-    HiddenVariables,
     JointFactorConfig,
     JointFactors,
-    JointStart,
     check_joint_ranks,
     hidden_variables,
     read_joint_factors,
@@ -30,7 +28,6 @@ from spkver.vectors.supervectors import (
     open_supervectors,
     read_supervectors,
     sum_by_model,
-    summed_by_model,
     vectors_of,
     without_factors,
     write_supervectors,

@@ -10,7 +10,6 @@ ICASSP 2011 (the fast approximations).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,17 +20,17 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
 from spkbase.arrays import Rows, fill_rows
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.hdf5 import check_forms, new_file, open_file, read_arrays, stored_array, write_strings
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, one_blas_thread, progress, ships_items
 from spkver.mixture import Statistics
 from spkver.vectors.posteriors import (
-    Block,
     PosteriorTerms,
     block_bounds,
     block_posteriors,
     blocks_of,
+    counts_of,
     packed_room,
     project,
 )
@@ -40,23 +39,7 @@ from spkver.vectors.total_variability import TotalVariability
 IVectorMethod = Literal["exact", "weights", "eigen"]
 
 
-@dataclass(frozen=True)
-class FastTerms:
-    """What the fast approximations need: an orthonormal basis, and the precision of each component along it.
-
-    Attributes
-    ----------
-    basis : ndarray of shape (R, R)
-        Q, eigenvectors of sum_c w_c T_c' T_c, one a column.
-    precisions : ndarray of shape (C, R)
-        d_c, what a frame of component c adds to the precision along each of them.
-    """
-
-    basis: NDArray[np.float64]
-    precisions: NDArray[np.float64]
-
-
-def fast_terms(model: TotalVariability, method: IVectorMethod) -> FastTerms:
+def fast_terms(model: TotalVariability, method: IVectorMethod) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the basis and the precisions of a fast approximation.
 
         W = sum_c w_c T_c' T_c = Q diag(l) Q'
@@ -71,7 +54,10 @@ def fast_terms(model: TotalVariability, method: IVectorMethod) -> FastTerms:
 
     Returns
     -------
-    FastTerms
+    basis : ndarray of shape (R, R)
+        Q, orthonormal, one vector a column.
+    precisions : ndarray of shape (C, R)
+        d_c, what a frame of component c adds to the precision along each of them.
 
     References
     ----------
@@ -81,8 +67,8 @@ def fast_terms(model: TotalVariability, method: IVectorMethod) -> FastTerms:
     with one_blas_thread():
         values, basis = np.linalg.eigh(scaled.T @ scaled)
         if method == "weights":
-            return FastTerms(basis, np.tile(values, (len(model.weights), 1)))
-        return FastTerms(basis, np.square(model.loadings @ basis).sum(axis=1))
+            return basis, np.tile(values, (len(model.weights), 1))
+        return basis, np.square(model.loadings @ basis).sum(axis=1)
 
 
 def fast_posterior(zeroth: NDArray, projected: NDArray, basis: NDArray, precisions: NDArray) -> tuple[NDArray, NDArray]:
@@ -97,7 +83,7 @@ def fast_posterior(zeroth: NDArray, projected: NDArray, basis: NDArray, precisio
     projected : ndarray of shape (S, R)
         b, see `spkver.vectors.posteriors.likelihood_part`.
     basis, precisions : ndarray of shape (R, R) and (C, R)
-        See `FastTerms`.
+        See `fast_terms`.
 
     References
     ----------
@@ -129,10 +115,8 @@ class IVectors:
         rows = [self.vectors] if self.variances is None else [self.vectors, self.variances]
         lengths = {len(self.models), len(self.segments), *map(len, rows)}
         if len(lengths) != 1 or len({array.shape for array in rows}) != 1 or self.vectors.ndim != 2:
-            raise DataError(
-                f"i-vectors need models (N,), segments (N,), vectors and variances (N, R); got {len(self.models)}, "
-                f"{len(self.segments)}, {', '.join(str(array.shape) for array in rows)}"
-            )
+            got = f"{len(self.models)}, {len(self.segments)}, {', '.join(str(array.shape) for array in rows)}"
+            raise DataError(f"i-vectors need models (N,), segments (N,), vectors and variances (N, R); got {got}")
 
     def __len__(self) -> int:
         return len(self.models)
@@ -186,46 +170,43 @@ def extract_ivectors(
     shape = len(statistics), model.rank
     names = ["vectors", "variances"] if variances else ["vectors"]
     sizes = [stop - start for start, stop in block_bounds(len(statistics), model.rank, statistics.first.shape[1])]
-
-    pairs = _blocks(model, statistics, method, variances, work)
-    blocks = (pair[: len(names)] for pair in progress(pairs, description="i-vectors", sizes=sizes))
+    fast = None if method == "exact" else fast_terms(model, method)
+    of_block = partial(
+        _block_vectors, terms=model.terms(work=work, products=fast is None), fast=fast, variances=variances
+    )
+    blocks = blocks_of(statistics, model.rank)
+    if ships_items():
+        pairs = work.map(partial(of_block, work=Work(1), room=None), blocks, total=len(sizes))
+    else:
+        room = packed_room(statistics, model.rank) if fast is None else None
+        pairs = (of_block(block, work=work, room=room) for block in blocks)
+    found = (pair[: len(names)] for pair in progress(pairs, description="i-vectors", sizes=sizes))
     if destination is None:
         arrays = [np.empty(shape) for _ in names]
-        fill_rows(arrays, blocks)
+        fill_rows(arrays, found)
         return IVectors(statistics.models, statistics.segments, *arrays)
     with new_file(destination, attributes={"kind": "i-vectors", "method": method}) as file:
         write_strings(file, "ids", statistics.segments)
         write_strings(file, "speakers", statistics.models)
-        fill_rows([file.create_dataset(name, shape, np.float64) for name in names], blocks)
+        fill_rows([file.create_dataset(name, shape, np.float64) for name in names], found)
     return open_ivectors(destination)
 
 
-def _blocks(
-    model: TotalVariability, statistics: Statistics, method: IVectorMethod, variances: bool, work: Work
-) -> Iterator[tuple[NDArray, NDArray]]:
-    """Vectors and variances, or nothing (n, 0), of all blocks."""
-    fast = None if method == "exact" else fast_terms(model, method)
-    terms = model.terms(work=work, products=fast is None)
-    blocks = blocks_of(statistics, model.rank)
-    of_block = partial(_block_vectors, terms=terms, fast=fast, variances=variances)
-    if ships_items():
-        n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
-        yield from work.map(partial(of_block, work=Work(1), room=None), blocks, total=n_blocks)
-    else:
-        room = packed_room(statistics, model.rank) if fast is None else None
-        for block in blocks:
-            yield of_block(block, work=work, room=room)
-
-
 def _block_vectors(
-    block: Block, terms: PosteriorTerms, fast: FastTerms | None, variances: bool, work: Work, room: NDArray | None
+    block: Statistics,
+    terms: PosteriorTerms,
+    fast: tuple[NDArray, NDArray] | None,
+    variances: bool,
+    work: Work,
+    room: NDArray | None,
 ) -> tuple[NDArray, NDArray]:
+    """Vectors and variances, or nothing (n, 0), of a block."""
     if fast is None:
         return block_posteriors(block, terms, work=work, variances=variances, room=room)
-    counts = block.counts()
+    counts = counts_of(block)
     projected = project(block, counts, np.asarray(block.first), terms, work)
     with one_blas_thread():
-        return fast_posterior(counts, projected, fast.basis, fast.precisions)
+        return fast_posterior(counts, projected, *fast)
 
 
 def open_ivectors(path: str | Path) -> IVectors:
@@ -237,15 +218,9 @@ def open_ivectors(path: str | Path) -> IVectors:
         If the file is missing, cut short or of another kind, or shapes do not agree.
     """
     ids = read_arrays(path, "ids", "speakers")
-    check_forms(path, ids, ids="O1", speakers="O1")
-    names = ["vectors"]
     with open_file(path) as file:
-        names += ["variances"] * ("variances" in file)
-    rows = [stored_array(path, name) for name in names]
-    for name, array in zip(names, rows, strict=True):
-        if array.dtype.kind != "f":
-            raise DataError(f"expected floats as {name}, got {array.dtype}", file=path)
-    try:
-        return IVectors(ids["speakers"], ids["ids"], *rows)
-    except DataError as error:
-        raise DataError(error.text, file=path, remedy="extract them again") from error
+        names = [name for name in ("vectors", "variances") if name == "vectors" or name in file]
+    rows = {name: stored_array(path, name) for name in names}
+    check_forms(path, {**ids, **rows}, ids="O1", speakers="O1", **dict.fromkeys(names, "f2"))
+    with errors_of(path, remedy="extract them again"):
+        return IVectors(ids["speakers"], ids["ids"], **rows)

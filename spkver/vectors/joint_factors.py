@@ -32,19 +32,21 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import fill_rows
-from spkbase.errors import ConfigError, DataError
+from spkbase.configuration import check_values
+from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.hdf5 import check_forms, open_file, read_arrays, write_arrays
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
 from spkver.mixture import GaussianMixture, Statistics, unwhiten, whiten, write_stat_blocks
 from spkver.vectors.ivectors import extract_ivectors
-from spkver.vectors.supervectors import Supervectors, summed_by_model, without_factors
+from spkver.vectors.supervectors import Supervectors, sum_by_model, without_factors
 from spkver.vectors.total_variability import (
     MinimumDivergence,
     TotalVariability,
@@ -92,39 +94,29 @@ def residual_posterior(
     return scales * sums / precisions, precisions
 
 
-@dataclass(frozen=True)
-class ResidualSums:
-    """Sums of the E-step of D over speakers; they add.
+def residual_sums(
+    counts: NDArray[np.float64], sums: NDArray[np.float64], scales: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return the sums of the E-step of D over speakers (S, C), (S, C, D); parameters as for `residual_posterior`.
 
-    Attributes
-    ----------
+    Returns
+    -------
     second, cross : ndarray of shape (C, D)
         sum n_c (1 / l + z^2), and sum f z.
     log_likelihood : float
         The part of the log-likelihood that depends on D, in nat: sum (d f z - log l) / 2.
     """
-
-    second: NDArray[np.float64]
-    cross: NDArray[np.float64]
-    log_likelihood: float
-
-    def __add__(self, other: ResidualSums) -> ResidualSums:
-        return ResidualSums(
-            self.second + other.second, self.cross + other.cross, self.log_likelihood + other.log_likelihood
-        )
-
-
-def residual_sums(counts: NDArray[np.float64], sums: NDArray[np.float64], scales: NDArray[np.float64]) -> ResidualSums:
-    """Return the sums of the E-step over speakers (S, C), (S, C, D); parameters as for `residual_posterior`."""
     means, precisions = residual_posterior(counts, sums, scales)
     second = (counts[:, :, None] * (1 / precisions + means**2)).sum(axis=0)
     likelihood = 0.5 * (scales * sums * means - np.log(precisions)).sum()
-    return ResidualSums(second, (sums * means).sum(axis=0), float(likelihood))
+    return second, (sums * means).sum(axis=0), float(likelihood)
 
 
-def residual_m_step(sums: ResidualSums, before: NDArray[np.float64]) -> NDArray[np.float64]:
+def residual_m_step(
+    second: NDArray[np.float64], cross: NDArray[np.float64], before: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the diagonal of D of maximum likelihood, d = cross / second; where there are no frames, that before."""
-    return np.where(sums.second > 0, sums.cross / np.where(sums.second > 0, sums.second, 1.0), before)
+    return np.where(second > 0, cross / np.where(second > 0, second, 1.0), before)
 
 
 @dataclass(frozen=True)
@@ -153,15 +145,8 @@ class JointFactorConfig:
     minimum_divergence: MinimumDivergence = "right"
 
     def __post_init__(self) -> None:
-        for name, least in (("speaker_rank", 1), ("channel_rank", 1), ("rounds", 0), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ConfigError(
-                    f"joint_factors.{name} is {getattr(self, name)}: expected a whole number of at least {least}"
-                )
-        if self.minimum_divergence not in ("right", "sidekit", "none"):
-            raise ConfigError(
-                f"joint_factors.minimum_divergence is {self.minimum_divergence!r}: expected right, sidekit or none"
-            )
+        least = {"speaker_rank": 1, "channel_rank": 1, "rounds": 0, "seed": 0}
+        check_values("joint_factors", self, least=least, choices={"minimum_divergence": get_args(MinimumDivergence)})
 
 
 @one_line
@@ -195,10 +180,8 @@ class JointFactors:
     def __post_init__(self) -> None:
         self.matrix("speaker"), self.matrix("channel")
         if self.residual.shape != self.means.shape or not np.isfinite(self.residual).all():
-            raise DataError(
-                f"expected a finite residual of shape {self.means.shape}, got {self.residual.shape}",
-                remedy="train the joint factors again",
-            )
+            text = f"expected a finite residual of shape {self.means.shape}, got {self.residual.shape}"
+            raise DataError(text, remedy="train the joint factors again")
 
     def matrix(self, which: str) -> TotalVariability:
         """Return V ("speaker"), U ("channel") or [V U] ("both") as what posteriors of factors are computed with."""
@@ -206,23 +189,17 @@ class JointFactors:
         return TotalVariability(np.concatenate(whole, axis=2), self.means, self.factors, self.weights)
 
 
-@one_line
-@dataclass(frozen=True)
-class JointStart:
-    """What training starts from in place of what the seed draws: V, U and D, whitened as in `JointFactors`."""
-
-    speaker: NDArray[np.float64]
-    channel: NDArray[np.float64]
-    residual: NDArray[np.float64]
+JointStart = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""V, U and D, whitened as in `JointFactors`."""
 
 
 def drawn_start(shape: tuple[int, int], config: JointFactorConfig) -> JointStart:
     """Return what the seed draws for a mixture of C Gaussians in D dimensions, of the scatter that MAP assumes."""
-    matrices = [
+    speaker, channel = (
         stream(config.seed, f"{name} factors").standard_normal((*shape, rank)) / np.sqrt(_RELEVANCE * rank)
         for name, rank in (("speaker", config.speaker_rank), ("channel", config.channel_rank))
-    ]
-    return JointStart(matrices[0], matrices[1], np.full(shape, 1 / np.sqrt(_RELEVANCE)))
+    )
+    return speaker, channel, np.full(shape, 1 / np.sqrt(_RELEVANCE))
 
 
 def train_joint_factors(
@@ -242,7 +219,8 @@ def train_joint_factors(
     statistics : Statistics
         Of that mixture; `models` are the speakers. Those in a file are read by blocks.
     config : JointFactorConfig
-    start : JointStart, optional
+    start : tuple of ndarray, optional
+        V, U and D, whitened as in `JointFactors`, in place of those that the seed draws.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
 
@@ -260,27 +238,48 @@ def train_joint_factors(
     config = config or JointFactorConfig()
     check_joint_ranks(config, statistics, width=mixture.means.size)
     start = start or drawn_start(mixture.means.shape, config)
-    if start.residual.size != mixture.means.size:
-        raise DataError(f"the residual to start from has shape {start.residual.shape}, expected {mixture.means.shape}")
-    sums = summed_by_model(statistics)
+    if start[2].size != mixture.means.size:
+        raise DataError(f"the residual to start from has shape {start[2].shape}, expected {mixture.means.shape}")
+    sums = sum_by_model(statistics)
     of_speakers, of_sessions = (
         TotalVariabilityConfig(rank=rank, rounds=config.rounds, minimum_divergence=config.minimum_divergence)
         for rank in (config.speaker_rank, config.channel_rank)
     )
-    train = partial(train_total_variability, mixture, work=work)
-    speaker = train(sums, of_speakers, start=start.speaker)
+    speaker = train_total_variability(mixture, sums, of_speakers, start=start[0], work=work)
     row_of = {name: row for row, name in enumerate(sums.models)}
     owners = np.array([row_of[name] for name in statistics.models], np.int64)
-    factors = np.asarray(extract_ivectors(speaker, sums, work=work).vectors)
-    sessions = without_factors(statistics, unwhitened(speaker.loadings, speaker.factors), factors, owners)
-    channel = train(sessions, of_sessions, start=start.channel)
+    sessions = _less_factors(speaker, statistics, of=sums, owners=owners, work=work)[0]
+    channel = train_total_variability(mixture, sessions, of_sessions, start=start[1], work=work)
     scales, likelihoods = np.zeros(mixture.means.shape), np.full(config.rounds, np.nan)
     if config.residual:
-        scales = start.residual.reshape(mixture.means.shape).astype(np.float64)
-        scales, likelihoods = _train_residual(channel, sessions, scales, config.rounds, work=work)
+        scales = start[2].reshape(mixture.means.shape).astype(np.float64)
+        left = sum_by_model(_less_factors(channel, sessions, work=work)[0])
+        for number in progress(range(config.rounds), description="residual", total=config.rounds):
+            blocks = work.map(partial(_residual_sums, scales=scales), model_blocks(channel, left))
+            second, cross, likelihood = reduce(lambda one, other: tuple(map(add, one, other)), blocks)
+            likelihoods[number] = likelihood / len(left)
+            logger.info("residual round %d: %.6f nat per speaker", number + 1, likelihoods[number])
+            scales = residual_m_step(second, cross, scales)
     matrices = speaker.loadings, channel.loadings, scales
     history = np.stack([speaker.log_likelihoods, channel.log_likelihoods, likelihoods])
     return JointFactors(*matrices, mixture.means, speaker.factors, mixture.weights, history)
+
+
+def _less_factors(
+    model: TotalVariability,
+    statistics: Statistics,
+    *,
+    of: Statistics | None = None,
+    owners: NDArray[np.int64] | None = None,
+    work: Work,
+) -> tuple[Statistics, NDArray[np.float64]]:
+    """Statistics without what the factors of their sessions, or of others that own them, explain; and the factors."""
+    factors = np.asarray(extract_ivectors(model, statistics if of is None else of, work=work).vectors)
+    return without_factors(statistics, unwhitened(model.loadings, model.factors), factors, owners), factors
+
+
+def _residual_sums(block: tuple[NDArray, NDArray], scales: NDArray[np.float64]) -> tuple[NDArray, NDArray, float]:
+    return residual_sums(*block, scales)
 
 
 def check_joint_ranks(config: JointFactorConfig, statistics: Statistics, *, width: int) -> None:
@@ -303,22 +302,6 @@ def unwhitened(loadings: NDArray[np.float64], factors: NDArray[np.float64]) -> N
     return np.ascontiguousarray(np.moveaxis(unwhiten(np.moveaxis(loadings, 2, 0), factors), 0, 2))
 
 
-def _train_residual(
-    channel: TotalVariability, sessions: Statistics, scales: NDArray[np.float64], n_rounds: int, *, work: Work
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return D after some rounds on what U leaves of sessions, and the log-likelihoods."""
-    moved = np.asarray(extract_ivectors(channel, sessions, work=work).vectors)
-    statistics = summed_by_model(without_factors(sessions, unwhitened(channel.loadings, channel.factors), moved))
-    likelihoods: list[float] = []
-    for number in progress(range(n_rounds), description="residual", total=n_rounds):
-        blocks = model_blocks(channel, statistics)
-        sums = reduce(add, work.map(partial(_residual_sums_of_block, scales=scales), blocks))
-        likelihoods.append(sums.log_likelihood / len(statistics))
-        logger.info("residual round %d: %.6f nat per speaker", number + 1, likelihoods[-1])
-        scales = residual_m_step(sums, scales)
-    return scales, np.array(likelihoods)
-
-
 def model_blocks(
     model: TotalVariability, statistics: Statistics
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
@@ -331,39 +314,13 @@ def model_blocks(
         yield counts, whitened
 
 
-def _residual_sums_of_block(
-    block: tuple[NDArray[np.float64], NDArray[np.float64]], scales: NDArray[np.float64]
-) -> ResidualSums:
-    return residual_sums(*block, scales)
-
-
 _NAMES = ("speaker", "channel", "residual", "means", "factors", "weights", "log_likelihoods")
 _Block = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # counts, sums, factors
 
 
-@one_line
-@dataclass(frozen=True)
-class HiddenVariables:
-    """Posterior means of what joint factor analysis takes a speaker's sessions to be made of.
-
-    Attributes
-    ----------
-    models : ndarray of str of shape (M,)
-    speaker : ndarray of shape (M, R)
-        y.
-    channel : ndarray of shape (M, Q)
-        x, that of all sessions together.
-    residual : ndarray of shape (M, C, D)
-        z.
-    """
-
-    models: NDArray
-    speaker: NDArray[np.float64]
-    channel: NDArray[np.float64]
-    residual: NDArray[np.float64]
-
-
-def hidden_variables(model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES) -> HiddenVariables:
+def hidden_variables(
+    model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES
+) -> tuple[NDArray, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return y, x and z of each speaker, from the statistics of all its sessions summed.
 
     [y x] is the posterior mean of the factors of [V U] without D, and z that of the residual of what they leave.
@@ -378,8 +335,14 @@ def hidden_variables(model: JointFactors, statistics: Statistics, *, work: Work 
 
     Returns
     -------
-    HiddenVariables
-        Models sorted by id.
+    models : ndarray of str of shape (M,)
+        Sorted by id.
+    speaker : ndarray of shape (M, R)
+        y.
+    channel : ndarray of shape (M, Q)
+        x, that of all sessions together.
+    residual : ndarray of shape (M, C, D)
+        z.
 
     Raises
     ------
@@ -390,7 +353,7 @@ def hidden_variables(model: JointFactors, statistics: Statistics, *, work: Work 
     found = work.map(partial(_residual_of_block, scales=model.residual), blocks)
     residual = np.concatenate(list(found))
     rank = model.speaker.shape[2]
-    return HiddenVariables(sums.models, factors[:, :rank], factors[:, rank:], residual)
+    return sums.models, factors[:, :rank], factors[:, rank:], residual
 
 
 def speaker_vectors(
@@ -455,9 +418,7 @@ def session_vectors(
         session = statistics.segments[int(np.argmin(totals > 0))]
         raise DataError(f"segment {session!r} has no frames", remedy="remove it from the lists")
     channel = model.matrix("channel")
-    factors = np.asarray(extract_ivectors(channel, statistics, work=work).vectors)
-    left = without_factors(statistics, unwhitened(channel.loadings, channel.factors), factors)
-
+    left = _less_factors(channel, statistics, work=work)[0]
     rows = work.map(_per_frame, model_blocks(channel, left))
     return _vectors(left, statistics.first.dtype, rows, destination)
 
@@ -468,14 +429,11 @@ def _enrolled(
     """Sums of each speaker, their factors [y x], and blocks of counts, sums less V y + U x, and factors."""
     both = model.matrix("both")
     both.check(statistics)
-    sums = summed_by_model(statistics)
-    factors = np.asarray(extract_ivectors(both, sums, work=work).vectors)
-    left = without_factors(sums, unwhitened(both.loadings, both.factors), factors)
-
-    bounds = chunk_bounds(len(sums), MODELS)
+    sums = sum_by_model(statistics)
+    left, factors = _less_factors(both, sums, work=work)
     blocks = (
-        (counts, whitened, factors[start:stop])
-        for (start, stop), (counts, whitened) in zip(bounds, model_blocks(both, left), strict=True)
+        (*block, factors[start:stop])
+        for (start, stop), block in zip(chunk_bounds(len(sums), MODELS), model_blocks(both, left), strict=True)
     )
     return sums, factors, blocks
 
@@ -526,16 +484,13 @@ def read_joint_factors(path: str | Path) -> JointFactors:
         If the file is missing, cut short or of another kind, or what it holds are no joint factors.
     """
     with open_file(path) as file:
-        # not by an attribute of text: in a damaged file the library may come to no end when it reads one
         missing = [name for name in _NAMES if name not in file]
     if missing:
         text = f"expected joint factors, got another kind of file: it has no {', '.join(missing)}"
         raise DataError(text, file=path, remedy="give a file of write_joint_factors")
     arrays = read_arrays(path, *_NAMES)
-    whitening = "f3" if getattr(arrays.get("factors"), "ndim", 2) == 3 else "f2"
     forms = dict.fromkeys(("speaker", "channel"), "f3") | dict.fromkeys(("residual", "means", "log_likelihoods"), "f2")
-    check_forms(path, arrays, **forms, factors=whitening, weights="f1")
-    try:
+    factors = "f3" if getattr(arrays["factors"], "ndim", 2) == 3 else "f2"
+    check_forms(path, arrays, **forms, factors=factors, weights="f1")
+    with errors_of(path):
         return JointFactors(*(arrays[name].astype(np.float64, copy=False) for name in _NAMES))
-    except DataError as error:
-        raise DataError(error.text, file=path, remedy=error.remedy) from error

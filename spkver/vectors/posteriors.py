@@ -40,7 +40,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
 from spkbase.work import Work, chunk_bounds, one_blas_thread, use_engine
 from spkver.mixture import Statistics
@@ -311,26 +310,11 @@ def posterior_terms(
     return PosteriorTerms(packed, np.ascontiguousarray(raw.reshape(-1, rank), np.float64), offsets)
 
 
-@dataclass(frozen=True)
-class Block:
-    """Statistics of some segments, which are worked out together: in memory or in a file.
-
-    Attributes
-    ----------
-    segments : ndarray of str of shape (n,)
-    zeroth : ndarray or StoredArray of shape (n, C)
-    first : ndarray or StoredArray of shape (n, C * D)
-    """
-
-    segments: NDArray
-    zeroth: Rows
-    first: Rows
-
-    def counts(self) -> NDArray[np.float64]:
-        """Return the zeroth order in float64; counts below 1e-100, whose products would be denormal, as 0."""
-        zeroth = np.asarray(self.zeroth).astype(np.float64)
-        zeroth[np.abs(zeroth) < 1e-100] = 0
-        return zeroth
+def counts_of(statistics: Statistics) -> NDArray[np.float64]:
+    """Return the zeroth order in float64; counts below 1e-100, whose products would be denormal, as 0."""
+    zeroth = np.asarray(statistics.zeroth).astype(np.float64)
+    zeroth[np.abs(zeroth) < 1e-100] = 0
+    return zeroth
 
 
 def block_bounds(n_segments: int, rank: int, width: int) -> list[tuple[int, int]]:
@@ -346,11 +330,10 @@ def block_bounds(n_segments: int, rank: int, width: int) -> list[tuple[int, int]
     return chunk_bounds(n_segments, -(-n_segments // max(1, n_blocks)))
 
 
-def blocks_of(statistics: Statistics, rank: int) -> Iterator[Block]:
+def blocks_of(statistics: Statistics, rank: int) -> Iterator[Statistics]:
     """Yield the blocks of `block_bounds`; nothing is read yet."""
-    for start, stop in block_bounds(len(statistics), rank, statistics.first.shape[1]):
-        rows = (part(array, start, stop) for array in (statistics.zeroth, statistics.first))
-        yield Block(statistics.segments[start:stop], *rows)
+    for bounds in block_bounds(len(statistics), rank, statistics.first.shape[1]):
+        yield statistics.part(*bounds)
 
 
 def packed_room(statistics: Statistics, rank: int) -> NDArray[np.float64]:
@@ -360,13 +343,18 @@ def packed_room(statistics: Statistics, rank: int) -> NDArray[np.float64]:
 
 
 def block_posteriors(
-    block: Block, terms: PosteriorTerms, *, work: Work, variances: bool = False, room: NDArray[np.float64] | None = None
+    block: Statistics,
+    terms: PosteriorTerms,
+    *,
+    work: Work,
+    variances: bool = False,
+    room: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the posterior means (n, R) and variances (n, R), or nothing (n, 0), of a block of segments.
 
     Parameters
     ----------
-    block : Block
+    block : Statistics
     terms : PosteriorTerms
     work : spkbase.work.Work
         Its workers share the block; the result does not depend on their number.
@@ -380,7 +368,7 @@ def block_posteriors(
     DataError
         If statistics are not finite, or counts are below 0.
     """
-    counts = block.counts()
+    counts = counts_of(block)
     projected = project(block, counts, np.asarray(block.first), terms, work)
     matrices = precisions(counts, terms, work, room)
 
@@ -406,7 +394,7 @@ def share_out(work: Work, function: Callable[[Item], Result], items: Sequence[It
 
 
 def project(
-    block: Block, counts: NDArray[np.float64], first: NDArray, terms: PosteriorTerms, work: Work
+    block: Statistics, counts: NDArray[np.float64], first: NDArray, terms: PosteriorTerms, work: Work
 ) -> NDArray[np.float64]:
     """Return b = sum_c T_c' f_c of each segment, shape (n, R), from statistics as they are; checks these."""
 
@@ -419,20 +407,15 @@ def project(
     parts = share_out(work, of_columns, chunk_bounds(first.shape[1], WIDE))
     with np.errstate(invalid="ignore", over="ignore"), one_blas_thread():
         projected = reduce(np.add, parts).T - counts @ terms.offsets
-    return checked_projection(projected, counts, block.segments)
-
-
-def checked_projection(projected: NDArray[np.float64], counts: NDArray[np.float64], segments: NDArray) -> NDArray:
-    """Return b (n, R) as it is; raise DataError that names the segment where it, or a count (n, C), cannot be."""
     for good, what in (
         (np.isfinite(projected).all(axis=1) & np.isfinite(counts).all(axis=1), "are not finite"),
         (~(counts < 0).any(axis=1), "have counts below 0"),
         ((counts < _MOST_FRAMES).all(axis=1), "have counts too large to be computed with"),
     ):
         if not good.all():
-            name = str(segments[np.argmin(good)])
+            name = str(block.segments[np.argmin(good)])
             raise DataError(f"the statistics of segment {name!r} {what}", remedy="compute the statistics again")
-    return projected
+    return np.asarray(projected)
 
 
 def precisions(
@@ -509,7 +492,7 @@ class EmSums:
 
 
 def add_block(
-    sums: EmSums, block: Block, terms: PosteriorTerms, *, work: Work, room: NDArray[np.float64] | None = None
+    sums: EmSums, block: Statistics, terms: PosteriorTerms, *, work: Work, room: NDArray[np.float64] | None = None
 ) -> None:
     """Add a block of segments to the sums of the E-step, in place.
 
@@ -518,7 +501,7 @@ def add_block(
     Parameters
     ----------
     sums : EmSums
-    block : Block
+    block : Statistics
     terms : PosteriorTerms
     work : spkbase.work.Work
         Its workers share the block; the result does not depend on their number.
@@ -534,7 +517,7 @@ def add_block(
     ----------
     Kenny, Boulianne and Dumouchel, proposition 3.
     """
-    counts, first = block.counts(), np.asarray(block.first)
+    counts, first = counts_of(block), np.asarray(block.first)
     projected = project(block, counts, first, terms, work)
     matrices = precisions(counts, terms, work, room)
 
@@ -564,10 +547,3 @@ def add_block(
     sums.moment += reduce(np.add, [piece[2] for piece in of_pieces])
     sums.log_likelihood += float(np.concatenate([piece[1] for piece in of_pieces]).sum())
     sums.n_segments += len(counts)
-
-
-def sums_of_block(block: Block, terms: PosteriorTerms, n_components: int, width: int) -> EmSums:
-    """Return the sums over one block, for a worker process that is one of many."""
-    sums = EmSums.empty(n_components, width, terms.rank)
-    add_block(sums, block, terms, work=Work(1))
-    return sums

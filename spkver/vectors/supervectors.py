@@ -16,18 +16,17 @@ verification", IEEE Signal Processing Letters 13(5), 2006 (the normalisation by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import ComputedRows, Rows, SelectedRows, fill_rows
-from spkbase.errors import ConfigError, DataError
+from spkbase.arrays import ComputedRows, Rows, fill_rows
+from spkbase.configuration import check_values
+from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture import (
@@ -46,99 +45,37 @@ _SESSIONS = 256  # read together
 _ROWS = 64  # whose shifts are in memory together
 
 
-@dataclass(frozen=True)
-class SessionGroups:
-    """Which rows of statistics make each supervector: one, or all sessions of a model.
-
-    Attributes
-    ----------
-    models, segments : ndarray of str of shape (M,)
-        Of each supervector.
-    rows : ndarray of int64 of shape (N,)
-        Rows of the statistics, those of a supervector together.
-    ends : ndarray of int64 of shape (M + 1,)
-        Where in `rows` those of each supervector end, after a 0.
-    multisession : bool
-        Whether supervectors are those of models.
-    """
-
-    models: NDArray
-    segments: NDArray
-    rows: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    multisession: bool
-
-    def blocks(self, statistics: Statistics) -> Iterator[SessionBlock]:
-        """Yield the statistics of the supervectors that are worked out together, block after block."""
-        for start, stop in chunk_bounds(len(self.models), VECTORS):
-            rows = self.rows[self.ends[start] : self.ends[stop]]
-            ends = self.ends[start : stop + 1] - self.ends[start]
-            yield SessionBlock(SelectedRows(statistics.zeroth, rows), SelectedRows(statistics.first, rows), ends)
-
-
-def sessions_of_models(statistics: Statistics) -> SessionGroups:
-    """Return the rows of each model, in their order; models sorted by id."""
-    models = np.array(sorted(set(statistics.models)), object)
-    number = {model: row for row, model in enumerate(models)}
-    owner = np.array([number[model] for model in statistics.models], np.int64)
-    ends = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(models)))])
-    return SessionGroups(models, models, np.argsort(owner, kind="stable"), ends, multisession=True)
-
-
-@dataclass(frozen=True)
-class SessionBlock:
-    """Rows of statistics of some supervectors, read when they are summed; `ends` as in `SessionGroups`."""
-
-    zeroth: SelectedRows
-    first: SelectedRows
-    ends: NDArray[np.int64]
-
-    def of_groups(self) -> tuple[NDArray, NDArray]:
-        """Return the zeroth (n, C) and first (n, C * D) statistics of each supervector: rows added in their order."""
-        if len(self.zeroth) == len(self.ends) - 1:
-            return np.asarray(self.zeroth), np.asarray(self.first)
-        return self._sums(self.zeroth), self._sums(self.first)
-
-    def _sums(self, rows: SelectedRows) -> NDArray:
-        sums = []
-        for start, stop in pairwise(self.ends):
-            total = np.asarray(rows.part(start, start + 1))[0]
-            for begin, end in chunk_bounds(stop - start - 1, VECTORS):
-                for session in np.asarray(rows.part(start + 1 + begin, start + 1 + end)):
-                    total += session
-            sums.append(total)
-        return np.stack(sums)
-
-
-def summed_by_model(statistics: Statistics) -> Statistics:
-    """Return the statistics of each model, those of its sessions added in float64; models sorted by id.
+def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
+    """Return the statistics of each model, those of its sessions added in their order; models sorted by id.
 
     Parameters
     ----------
     statistics : Statistics
         Of sessions; `models` says whose they are.
+    dtype : dtype
+        Of the sums.
 
     Returns
     -------
     Statistics
         Models and segments are the same ids. First-order rows are summed when they are asked for.
     """
-    groups = sessions_of_models(statistics)
-    n_models = len(groups.models)
+    names, owner = np.unique(statistics.models, return_inverse=True)
+    rows_of_models = np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1])
 
-    def sums_of(array: Rows, models: NDArray[np.int64]) -> NDArray[np.float64]:
-        sums = np.zeros((len(models), array.shape[1]))
-        rows = [groups.rows[groups.ends[model] : groups.ends[model + 1]] for model in models]
-        owners = np.repeat(np.arange(len(models)), [len(sessions) for sessions in rows])
+    def sums_of(array: Rows, models: NDArray[np.int64]) -> NDArray:
+        sums = np.zeros((len(models), array.shape[1]), dtype)
+        rows = [rows_of_models[model] for model in models]
+        owners = np.repeat(np.arange(len(models)), [*map(len, rows)])
         numbers = np.concatenate([*rows, np.empty(0, np.int64)])
         for start, stop in chunk_bounds(len(numbers), _SESSIONS):
             for owner, session in zip(owners[start:stop], np.asarray(array[numbers[start:stop]]), strict=True):
                 sums[owner] += session
         return sums
 
-    zeroth = sums_of(statistics.zeroth, np.arange(n_models))
-    first = ComputedRows((n_models, statistics.first.shape[1]), lambda models: sums_of(statistics.first, models))
-    return Statistics(groups.models, groups.models, zeroth, cast("Rows", first))
+    first = ComputedRows((len(names), statistics.first.shape[1]), partial(sums_of, statistics.first), dtype)
+    zeroth = sums_of(statistics.zeroth, np.arange(len(names)))
+    return Statistics(names, names, zeroth, cast("Rows", first))
 
 
 def without_factors(
@@ -264,8 +201,7 @@ class MapConfig:
     normalise: bool = True
 
     def __post_init__(self) -> None:
-        if not self.relevance >= 0:
-            raise ConfigError(f"map.relevance is {self.relevance}: expected a number of at least 0")
+        check_values("map", self, least={"relevance": 0.0})
 
 
 @one_line
@@ -285,10 +221,8 @@ class Supervectors:
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or not len(self.models) == len(self.segments) == len(self.vectors):
-            raise DataError(
-                f"supervectors need models (N,), segments (N,) and vectors (N, C D); got {len(self.models)}, "
-                f"{len(self.segments)}, {self.vectors.shape}"
-            )
+            got = f"{len(self.models)}, {len(self.segments)}, {self.vectors.shape}"
+            raise DataError(f"supervectors need models (N,), segments (N,) and vectors (N, C D); got {got}")
 
     def __len__(self) -> int:
         return len(self.models)
@@ -331,9 +265,7 @@ def adapt_supervectors(
     DataError
         If the statistics are not those of this mixture, a number is not finite, or the file cannot be written.
     """
-    rows = np.arange(len(statistics))
-    each = SessionGroups(statistics.models, statistics.segments, rows, np.arange(len(rows) + 1), multisession=False)
-    return _adapt(mixture, statistics, config, each, work, destination)
+    return _adapt(mixture, statistics, config, _EPSILON, work, destination)
 
 
 def adapt_multisession(
@@ -361,61 +293,42 @@ def adapt_multisession(
     DataError
         As for `adapt_supervectors`.
     """
-    return _adapt(mixture, statistics, config, sessions_of_models(statistics), work, destination)
-
-
-def sum_by_model(statistics: Statistics) -> Statistics:
-    """Add the statistics of all sessions of each model, in memory; rows sorted by model id."""
-    groups = sessions_of_models(statistics)
-    zeroth = np.empty((len(groups.models), statistics.zeroth.shape[1]), statistics.zeroth.dtype)
-    first = np.empty((len(groups.models), statistics.first.shape[1]), statistics.first.dtype)
-    fill_rows((zeroth, first), (sums.of_groups() for sums in groups.blocks(statistics)))
-    return Statistics(groups.models, groups.models, zeroth, first)
+    sums = sum_by_model(statistics, statistics.first.dtype)
+    return _adapt(mixture, sums, config, 0.0, work, destination)
 
 
 def _adapt(
     mixture: GaussianMixture,
     statistics: Statistics,
     config: MapConfig | float | None,
-    groups: SessionGroups,
+    epsilon: float,
     work: Work,
     destination: str | Path | None,
 ) -> Supervectors:
     if not isinstance(config, MapConfig):
         config = MapConfig() if config is None else MapConfig(relevance=config)
-    n_components, width = mixture.n_components, mixture.means.size
-    if statistics.zeroth.shape[1:] != (n_components,) or statistics.first.shape[1:] != (width,):
-        raise DataError(
-            f"statistics of shapes {statistics.zeroth.shape} and {statistics.first.shape} do not fit a mixture of "
-            f"{n_components} Gaussians in {mixture.dimension} dimensions",
-            remedy="accumulate them on the mixture that is adapted",
-        )
-    scale = supervector_scale(mixture)
-    if not mixture.has_full_covariances:
-        scale = scale.reshape(mixture.means.shape)
-    adapt = partial(
-        _adapt_block,
-        means=mixture.means,
-        scale=scale if config.normalise else None,
-        relevance=config.relevance,
-        epsilon=0.0 if groups.multisession else _EPSILON,
-    )
-    n_blocks = len(chunk_bounds(len(groups.models), VECTORS))
-    blocks = work.map(adapt, groups.blocks(statistics), total=n_blocks)
+    statistics.check(*mixture.means.shape)
+    scale = None
+    if config.normalise:
+        scale = supervector_scale(mixture)
+        scale = scale if mixture.has_full_covariances else scale.reshape(mixture.means.shape)
+    adapt = partial(_adapt_block, means=mixture.means, scale=scale, relevance=config.relevance, epsilon=epsilon)
+    bounds = chunk_bounds(len(statistics), VECTORS)
+    blocks = work.map(adapt, (statistics.part(start, stop) for start, stop in bounds), total=len(bounds))
+    models, segments, width = statistics.models, statistics.segments, mixture.means.size
     if destination is None:
-        vectors = np.empty((len(groups.models), width), statistics.first.dtype)
+        vectors = np.empty((len(models), width), statistics.first.dtype)
         fill_rows((vectors,), ((rows,) for rows in blocks))
-        return Supervectors(groups.models, groups.segments, vectors)
+        return Supervectors(models, segments, vectors)
     pairs = ((np.ones((len(rows), 1), np.float32), rows) for rows in blocks)
-    _, stored = write_stat_blocks(destination, groups.models, groups.segments, (1, width), pairs)
-    return Supervectors(groups.models, groups.segments, stored)
+    return Supervectors(models, segments, write_stat_blocks(destination, models, segments, (1, width), pairs)[1])
 
 
 def _adapt_block(
-    block: SessionBlock, means: NDArray[np.float64], scale: NDArray[np.float64] | None, relevance: float, epsilon: float
+    statistics: Statistics, means: NDArray, scale: NDArray | None, relevance: float, epsilon: float
 ) -> NDArray:
     """Return the supervectors of a block, in the dtype of the statistics."""
-    zeroth, first = block.of_groups()
+    zeroth, first = np.asarray(statistics.zeroth), np.asarray(statistics.first)
     vectors = np.empty_like(first)
     for row, (counts, sums) in enumerate(zip(zeroth, first, strict=True)):  # a row at a time stays in the cache
         sums = sums.reshape(means.shape).astype(np.float64)

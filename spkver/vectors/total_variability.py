@@ -28,7 +28,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import ConfigError, DataError, few
+from spkbase.configuration import check_values
+from spkbase.errors import ConfigError, DataError, errors_of, few
 from spkbase.hdf5 import check_forms, read_arrays, write_arrays
 from spkbase.seeding import stream
 from spkbase.showing import one_line
@@ -45,7 +46,6 @@ from spkver.vectors.posteriors import (
     posterior_terms,
     share_out,
     solve,
-    sums_of_block,
     unpack,
 )
 
@@ -79,16 +79,8 @@ class TotalVariabilityConfig:
     minimum_divergence: MinimumDivergence = "right"
 
     def __post_init__(self) -> None:
-        for name, least in (("rank", 1), ("rounds", 0), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ConfigError(
-                    f"total_variability.{name} is {getattr(self, name)}: expected a whole number of at least {least}"
-                )
-        if self.minimum_divergence not in get_args(MinimumDivergence):
-            expected = ", ".join(get_args(MinimumDivergence))
-            raise ConfigError(
-                f"total_variability.minimum_divergence is {self.minimum_divergence!r}: expected one of {expected}"
-            )
+        choices = {"minimum_divergence": get_args(MinimumDivergence)}
+        check_values("total_variability", self, least={"rank": 1, "rounds": 0, "seed": 0}, choices=choices)
 
 
 @one_line
@@ -126,10 +118,9 @@ class TotalVariability:
             or self.factors.shape not in (shape, (*shape, shape[1]))
             or self.weights.shape != shape[:1]
         ):
-            raise DataError(
-                f"expected loadings (C, D, R), means (C, D), factors (C, D) or (C, D, D) and weights (C,), got "
-                f"{self.loadings.shape}, {self.means.shape}, {self.factors.shape} and {self.weights.shape}"
-            )
+            got = f"{self.loadings.shape}, {self.means.shape}, {self.factors.shape} and {self.weights.shape}"
+            expected = "loadings (C, D, R), means (C, D), factors (C, D) or (C, D, D) and weights (C,)"
+            raise DataError(f"expected {expected}, got {got}")
         if not all(np.isfinite(array).all() for array in (self.loadings, self.means, self.factors, self.weights)):
             raise DataError("a total variability matrix and its mixture must be finite", remedy="train it again")
         diagonal = self.factors if self.factors.ndim == 2 else np.diagonal(self.factors, axis1=1, axis2=2)
@@ -147,19 +138,9 @@ class TotalVariability:
 
     def check(self, statistics: Statistics) -> None:
         """Raise DataError unless statistics are those of the mixture's shape, and there are some."""
-        check_statistics(statistics, *self.means.shape)
-
-
-def check_statistics(statistics: Statistics, n_components: int, dimension: int) -> None:
-    """Raise DataError unless statistics are those of a mixture of this shape, and there are some."""
-    if statistics.zeroth.shape[1:] != (n_components,) or statistics.first.shape[1:] != (n_components * dimension,):
-        raise DataError(
-            f"statistics of shapes {statistics.zeroth.shape} and {statistics.first.shape} do not fit a mixture of "
-            f"{n_components} Gaussians in {dimension} dimensions",
-            remedy="accumulate them on the mixture that the matrix belongs to",
-        )
-    if not len(statistics):
-        raise DataError("no statistics: expected those of at least one segment")
+        statistics.check(*self.means.shape)
+        if not len(statistics):
+            raise DataError("no statistics: expected those of at least one segment")
 
 
 def m_step(second: NDArray[np.float64], cross: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -262,7 +243,9 @@ def train_total_variability(
     """
     config = config or TotalVariabilityConfig()
     shape = mixture.n_components, mixture.dimension
-    check_statistics(statistics, *shape)
+    statistics.check(*shape)
+    if not len(statistics):
+        raise DataError("no statistics: expected those of at least one segment")
     check_rank(config.rank, n_segments=len(statistics), width=mixture.means.size)
     loadings = start_loadings(shape, config) if start is None else np.asarray(start, np.float64)
     if loadings.size != mixture.means.size * config.rank:
@@ -313,11 +296,16 @@ def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_
     terms = model.terms(work=work)
     if ships_items():
         n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
-        of_block = partial(sums_of_block, terms=terms, n_components=shape[0], width=shape[1])
-        return reduce(add, work.map(of_block, blocks, total=n_blocks))
+        return reduce(add, work.map(partial(_sums_of_block, terms=terms, shape=shape), blocks, total=n_blocks))
     sums, room = EmSums.empty(*shape, model.rank), packed_room(statistics, model.rank)
     for block in blocks:
         add_block(sums, block, terms, work=work, room=room)
+    return sums
+
+
+def _sums_of_block(block: Statistics, terms: PosteriorTerms, shape: tuple[int, int]) -> EmSums:
+    sums = EmSums.empty(*shape, terms.rank)
+    add_block(sums, block, terms, work=Work(1))
     return sums
 
 
@@ -343,11 +331,6 @@ def updated(
     return loadings
 
 
-def log_likelihood_of(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES) -> float:
-    """Return the part of the log-likelihood of segments that depends on the matrix, in nat, summed over them."""
-    return e_step(model, statistics, work=work).log_likelihood
-
-
 _KIND = "total variability"
 _NAMES = ("loadings", "means", "factors", "weights", "log_likelihoods")
 
@@ -367,16 +350,10 @@ def read_total_variability(path: str | Path) -> TotalVariability:
         If the file is missing, cut short or of another kind, or what it holds is no such matrix.
     """
     arrays = read_arrays(path)
-    if "loadings" not in arrays or not set(arrays) <= set(
-        _NAMES
-    ):  # not by an attribute of text, which the library cannot read of damaged files
+    if "loadings" not in arrays or not set(arrays) <= set(_NAMES):
         text = f"expected a total variability matrix with {', '.join(_NAMES)}, got {few(sorted(arrays)) or 'nothing'}"
         raise DataError(text, file=path, remedy="give a file of write_total_variability")
-    diagonal = getattr(arrays.get("factors"), "ndim", 2) == 2
-    check_forms(
-        path, arrays, loadings="f3", means="f2", factors="f2" if diagonal else "f3", weights="f1", log_likelihoods="f1"
-    )
-    try:
+    factors = f"f{getattr(arrays.get('factors'), 'ndim', 2)}"
+    check_forms(path, arrays, loadings="f3", means="f2", factors=factors, weights="f1", log_likelihoods="f1")
+    with errors_of(path):
         return TotalVariability(*(arrays[name].astype(np.float64, copy=False) for name in _NAMES))
-    except DataError as error:
-        raise DataError(error.text, file=path, remedy=error.remedy) from error

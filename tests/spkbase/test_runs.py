@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from spkbase.devices import Device
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import write_text
 from spkbase.runs import REPORT, Ended, Run, append_line, format_status, read_lines, read_status, start_run, versions
@@ -48,7 +47,7 @@ def work(output: Path, source: Path, *, factor: int = 2, offset: int = 0, **opti
         numbers = [str(factor * int(one)) for one in read.value.split()]
         double = stage("double", lambda: " ".join(numbers), after=[read, between], libraries=["scipy"])
         total = offset + sum(map(int, double.value.split()))
-        last = stage("sum", lambda: str(total), after=[double], inputs=offset, on_device=True)
+        last = stage("sum", lambda: str(total), after=[double], inputs=offset)
         assert last.value == str(offset + factor * sum(map(int, source.read_text().split())))
         run.finish()
     except Ended:
@@ -96,12 +95,6 @@ def test_another_version_of_the_package_makes_all(output, source, monkeypatch):
     monkeypatch.setattr("spkbase.runs.__version__", "99.0")
     assert [one["why"] for one in read_status(output)[0]["stages"]] == ["spkver 0.1.0 -> 99.0"] * 3
     assert work(output, source) == ["read", "double", "sum"]
-
-
-def test_a_device_counts_where_it_is_used(output, source):
-    device = Device("cuda", None, library="torch 2.0")
-    assert work(output, source, device=device) == ["sum"]
-    assert work(output, source) == ["sum"]
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text(""), lambda path: path.write_text("9 9")])

@@ -15,10 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spkbase.devices import Device
 from spkbase.errors import DataError, WorkerError
 from spkbase.work import (
-    Work,
     chunk_bounds,
     chunks,
     default_jobs,
@@ -213,17 +211,3 @@ def test_an_early_end_does_not_do_the_rest(tmp_path):
 
 def touch(number: int, folder: Path) -> None:
     (folder / str(number)).write_text("")
-
-
-def test_memory_of_a_device_that_runs_out_is_told():
-    class OutOfMemoryError(RuntimeError):
-        pass
-
-    def full(_: int) -> int:
-        raise OutOfMemoryError("tried to allocate 8 GiB")
-
-    device = Device("test", np)
-    assert list(Work(device=device).map(late_square, range(3), description="squares")) == [0, 1, 4]
-    assert Work(2, device).on_cores() == Work(2)
-    with pytest.raises(DataError, match="its memory ran out: tried to allocate"):
-        list(Work(device=device).map(full, range(3)))

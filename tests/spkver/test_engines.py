@@ -35,7 +35,7 @@ from spkver.backend.svm import train_svms
 from spkver.datadir.reading import read_datadir
 from spkver.datadir.twins import check_twin
 from spkver.extractors.directories import embed_directory
-from spkver.extractors.doors import open_extractor
+from spkver.extractors.registry import open_extractor
 from spkver.features.frames import Frames
 from spkver.mixture.statistics import accumulate_statistics
 from spkver.mixture.ubm import UbmConfig, train_ubm

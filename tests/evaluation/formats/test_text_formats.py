@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from evaluation import formats
@@ -140,6 +140,7 @@ def cut(raw: bytes) -> object:
 
 @settings(max_examples=300)
 @given(st.text("ab1 \t\n\r\x0b\"'#\\,é\x85\u2028\ufeff", max_size=60).map(str.encode) | st.binary(max_size=30))
+@example("\ufeff1 1 1".encode())
 def test_large_texts_are_cut_as_small_ones(raw: bytes) -> None:
     raw = raw.replace(b"\0", b"")
     expected = cut(raw)

@@ -27,8 +27,8 @@ from spkver.extractors.cues import (
     track_pitch,
 )
 from spkver.extractors.directories import embed_directory
-from spkver.extractors.doors import open_extractor
 from spkver.extractors.protocol import ExtractorSettings
+from spkver.extractors.registry import open_extractor
 
 RATE = 16000
 NAMES = list(PROSODY)

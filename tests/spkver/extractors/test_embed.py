@@ -28,7 +28,7 @@ from spkver.cli import main
 from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir
 from spkver.extractors.directories import embed_directory
-from spkver.extractors.doors import EXTRACTORS, FUNCTION, open_extractor
+from spkver.extractors.registry import EXTRACTORS, FUNCTION, open_extractor
 
 ROOT = Path(__file__).resolve().parents[3]
 RATE = 16000
@@ -140,7 +140,7 @@ def test_recordings_that_cannot_be_used_are_named_together_before_the_start(sour
     status, said = invoke(source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / "v.h5")
     assert status == 2
     assert "3 problems" in said
-    for words in ("u03: 2 channels", "u04: 0.006 s are too short: at least 0.1 s", "u05"):
+    for words in ("u03.wav: 2 channels", "u04.wav: 0.006 s are too short: at least 0.1 s", "u05"):
         assert words in said
     assert "Traceback" not in said
     assert not (tmp_path / "v.h5").exists()
@@ -254,7 +254,7 @@ def test_two_recordings_that_cannot_be_compared(source, own, tmp_path, monkeypat
     monkeypatch.setattr("spkver.extractors.networks.DEFAULT_FOLDER", tmp_path)
     first = source.recordings["u00"]
     assert "give --attacker or --extractor, or get the weights: spkver weights campplus" in verify(first, first)
-    assert "nothing.wav: second: no such file" in verify(first, "nothing.wav", "--extractor", own)
+    assert "nothing.wav: no such file" in verify(first, "nothing.wav", "--extractor", own)
     assert "--attacker stands alone" in verify(first, first, "--extractor", own, "--attacker", tmp_path)
     vectors = embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))
     write_backend(tmp_path / "b.h5", train_chain(vectors, "adapted_cosine"))

@@ -24,11 +24,11 @@ from spkbase.errors import ConfigError, DataError
 from spkver.cli import main
 from spkver.extractors import networks, protocol
 from spkver.extractors.campplus import campplus_network, campplus_vector
-from spkver.extractors.doors import EXTRACTORS, FUNCTION, open_extractor
 from spkver.extractors.ge2e import ge2e_network
 from spkver.extractors.layers import kaldi_filterbanks
 from spkver.extractors.networks import CAMPPLUS, GE2E
 from spkver.extractors.protocol import ExtractorSettings, averaged, checked_vector, window_bounds
+from spkver.extractors.registry import EXTRACTORS, FUNCTION, open_extractor
 
 RATE = 16000
 

@@ -10,10 +10,10 @@ import pytest
 import soundfile
 
 from spkbase.errors import ConfigError, DataError
-from spkver.extractors.doors import open_extractor
 from spkver.extractors.layers import kaldi_filterbanks
 from spkver.extractors.onnx_files import read_onnx
 from spkver.extractors.protocol import ExtractorSettings
+from spkver.extractors.registry import open_extractor
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

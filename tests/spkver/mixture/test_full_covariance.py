@@ -297,7 +297,7 @@ def test_files_hold_the_mixture(tmp_path):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"covariance": "tied"}, "ubm.covariance is 'tied': expected diagonal or full"),
+        ({"covariance": "tied"}, "ubm.covariance is 'tied': expected one of diagonal, full"),
         ({"covariance": "full", "full_iterations": 0}, "ubm.full_iterations is 0"),
     ],
 )

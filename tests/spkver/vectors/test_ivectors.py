@@ -122,13 +122,11 @@ def test_approximations_are_exact_where_they_assume_what_is():
 
 def test_the_formula_of_the_approximations():
     model, zeroth, projected = random_model(), np.array([[1.0, 2, 0, 4, 5]]), np.array([[1.0, -2, 3]])
-    terms = fast_terms(model, "eigen")
+    basis, precisions = fast_terms(model, "eigen")
     squares = model.loadings.swapaxes(1, 2) @ model.loadings
-    diagonal = sum(
-        n * np.diag(np.diag(terms.basis.T @ a @ terms.basis)) for n, a in zip(zeroth[0], squares, strict=True)
-    )
-    precision = np.eye(3) + terms.basis @ diagonal @ terms.basis.T
-    means, variances = fast_posterior(zeroth, projected, terms.basis, terms.precisions)
+    diagonal = sum(n * np.diag(np.diag(basis.T @ a @ basis)) for n, a in zip(zeroth[0], squares, strict=True))
+    precision = np.eye(3) + basis @ diagonal @ basis.T
+    means, variances = fast_posterior(zeroth, projected, basis, precisions)
     np.testing.assert_allclose(means[0], np.linalg.solve(precision, projected[0]), rtol=1e-10)
     np.testing.assert_allclose(variances[0], np.diag(np.linalg.inv(precision)), rtol=1e-10)
 

@@ -1,12 +1,12 @@
-"""The table of extractors, and what opens each; help texts, documents and checks are made of it."""
+"""The table of extractors, from which help texts, documents and checks are made, and what opens one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
@@ -14,19 +14,17 @@ from spkver.extractors.cues import open_prosody, open_session
 from spkver.extractors.networks import open_campplus, open_ge2e
 from spkver.extractors.onnx_files import open_onnx
 from spkver.extractors.own import (
-    load_resemblyzer,
-    load_speechbrain_ecapa,
-    load_wespeaker,
-    open_adapter,
     open_command,
     open_function,
+    open_resemblyzer,
+    open_speechbrain,
     open_vectors,
+    open_wespeaker,
 )
 from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, Vectors
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of extractor.
 
     Attributes
@@ -51,17 +49,9 @@ EXTRACTORS: dict[str, Kind] = {
     "onnx": Kind("onnx:FILE", "a network as wespeaker and 3D-Speaker export it; extra [onnx]", open_onnx),
     "prosody": Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
     "session": Kind("session", "noise and channel, where nobody speaks", open_session),
-    "resemblyzer": Kind(
-        "resemblyzer[:WEIGHTS]",
-        "the package Resemblyzer",
-        partial(open_adapter, load_resemblyzer, "Resemblyzer"),
-    ),
-    "speechbrain-ecapa": Kind(
-        "speechbrain-ecapa[:MODEL]",
-        "ECAPA-TDNN of the package speechbrain",
-        partial(open_adapter, load_speechbrain_ecapa, "speechbrain"),
-    ),
-    "wespeaker": Kind("wespeaker[:MODEL]", "the package wespeaker", partial(open_adapter, load_wespeaker, "wespeaker")),
+    "resemblyzer": Kind("resemblyzer[:WEIGHTS]", "the package Resemblyzer", open_resemblyzer),
+    "speechbrain-ecapa": Kind("speechbrain-ecapa[:MODEL]", "ECAPA-TDNN of the package speechbrain", open_speechbrain),
+    "wespeaker": Kind("wespeaker[:MODEL]", "the package wespeaker", open_wespeaker),
     "command": Kind("command:COMMAND", "your own: a shell command with {recordings} and {vectors}", open_command),
     "vectors": Kind("vectors:FILE", "vectors made elsewhere, in any form that is read", open_vectors),
 }
@@ -102,7 +92,7 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     Parameters
     ----------
     spec : str
-        A name, or what comes in by a door: see `EXTRACTORS` and `FUNCTION`.
+        A name, or a plug-in: see `EXTRACTORS` and `FUNCTION`.
     settings : ExtractorSettings, optional
 
     Raises
@@ -115,12 +105,16 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     settings = settings or ExtractorSettings()
     prefix, _, rest = spec.partition(":")
     kind = EXTRACTORS.get(prefix)
-    if kind is None and not (prefix and rest):
-        known = ", ".join(kind.form for kind in (*EXTRACTORS.values(), FUNCTION))
+    known = ", ".join(one.form for one in (*EXTRACTORS.values(), FUNCTION)) if kind is None else kind.form
+    needs_rest = kind is None or (":" in kind.form and "[" not in kind.form)
+    if needs_rest and not (prefix and rest):
         raise ConfigError(f"extractor {spec!r}: expected {known}")
-    if kind is not None and not rest and ":" in kind.form and "[" not in kind.form:
-        raise ConfigError(f"extractor {spec!r}: expected {kind.form}")
-    located = _located(spec)
+    # paths are absolute: workers may stand elsewhere
+    located, (file, _, function) = spec, spec.rpartition(":")
+    if kind is None and file.endswith(".py"):
+        located = f"{Path(file).absolute()}:{function}"
+    elif kind is not None and rest and Path(rest).exists():
+        located = f"{prefix}:{Path(rest).absolute()}"
     try:
         opened = FUNCTION.open(located, settings) if kind is None else kind.open(located.partition(":")[2], settings)
     except ConfigError as error:
@@ -128,15 +122,6 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
             raise
         raise ConfigError(f"extractor {spec!r}: {error.text}", file=error.file, remedy=error.remedy) from error
     return Extractor(spec, settings, opened, located)
-
-
-def _located(spec: str) -> str:
-    """The same with an absolute path, where it names a file or folder: workers may stand elsewhere."""
-    prefix, _, rest = spec.partition(":")
-    if prefix in EXTRACTORS:
-        return f"{prefix}:{Path(rest).absolute()}" if rest and Path(rest).exists() else spec
-    where, _, function = spec.rpartition(":")
-    return f"{Path(where).absolute()}:{function}" if where.endswith(".py") else spec
 
 
 @lru_cache(maxsize=2)
