@@ -500,7 +500,8 @@ def learn_backend(
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     )
     if stage.is_due:
-        found, backend = _choose(source, choice, training, place)
+        with run.timed(stage.name):
+            found, backend = _choose(source, choice, training, place)
 
         def make(path: Path) -> None:
             write_backend(folder / "backend.h5", backend)

@@ -486,9 +486,10 @@ def assess_conditions(
         libraries=(),
     )
     if whole.is_due:
-        for (dataset, attacker), part in parts.items():
-            scored = [condition.scored for condition in groups[dataset, attacker]]
-            part.bring_up_to_date(partial(_assess_some, run=run, scored=scored, config=config, seed=seed))
+        with run.timed(whole.name):
+            for (dataset, attacker), part in parts.items():
+                scored = [condition.scored for condition in groups[dataset, attacker]]
+                part.bring_up_to_date(partial(_assess_some, run=run, scored=scored, config=config, seed=seed))
         made = {_place_in(entry): entry for part in parts.values() for entry in part.value}
         entries = [made[_place_in(vars(condition.scored))] for condition in conditions]
         whole.bring_up_to_date(lambda path: write_json(path, entries))

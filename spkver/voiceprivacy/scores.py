@@ -654,13 +654,14 @@ class _Attempts:
         if name in self._given_up:
             return self._given_up[name]
         try:
-            if isinstance(job.attacker, Fusion):
-                found = job.attacker.fuse(job.attack, {name: part.value for name, part in job.parts.items()})
-            else:
-                scorer = self._learnt[job.learns_from]
-                if isinstance(scorer, Exception):
-                    raise scorer
-                found = scorer(job.attack)
+            with stage.run.timed(stage.name):
+                if isinstance(job.attacker, Fusion):
+                    found = job.attacker.fuse(job.attack, {name: part.value for name, part in job.parts.items()})
+                else:
+                    scorer = self._learnt[job.learns_from]
+                    if isinstance(scorer, Exception):
+                        raise scorer
+                    found = scorer(job.attack)
             stage.bring_up_to_date(lambda path: write_scores(path, found))
         except Exception as error:
             if isinstance(error, ENDING):

@@ -185,7 +185,8 @@ def _measure(
             if of_set == dataset and scenario.name == SCENARIO and draw in scored.draws
         ]
         seed = experiment.config.seed
-        rates = {str(count): _rates(chosen, run, condition, attacks, seed=seed, count=count) for count in counts}
+        with run.timed(stage.name):
+            rates = {str(count): _rates(chosen, run, condition, attacks, seed=seed, count=count) for count in counts}
         stage.bring_up_to_date(lambda path: write_json(path, rates))
     return stage.value
 
