@@ -9,5 +9,5 @@ from spkver.recognition.emotions import (
     read_folds,
     recognise_emotions,
 )
-from spkver.recognition.recordings import check_recordings, map_recordings
+from spkver.recognition.recordings import map_recordings
 from spkver.recognition.words import TranscriptionConfig, check_recogniser, transcribe

@@ -41,10 +41,10 @@ from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import read_id_list, write_text
 from spkbase.runs import Run
 from spkbase.work import one_blas_thread, ordered_map
-from spkver.audio import read_audio
+from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir
 from spkver.features import MfccSettings, mfcc
-from spkver.recognition.recordings import check_recordings, map_recordings
+from spkver.recognition.recordings import map_recordings
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +127,9 @@ def functionals(samples: NDArray, config: FunctionalsConfig) -> NDArray[np.float
         If there are fewer than `LEAST_FRAMES` frames of sound.
     """
     samples = np.asarray(samples, np.float64)
-    cepstra, log_energy = mfcc(samples, _settings(config))
+    window, shift = round(_WINDOW * config.rate), round(_SHIFT * config.rate)
+    filters = (config.n_filters, config.low_frequency, config.high_frequency)
+    cepstra, log_energy = mfcc(samples, MfccSettings(config.rate, window, shift, 0.97, *filters, config.n_cepstra))
     energy = _DB * log_energy
     if len(energy) < LEAST_FRAMES or not samples.any():
         raise ValueError(f"{len(energy)} frames, at least {LEAST_FRAMES} with sound are needed")
@@ -145,12 +147,6 @@ def functionals(samples: NDArray, config: FunctionalsConfig) -> NDArray[np.float
     values += [value for change in changes for value in change] + _change(pitch, both)
     values += _voice(pitch, voiced) + _loudness(relative, voiced)
     return np.array(values + ([float(energy.max())] if config.level else []))
-
-
-def _settings(config: FunctionalsConfig) -> MfccSettings:
-    window, shift = round(_WINDOW * config.rate), round(_SHIFT * config.rate)
-    filters = (config.n_filters, config.low_frequency, config.high_frequency)
-    return MfccSettings(config.rate, window, shift, 0.97, *filters, config.n_cepstra)
 
 
 def _pitch(samples: NDArray, config: FunctionalsConfig, kept: slice) -> NDArray[np.float64]:
@@ -334,8 +330,9 @@ def recognise_emotions(
         If recordings cannot be used (all are named), or a fold leaves fewer than two speakers or one emotion to learn.
     """
     config = config or EmotionConfig()
-    check_folds(test, train, emotions, folds=folds, config=config)
-    check_recordings(test.recordings, train.recordings, jobs=run.jobs)
+    check_folds(test, train, emotions, folds=folds)
+    for paths in (test.recordings, train.recordings):
+        check_headers(paths, jobs=run.jobs)
     features = functionals_of(run, test.recordings, config)
     others = {utterance: path for utterance, path in train.recordings.items() if test.recordings.get(utterance) != path}
     trained = {utterance: features[utterance] for utterance in train.recordings if utterance not in others}
@@ -352,16 +349,28 @@ def functionals_of(
     return map_recordings(run, name, work, recordings, settings=config.functionals, libraries=_LIBRARIES)
 
 
-def check_folds(
-    test: DataDir,
-    train: DataDir,
-    emotions: Mapping[str, str],
-    *,
-    folds: Mapping[str, str],
-    config: EmotionConfig | None = None,
-) -> None:
-    """Make sure that every fold leaves something to learn from; parameters and errors as for `recognise_emotions`."""
-    _fold_jobs(folds, test, train, emotions, config or EmotionConfig())
+Fold = tuple[tuple[str, ...], tuple[str, ...]]
+"""Utterances to learn from, and to recognise."""
+
+
+def check_folds(test: DataDir, train: DataDir, emotions: Mapping[str, str], *, folds: Mapping[str, str]) -> list[Fold]:
+    """Lay out the folds, and make sure that each leaves something to learn from.
+
+    Parameters and errors are those of `recognise_emotions`.
+    """
+    problems = Problems(train.path)
+    laid_out: list[Fold] = []
+    for fold in sorted(set(folds.values())):
+        held_out = {speaker for speaker, its_fold in folds.items() if its_fold == fold}
+        learnt = tuple(sorted(utterance for utterance, speaker in train.speakers.items() if speaker not in held_out))
+        tested = tuple(sorted(utterance for utterance, speaker in test.speakers.items() if speaker in held_out))
+        speakers, classes = {train.speakers[one] for one in learnt}, {emotions[one] for one in learnt}
+        if len(speakers) < 2 or len(classes) < 2:
+            text = f"fold {fold!r} leaves {len(speakers)} speakers and {len(classes)} emotions to learn from"
+            problems.add(text, remedy="two of each are needed at least")
+        laid_out.append((learnt, tested))
+    problems.raise_if_any()
+    return laid_out
 
 
 def classify_emotions(
@@ -374,14 +383,21 @@ def classify_emotions(
     config: EmotionConfig,
 ) -> dict[str, str]:
     """Recognise emotions from functionals; as `recognise_emotions`, with the functionals of each data directory."""
-    jobs = _fold_jobs(folds, test[0], train[0], emotions, config)
-    _warn_of_few(test[0], train[0], config)
+    laid_out = check_folds(test[0], train[0], emotions, folds=folds)
+    for datadir in {side[0].path: side[0] for side in (train, test)}.values() if config.speaker_normalisation else ():
+        short = [speaker for speaker, utterances in datadir.by_speaker().items() if len(utterances) < _FEW]
+        if short:
+            text = "%s: %d speakers have fewer than %d utterances: their normalisation is rough"
+            logger.warning(text, datadir.path, len(short), _FEW)
 
     def make(path: Path) -> None:
-        tables = _table(train[1], train[0], config), _table(test[1], test[0], config)
-        learn = partial(_recognise_fold, tables=tables, emotions=emotions, config=config)
+        vectors = [_by_speaker(features, datadir, config) for datadir, features in (train, test)]
+        labels, speakers = dict(emotions), train[0].speakers
+        learn = partial(
+            _recognise_fold, learnt=vectors[0], tested=vectors[1], emotions=labels, speakers=speakers, config=config
+        )
         emotion_of: dict[str, str] = {}
-        for predicted in ordered_map(learn, jobs, jobs=run.jobs, description="folds"):
+        for predicted in ordered_map(learn, laid_out, jobs=run.jobs, description="folds"):
             emotion_of |= predicted
         write_text(path, "".join(f"{utterance} {emotion}\n" for utterance, emotion in sorted(emotion_of.items())))
 
@@ -391,56 +407,9 @@ def classify_emotions(
         "predictions",
         make=make,
         read=partial(read_id_list, form="utterance emotion"),
-        inputs=[config, jobs, *functionals, train[0].speakers, test[0].speakers, emotions],
+        inputs=[config, laid_out, *functionals, train[0].speakers, test[0].speakers, emotions],
         libraries=("numpy", "scipy", "scikit-learn"),
     ).value
-
-
-@dataclass(frozen=True)
-class _Fold:
-    """Utterances to learn from, with their speakers, and to recognise."""
-
-    train: tuple[str, ...]
-    speakers: tuple[str, ...]
-    test: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Table:
-    rows: dict[str, int]
-    values: NDArray[np.float64]
-
-    def of(self, utterances: Sequence[str]) -> NDArray[np.float64]:
-        return self.values[[self.rows[utterance] for utterance in utterances]]
-
-
-def _fold_jobs(
-    folds: Mapping[str, str], test: DataDir, train: DataDir, emotions: Mapping[str, str], config: EmotionConfig
-) -> list[_Fold]:
-    """Lay out the folds, and check each before anything long starts."""
-    problems = Problems(train.path)
-    jobs = []
-    for fold in sorted(set(folds.values())):
-        held_out = {speaker for speaker, its_fold in folds.items() if its_fold == fold}
-        mine = tuple(sorted(utterance for utterance, speaker in train.speakers.items() if speaker not in held_out))
-        speakers = tuple(train.speakers[utterance] for utterance in mine)
-        classes = {emotions[utterance] for utterance in mine}
-        if len(set(speakers)) < 2 or len(classes) < 2:
-            text = f"fold {fold!r} leaves {len(set(speakers))} speakers and {len(classes)} emotions to learn from"
-            problems.add(text, remedy="two of each are needed at least")
-        theirs = tuple(sorted(utterance for utterance, speaker in test.speakers.items() if speaker in held_out))
-        jobs.append(_Fold(mine, speakers, theirs))
-    problems.raise_if_any()
-    return jobs
-
-
-def _warn_of_few(test: DataDir, train: DataDir, config: EmotionConfig) -> None:
-    if config.speaker_normalisation:
-        for datadir in {train.path: train, test.path: test}.values():
-            short = [speaker for speaker, utterances in datadir.by_speaker().items() if len(utterances) < _FEW]
-            if short:
-                text = "%s: %d speakers have fewer than %d utterances: their normalisation is rough"
-                logger.warning(text, datadir.path, len(short), _FEW)
 
 
 def _of_file(path: Path, config: FunctionalsConfig) -> list[float]:
@@ -452,7 +421,11 @@ def _of_file(path: Path, config: FunctionalsConfig) -> list[float]:
     return vector
 
 
-def _table(features: Mapping[str, Sequence[float]], datadir: DataDir, config: EmotionConfig) -> _Table:
+Vectors = dict[str, NDArray[np.float64]]
+
+
+def _by_speaker(features: Mapping[str, Sequence[float]], datadir: DataDir, config: EmotionConfig) -> Vectors:
+    """The vector of each utterance, brought to a like size by speaker if the configuration says so."""
     names = sorted(features)
     values = np.array([features[name] for name in names])
     if config.speaker_normalisation:
@@ -460,7 +433,7 @@ def _table(features: Mapping[str, Sequence[float]], datadir: DataDir, config: Em
         for speaker in sorted(set(speakers.tolist())):
             mine = speakers == speaker
             values[mine] = _standard(values[mine], values[mine])
-    return _Table({name: row for row, name in enumerate(names)}, values)
+    return dict(zip(names, values, strict=True))
 
 
 def _standard(values: NDArray, reference: NDArray) -> NDArray:
@@ -471,12 +444,19 @@ def _standard(values: NDArray, reference: NDArray) -> NDArray:
 
 
 def _recognise_fold(
-    fold: _Fold, tables: tuple[_Table, _Table], emotions: Mapping[str, str], config: EmotionConfig
+    fold: Fold,
+    *,
+    learnt: Vectors,
+    tested: Vectors,
+    emotions: Mapping[str, str],
+    speakers: Mapping[str, str],
+    config: EmotionConfig,
 ) -> dict[str, str]:
-    vectors, labels = tables[0].of(fold.train), np.array([emotions[utterance] for utterance in fold.train])
-    cost = choose_cost(vectors, labels, fold.speakers, config)
-    predicted = _classify(vectors, labels, tables[1].of(fold.test), cost)
-    return dict(zip(fold.test, predicted.tolist(), strict=True))
+    utterances, held_out = fold
+    vectors, labels = np.array([learnt[one] for one in utterances]), np.array([emotions[one] for one in utterances])
+    cost = choose_cost(vectors, labels, [speakers[one] for one in utterances], config)
+    predicted = _classify(vectors, labels, np.array([tested[one] for one in held_out]), cost)
+    return dict(zip(held_out, predicted.tolist(), strict=True))
 
 
 @one_blas_thread()
@@ -496,9 +476,8 @@ def choose_cost(vectors: NDArray, labels: NDArray, speakers: Sequence[str], conf
                 predicted[~rest] = labels[rest][0]
                 continue
             predicted[~rest] = _classify(vectors[rest], labels[rest], vectors[~rest], cost)
-        recall = float(
-            np.mean([(predicted[labels == label] == label).mean() for label in sorted(set(labels.tolist()))])
-        )
+        recalls = [(predicted[labels == label] == label).mean() for label in sorted(set(labels.tolist()))]
+        recall = float(np.mean(recalls))
         if recall > best + 1e-12:
             best, chosen = recall, cost
     return chosen

@@ -9,43 +9,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spkbase.errors import DataError, Problems
-from spkbase.files import file_digest, load_json, write_text
+from spkbase.files import load_json, size_and_time, write_text
 from spkbase.runs import Run
 from spkbase.work import chunks, ordered_map
-from spkver.audio import audio_header
 
 Value = TypeVar("Value")
 Source = TypeVar("Source", Path, tuple[Path, ...])
 
 _CHUNK = 64  # recordings of a stage
-
-
-def check_recordings(*lists: Mapping[str, Path], jobs: int | None = None) -> None:
-    """Check the header of every file before any long step: readable, and one channel.
-
-    Raises
-    ------
-    DataError
-        With all problems at once.
-    """
-    paths = sorted({path for recordings in lists for path in recordings.values()})
-    problems = Problems()
-    for errors in ordered_map(_check, chunks(paths, 256), jobs=jobs, threads=True):
-        for error in errors:
-            problems.note(error)
-    problems.raise_if_any()
-
-
-def _check(paths: Sequence[Path]) -> list[DataError]:
-    errors = []
-    for path in paths:
-        try:
-            channels = audio_header(path).channels
-            if channels > 1:
-                raise DataError(f"{channels} channels, expected one", file=path, remedy="write one channel of it")
-        except DataError as error:
-            errors.append(error)
-    return errors
 
 
 def map_recordings(
@@ -70,7 +41,7 @@ def map_recordings(
     function : callable
         Importable; takes the path, and gives what JSON can hold. A `DataError` of one file does not stop the others.
     recordings : mapping of str to Path, or to tuple of Path
-        Audio file of each recording, or several that belong together.
+        Audio file of each recording, or several that belong together; known by path, size and time of change.
     settings : object
         What the results depend on besides the audio; see `spkbase.files.fingerprint`.
     libraries : sequence of str
@@ -86,44 +57,26 @@ def map_recordings(
     DataError
         With all files that failed, after the others are done.
     """
-    digests = _digests(recordings, run.jobs)
     problems = Problems()
     results: dict[str, Value] = {}
     for number, items in enumerate(chunks(sorted(recordings.items()), _CHUNK)):
+        stamps = []
+        for recording, source in items:
+            files: tuple[Path, ...] = source if isinstance(source, tuple) else (source,)
+            stamps.append([recording, *((str(file.absolute()), *size_and_time(file)) for file in files)])
         try:
-            stage = run.stage(
+            results |= run.stage(
                 f"{name} {number}",
                 f"{name}/{number:05d}.json",
                 make=partial(_make, function, items, run.jobs, name),
-                read=_read,
-                inputs=[settings, [(name, digests[name]) for name, _ in items]],
+                read=lambda path: load_json(path)["results"],
+                inputs=[settings, stamps],
                 libraries=libraries,
-            )
-            results |= stage.value
+            ).value
         except DataError as error:
             problems.note(error)
     problems.raise_if_any()
     return results
-
-
-def _digests(recordings: Mapping[str, Source], jobs: int | None) -> dict[str, list[str | None]]:
-    """Checksums of the files of each recording."""
-    parts = chunks(sorted(recordings), _CHUNK)
-    files = [[_paths(recordings[recording]) for recording in names] for names in parts]
-    digested = ordered_map(_digest_some, files, jobs=jobs, threads=True)
-    return {
-        recording: digests
-        for names, some in zip(parts, digested, strict=True)
-        for recording, digests in zip(names, some, strict=True)
-    }
-
-
-def _digest_some(files: Sequence[tuple[Path, ...]]) -> list[list[str | None]]:
-    return [[file_digest(path) for path in paths] for paths in files]
-
-
-def _paths(source: Path | tuple[Path, ...]) -> tuple[Path, ...]:
-    return source if isinstance(source, tuple) else (source,)
 
 
 def _make(
@@ -148,10 +101,3 @@ def _caught(function: Callable[[Source], Value], source: Source) -> Value | Data
         return function(source)
     except DataError as error:
         return error
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return dict(load_json(path)["results"].items())
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"cannot be read: {error}", file=path, remedy="remove it and run again") from error

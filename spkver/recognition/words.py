@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +22,13 @@ import numpy as np
 
 from spkbase.errors import DataError
 from spkbase.files import write_text
-from spkbase.runs import Run
-from spkver.audio import read_audio
+from spkbase.runs import Run, library_version
+from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir
-from spkver.recognition.recordings import check_recordings, map_recordings
+from spkver.recognition.recordings import map_recordings
 
 _RATE = 16000
 _VARIANT = re.compile(r"\(\d+\)$")
-
-
-def _version() -> str:
-    try:
-        return version("pocketsphinx")
-    except PackageNotFoundError:
-        return ""
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class TranscriptionConfig:
     """
 
     recogniser: str = "pocketsphinx"
-    version: str = field(default_factory=_version)
+    version: str = field(default_factory=lambda: library_version("pocketsphinx"))
     normalisation: str = "batch"
 
 
@@ -95,7 +87,7 @@ def transcribe(run: Run, datadir: DataDir, config: TranscriptionConfig | None = 
     """
     check_recogniser()
     settings = config or TranscriptionConfig()
-    check_recordings(datadir.recordings, jobs=run.jobs)
+    check_headers(datadir.recordings, jobs=run.jobs)
     words = map_recordings(run, "transcripts", recognise_file, datadir.recordings, settings=settings)
     write_text(run.path("text"), "".join(f"{utterance} {said}".rstrip() + "\n" for utterance, said in words.items()))
     return words

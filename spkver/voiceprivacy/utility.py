@@ -42,12 +42,12 @@ from spkbase.errors import DataError, Problems
 from spkbase.files import to_json, write_text
 from spkbase.runs import Run
 from spkver.attackers import Attacker, VectorAttacker, with_pieces
+from spkver.audio import check_headers
 from spkver.datadir import DataDir
 from spkver.recognition import (
     EmotionConfig,
     check_folds,
     check_recogniser,
-    check_recordings,
     classify_emotions,
     functionals_of,
     map_recordings,
@@ -77,7 +77,8 @@ def check_emotions(sets: Sets, config: UtilityConfig, problems: Problems, *, job
                 emotions, folds = read_emotions(original), read_folds(original)
                 if config.predictions is None:
                     check_folds(original, original, emotions, folds=folds)
-                    check_recordings(original.recordings, {} if twin is None else twin.recordings, jobs=jobs)
+                    for speech in (original, *([] if twin is None else [twin])):
+                        check_headers(speech.recordings, jobs=jobs, problems=problems)
             except DataError as error:
                 problems.note(error)
                 continue

@@ -183,15 +183,14 @@ def test_folds_and_another_set_to_learn_from(corpus: Path, tmp_path: Path) -> No
 
 def test_a_speaker_that_is_tested_is_not_learnt(corpus: Path) -> None:
     from spkver.datadir.reading import read_datadir
-    from spkver.recognition.emotions import _fold_jobs, read_emotions
+    from spkver.recognition.emotions import check_folds, read_emotions
 
     data = read_datadir(corpus)
-    folds = _fold_jobs({f"s{n}": str(n % 2) for n in range(4)}, data, data, read_emotions(data), EmotionConfig())
+    folds = check_folds(data, data, read_emotions(data), folds={f"s{n}": str(n % 2) for n in range(4)})
     assert len(folds) == 2
-    for fold in folds:
-        assert {one[:2] for one in fold.train} == set(fold.speakers)
-        assert {one[:2] for one in fold.train}.isdisjoint(one[:2] for one in fold.test)
-    assert sorted(one for fold in folds for one in fold.test) == sorted(data.speakers)
+    for learnt, tested in folds:
+        assert {one[:2] for one in learnt}.isdisjoint(one[:2] for one in tested)
+    assert sorted(one for _, tested in folds for one in tested) == sorted(data.speakers)
 
 
 def spoil(corpus: Path, folder: Path, name: str, text: str | bytes) -> Path:
