@@ -10,7 +10,7 @@ from spkbase.version import __version__
 # words: where it is, what it does, lines that call it
 COMMANDS = {
     "demo": (
-        "spkver.commands.demo:demo",
+        "spkver.commands.runs:demo",
         "Run both recipes on synthetic speech: a DET curve and a report.",
         "spkver demo --output demo",
     ),
@@ -48,40 +48,40 @@ COMMANDS = {
         "spkver voiceprivacy --data data --suffix _mine --output exp/mine --config config/vpc2024.yaml",
     ),
     "status": (
-        "spkver.commands.status:status",
+        "spkver.commands.runs:status",
         "Show which stages of a run are done, stale, missing or damaged.",
         "spkver status demo",
     ),
     "simulate": ("", "Make corpora of synthetic speech, for trying things out."),
     "simulate rsr2015": (
-        "spkver.commands.simulate:rsr2015",
+        "spkver.commands.speech:rsr2015",
         "In the form of RSR2015.",
         "spkver simulate rsr2015 corpus --speakers 12 --sentences 2",
     ),
     "simulate voiceprivacy": (
-        "spkver.commands.simulate:voiceprivacy",
+        "spkver.commands.speech:voiceprivacy",
         "In the form of the VoicePrivacy Challenge.",
         "spkver simulate voiceprivacy data --set enrolled_f=6 --set enrolled_m=6",
     ),
     "datadir": (
-        "spkver.commands.datadir:datadir",
+        "spkver.commands.speech:datadir",
         "Make a data directory of a folder of recordings.",
         "spkver datadir recordings --output data/mine --sexes speakers.tsv",
     ),
     "prepare": ("", "Make the data directories of the VoicePrivacy Challenges from unpacked corpora."),
     "prepare librispeech": (
-        "spkver.commands.prepare:librispeech",
+        "spkver.commands.speech:librispeech",
         "Sets of LibriSpeech.",
         "spkver prepare librispeech LibriSpeech data --year 2024",
         "spkver prepare librispeech LibriSpeech data --lists challenge/data --year 2026",
     ),
     "prepare iemocap": (
-        "spkver.commands.prepare:iemocap",
+        "spkver.commands.speech:iemocap",
         "Sets of IEMOCAP.",
         "spkver prepare iemocap IEMOCAP_full_release data",
     ),
     "split": (
-        "spkver.commands.datadir:split",
+        "spkver.commands.speech:split",
         "Split a data directory into training, enrolment and trials.",
         "spkver split data/mine --twin data/mine_anon --suffix _anon --output sets",
     ),
@@ -92,7 +92,7 @@ COMMANDS = {
         "spkver anonymize command data/mine --suffix _sox --command 'sox {input} {output} pitch 300'",
     ),
     "anonymize-vectors": (
-        "spkver.commands.anonymize_vectors:anonymize_vectors",
+        "spkver.commands.anonymize:anonymize_vectors",
         "Put pseudo-speakers in place of speakers' vectors, without synthesis.",
         "spkver anonymize-vectors trials.h5 --pool pool.h5 --sexes spk2gender --output pseudo.h5",
         "spkver anonymize-vectors train.h5 --pool pool.h5 --sex any --distance cosine --draws 4 --output pseudo.h5",
@@ -114,22 +114,22 @@ COMMANDS = {
     ),
     "backend": ("", "Score vectors of any extractor by a chain of steps, which is learnt from vectors with speakers."),
     "backend train": (
-        "spkver.commands.backend:train",
+        "spkver.commands.vectors:train",
         "Learn a chain: LDA, WCCN, PLDA, cosine.",
         "spkver backend train vectors.h5 --chain '[centre, lda: 20, length, plda: {rank: 10}]' --output backend.h5",
     ),
     "backend score": (
-        "spkver.commands.backend:score",
+        "spkver.commands.vectors:score",
         "Score trials by a chain.",
         "spkver backend score backend.h5 --enroll enrol.h5 --test test.h5 --trials trials.txt --output scores.txt",
     ),
     "backend import": (
-        "spkver.commands.backend:import_kaldi",
+        "spkver.commands.vectors:import_kaldi",
         "Make a chain of models of Kaldi or VBx.",
         "spkver backend import --plda plda --transform transform.mat --output backend.h5",
     ),
     "backend show": (
-        "spkver.commands.backend:show",
+        "spkver.commands.vectors:show",
         "Show what a chain is.",
         "spkver backend show backend.h5",
     ),
@@ -144,18 +144,18 @@ COMMANDS = {
         "spkver emotion data/mine --output predictions.txt",
     ),
     "embed": (
-        "spkver.commands.embed:embed",
+        "spkver.commands.vectors:embed",
         "Extract one vector for each utterance of a data directory.",
         "spkver embed data/mine --extractor onnx:campplus.onnx --output vectors.h5",
     ),
     "weights": (
-        "spkver.commands.embed:weights",
+        "spkver.commands.vectors:weights",
         "Fetch the weights of the networks CAM++ and GE2E.",
         "spkver weights campplus",
     ),
     "features": ("", "Exchange features with SIDEKIT."),
     "features export": (
-        "spkver.commands.features:export_features",
+        "spkver.commands.speech:export_features",
         "Write a recipe's features as SIDEKIT's files.",
         "spkver features export demo/data/features.h5 features-of-sidekit",
     ),

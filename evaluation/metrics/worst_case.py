@@ -171,8 +171,9 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
         # sums and no products: those of BLAS differ from machine to machine
         value = log_scale - float(np.sum(share * _log_student(z, freedom)))
         constant = 0.5 * (digamma((freedom + 1) / 2) - digamma(freedom / 2) - 1 / freedom)
-        tail = (freedom + 1) / 2 * z * z / (freedom * (freedom + z * z))
-        slope_freedom = np.sum(share * (constant - 0.5 * np.log1p(z * z / freedom) + tail))
+        square = z * z
+        tail = (freedom + 1) / 2 * square / (freedom * (freedom + square))
+        slope_freedom = np.sum(share * (constant - 0.5 * np.log1p(square / freedom) + tail))
         slope = [-np.sum(share * pull * z) / scale, 1 - np.sum(share * pull * z * z), -freedom * slope_freedom]
         return value, np.array(slope)
 

@@ -1,19 +1,32 @@
-"""The command ``spkver anonymize``."""
+"""The commands ``spkver anonymize``, of speech, and ``spkver anonymize-vectors``."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
-from spkbase.console import ResumableCommand, echo_log, number_option, worker_options
-from spkbase.errors import ConfigError
+from spkbase.console import (
+    FILE,
+    Command,
+    ResumableCommand,
+    choice_option,
+    echo_log,
+    number_option,
+    path_option,
+    worker_options,
+)
+from spkbase.errors import ConfigError, DataError, Problems
+from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument, read_speech
+from spkver.commands.speech import read_sexes
 
 
 @click.command("anonymize", cls=ResumableCommand)
 @click.argument("name")
-@click.argument("datadir", type=click.Path(path_type=Path))
+@datadir_argument
 @click.option("--suffix", help="Of the folder that is written beside DATADIR; by default _NAME.")
 @click.option("--level", default="utterance", help="A draw for each utterance or each speaker.")
 @click.option(
@@ -29,19 +42,18 @@ from spkbase.errors import ConfigError
     help="A range that is drawn from, such as alpha=[0.6,0.8]; or seeding=vpc2024, the challenge's draws.",
 )
 @number_option("--seed", help="Of draws by id; a secret one where the speech is given away.")
-@click.option("--allow-pipes", is_flag=True, help="Run the shell commands of wav.scp; only for lists that you trust.")
+@allow_pipes
 @worker_options
 def anonymize(
     name: str,
     datadir: Path,
     suffix: str | None,
-    level: str,
     side: str | None,
-    command: str,
     settings: tuple[str, ...],
     seed: int,
     allow_pipes: bool,
     jobs: int | None,
+    **said: str,
 ) -> None:
     """Anonymise the data directory DATADIR by NAME into the folder DATADIR with a suffix.
 
@@ -60,17 +72,85 @@ def anonymize(
     """
     from spkbase.configuration import load_config
     from spkver.anonymization import AnonymizerConfig, anonymize_datadir
-    from spkver.datadir import read_datadir, unfit_id
+    from spkver.datadir import unfit_id
 
-    said = {"name": name, "level": level, "command": command}
-    config = load_config(AnonymizerConfig, settings=settings, defaults=said)
+    config = load_config(AnonymizerConfig, settings=settings, defaults={"name": name, **said})
     ending = f"_{name.rpartition(':')[2]}" if suffix is None else suffix
     set_name = datadir.resolve().name
     if unfit := unfit_id(set_name + ending):
         raise ConfigError(f"the suffix {ending!r} makes a name that {unfit}", remedy="give another --suffix")
     target = datadir.resolve().with_name(set_name + ending)
     with echo_log(logging.INFO):
-        pipes = target.with_name(f"{set_name}.pipes") if allow_pipes else None
-        source = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=pipes, jobs=jobs)
+        source = read_speech(datadir, target.with_name(f"{set_name}.pipes"), allow_pipes, jobs)
         made = anonymize_datadir(source, target, config, seed=seed, side=side or "", jobs=jobs)
     click.echo(f"{made.path}: {len(made)} utterances")
+
+
+@click.command("anonymize-vectors", cls=Command)
+@click.argument("source", type=FILE)
+@path_option("--pool", required=True, metavar="VECTORS", help="Vectors of other speakers.")
+@path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
+@choice_option("--distance", of=["plda", "cosine"], help="What tells how far two voices are apart.")
+@path_option("--backend", help="PLDA of spkver backend train or import; by default trained on the pool.")
+@choice_option("--sex", of=["same", "other", "random", "any"], help="Of the new voices, by the speaker's.")
+@path_option("--sexes", multiple=True, help="Lines 'speaker f|m', such as spk2gender; repeatable, for both sides.")
+@choice_option("--level", of=["speaker", "utterance"], help="A pseudo-speaker for each speaker, or for each utterance.")
+@click.option("--farthest", type=int, default=200, help="Candidates: so many voices far away.")
+@click.option("--mean-of", type=int, default=100, help="So many of them are drawn and averaged.")
+@click.option("--draws", type=int, default=1, help="Versions of each vector, to train attackers on.")
+@number_option("--seed", help="Of draws, by seed and id.")
+@path_option("--segment-speakers", metavar="UTT2SPK", help="Speakers of SOURCE; as in its file by default.")
+@path_option("--pool-speakers", metavar="UTT2SPK", help="Speakers of the pool; as in its file by default.")
+@allow_pickle
+def anonymize_vectors(
+    source: Path,
+    pool: Path,
+    output: Path,
+    backend: Path | None,
+    sexes: tuple[Path, ...],
+    segment_speakers: Path | None,
+    pool_speakers: Path | None,
+    allow_pickle: bool,
+    **rules: Any,
+) -> None:
+    """Put pseudo-speakers in place of the speakers of SOURCE, one vector an utterance, without synthesis.
+
+    As baseline B1 of the VoicePrivacy Challenges chooses voices: of the pool's speakers the farthest are candidates,
+    some are drawn, and their mean is the new vector. What is still recognised in the new vectors, scored by
+    spkver backend score, bounds the privacy of every synthesiser that speaks with them faithfully.
+
+    Enrolment and trials that different people anonymise have different seeds; --level speaker with one seed links
+    them by the draw.
+    """
+    from evaluation.embeddings import read_embeddings, write_embeddings
+    from spkver.anonymization import PseudoSpeakerRules, anonymize_embeddings
+    from spkver.backend import read_backend
+
+    if output.suffix not in (".npz", ".h5", ".hdf5"):
+        raise DataError(f"no format of vectors is known for {output.suffix!r}", file=output, remedy="use .npz or .h5")
+    chosen = PseudoSpeakerRules(**rules)
+    originals = read_embeddings(source, speakers=segment_speakers, allow_pickle=allow_pickle)
+    voices = read_embeddings(pool, speakers=pool_speakers, allow_pickle=allow_pickle)
+    trained = None if backend is None else read_backend(backend)
+    people = _sexes(sexes, {*originals.speakers, *voices.speakers})
+    with echo_log(logging.INFO):
+        made = anonymize_embeddings(originals, voices, chosen, sexes=people, backend=trained)
+    write_embeddings(output, made)
+    for note in made.notes:
+        click.echo(f"note: {note}", err=True)
+    click.echo(f"{output}: {len(made)} vectors of {made.vectors.shape[1]} dimensions")
+
+
+def _sexes(paths: Iterable[Path], speakers: set[str]) -> Mapping[str, str]:
+    """Sex of each speaker that a list names; two lists may not contradict each other."""
+    from spkver.datadir import match_genders
+
+    known: dict[str, str] = {}
+    problems = Problems()
+    for path in paths:
+        table = read_sexes(path)
+        for speaker, sex in match_genders(table, speakers & table.keys(), path).items():
+            if known.setdefault(speaker, sex) != sex:
+                problems.add(f"speaker {speaker!r} is {sex} here, and {known[speaker]} in another list", file=path)
+    problems.raise_if_any()
+    return known

