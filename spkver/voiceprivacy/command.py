@@ -12,7 +12,7 @@ import click
 
 from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError
-from spkver.voiceprivacy.experiment import STEPS, Ended, Steps
+from spkver.voiceprivacy.experiment import STEPS, Steps
 
 if TYPE_CHECKING:
     from spkbase.runs import Run
@@ -42,7 +42,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         data: str, suffix: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **options: Any
     ) -> None:
         from spkbase.configuration import load_config, read_yaml
-        from spkbase.runs import start_run
+        from spkbase.runs import Ended, start_run
         from spkver.datadir import check_suffix
         from spkver.voiceprivacy.experiment import Experiment
         from spkver.voiceprivacy.scores import raise_failures

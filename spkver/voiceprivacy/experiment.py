@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from spkbase.errors import ConfigError
-from spkbase.runs import Run
+from spkbase.runs import Ended, Run
 from spkbase.showing import one_line
 from spkver.attackers import Attacker, AttackerConfig, Wanted
 from spkver.voiceprivacy.choosing import chosen_attackers
@@ -31,10 +31,6 @@ STEPS: Mapping[str, str] = {
     "utility": "words, pitch and emotions, where asked for",
     "report": "results, tables and the page",
 }
-
-
-class Ended(Exception):  # noqa: N818  # not an error
-    """The last step that was asked for is done."""
 
 
 @one_line
@@ -82,7 +78,7 @@ class Steps:
     def end_with(self, name: str) -> None:
         """End the run here, by `Ended`, if nothing is to be done after a step."""
         if self.ends_with(name):
-            raise Ended
+            raise Ended(name)
 
     def run(self, run: Run, name: str) -> Run:
         """Return the run as a step sees it: one that is not worked on makes nothing, its stages stay as they are."""
