@@ -393,7 +393,7 @@ def svm_system(
     return scores_of(run, system, trials, compute, after=[trained, test, *after])
 
 
-_LAPACK: dict[str, Any] = {"libraries": ("numpy", "scipy")}
+_LAPACK = ("numpy", "scipy")
 
 
 def total_variability(
@@ -406,7 +406,9 @@ def total_variability(
 
     after = [ubm, accumulated]
     read = read_total_variability
-    return run.stage("total variability", "data/tv.h5", make=make, read=read, inputs=config, after=after, **_LAPACK)
+    return run.stage(
+        "total variability", "data/tv.h5", make=make, read=read, inputs=config, after=after, libraries=_LAPACK
+    )
 
 
 def ivectors(
@@ -423,7 +425,7 @@ def ivectors(
         extract_ivectors(matrix.value, accumulated.value, method=method, work=run.work, destination=path)
 
     after, stage = [matrix, accumulated], (f"vectors of {name}", f"data/iv_{name}.h5")
-    return run.stage(*stage, make=make, read=open_ivectors, inputs=method, after=after, **_LAPACK)
+    return run.stage(*stage, make=make, read=open_ivectors, inputs=method, after=after, libraries=_LAPACK)
 
 
 def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[IVectors]:
@@ -493,7 +495,9 @@ def joint_factors(
         write_joint_factors(path, train_joint_factors(ubm.value, accumulated.value, config, work=run.work))
 
     after, read = [ubm, accumulated], read_joint_factors
-    return run.stage("joint factors", "data/jfa.h5", make=make, read=read, inputs=config, after=after, **_LAPACK)
+    return run.stage(
+        "joint factors", "data/jfa.h5", make=make, read=read, inputs=config, after=after, libraries=_LAPACK
+    )
 
 
 def joint_factor_scores(

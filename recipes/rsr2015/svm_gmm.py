@@ -22,12 +22,11 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
     maps = rsr2015.named_lists(lists, "enroll", "back", "test", nap_list)
     given = rsr2015.given_files(config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"])
 
-    frames, ubm, vectors = None, None, {}
+    frames, ubm, vectors, ready = None, None, {}, given.get("statistics", {})
     if "supervectors" in given:  # SIDEKIT, or another run, has done all before them
         for name, idmap in maps.items():
             vectors[name] = pipeline.given_supervectors(run, name, given["supervectors"][name], idmap)
     else:
-        ready = given.get("statistics", {})
         if not ready:
             frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
         ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
@@ -35,13 +34,12 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
             statistics = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
             vectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map)
 
-    systems, machines = {}, given.get("machines")
-    systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, machines=machines)
+    systems, options = {}, {"machines": given.get("machines")}
+    systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, **options)
     if config.nap.rank:
-        nap, machines = pipeline.nuisance_projection(run, vectors[nap_list], config.nap), given.get("machines_nap")
-        systems["svm-gmm-nap"] = pipeline.svm_system(
-            run, "svm-gmm-nap", vectors, trials, config.svm, projection=nap, machines=machines
-        )
+        projection = pipeline.nuisance_projection(run, vectors[nap_list], config.nap)
+        options = {"projection": projection, "machines": given.get("machines_nap")}
+        systems["svm-gmm-nap"] = pipeline.svm_system(run, "svm-gmm-nap", vectors, trials, config.svm, **options)
     return rsr2015.report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
 
 
