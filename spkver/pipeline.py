@@ -10,8 +10,7 @@ file when it is asked for. What another tool has done already, such as SIDEKIT's
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -90,29 +89,6 @@ from spkver.vectors import (
 )
 
 
-@dataclass(frozen=True)
-class RowsFile:
-    """A file of statistics, supervectors or vectors, and the list whose rows are to be taken from it.
-
-    Attributes
-    ----------
-    path : Path
-        A StatServer in SIDEKIT's layout; for vectors any file that `evaluation.embeddings.read_embeddings` reads.
-    idmap : IdMap
-        Rows of (model, segment); the file may hold others too, in any order.
-    """
-
-    path: Path
-    idmap: IdMap
-
-
-def copy_vectors(path: Path, file: RowsFile) -> None:
-    """Write the vectors of a list, in its order, from a file that holds others too."""
-    known = read_embeddings(file.path)
-    vectors = np.asarray(known.vectors[vector_rows(file.path, known, file.idmap)])
-    write_arrays(path, {"ids": file.idmap.segments, "speakers": file.idmap.models, "vectors": vectors})
-
-
 def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64]:
     """Return the row of each segment of a list among vectors, by its id or by the last part of it, ``m101_02_001``.
 
@@ -125,15 +101,13 @@ def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64
     segments = [name if name in rows else name.rpartition("/")[2] for name in idmap.segments.tolist()]
     absent = [name for name, key in zip(idmap.segments.tolist(), segments, strict=True) if key not in rows]
     if absent:
-        raise DataError(
-            f"{len(absent)} of {len(idmap)} recordings have no vector: {few(absent)}",
-            file=file,
-            remedy="extract those of all recordings of the lists: spkver embed takes task/data of a recipe's output",
-        )
+        text = f"{len(absent)} of {len(idmap)} recordings have no vector: {few(absent)}"
+        remedy = "extract those of all recordings of the lists: spkver embed takes task/data of a recipe's output"
+        raise DataError(text, file=file, remedy=remedy)
     return np.array([rows[key] for key in segments], np.int64)
 
 
-def machine_files(given: Path, models: list[str]) -> dict[str, Path]:
+def machine_files(given: Path, models: Sequence[str]) -> dict[str, Path]:
     """Return the file of each model's machine in a folder of SIDEKIT's, ``{model}.svm``; one file of ours for all.
 
     Raises
@@ -152,20 +126,17 @@ def machine_files(given: Path, models: list[str]) -> dict[str, Path]:
     return files
 
 
-def copy_machines(path: Path, files: Mapping[str, Path], models: list[str]) -> None:
+def copy_machines(path: Path, files: Mapping[str, Path], models: Sequence[str]) -> None:
     """Make an artefact of machines: of SIDEKIT's files, which the restricted reader opens, or of one of ours."""
     if [*files] == ["machines"]:
         there = read_svms(files["machines"])
         rows = {model: row for row, model in enumerate(there.models.tolist())}
-        absent = [model for model in models if model not in rows]
-        if absent:
-            raise DataError(
-                f"{len(absent)} models without a machine, {absent[0]!r} first",
-                file=files["machines"],
-                remedy="train machines for all models of the enrolment list",
-            )
+        if absent := [model for model in models if model not in rows]:
+            text = f"{len(absent)} models without a machine, {absent[0]!r} first"
+            remedy = "train machines for all models of the enrolment list"
+            raise DataError(text, file=files["machines"], remedy=remedy)
         order = np.array([rows[model] for model in models])
-        machines = SvmModels(np.array(models, object), np.asarray(there.weights)[order], there.biases[order])
+        weights, biases = np.asarray(there.weights)[order], there.biases[order]
     else:
         pairs = [read_svm(files[model], allow_pickle=True) for model in models]
         widths = {len(weights): model for model, (weights, _) in zip(models, pairs, strict=True)}
@@ -173,8 +144,7 @@ def copy_machines(path: Path, files: Mapping[str, Path], models: list[str]) -> N
             text = f"machines of different dimensions: {', '.join(f'{n} of {model}' for n, model in widths.items())}"
             raise DataError(text, file=files[models[0]].parent, remedy="train all of them on the same supervectors")
         weights, biases = (np.array(column) for column in zip(*pairs, strict=True))
-        machines = SvmModels(np.array(models, object), weights, biases)
-    write_svms(path, machines)
+    write_svms(path, SvmModels(np.array(models, object), weights, biases))
 
 
 def gmm_scores(
@@ -284,57 +254,41 @@ def universal_model(
     run: Run, frames: FramesStage | None, recordings: tuple[str, ...], config: UbmConfig
 ) -> Stage[TrainedUbm]:
     """Train the universal background model (`gmm/ubm.h5`), or take the one of `ubm.file`, which needs no frames."""
-    if config.file is not None:
-        given = Path(config.file)
-        return run.stage(
-            "ubm",
-            "gmm/ubm.h5",
-            make=lambda path: write_ubm(path, read_ubm(given)),
-            read=read_ubm,
-            sources={"ubm.file": given},
-        )
-    assert frames is not None
+    origin: dict[str, Any] = {}
 
     def make(path: Path) -> None:
-        write_ubm(path, train_ubm(frames.value.stack(recordings), config, work=run.work))
+        if config.file is not None:
+            return write_ubm(path, read_ubm(config.file))
+        assert frames is not None
+        return write_ubm(path, train_ubm(frames.value.stack(recordings), config, work=run.work))
 
-    return run.stage("ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=frames.origins)
+    if config.file is not None:
+        origin = {"sources": {"ubm.file": Path(config.file)}}
+    elif frames is not None:
+        origin = {"inputs": [config, recordings], "after": frames.origins}
+    return run.stage("ubm", "gmm/ubm.h5", make=make, read=read_ubm, **origin)
 
 
 def statistics(
     run: Run, name: str, ubm: Stage[TrainedUbm] | Stamp, frames: Any, idmap: IdMap, *, file: Path | None = None
 ) -> Stage[Statistics]:
     """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or take them from a StatServer's."""
-    artefact = f"data/stat_{name}.h5"
-    if file is not None:
 
-        def copy(path: Path) -> None:
+    def make(path: Path) -> None:
+        if file is None:
+            accumulate_statistics(
+                ubm.value, frames.value, idmap.models, idmap.segments, work=run.work, destination=path
+            )
+        else:
             widths = ubm.value.n_components, ubm.value.means.size
             copy_stat_rows(file, idmap.models, idmap.segments, path, widths=widths)
 
-        sources = {f"statistics of {name}": file}
-        return run.stage(
-            f"statistics of {name}",
-            artefact,
-            make=copy,
-            read=open_statistics,
-            inputs=idmap,
-            after=[ubm],
-            sources=sources,
-        )
-    assert frames is not None
-
-    def make(path: Path) -> None:
-        accumulate_statistics(ubm.value, frames.value, idmap.models, idmap.segments, work=run.work, destination=path)
-
-    return run.stage(
-        f"statistics of {name}",
-        artefact,
-        make=make,
-        read=open_statistics,
-        inputs=idmap,
-        after=[*frames.origins, ubm],
-    )
+    if file is None:
+        origin: dict[str, Any] = {"after": [*frames.origins, ubm]}
+    else:
+        origin = {"after": [ubm], "sources": {f"statistics of {name}": file}}
+    artefact = f"data/stat_{name}.h5"
+    return run.stage(f"statistics of {name}", artefact, make=make, read=open_statistics, inputs=idmap, **origin)
 
 
 def supervectors(
@@ -358,15 +312,15 @@ def supervectors(
     )
 
 
-def given_supervectors(run: Run, name: str, file: RowsFile) -> Stage[Supervectors]:
-    """Take the supervectors of a list from a StatServer's file (`data/sv_<name>.h5`)."""
+def given_supervectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[Supervectors]:
+    """Take the supervectors of a list from a StatServer's file, which may hold others too (`data/sv_<name>.h5`)."""
     return run.stage(
         f"supervectors of {name}",
         f"data/sv_{name}.h5",
-        make=lambda path: copy_stat_rows(file.path, file.idmap.models, file.idmap.segments, path),
+        make=lambda path: copy_stat_rows(file, idmap.models, idmap.segments, path),
         read=open_supervectors,
-        inputs=file.idmap,
-        sources={f"supervectors of {name}": file.path},
+        inputs=idmap,
+        sources={f"supervectors of {name}": file},
     )
 
 
@@ -377,14 +331,11 @@ def nuisance_projection(run: Run, of_list: Stage[Supervectors], config: NapConfi
         projection = fit_nap(of_list.value, rank=config.rank, scatter=config.scatter, work=run.work)
         write_arrays(path, {"directions": projection.directions})
 
-    return run.stage(
-        "nap",
-        "data/nap.h5",
-        make=make,
-        read=lambda path: Projection(read_arrays(path, "directions")["directions"]),
-        inputs=[config.rank, config.scatter],
-        after=[of_list],
-    )
+    def read(path: Path) -> Projection:
+        return Projection(read_arrays(path, "directions")["directions"])
+
+    inputs = [config.rank, config.scatter]
+    return run.stage("nap", "data/nap.h5", make=make, read=read, inputs=inputs, after=[of_list])
 
 
 def svm_system(
@@ -418,24 +369,27 @@ def svm_system(
     """
     enroll, back, test = (of_lists[name] for name in ("enroll", "back", "test"))
     after = [] if projection is None else [projection]
+    models = sorted(set(trials.model_ids))
+    files = {} if machines is None else machine_files(machines, models)
 
     def removed() -> Projection | None:
         return None if projection is None else projection.value
 
     def make(path: Path) -> None:
-        train_svms(enroll.value, back.value, config, projection=removed(), work=run.work, destination=path)
-
-    if machines is None:
-        origin = {"inputs": config, "after": [enroll, back, *after], "libraries": ("numpy", "scikit-learn")}
-    else:
-        models = sorted(set(trials.model_ids))
-        files = machine_files(machines, models)
-        make, origin = partial(copy_machines, files=files, models=models), {"inputs": models, "sources": files}
-    trained = run.stage(f"models of {system}", f"svm/{system}.h5", make=make, read=open_svms, **origin)
+        if files:
+            copy_machines(path, files, models)
+        else:
+            train_svms(enroll.value, back.value, config, projection=removed(), work=run.work, destination=path)
 
     def compute() -> Scores:
         return score_trials(trained.value, test.value, trials, projection=removed(), work=run.work)
 
+    if files:
+        origin: dict[str, Any] = {"inputs": models, "sources": files}
+    else:
+        libraries = ("numpy", "scikit-learn")
+        origin = {"inputs": config, "after": [enroll, back, *after], "libraries": libraries}
+    trained = run.stage(f"models of {system}", f"svm/{system}.h5", make=make, read=open_svms, **origin)
     return scores_of(run, system, trials, compute, after=[trained, test, *after])
 
 
@@ -450,14 +404,10 @@ def total_variability(
     def make(path: Path) -> None:
         write_total_variability(path, train_total_variability(ubm.value, accumulated.value, config, work=run.work))
 
+    after = [ubm, accumulated]
+    read = read_total_variability
     return run.stage(
-        "total variability",
-        "data/tv.h5",
-        make=make,
-        read=read_total_variability,
-        inputs=config,
-        after=[ubm, accumulated],
-        libraries=_LAPACK,
+        "total variability", "data/tv.h5", make=make, read=read, inputs=config, after=after, libraries=_LAPACK
     )
 
 
@@ -470,29 +420,27 @@ def ivectors(
     method: IVectorMethod = "exact",
 ) -> Stage[IVectors]:
     """Extract the i-vectors of the segments of a list (`data/iv_<name>.h5`)."""
-    return run.stage(
-        f"vectors of {name}",
-        f"data/iv_{name}.h5",
-        make=lambda path: extract_ivectors(
-            matrix.value, accumulated.value, method=method, work=run.work, destination=path
-        ),
-        read=open_ivectors,
-        inputs=method,
-        after=[matrix, accumulated],
-        libraries=_LAPACK,
-    )
+
+    def make(path: Path) -> None:
+        extract_ivectors(matrix.value, accumulated.value, method=method, work=run.work, destination=path)
+
+    after, stage = [matrix, accumulated], (f"vectors of {name}", f"data/iv_{name}.h5")
+    return run.stage(*stage, make=make, read=open_ivectors, inputs=method, after=after, libraries=_LAPACK)
 
 
-def given_vectors(run: Run, name: str, file: RowsFile) -> Stage[IVectors]:
-    """Take the vectors of a list from a file, such as `spkver embed` writes, in the place of i-vectors."""
-    return run.stage(
-        f"vectors of {name}",
-        f"data/iv_{name}.h5",
-        make=lambda path: copy_vectors(path, file),
-        read=open_ivectors,
-        inputs=file.idmap,
-        sources={f"vectors of {name}": file.path},
-    )
+def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[IVectors]:
+    """Take the vectors of a list from a file, such as `spkver embed` writes, in the place of i-vectors.
+
+    The file is any that `evaluation.embeddings.read_embeddings` reads, and may hold others too.
+    """
+
+    def make(path: Path) -> None:
+        known = read_embeddings(file)
+        vectors = np.asarray(known.vectors[vector_rows(file, known, idmap)])
+        write_arrays(path, {"ids": idmap.segments, "speakers": idmap.models, "vectors": vectors})
+
+    sources, stage = {f"vectors of {name}": file}, (f"vectors of {name}", f"data/iv_{name}.h5")
+    return run.stage(*stage, make=make, read=open_ivectors, inputs=idmap, sources=sources)
 
 
 def backend(run: Run, system: str, training: Stage[IVectors], chain: Chain, *, seed: int) -> Stage[Backend]:
@@ -531,10 +479,10 @@ def vector_scores(
 
 
 def _embeddings(vectors: IVectors) -> Embeddings:
-    """Return vectors with ids that are distinct: a recording may enrol several models."""
-    if len(set(vectors.segments.tolist())) == len(vectors):
-        return vectors.embeddings()
-    ids = np.array([f"{model} {name}" for model, name in zip(vectors.models, vectors.segments, strict=True)], object)
+    """Vectors in memory, with ids that are distinct: a recording may enrol several models."""
+    ids = vectors.segments
+    if len(set(ids.tolist())) < len(vectors):
+        ids = np.array([f"{model} {name}" for model, name in zip(vectors.models, ids, strict=True)], object)
     return Embeddings(ids, vectors.models, np.asarray(vectors.vectors))
 
 
@@ -546,14 +494,9 @@ def joint_factors(
     def make(path: Path) -> None:
         write_joint_factors(path, train_joint_factors(ubm.value, accumulated.value, config, work=run.work))
 
+    after, read = [ubm, accumulated], read_joint_factors
     return run.stage(
-        "joint factors",
-        "data/jfa.h5",
-        make=make,
-        read=read_joint_factors,
-        inputs=config,
-        after=[ubm, accumulated],
-        libraries=_LAPACK,
+        "joint factors", "data/jfa.h5", make=make, read=read, inputs=config, after=after, libraries=_LAPACK
     )
 
 

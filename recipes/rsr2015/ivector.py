@@ -23,14 +23,15 @@ def ivector(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
     given = rsr2015.given_files(config, maps, takes=["statistics", "vectors"])
 
     frames, ubm, statistics, vectors = None, None, {}, {}
-    if given.has("vectors"):  # of networks, say: they need neither a mixture nor a matrix
-        vectors = {name: pipeline.given_vectors(run, name, given.vectors(name)) for name in maps}
+    if "vectors" in given:  # of networks, say: they need neither a mixture nor a matrix
+        vectors = {name: pipeline.given_vectors(run, name, given["vectors"], idmap) for name, idmap in maps.items()}
     else:
-        if not given.has("statistics"):
+        ready = given.get("statistics", {})
+        if not ready:
             frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
         ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
         for name, idmap in maps.items():
-            statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
+            statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
         matrix = pipeline.total_variability(run, ubm, statistics["training"], config.total_variability)
         for name, of_list in statistics.items():
             vectors[name] = pipeline.ivectors(run, name, matrix, of_list, method=config.ivectors.method)

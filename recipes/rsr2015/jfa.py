@@ -20,14 +20,14 @@ def jfa(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
     maps = rsr2015.speaker_lists(config, lists)
     given = rsr2015.given_files(config, maps, takes=["statistics"])
 
-    frames = (
-        None if given.has("statistics") else pipeline.features(run, lists.recordings, config.features, seed=config.seed)
-    )
+    frames, ready = None, given.get("statistics", {})
+    if not ready:
+        frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
 
     statistics = {}
     for name, idmap in maps.items():
-        statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
+        statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
     factors = pipeline.joint_factors(run, ubm, statistics["training"], config.joint_factors)
     scores = pipeline.joint_factor_scores(run, "jfa", factors, statistics, lists.key.trials())
     return rsr2015.report("rsr2015/jfa", run, config, lists, ubm, {"jfa": scores})

@@ -22,24 +22,24 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
     maps = rsr2015.named_lists(lists, "enroll", "back", "test", nap_list)
     given = rsr2015.given_files(config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"])
 
-    frames, ubm, vectors = None, None, {}
-    if given.has("supervectors"):  # SIDEKIT, or another run, has done all before them
-        vectors = {name: pipeline.given_supervectors(run, name, given.supervectors(name)) for name in maps}
+    frames, ubm, vectors, ready = None, None, {}, given.get("statistics", {})
+    if "supervectors" in given:  # SIDEKIT, or another run, has done all before them
+        for name, idmap in maps.items():
+            vectors[name] = pipeline.given_supervectors(run, name, given["supervectors"][name], idmap)
     else:
-        if not given.has("statistics"):
+        if not ready:
             frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
         ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
         for name, idmap in maps.items():
-            statistics = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
+            statistics = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
             vectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map)
 
-    systems, ready = {}, given.machines(nap=False)
-    systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, machines=ready)
+    systems, options = {}, {"machines": given.get("machines")}
+    systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, **options)
     if config.nap.rank:
-        nap, ready = pipeline.nuisance_projection(run, vectors[nap_list], config.nap), given.machines(nap=True)
-        systems["svm-gmm-nap"] = pipeline.svm_system(
-            run, "svm-gmm-nap", vectors, trials, config.svm, projection=nap, machines=ready
-        )
+        projection = pipeline.nuisance_projection(run, vectors[nap_list], config.nap)
+        options = {"projection": projection, "machines": given.get("machines_nap")}
+        systems["svm-gmm-nap"] = pipeline.svm_system(run, "svm-gmm-nap", vectors, trials, config.svm, **options)
     return rsr2015.report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
 
 

@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from evaluation.embeddings import read_embeddings
 from evaluation.metrics import effective_prior
 from evaluation.uncertainty import MOST_REPLICATES
+from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.runs import Run
-from spkbase.work import Work
 from spkver.backend import Chain, NapConfig, SvmConfig, check_chain, parse_chain
 from spkver.backend import check_rank as check_nap_rank
 from spkver.corpora import ListOptions, Rsr2015, SpeakerRanges, read_rsr2015, write_lists
 from spkver.features import FeatureConfig, check_recordings, sidekit_files
 from spkver.idmap import IdMap
-from spkver.mixture import Statistics, UbmConfig, check_ubm, find_stat_rows
-from spkver.pipeline import RowsFile, machine_files, vector_rows
+from spkver.mixture import UbmConfig, check_ubm, find_stat_rows
+from spkver.pipeline import machine_files, vector_rows
 from spkver.vectors import (
     IVectorMethod,
     JointFactorConfig,
@@ -65,77 +63,22 @@ class GivenConfig:
     machines_nap: str | None = None
     vectors: str | None = None
 
-    def names(self) -> list[str]:
-        """Return the keys of what is given."""
-        return [key.name for key in fields(self) if getattr(self, key.name) is not None]
 
-
-@dataclass(frozen=True)
-class Given:
-    """The files that take the place of stages; None where a stage does its own work.
-
-    Attributes
-    ----------
-    config : GivenConfig
-    maps : dict of str to IdMap
-        The lists that the recipe uses, by name.
-    gender : {"m", "f"}
-    """
-
-    config: GivenConfig
-    maps: dict[str, IdMap]
-    gender: str
-
-    def has(self, kind: str) -> bool:
-        """Return whether a key of the configuration names a file or folder."""
-        return getattr(self.config, kind) is not None
-
-    def statistics(self, name: str) -> Path | None:
-        """Return the file of the statistics of a list."""
-        return self.file("statistics", name)
-
-    def supervectors(self, name: str) -> RowsFile:
-        """Return the file of the supervectors of a list, and the list."""
-        path = self.file("supervectors", name)
-        assert path is not None
-        return RowsFile(path, self.maps[name])
-
-    def vectors(self, name: str) -> RowsFile:
-        """Return the file of the vectors, and a list."""
-        return RowsFile(Path(str(self.config.vectors)), self.maps[name])
-
-    def machines(self, *, nap: bool) -> Path | None:
-        """Return the folder or file of the machines."""
-        given = self.config.machines_nap if nap else self.config.machines
-        return None if given is None else Path(given)
-
-    def file(self, kind: str, name: str) -> Path | None:
-        """Return the file of "statistics" or "supervectors" of a list; a DataError if it is not there."""
-        given = getattr(self.config, kind)
-        if given is None:
-            return None
-        sex = "male" if self.gender == "m" else "female"
-        names = [form.format(name=name, sex=sex) for form in _NAMES[kind]]
-        for file in names:
-            if (Path(given) / file).is_file():
-                return Path(given) / file
-        raise DataError(
-            f"{kind} of list {name!r} are not there: expected {' or '.join(names)}",
-            file=given,
-            remedy=f"copy them there, or leave given.{kind} out",
-        )
-
-
-def check_given(given: Given, *, takes: Sequence[str], ubm_file: str | None) -> None:
-    """Check that all files that are wanted are there, and hold the rows of their lists.
+def given_files(config: Config, maps: dict[str, IdMap], takes: Sequence[str]) -> dict[str, Any]:
+    """Return what takes the place of stages, checked: the files are there and hold the rows of the lists.
 
     Parameters
     ----------
-    given : Given
+    config : Config
+    maps : dict of str to IdMap
+        The lists that the recipe uses, by name.
     takes : sequence of str
-        The keys of `GivenConfig` that the recipe has a use for.
-    ubm_file : str, optional
-        The mixture that is given.
+        The keys of `GivenConfig` that it has a use for.
+
+    Returns
+    -------
+    dict
+        By key, where it is given: of statistics and supervectors the file of each list, else the path.
 
     Raises
     ------
@@ -143,28 +86,34 @@ def check_given(given: Given, *, takes: Sequence[str], ubm_file: str | None) -> 
         With all problems.
     """
     problems = Problems()
-    for key in given.config.names():
+    found: dict[str, Any] = {}
+    sex = "male" if config.gender == "m" else "female"
+    for key, given in vars(config.given).items():
+        if given is None:
+            continue
         if key not in takes:
             text = f"given.{key} has no place in this recipe, which takes {', '.join(takes)}"
             problems.note(ConfigError(text, remedy="leave it out"))
-    if given.config.statistics is not None and ubm_file is None:
+            continue
+        with problems.noted():
+            found[key] = Path(given)
+            if key.startswith("machines"):
+                machine_files(found[key], sorted(set(maps["enroll"].models)))
+            elif key in _NAMES:  # vectors are read where the chains are checked, which need the dimensions
+                found[key] = {}
+                for name, idmap in maps.items():
+                    names = [form.format(name=name, sex=sex) for form in _NAMES[key]]
+                    there = [Path(given) / file for file in names if (Path(given) / file).is_file()]
+                    if not there:
+                        text = f"{key} of list {name!r} are not there: expected {' or '.join(names)}"
+                        raise DataError(text, file=given, remedy=f"copy them there, or leave given.{key} out")
+                    find_stat_rows(there[0], idmap.models, idmap.segments)
+                    found[key][name] = there[0]
+    if config.given.statistics is not None and config.ubm.file is None:
         text = "given.statistics are of a mixture that is not given"
         problems.note(ConfigError(text, remedy="name the mixture that they were made with in ubm.file"))
-    models = sorted(set(given.maps["enroll"].models))
-    for key in [key for key in given.config.names() if key in takes]:
-        try:
-            if key.startswith("machines"):
-                machine_files(Path(getattr(given.config, key)), models)
-                continue
-            if key == "vectors":  # read where the chains are checked, which need the dimensions
-                continue
-            for name, idmap in given.maps.items():
-                path = given.file(key, name)
-                assert path is not None
-                find_stat_rows(path, idmap.models, idmap.segments)
-        except DataError as error:
-            problems.note(error)
     problems.raise_if_any()
+    return found
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -204,14 +153,9 @@ def parse_systems(systems: dict[str, Any]) -> dict[str, Chain]:
         if not _NAME.fullmatch(name):
             problems.note(ConfigError(f"systems.{name} cannot name a file: expected letters, digits, '.', '_' and '-'"))
             continue
-        try:
+        with problems.noted(f"systems.{name}: "):
             chains[name] = parse_chain(spec)
-        except ConfigError as error:
-            problems.note(ConfigError(f"systems.{name}: {error.text}", remedy=error.remedy))
-    try:
-        problems.raise_if_any()
-    except DataError as error:
-        raise ConfigError(error.text, remedy=error.remedy) from error
+    problems.raise_if_any(ConfigError)
     return chains
 
 
@@ -223,59 +167,6 @@ def vector_lists(lists: Rsr2015, config: IVectorsConfig) -> dict[str, IdMap]:
         classes = [f"{segment.split('/')[0]}_{segment.rpartition('_')[2]}" for segment in training.segments]
         training = IdMap.from_pairs(zip(classes, training.segments.tolist(), strict=True))
     return {"training": training, "enroll": lists.enrolment, "test": lists.test}
-
-
-def check_vectors(
-    maps: dict[str, IdMap], chains: dict[str, Chain], *, rank: int, width: int, file: str | None = None
-) -> None:
-    """Check that the training list can train the matrix and every chain, and that ready vectors are all there.
-
-    Parameters
-    ----------
-    maps : dict of str to IdMap
-        See `vector_lists`.
-    chains : dict of str to Chain
-        By system.
-    rank : int
-        Of the matrix.
-    width : int
-        Dimensions of a supervector.
-    file : str, optional
-        Vectors that are ready, in the place of i-vectors.
-
-    Raises
-    ------
-    DataError
-        With all problems.
-    """
-    problems = Problems()
-    if not chains:
-        problems.note(ConfigError("systems is empty", remedy="name a chain, such as systems.cosine=centre,cosine"))
-    counts = [len(rows) for rows in maps["training"].rows_of_models().values()]
-    try:
-        if file is not None:
-            rank = _check_file(Path(file), maps, problems)
-        else:
-            check_rank(rank, n_segments=len(maps["training"]), width=width)
-    except DataError as error:
-        problems.note(error)
-    for name, chain in chains.items():
-        try:
-            check_chain(chain, rank, counts)
-        except ConfigError as error:
-            problems.note(ConfigError(f"systems.{name}: {error.text}", remedy=error.remedy))
-    problems.raise_if_any()
-
-
-def _check_file(file: Path, maps: dict[str, IdMap], problems: Problems) -> int:
-    """Return the dimensions of ready vectors."""
-    known = read_embeddings(file)
-    for idmap in maps.values():
-        try:
-            vector_rows(file, known, idmap)
-        except DataError as error:
-            problems.note(error)
-    return int(known.vectors.shape[1])
 
 
 @dataclass(frozen=True)
@@ -324,8 +215,7 @@ class ReportConfig:
             effective_prior(self.p_target, self.c_miss, self.c_fa)
         except DataError as error:
             raise ConfigError(f"report.p_target, report.c_miss, report.c_fa: {error}") from error
-        if self.window not in ("old", "new", "big", "sre10", "auto"):
-            raise ConfigError(f"report.window is {self.window!r}: expected one of old, new, big, sre10, auto")
+        check_values("report", self, choices={"window": ("old", "new", "big", "sre10", "auto")})
         if not set(self.formats) <= {"png", "pdf", "svg"} or not self.formats:
             raise ConfigError(f"report.formats is {list(self.formats)}: expected some of png, pdf, svg")
         if self.replicates is not None and (self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES):
@@ -404,10 +294,25 @@ def training_lists(config: Config, lists: Rsr2015) -> dict[str, IdMap]:
     DataError
         With all problems: a list that cannot train the matrix or a chain, vectors that are not there.
     """
-    maps = vector_lists(lists, config.ivectors)
-    width = config.ubm.components * config.features.dimension
-    rank = config.total_variability.rank
-    check_vectors(maps, config.chains(), rank=rank, width=width, file=config.given.vectors)
+    maps, chains, problems = vector_lists(lists, config.ivectors), config.chains(), Problems()
+    rank, file = config.total_variability.rank, config.given.vectors
+    if not chains:
+        problems.note(ConfigError("systems is empty", remedy="name a chain, such as systems.cosine=centre,cosine"))
+    with problems.noted():
+        if file is None:
+            width = config.ubm.components * config.features.dimension
+            check_rank(rank, n_segments=len(maps["training"]), width=width)
+        else:  # vectors that are ready
+            known = read_embeddings(file)
+            rank = known.vectors.shape[1]
+            for idmap in maps.values():
+                with problems.noted():
+                    vector_rows(Path(file), known, idmap)
+    counts = [len(rows) for rows in maps["training"].rows_of_models().values()]
+    for name, chain in chains.items():
+        with problems.noted(f"systems.{name}: "):
+            check_chain(chain, rank, counts)
+    problems.raise_if_any()
     return maps
 
 
@@ -420,27 +325,9 @@ def speaker_lists(config: Config, lists: Rsr2015) -> dict[str, IdMap]:
         If the training list has too few speakers or sessions.
     """
     maps = vector_lists(lists, config.ivectors)
-    training = maps["training"]
-    nothing = np.zeros((len(training), 1))
-    counted = Statistics(training.models, training.segments, nothing, nothing)
-    check_joint_ranks(config.joint_factors, counted, width=config.ubm.components * config.features.dimension)
+    width = config.ubm.components * config.features.dimension
+    check_joint_ranks(config.joint_factors, maps["training"].models, width=width)
     return maps
-
-
-def given_files(config: Config, maps: dict[str, IdMap], takes: Sequence[str]) -> Given:
-    """Return what takes the place of stages, checked: the files are there and hold the rows of the lists.
-
-    Parameters
-    ----------
-    config : Config
-    maps : dict of str to IdMap
-        The lists that the recipe uses, by name.
-    takes : sequence of str
-        The keys below `given` that it has a use for.
-    """
-    given = Given(config.given, maps, config.gender)
-    check_given(given, takes=takes, ubm_file=config.ubm.file)
-    return given
 
 
 def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
@@ -452,46 +339,36 @@ def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
         With all problems at once, before any long step.
     """
     with run.timed("lists"):
-        lists = read_rsr2015(
-            corpus,
-            ListOptions(
-                gender=config.gender,
-                partition=config.partition,
-                target=config.trials.target,
-                nontarget=config.trials.nontarget,
-                speakers=config.speakers,
-                background_size=config.background.size,
-                nap_step=config.nap.step,
-                nap_size=config.nap.size,
-                sentences=config.background.sentences,
-                seed=config.seed,
-                folder=config.lists.folder,
-            ),
+        options = ListOptions(
+            gender=config.gender,
+            partition=config.partition,
+            target=config.trials.target,
+            nontarget=config.trials.nontarget,
+            speakers=config.speakers,
+            background_size=config.background.size,
+            nap_step=config.nap.step,
+            nap_size=config.nap.size,
+            sentences=config.background.sentences,
+            seed=config.seed,
+            folder=config.lists.folder,
         )
-        _check(lists, config, run.work)
+        lists = read_rsr2015(corpus, options)
+        problems = Problems()
+        background = {name: lists.recordings[name] for name in lists.ubm}
+        others = {name: path for name, path in lists.recordings.items() if name not in background}
+        seconds = float("inf")
+        if config.features.files is None:
+            seconds = check_recordings(background, config.features, work=run.work, problems=problems)
+            check_recordings(others, config.features, work=run.work, problems=problems)
+        else:
+            sidekit_files(config.features.files, lists.recordings)
+        sessions = named_lists(lists)[NAP_LISTS[config.nap.list]]
+        with problems.noted():
+            check_nap_rank(config.nap.rank, len(sessions), scatter=config.nap.scatter, speakers=sessions.models)
+        if not problems.errors:  # the duration is that of all recordings
+            with problems.noted():
+                most_frames = seconds / config.features.shift
+                check_ubm(config.ubm, dimension=config.features.dimension, most_frames=most_frames)
+        problems.raise_if_any()
         write_lists(lists, run.path("task"))
     return lists
-
-
-def _check(lists: Rsr2015, config: Config, work: Work) -> None:
-    """Check the header of every recording (or that its features are there), and the options against what there is."""
-    problems = Problems()
-    background = {name: lists.recordings[name] for name in lists.ubm}
-    others = {name: path for name, path in lists.recordings.items() if name not in background}
-    seconds = float("inf")
-    if config.features.files is None:
-        seconds = check_recordings(background, config.features, work=work, problems=problems)
-        check_recordings(others, config.features, work=work, problems=problems)
-    else:
-        sidekit_files(config.features.files, lists.recordings)
-    sessions = named_lists(lists)[NAP_LISTS[config.nap.list]]
-    try:
-        check_nap_rank(config.nap.rank, len(sessions), scatter=config.nap.scatter, speakers=sessions.models)
-    except ConfigError as error:
-        problems.note(error)
-    if not problems.errors:  # the duration is that of all recordings
-        try:
-            check_ubm(config.ubm, dimension=config.features.dimension, most_frames=seconds / config.features.shift)
-        except DataError as error:
-            problems.note(error)
-    problems.raise_if_any()

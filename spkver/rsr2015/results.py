@@ -76,13 +76,10 @@ def privacy_figures(scores: Scores, key: Key, speakers: Speakers) -> dict[str, A
         ``zebra``, ``d_sys``, ``cllr``, ``min_cllr``, ``calibration``, ``notes``, and ``intervals`` with the EER of the
         hull, ZEBRA's population figure and D_sys, each ``[low, high]``, None where an end is not known.
     """
-    sample, _ = sample_from(scores, key, by_trial=True)
-    result = Metrics(metrics=_rows("zebra.population", "zebra.individual", "d_sys", "cllr", "min_cllr")).evaluate(
-        sample.runs()
-    )
-    figures = {name: result.to_dict()[name] for name in ("zebra", "d_sys", "cllr", "min_cllr")}
+    metrics = Metrics(metrics=_rows("zebra.population", "zebra.individual", "d_sys", "cllr", "min_cllr"))
+    result = metrics.evaluate(sample_from(scores, key, by_trial=True)[0].runs())
     return {
-        **figures,
+        **{name: result.to_dict()[name] for name in ("zebra", "d_sys", "cllr", "min_cllr")},
         "calibration": CALIBRATION,
         "notes": result.notes,
         "intervals": _intervals(scores, key, speakers),
@@ -90,33 +87,25 @@ def privacy_figures(scores: Scores, key: Key, speakers: Speakers) -> dict[str, A
 
 
 def _intervals(scores: Scores, key: Key, speakers: Speakers) -> dict[str, Any]:
-    few = _REPLICATES if len(key) <= _MANY else _FEWER
-    replicates = few if speakers.replicates is None else speakers.replicates
+    replicates = speakers.replicates
+    if replicates is None:
+        replicates = _REPLICATES if len(key) <= _MANY else _FEWER
     said: dict[str, Any] = {"level": LEVEL, "replicates": replicates, "seed": speakers.seed, "resampled": "speakers"}
     if not replicates:
         return said
+    metrics = Metrics(metrics=_rows("eer", "zebra.population", "d_sys"))
     try:
-        sample, _ = sample_from(
-            scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment, by_trial=False
-        )
+        sample, _ = sample_from(scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment)
         found = confidence_intervals(
-            sample,
-            Metrics(metrics=_rows("eer", "zebra.population", "d_sys")),
-            replicates=replicates,
-            seed=speakers.seed,
-            level=LEVEL,
-            jobs=speakers.jobs,
+            sample, metrics, replicates=replicates, seed=speakers.seed, level=LEVEL, jobs=speakers.jobs
         )
     except DataError as error:  # too few speakers, say: no reason to lose the run
         return said | {"note": f"no intervals: {error.text}"}
     said["n_speakers"] = len({speakers.of_model[name] for name in key.model_ids[np.unique(key.models)]})
+    for name, metric in (("eer", "eer.rocch"), ("population", "zebra.population"), ("d_sys", "d_sys")):
+        said[name] = _finite(found[metric].low, found[metric].high)
     notes = {name: interval.note for name, interval in found.items() if interval.note}
-    ends = {name: _finite(interval.low, interval.high) for name, interval in found.items()}
-    return (
-        said
-        | {"eer": ends["eer.rocch"], "population": ends["zebra.population"], "d_sys": ends["d_sys"]}
-        | ({"notes": notes} if notes else {})
-    )
+    return said | ({"notes": notes} if notes else {})
 
 
 def _finite(low: float, high: float) -> list[float | None]:
@@ -160,9 +149,7 @@ def linkability(scores: Scores, key: Key, speakers: Speakers) -> Curve:
 
 def curve_figures(curve: Curve) -> dict[str, Any]:
     """Return what stands under ``linkability`` in `results.json`: the whole gallery, and every size."""
-    ends = [
-        [float(end) if np.isfinite(end) else None for end in pair] for pair in zip(curve.low, curve.high, strict=True)
-    ]
+    ends = [_finite(*pair) for pair in zip(curve.low, curve.high, strict=True)]
     return {
         "n_enrolled": int(curve.sizes[-1]),
         "value": float(curve.values[-1]),
@@ -204,20 +191,17 @@ def report(
     run.finish()
     if any(file_digest(run.path(name)) != digest for name, digest in measured.value["plots"].items()):
         measured = _measured(again, config, lists, systems, ubm)  # plots are gone, or others
-    kept = measured.value
-    results = kept["systems"]
-    write_json(
-        run.path("results.json"),
-        {
-            "recipe": recipe,
-            "config": to_dict(config),
-            "versions": versions(),
-            "lists": list_hashes(lists),
-            "timings": {name: round(seconds, 3) for name, seconds in run.timings.items()},
-            "systems": results,
-        },
-    )
-    table = _table(results, lists.key)
+    results = measured.value["systems"]
+    outcome = {
+        "recipe": recipe,
+        "config": to_dict(config),
+        "versions": versions(),
+        "lists": list_hashes(lists),
+        "timings": {name: round(seconds, 3) for name, seconds in run.timings.items()},
+        "systems": results,
+    }
+    write_json(run.path("results.json"), outcome)
+    table = _table(results)
     logger.info("results\n%s", table, extra={"file_only": True})
     det = run.path(_plots("det", config)[0])
     return f"{table}\n\n{_remarks(results)}\n\nDET plot: {det}\nResults:  {run.path('results.json')}"
@@ -256,15 +240,13 @@ def _plots(name: str, config: Config) -> list[str]:
 
 def _evaluate(scores: Scores, key: Key, config: Config, speakers: Speakers) -> dict[str, Any]:
     """Metrics of all trials together, and of each pair of a target and a nontarget type."""
-    metrics = _metrics(scores, key, config)
-    pairs = {}
-    for target in config.trials.target:
-        for nontarget in config.trials.nontarget:
-            pairs[f"{target}-{nontarget}"] = _metrics(scores, key.of_types(target, nontarget), config)
+    types = [(target, nontarget) for target in config.trials.target for nontarget in config.trials.nontarget]
+    pairs = {"-".join(pair): _metrics(scores, key.of_types(*pair), config) for pair in types}
     if len(pairs) > 1:
         for name, pair in pairs.items():
             pair["privacy"] = privacy_figures(scores, key.of_types(*name.split("-")), speakers)
-    return {**metrics, "trial_types": pairs, "privacy": privacy_figures(scores, key, speakers)}
+    privacy = privacy_figures(scores, key, speakers)
+    return {**_metrics(scores, key, config), "trial_types": pairs, "privacy": privacy}
 
 
 def _linkability(scores: Mapping[str, Scores], key: Key, config: Config, speakers: Speakers) -> dict[str, Curve]:
@@ -281,9 +263,8 @@ def _linkability(scores: Mapping[str, Scores], key: Key, config: Config, speaker
 
 def _metrics(scores: Scores, key: Key, config: Config) -> dict[str, Any]:
     target, nontarget = split_scores(scores, key)
-    cost = min_dcf(
-        target, nontarget, p_target=config.report.p_target, c_miss=config.report.c_miss, c_fa=config.report.c_fa
-    )
+    point = config.report
+    cost = min_dcf(target, nontarget, p_target=point.p_target, c_miss=point.c_miss, c_fa=point.c_fa)
     return {**asdict(evaluate_detection(target, nontarget)), "min_dcf": cost}
 
 
@@ -310,91 +291,75 @@ def _plot(
 ) -> list[str]:
     """Draw everything; return the names of the files."""
     drawn = [System(name, *split_scores(scores, lists.key)) for name, scores in systems.items()]
-
-    names = [name for plot in ("det", "zebra", "histogram") for name in _plots(plot, config)]
+    title, point = _title(config, is_synthetic(lists)), config.report
+    names: list[str] = []
 
     def paths(name: str) -> list[Path]:
+        names.extend(_plots(name, config))
         return [run.path(file) for file in _plots(name, config)]
 
-    plot_det(
-        drawn,
-        path=paths("det"),
-        style=DetStyle(window=config.report.window),
-        prior=effective_prior(config.report.p_target, config.report.c_miss, config.report.c_fa),
-        title=_title(config, is_synthetic(lists)),
-    )
-    plot_zebra(drawn, path=paths("zebra"), title=f"ZEBRA: {_title(config, is_synthetic(lists))}")
+    prior = effective_prior(point.p_target, point.c_miss, point.c_fa)
+    plot_det(drawn, path=paths("det"), style=DetStyle(window=point.window), prior=prior, title=title)
+    plot_zebra(drawn, path=paths("zebra"), title=f"ZEBRA: {title}")
     known = [(d_sys(system.target, system.nontarget), system) for system in drawn]
     if len(known) > _SHOWN:
         known = sorted(known, key=lambda pair: -pair[0])[:1]
-    plot_histogram(
-        [replace(system, name=f"{system.name} (D_sys {value:.2f})") for value, system in known],
-        path=paths("histogram"),
-        title=f"Scores: {_title(config, is_synthetic(lists))}",
-    )
+    named = [replace(system, name=f"{system.name} (D_sys {value:.2f})") for value, system in known]
+    plot_histogram(named, path=paths("histogram"), title=f"Scores: {title}")
     if curves:
-        names += _plots("linkability", config)
         if len(curves) > _SHOWN:  # bands of many would hide the curves; results.json has them
-            curves = {name: _without_band(curve) for name, curve in curves.items()}
-        plot_linkability(curves, path=paths("linkability"), title=f"Linkability: {_title(config, is_synthetic(lists))}")
+            blank = {name: np.full(len(curve.sizes), np.nan) for name, curve in curves.items()}
+            curves = {name: replace(curve, low=blank[name], high=blank[name]) for name, curve in curves.items()}
+        plot_linkability(curves, path=paths("linkability"), title=f"Linkability: {title}")
     if ubm is not None and len(ubm.log_likelihoods):
         names.append("gmm/ubm.png")
-        plot_likelihood(
-            {"UBM": ubm.log_likelihoods},
-            run.path("gmm/ubm.png"),
-            doublings=schedule_marks(ubm.sizes),
-            title="UBM training",
-        )
+        marks = schedule_marks(ubm.sizes)
+        plot_likelihood({"UBM": ubm.log_likelihoods}, run.path("gmm/ubm.png"), doublings=marks, title="UBM training")
     return names
 
 
-def _without_band(curve: Curve) -> Curve:
-    blank = np.full(len(curve.sizes), np.nan)
-    return replace(curve, low=blank, high=blank)
+_COLUMNS = {
+    "system": "",
+    "trials": "",
+    "target": "d",
+    "nontarget": "d",
+    "EER [%]": ".2f",
+    "minDCF SRE08": ".3f",
+    "PRBEP": ".1f",
+    "EER low": ".2f",
+    "high": ".2f",
+    "ZEBRA [bit]": ".3f",
+    "tag": "",
+    "D_sys": ".2f",
+    "linked": ".2f",
+}
 
 
-def _table(results: dict[str, dict[str, Any]], key: Key) -> str:
+def _table(results: dict[str, dict[str, Any]]) -> str:
     rows = []
     for name, metrics in results.items():
         pairs = metrics["trial_types"] if len(metrics["trial_types"]) > 1 else {}
         for types, values in {"all" if pairs else next(iter(metrics["trial_types"])): metrics, **pairs}.items():
-            rows.append(
-                {
-                    "system": name,
-                    "trials": types,
-                    "target": values["n_target"],
-                    "nontarget": values["n_nontarget"],
-                    "EER [%]": 100 * values["eer"],
-                    "minDCF SRE08": values["min_dcf_sre08"],
-                    "PRBEP": values["prbep"],
-                    **_privacy_columns(values.get("privacy") or metrics["privacy"], metrics.get("linkability")),
-                }
-            )
-    columns = {
-        "system": "",
-        "trials": "",
-        "target": "d",
-        "nontarget": "d",
-        "EER [%]": ".2f",
-        "minDCF SRE08": ".3f",
-        "PRBEP": ".1f",
-        "EER low": ".2f",
-        "high": ".2f",
-        "ZEBRA [bit]": ".3f",
-        "tag": "",
-        "D_sys": ".2f",
-        "linked": ".2f",
-    }
-    return format_table(
-        rows, {name: form for name, form in columns.items() if any(row.get(name) is not None for row in rows)}
-    )
-
-
-def _privacy_columns(privacy: dict[str, Any], linked: dict[str, Any] | None) -> dict[str, Any]:
-    eer = privacy["intervals"].get("eer") or [None, None]
-    ends = {name: None if end is None else 100 * end for name, end in zip(("EER low", "high"), eer, strict=True)}
-    columns = {**ends, "ZEBRA [bit]": privacy["zebra"]["population"], "tag": privacy["zebra"]["tag"]}
-    return {**columns, "D_sys": privacy["d_sys"], **({} if linked is None else {"linked": linked["value"]})}
+            privacy = values.get("privacy") or metrics["privacy"]
+            low, high = privacy["intervals"].get("eer") or [None, None]
+            row = {
+                "system": name,
+                "trials": types,
+                "target": values["n_target"],
+                "nontarget": values["n_nontarget"],
+                "EER [%]": 100 * values["eer"],
+                "minDCF SRE08": values["min_dcf_sre08"],
+                "PRBEP": values["prbep"],
+                "EER low": None if low is None else 100 * low,
+                "high": None if high is None else 100 * high,
+                "ZEBRA [bit]": privacy["zebra"]["population"],
+                "tag": privacy["zebra"]["tag"],
+                "D_sys": privacy["d_sys"],
+                "linked": metrics.get("linkability", {}).get("value"),
+            }
+            rows.append(row)
+    used = {name: form for name, form in _COLUMNS.items() if any(row[name] is not None for row in rows)}
+    return format_table(rows, used)
 
 
 def _remarks(results: dict[str, dict[str, Any]]) -> str:
@@ -414,13 +379,10 @@ def _remarks(results: dict[str, dict[str, Any]]) -> str:
     if "linkability" in first:
         number = first["linkability"]["n_enrolled"]
         lines.append(f"linked: how often the speaker is first among the {number} who enrolled the sentence.")
-    lines.append(f"Scores are not calibrated, ZEBRA calibrates them. {_losses(results)}")
+    losses = "results.json has the Cllr of each, as they are and calibrated."
+    if len(results) <= _SHOWN:
+        numbers = {name: metrics["privacy"] for name, metrics in results.items()}
+        each = [f"{name} {privacy['cllr']:.2f} for {privacy['min_cllr']:.2f}" for name, privacy in numbers.items()]
+        losses = f"Cllr as they are, for calibrated ones: {', '.join(each)}."
+    lines.append(f"Scores are not calibrated, ZEBRA calibrates them. {losses}")
     return "\n".join(lines)
-
-
-def _losses(results: dict[str, dict[str, Any]]) -> str:
-    if len(results) > _SHOWN:
-        return "results.json has the Cllr of each, as they are and calibrated."
-    numbers = {name: metrics["privacy"] for name, metrics in results.items()}
-    losses = [f"{name} {privacy['cllr']:.2f} for {privacy['min_cllr']:.2f}" for name, privacy in numbers.items()]
-    return f"Cllr as they are, for calibrated ones: {', '.join(losses)}."

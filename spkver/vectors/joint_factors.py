@@ -27,7 +27,7 @@ P. Kenny, "Joint factor analysis of speaker and session variability: theory and 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import add
@@ -236,7 +236,7 @@ def train_joint_factors(
         If a rank is higher than the speakers, the sessions or the mixture allow.
     """
     config = config or JointFactorConfig()
-    check_joint_ranks(config, statistics, width=mixture.means.size)
+    check_joint_ranks(config, statistics.models, width=mixture.means.size)
     start = start or drawn_start(mixture.means.shape, config)
     if start[2].size != mixture.means.size:
         raise DataError(f"the residual to start from has shape {start[2].shape}, expected {mixture.means.shape}")
@@ -282,9 +282,9 @@ def _residual_sums(block: tuple[NDArray, NDArray], scales: NDArray[np.float64]) 
     return residual_sums(*block, scales)
 
 
-def check_joint_ranks(config: JointFactorConfig, statistics: Statistics, *, width: int) -> None:
-    """Raise an error if there are no statistics, or too few sessions or speakers for matrices of these ranks."""
-    n_speakers, n_sessions = len(set(statistics.models)), len(statistics)
+def check_joint_ranks(config: JointFactorConfig, speakers: Sequence[str] | NDArray, *, width: int) -> None:
+    """Raise an error if there are no sessions, given the speaker of each, or too few for matrices of these ranks."""
+    n_speakers, n_sessions = len(set(speakers)), len(speakers)
     if not n_sessions:
         raise DataError("no statistics: expected those of at least one session")
     for name, most, what in (

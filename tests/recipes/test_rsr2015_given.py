@@ -297,7 +297,7 @@ BAD_STAGES = {
     "broken": (
         {"given__supervectors": "."},
         lambda sidekit: (sidekit / "sv_rsr2015_male_test.h5").write_bytes(b"nonsense"),
-        "sv_rsr2015_male_test.h5: is not an HDF5 file",
+        "sv_rsr2015_male_test.h5: cannot be read as HDF5",
     ),
     "machine": (
         {"given__machines": "svm-gmm"},
@@ -307,7 +307,7 @@ BAD_STAGES = {
     "other mixture": (
         {"given__statistics": ".", "ubm__file": "ubm.h5"},
         lambda sidekit: write_other_ubm(sidekit / "ubm.h5"),
-        "stat0 and stat1 have 8 and 480 columns, expected 2 and 120 for the mixture",
+        "stat0 and stat1 have (8, 480) columns, expected (2, 120) for the mixture",
     ),
 }
 
