@@ -101,6 +101,8 @@ class StoredArray(_Rows):
             raise DataError(f"not readable: {error}", file=self.path, remedy=remedy) from error
 
 
+Floats = NDArray[np.float64]
+
 Rows = NDArray[Any] | StoredArray
 """Rows in memory or in a file; ``np.asarray`` gives them in memory."""
 

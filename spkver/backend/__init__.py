@@ -38,7 +38,6 @@ from spkver.backend.plda import (
     PldaConfig,
     Sessions,
     TwoCovariance,
-    add_sidekit_channels,
     fit_plda,
     fit_two_covariance,
     plda_from_sidekit,

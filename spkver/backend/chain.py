@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from evaluation.calibration import Affine, Moments, apply_affine, cohort_moments, normalise, train_affine
 from evaluation.embeddings import Embeddings, check_norms, row_norms
 from evaluation.trials import Scores, Trials, factorise
+from spkbase.arrays import Floats
 from spkbase.configuration import convert
 from spkbase.errors import ConfigError, DataError, Problems, errors_of, few
 from spkbase.files import fingerprint, load_yaml, read_yaml_text
@@ -47,12 +48,7 @@ from spkver.backend.transforms import AffineMap, LengthNorm, Map, apply_maps, cl
 
 logger = logging.getLogger(__name__)
 
-_ROLES = {
-    "map": "a map of vectors",
-    "scorer": "a scorer",
-    "norm": "a normalisation",
-    "calibration": "a calibration",
-}
+_ROLES = {"map": "a map of vectors", "scorer": "a scorer", "norm": "a normalisation", "calibration": "a calibration"}
 _REMEDY = "such as centre,whiten,length,lda:150,length,plda:100"
 
 Chain = tuple["ChosenStep", ...]
@@ -319,7 +315,7 @@ class Backend:
     chain: Chain
     maps: tuple[Map, ...]
     model: Any
-    cohort: NDArray[np.float64] | None
+    cohort: Floats | None
     calibration: Affine | None
     facts: dict[str, Any]
     heard: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
@@ -344,7 +340,7 @@ class Backend:
         """What of a list of trials a score depends on, so that it belongs with no score of another list; or nothing."""
         return self.scorer.step.of_list
 
-    def transform(self, vectors: NDArray[np.floating], *, names: NDArray | None = None) -> NDArray[np.float64]:
+    def transform(self, vectors: NDArray[np.floating], *, names: NDArray | None = None) -> Floats:
         """Return vectors (n, R) as the scorer sees them, shape (n, K).
 
         Parameters
@@ -407,7 +403,7 @@ class Backend:
         values = self.score_vectors(sessions, tests, listed).values
         return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
-    def score_vectors(self, sessions: Sessions, tests: NDArray[np.float64], trials: Trials) -> Scores:
+    def score_vectors(self, sessions: Sessions, tests: Floats, trials: Trials) -> Scores:
         """Return scores of mapped vectors; the codes of the trials are those of the models and the rows of tests."""
         if self.scorer.name == "cosine":
             check_norms(row_norms(sessions.means), trials.model_ids, what="mapped model")
@@ -417,11 +413,11 @@ class Backend:
         if self.cohort is not None:
             enrolled = Sessions(self.cohort, np.arange(len(self.cohort)))
 
-            def with_model(start: int, stop: int) -> NDArray[np.float64]:
+            def with_model(start: int, stop: int) -> Floats:
                 rows = np.flatnonzero((sessions.models >= start) & (sessions.models < stop))
                 return self._all(Sessions(sessions.vectors[rows], sessions.models[rows] - start), self.cohort)
 
-            def with_test(start: int, stop: int) -> NDArray[np.float64]:
+            def with_test(start: int, stop: int) -> Floats:
                 return self._all(enrolled, tests[start:stop]).T
 
             models = self._moments(trials.model_ids, with_model)
@@ -430,11 +426,11 @@ class Backend:
             scores = replace(scores, values=apply_affine(self.calibration, scores.values))
         return scores
 
-    def _raw(self, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray) -> NDArray[np.float64]:
+    def _raw(self, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray) -> Floats:
         assert self.scorer.step.score is not None
         return self.scorer.step.score(self.model, self.scorer.values, sessions, tests, models, segments)
 
-    def _all(self, sessions: Sessions, tests: Any) -> NDArray[np.float64]:
+    def _all(self, sessions: Sessions, tests: Any) -> Floats:
         """Scores (models, tests) of all models with all tests."""
         shape = len(sessions.counts), len(tests)
         return self._raw(sessions, tests, *np.divmod(np.arange(shape[0] * shape[1]), shape[1])).reshape(shape)
@@ -614,8 +610,8 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
 
 
 def _scores_of_held(
-    backend: Backend, vectors: NDArray[np.float64], codes: NDArray, n_enrolled: int
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    backend: Backend, vectors: Floats, codes: NDArray, n_enrolled: int
+) -> tuple[Floats, NDArray[np.bool_]]:
     """Scores of all trials of a fold, see `_calibration`, and which are of one speaker."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) > 0])
@@ -694,7 +690,7 @@ def _shift(offset: NDArray) -> AffineMap:
     return AffineMap(np.asarray(offset, np.float64), np.ones(len(offset)))
 
 
-def _product(matrix: NDArray[np.float64]) -> AffineMap:
+def _product(matrix: Floats) -> AffineMap:
     return AffineMap(np.zeros(len(matrix)), matrix)
 
 

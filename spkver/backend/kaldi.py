@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import read_binary, read_text_matrix
+from spkbase.arrays import Floats
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.files import write_bytes
 from spkbase.hdf5 import write_arrays
@@ -64,9 +65,9 @@ class KaldiPlda:
         If shapes disagree, a number is not finite, A is singular, or a variance is negative.
     """
 
-    mean: NDArray[np.float64]
-    transform: NDArray[np.float64]
-    psi: NDArray[np.float64]
+    mean: Floats
+    transform: Floats
+    psi: Floats
 
     def __post_init__(self) -> None:
         dimension = np.size(self.mean)
@@ -101,16 +102,16 @@ class VbxTransform:
         If shapes disagree, or a number is not finite.
     """
 
-    mean1: NDArray[np.float64]
-    lda: NDArray[np.float64]
-    mean2: NDArray[np.float64]
+    mean1: Floats
+    lda: Floats
+    mean2: Floats
 
     def __post_init__(self) -> None:
         shape = np.size(self.mean1), np.size(self.mean2)
         check_finite(self, mean1=shape[:1], lda=shape, mean2=shape[1:])
 
 
-def diagonalised(mean: NDArray[np.float64], within: NDArray[np.float64], between: NDArray[np.float64]) -> KaldiPlda:
+def diagonalised(mean: Floats, within: Floats, between: Floats) -> KaldiPlda:
     """Return the transform that makes W the identity and B diagonal, the largest variance between speakers first.
 
         A = U' L^-1,  L L' = W,  L^-1 B L^-T = U diag(psi) U'
@@ -140,11 +141,11 @@ def plda_from_kaldi(plda: KaldiPlda) -> Plda:
     with one_blas_thread():
         inverse = np.asarray(np.linalg.inv(plda.transform), np.float64)
         used = plda.psi > 0
-        loadings: NDArray[np.float64] = inverse[:, used] * np.sqrt(plda.psi[used])
+        loadings: Floats = inverse[:, used] * np.sqrt(plda.psi[used])
         return Plda(plda.mean, loadings, inverse @ inverse.T)
 
 
-def length_normalised(transformed: NDArray[np.float64], psi: NDArray[np.float64], counts: NDArray) -> NDArray:
+def length_normalised(transformed: Floats, psi: Floats, counts: NDArray) -> NDArray:
     """Return u sqrt(R / sum_r u_r^2 / (psi_r + 1/n)): the length that a mean of n vectors has on average.
 
     Parameters
@@ -168,7 +169,7 @@ def kaldi_plda_scores(
     *,
     sessions_as: str = "all",
     length: str = "kaldi",
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the log-likelihood ratio of each trial as Kaldi computes it.
 
     A model is the mean of its n vectors; it is transformed, scaled to length, and counts as n vectors.
@@ -216,12 +217,7 @@ def kaldi_plda_scores(
 
 
 def adapt_plda_unsupervised(
-    plda: KaldiPlda,
-    vectors: NDArray,
-    *,
-    mean_scale: float = 1.0,
-    within_scale: float = 0.3,
-    between_scale: float = 0.7,
+    plda: KaldiPlda, vectors: NDArray, *, mean_scale: float = 1.0, within_scale: float = 0.3, between_scale: float = 0.7
 ) -> KaldiPlda:
     """Return a PLDA that explains the variance of unlabelled vectors of another domain, as Kaldi adapts it.
 
@@ -261,10 +257,7 @@ def adapt_plda_unsupervised(
         back = np.linalg.inv(total) @ directions
         within, between = (
             back @ ((directions.T * own) @ directions + np.diag(scale * excess)) @ back.T
-            for scale, own in (
-                (within_scale, 1 / (1 + plda.psi)),
-                (between_scale, plda.psi / (1 + plda.psi)),
-            )
+            for scale, own in ((within_scale, 1 / (1 + plda.psi)), (between_scale, plda.psi / (1 + plda.psi)))
         )
         return diagonalised(mean, within, between)
 
@@ -275,7 +268,7 @@ _WHITE = b" \t\r\n"
 _REMEDY = "it is cut short or of another kind: copy or write it again"
 
 
-def read_kaldi_matrix(path: str | Path) -> NDArray[np.float64]:
+def read_kaldi_matrix(path: str | Path) -> Floats:
     """Read a file that holds one vector or matrix, binary or text.
 
     Returns
@@ -377,14 +370,14 @@ def _opened(path: str | Path) -> Iterator[tuple[bytes, bool]]:
         raise DataError(f"is no such file of Kaldi: {error}", file=path, remedy=_REMEDY) from error
 
 
-def _read_array(raw: bytes, binary: bool) -> tuple[NDArray[np.float64], int]:
+def _read_array(raw: bytes, binary: bool) -> tuple[Floats, int]:
     array, end = read_binary(raw) if binary else read_text_matrix(raw, dtype=np.float64)
     if not array.size or not np.isfinite(array).all():
         raise ValueError("an array without numbers, or one that is NaN or infinite")
     return array.astype(np.float64), end
 
 
-def _formatted(array: NDArray[np.float64], binary: bool) -> bytes:
+def _formatted(array: Floats, binary: bool) -> bytes:
     if binary:
         sizes = b"".join(struct.pack("<BI", 4, size) for size in array.shape)
         return (b"DV " if array.ndim == 1 else b"DM ") + sizes + np.ascontiguousarray(array, "<f8").tobytes()

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, SelectedRows, fill_rows, part
+from spkbase.arrays import Floats, Rows, SelectedRows, fill_rows, part
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
@@ -35,7 +35,7 @@ Centre = tuple[NDArray, NDArray[np.int64]]
 """What is subtracted from the rows of a matrix: means (G, D), and the group of each row (N,)."""
 
 
-def inner_products(vectors: Rows, others: Rows) -> NDArray[np.float64]:
+def inner_products(vectors: Rows, others: Rows) -> Floats:
     """Return the inner products of two sets of vectors, in this thread: for what is itself a task.
 
     Parameters
@@ -53,7 +53,7 @@ def inner_products(vectors: Rows, others: Rows) -> NDArray[np.float64]:
     return np.hstack([np.empty((len(left), 0)), *products])
 
 
-def _product(tile: tuple[Rows, Rows | None, Any, Any], means: NDArray | None = None) -> NDArray[np.float64]:
+def _product(tile: tuple[Rows, Rows | None, Any, Any], means: NDArray | None = None) -> Floats:
     """Inner products of rows (n, D) and (m, D), or of the first with themselves, less the means of their groups."""
     left, right = np.asarray(tile[0]), None if tile[1] is None else np.asarray(tile[1])
     total = np.zeros((len(left), len(left if right is None else right)))
@@ -63,7 +63,7 @@ def _product(tile: tuple[Rows, Rows | None, Any, Any], means: NDArray | None = N
     return total
 
 
-def _centred(rows: NDArray, bounds: tuple[int, int], means: NDArray | None, groups: Any) -> NDArray[np.float64]:
+def _centred(rows: NDArray, bounds: tuple[int, int], means: NDArray | None, groups: Any) -> Floats:
     """Some columns of rows in float64, less the means of the rows' groups."""
     columns = slice(*bounds)
     block = rows[:, columns] if means is None else rows[:, columns] - means[groups, columns]
@@ -72,7 +72,7 @@ def _centred(rows: NDArray, bounds: tuple[int, int], means: NDArray | None, grou
 
 def gram_matrix(
     vectors: Rows, others: Rows | None = None, *, centre: Centre | None = None, work: Work = ALL_CORES
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the inner products of two sets of vectors, in float64 and without a float64 copy of them.
 
     Parameters
@@ -116,7 +116,7 @@ def gram_matrix(
 
 
 @one_blas_thread()
-def combine_rows(weights: NDArray[np.float64], vectors: Rows, *, centre: Centre | None = None) -> NDArray[np.float64]:
+def combine_rows(weights: Floats, vectors: Rows, *, centre: Centre | None = None) -> Floats:
     """Return weighted sums of vectors, weights @ vectors, in float64; this thread alone computes.
 
     Parameters

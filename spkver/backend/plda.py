@@ -27,7 +27,7 @@ N. Brummer and E. de Villiers, "The speaker partitioning problem", Odyssey 2010.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import factorise
+from spkbase.arrays import Floats
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.showing import one_line
@@ -69,7 +70,7 @@ class Sessions:
     (array([1, 2]), [[0.0, 1.0], [4.0, 2.0]], [[0.0, 1.0], [2.0, 1.0]])
     """
 
-    vectors: NDArray[np.float64]
+    vectors: Floats
     models: NDArray[np.int64]
 
     def __post_init__(self) -> None:
@@ -109,19 +110,19 @@ class Sessions:
         return np.bincount(self.models)
 
     @cached_property
-    def sums(self) -> NDArray[np.float64]:
+    def sums(self) -> Floats:
         """Sum of the vectors of each model, shape (M, R), in the order in which they stand."""
         order = np.argsort(self.models, kind="stable")
         starts = np.cumsum(self.counts) - self.counts
         return np.add.reduceat(self.vectors[order], starts, axis=0)
 
     @cached_property
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> Floats:
         """Mean of the vectors of each model, shape (M, R)."""
         return self.sums / self.counts[:, None]
 
 
-def checked_vectors(vectors: NDArray[np.floating], what: str, dimension: int | None = None) -> NDArray[np.float64]:
+def checked_vectors(vectors: NDArray[np.floating], what: str, dimension: int | None = None) -> Floats:
     """Return vectors in float64.
 
     Raises
@@ -160,13 +161,13 @@ class LatentBasis:
         The lower Cholesky factor of W.
     """
 
-    projection: NDArray[np.float64]
-    precisions: NDArray[np.float64]
+    projection: Floats
+    precisions: Floats
     rotation: NDArray[np.floating]
     factor: NDArray[np.floating]
 
 
-def latent_basis(loadings: NDArray[np.float64], within: NDArray[np.float64]) -> LatentBasis:
+def latent_basis(loadings: Floats, within: Floats) -> LatentBasis:
     """Return the basis of a model.
 
     Parameters
@@ -188,7 +189,7 @@ def latent_basis(loadings: NDArray[np.float64], within: NDArray[np.float64]) -> 
     return LatentBasis(weighted @ rotation, np.maximum(precisions, 0), rotation, factor)
 
 
-def lower_factor(covariance: NDArray[np.float64], what: str = "the covariance within speakers") -> NDArray[np.floating]:
+def lower_factor(covariance: Floats, what: str = "the covariance within speakers") -> NDArray[np.floating]:
     """Return the lower Cholesky factor.
 
     Raises
@@ -226,9 +227,9 @@ class ResidualPrior:
     """
 
     weight: float
-    variances: NDArray[np.float64]
+    variances: Floats
 
-    def log_density(self, covariance: NDArray[np.float64]) -> float:
+    def log_density(self, covariance: Floats) -> float:
         """Return log p(S) without its constant."""
         if self.weight == 0:
             return 0.0
@@ -236,7 +237,7 @@ class ResidualPrior:
         trace = float((self.variances * (whitening**2).sum(axis=0)).sum())
         return -0.5 * self.weight * (trace - 2 * float(np.log(np.diag(whitening)).sum()))
 
-    def posterior(self, scatter: NDArray[np.float64], count: float) -> NDArray[np.float64]:
+    def posterior(self, scatter: Floats, count: float) -> Floats:
         """Return the likeliest covariance of `count` vectors with a scatter: (C + nu S0) / (N + nu)."""
         return (scatter + self.weight * np.diag(self.variances)) / (count + self.weight)
 
@@ -288,7 +289,7 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
     return ResidualPrior(float(sessions.dimension * singular if weight is None else weight), variances)
 
 
-def variances_within(sessions: Sessions) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+def variances_within(sessions: Sessions) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Return what varies in vectors of speakers.
 
     Returns
@@ -313,7 +314,7 @@ def variances_within(sessions: Sessions) -> tuple[NDArray[np.float64], NDArray[n
     if largest.max() > _LARGEST:
         raise DataError(f"a number of {largest.max():.3g} is far too large", remedy="scale the vectors")
     inside = vectors - speakers[sessions.models]
-    within: NDArray[np.float64] = inside.T @ inside / len(vectors)
+    within: Floats = inside.T @ inside / len(vectors)
     total = vectors.var(axis=0)
     deviations = np.sqrt(total)
     varies = (deviations > _CONSTANT * largest) & (deviations > _SMALL * deviations.max())
@@ -365,10 +366,10 @@ class Plda:
         If shapes disagree, a number is not finite, or S is not symmetric and positive definite.
     """
 
-    mean: NDArray[np.float64]
-    loadings: NDArray[np.float64]
-    residual: NDArray[np.float64]
-    channel: NDArray[np.float64] | None = None
+    mean: Floats
+    loadings: Floats
+    residual: Floats
+    channel: Floats | None = None
 
     def __post_init__(self) -> None:
         dimension = np.size(self.mean)
@@ -382,7 +383,7 @@ class Plda:
         return len(self.mean)
 
     @property
-    def within(self) -> NDArray[np.float64]:
+    def within(self) -> Floats:
         """Covariance of the vectors of one speaker, G G' + S, of shape (R, R)."""
         return self.residual if self.channel is None else self.residual + self.channel @ self.channel.T
 
@@ -393,7 +394,7 @@ class Plda:
             return latent_basis(self.loadings, self.within)
 
     @property
-    def between(self) -> NDArray[np.float64]:
+    def between(self) -> Floats:
         """Covariance of speakers, F F', of shape (R, R)."""
         return self.loadings @ self.loadings.T
 
@@ -435,9 +436,6 @@ class PldaConfig:
         check_values("plda", self, least=least, choices=choices)
         if not 0 < self.session_weight < np.inf:
             raise ConfigError(f"plda.session_weight is {self.session_weight}: expected a number above 0")
-
-
-Floats = NDArray[np.float64]
 
 
 def expectation(model: Plda, counts: Floats, sums: Floats, scatter: Floats) -> tuple[Floats, Floats, Floats, float]:
@@ -558,7 +556,7 @@ def maximisation(
 
 def fit_plda(
     vectors: NDArray, speakers: Sequence[str] | NDArray, config: PldaConfig | None = None
-) -> tuple[Plda, NDArray[np.float64]]:
+) -> tuple[Plda, Floats]:
     """Train a PLDA by EM, from a start without chance: m the mean, F the leading eigenvectors of the total covariance.
 
     The eigenvectors have length 1 and S starts at the total covariance, as in SIDEKIT; but where the standard deviation
@@ -630,9 +628,7 @@ def fit_plda(
 SESSIONS_AS = ("all", "mean")
 
 
-def ratio_rows(
-    precisions: NDArray[np.float64], sums: NDArray[np.float64], counts: NDArray, tests: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def ratio_rows(precisions: Floats, sums: Floats, counts: NDArray, tests: Floats) -> tuple[Floats, Floats]:
     """Return rows of models and of segments whose inner products are log-likelihood ratios.
 
     Where P = diag(p), f is the sum of n enrolled vectors and t a tested vector, as `LatentBasis` projects them,
@@ -683,7 +679,7 @@ def ratio_rows(
 
 def plda_scores(
     plda: Plda, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray, *, sessions_as: str = "all"
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the log-likelihood ratio of each trial: one speaker against two.
 
     Parameters
@@ -719,7 +715,7 @@ def plda_scores(
         return pair_products(*rows, models, segments)
 
 
-def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[NDArray[np.float64], NDArray]:
+def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floats, NDArray]:
     """Return the mean of each model's vectors, and as how many they count.
 
     Raises
@@ -752,9 +748,9 @@ class TwoCovariance:
         W, positive definite.
     """
 
-    mean: NDArray[np.float64]
-    between: NDArray[np.float64]
-    within: NDArray[np.float64]
+    mean: Floats
+    between: Floats
+    within: Floats
 
     @cached_property
     def plda(self) -> Plda:
@@ -848,53 +844,3 @@ def plda_from_sidekit(analyser: FactorAnalyser) -> Plda:
 def plda_to_sidekit(plda: Plda) -> FactorAnalyser:
     """Return a PLDA as a FactorAnalyser, for `spkver.sidekit.write_factor_analyser`."""
     return FactorAnalyser(plda.mean, plda.loadings, plda.channel, None, plda.residual)
-
-
-def add_sidekit_channels(
-    plda: Plda, vectors: NDArray, speakers: Sequence[str] | NDArray, start: NDArray, *, iterations: int = 10
-) -> Plda:
-    """Return a PLDA with the G that SIDEKIT's convention gives it: after F, with the total covariance as the residual.
-
-    Both the speakers' y and the G of what is left of the vectors, x - m - F y, are estimated as if the residual were
-    the covariance of all vectors, and S stays what it was; so F F' + G G' + S counts the channel twice. By the book, G
-    is part of the same EM: `PldaConfig.channel_rank`.
-
-    Parameters
-    ----------
-    plda : Plda
-        Without G, trained on the same vectors.
-    vectors : ndarray of shape (N, R)
-    speakers : sequence of str or int, of length N
-    start : ndarray of shape (R, L)
-        The first G.
-    iterations : int
-        Rounds of EM, each with SIDEKIT's minimum divergence.
-
-    Returns
-    -------
-    Plda
-
-    Raises
-    ------
-    DataError
-        If shapes disagree, or the total covariance is singular.
-    """
-    sessions, _ = Sessions.named(checked_vectors(vectors, "training vectors", plda.dimension), speakers)
-    channel = np.array(start, np.float64)
-    if channel.ndim != 2 or len(channel) != plda.dimension:
-        raise DataError(f"expected a first G of shape ({plda.dimension}, any), got {channel.shape}")
-    with one_blas_thread():
-        centred = sessions.vectors - plda.mean
-        total = centred.T @ centred / len(centred)
-        basis = latent_basis(plda.loadings, total)
-        sums = (sessions.sums - sessions.counts[:, None] * plda.mean) @ basis.projection
-        factors = sums / (1 + np.outer(sessions.counts, basis.precisions))
-        left = centred - (factors @ (plda.loadings @ basis.rotation).T)[sessions.models]
-        for _ in range(iterations):
-            weighted = np.linalg.solve(total, channel)
-            spread = np.linalg.inv(np.eye(channel.shape[1]) + channel.T @ weighted)
-            means = left @ weighted @ spread
-            second = len(left) * spread + means.T @ means
-            upper = np.linalg.cholesky(second / len(left)).T
-            channel = np.linalg.solve(second, means.T @ left).T @ upper
-    return replace(plda, channel=channel)

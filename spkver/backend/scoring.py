@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import Scores, Trials
-from spkbase.arrays import Rows, SelectedRows, StoredArray, keep_rows
+from spkbase.arrays import Floats, Rows, SelectedRows, StoredArray, keep_rows
 from spkbase.errors import DataError, few
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, one_blas_thread
 from spkver.backend.nap import Projection
@@ -108,9 +108,7 @@ _CELLS = 1 << 22  # of the full product that are held at a time
 _PAIRED_NUMBERS = 1 << 21  # numbers of either side that are multiplied pair by pair
 
 
-def pair_products(
-    left: NDArray[np.float64], right: NDArray[np.float64], models: NDArray, segments: NDArray
-) -> NDArray[np.float64]:
+def pair_products(left: Floats, right: Floats, models: NDArray, segments: NDArray) -> Floats:
     """Return left[models[i]] . right[segments[i]] for each pair i.
 
     Parameters
@@ -157,7 +155,7 @@ def check_codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
     return column.astype(np.int64, copy=False)
 
 
-def _of_all_pairs(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> NDArray[np.float64]:
+def _of_all_pairs(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> Floats:
     n_all = len(left) * len(right)
     if len(models) == n_all and (models * len(right) + segments == np.arange(n_all)).all():
         return (left @ right.T).ravel()  # all pairs, model after model
@@ -179,7 +177,7 @@ def _of_all_pairs(left: NDArray, right: NDArray, models: NDArray, segments: NDAr
     return scores
 
 
-def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> NDArray[np.float64]:
+def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> Floats:
     scores = np.empty(len(models))
     for piece in trial_pieces(models, segments, paired=max(1, _PAIRED_NUMBERS // left.shape[1])):
         if piece.ndim == 2:
@@ -189,7 +187,7 @@ def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray
     return scores
 
 
-def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: GaussianMixture) -> NDArray[np.float64]:
+def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: GaussianMixture) -> Floats:
     """Return the log-likelihood ratios of adapted models and the mixture that they were adapted from, per frame.
 
         s_m = 1/T sum_t [log p(x_t | means m) - log p(x_t | mixture)]
@@ -260,7 +258,7 @@ _OFTEN = 2  # readings of each vector above which it is projected before
 _MODELS = 64  # models that are read together, where scores come from frames
 
 
-def paired_scores(weights: NDArray, biases: NDArray, vectors: NDArray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+def paired_scores(weights: NDArray, biases: NDArray, vectors: NDArray, pairs: NDArray[np.int64]) -> Floats:
     """Return the scores of each model with one segment: s_i = w_i . x_pairs[i] + b_i.
 
     Parameters
@@ -361,7 +359,7 @@ def score_trials(
 
 def _linear_scores(
     pieces: list[tuple[SelectedRows, NDArray, SelectedRows, NDArray | None]], projection: Projection | None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Score pieces: all weights with all vectors, or each weight vector with the one that `pairs` names."""
     scores = []
     for rows, biases, tested, pairs in pieces:
@@ -447,7 +445,7 @@ def score_gmm_ubm(
     return _scores_in_order(score, items, chunks(of_segments, _SEGMENTS), trials, work)
 
 
-def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: GaussianMixture) -> NDArray[np.float64]:
+def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: GaussianMixture) -> Floats:
     """Score segments against the models whose means are given with them, some of which are read at a time."""
     scores = []
     for frames, means in segments:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import check_norms, row_norms, to_unit
 from evaluation.trials import Trials
+from spkbase.arrays import Floats
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkbase.work import Work, one_blas_thread
@@ -68,7 +69,7 @@ def adapted_cosine_scores(
     *,
     prior: float = 1.0,
     whole_list: bool = True,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the cosines of vectors without the mean of their side and without what spreads other models' sessions.
 
     Means and spread leave out what is scored (leave-one-out): for the trial of model k and tested vector t, with the
@@ -166,7 +167,7 @@ def adapted_cosine_scores(
     return np.clip(scores, -1.0, 1.0)
 
 
-def _root(others: Sessions, centre: NDArray[np.float64], prior: float, least: float) -> NDArray[np.float64]:
+def _root(others: Sessions, centre: Floats, prior: float, least: float) -> Floats:
     """Return a matrix A with A A^T = W^(-1) up to a scale, so that cosines after it are those after W^(-1/2)."""
     moved = others.vectors - centre
     unit = Sessions(to_unit(moved, np.maximum(row_norms(moved), least)), others.models)
@@ -178,21 +179,21 @@ def _root(others: Sessions, centre: NDArray[np.float64], prior: float, least: fl
     return np.linalg.inv(np.linalg.cholesky(matrix)).T
 
 
-def _products(vectors: NDArray[np.float64], matrix: NDArray[np.float64], together: bool) -> NDArray[np.float64]:
+def _products(vectors: Floats, matrix: Floats, together: bool) -> Floats:
     """Return vectors @ matrix, or each row on its own: its bits are then the same whatever the others are."""
     return vectors @ matrix if together else np.matmul(vectors[:, None, :], matrix)[:, 0]
 
 
-def _lengths(vectors: NDArray, beyond: NDArray | float, least: float, what: str) -> NDArray[np.float64]:
+def _lengths(vectors: NDArray, beyond: NDArray | float, least: float, what: str) -> Floats:
     """Return the lengths of vectors with squares of further coordinates; DataError if one is not above `least`."""
-    lengths: NDArray[np.float64] = np.sqrt((vectors**2).sum(axis=1) + beyond)
+    lengths: Floats = np.sqrt((vectors**2).sum(axis=1) + beyond)
     if gone := int((~((lengths > least) & np.isfinite(lengths))).sum()):
         text = f"nothing is left of {gone} of {len(vectors)} {what}s without the mean of the other models"
         raise DataError(text, remedy="correct the vectors, or use cosine")
     return lengths
 
 
-def cosine_of_sessions(sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray) -> NDArray[np.float64]:
+def cosine_of_sessions(sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray) -> Floats:
     """Return the cosine of each trial's tested vector and the mean of its model's vectors.
 
     Parameters
@@ -219,7 +220,7 @@ def cosine_of_sessions(sessions: Sessions, tests: NDArray, models: NDArray, segm
     return np.clip(pair_products(left, _unit(tests, "tested vector"), models, segments), -1.0, 1.0)
 
 
-def _unit(vectors: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+def _unit(vectors: Floats, what: str) -> Floats:
     norms = row_norms(vectors)
     check_norms(norms, np.array([f"row {row}" for row in range(len(vectors))], object), what=what)
     return vectors / norms[:, None]
@@ -227,7 +228,7 @@ def _unit(vectors: NDArray[np.float64], what: str) -> NDArray[np.float64]:
 
 def mahalanobis_scores(
     matrix: NDArray, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return -(a - b)' M (a - b) / 2 of each trial, a the mean of its model's vectors and b the tested one.
 
     Parameters
@@ -287,7 +288,7 @@ class Mahalanobis:
 class SvmBackground:
     """What machines tell a model's sessions from, (B, R)."""
 
-    vectors: NDArray[np.float64]
+    vectors: Floats
 
 
 Need = Literal["speakers", "sessions", "adapt"]
@@ -341,11 +342,11 @@ class Training:
         Vectors to adapt to.
     """
 
-    vectors: NDArray[np.float64]
+    vectors: Floats
     codes: NDArray[np.integer]
-    adapt: NDArray[np.float64] | None = None
+    adapt: Floats | None = None
 
-    def on(self, on: str) -> NDArray[np.float64]:
+    def on(self, on: str) -> Floats:
         """Return the vectors to adapt to, if those are meant and there are any; else the training vectors."""
         return self.vectors if on != "adapt" or self.adapt is None else self.adapt
 
@@ -386,7 +387,7 @@ class Step:
     parameters: tuple[Parameter, ...] = ()
     needs: tuple[Need, ...] = ()
     fit: Callable[[Training, Values], Any] | None = None
-    score: Callable[..., NDArray[np.float64]] | None = None
+    score: Callable[..., Floats] | None = None
     model: type = Cosine
     limit: Literal["", "dimensions", "speakers"] = ""
     training_only: bool = False
@@ -408,7 +409,7 @@ def _fit_plda(training: Training, values: Values) -> Plda:
     return plda_from_kaldi(adapt_plda_unsupervised(plda_to_kaldi(plda), training.adapt))
 
 
-def _score_plda(model: Plda, values: Values, *trials: Any) -> NDArray[np.float64]:
+def _score_plda(model: Plda, values: Values, *trials: Any) -> Floats:
     if values["length"] == "none":
         return plda_scores(model, *trials, sessions_as=values["sessions"])
     return kaldi_plda_scores(plda_to_kaldi(model), *trials, sessions_as=values["sessions"], length=values["length"])
@@ -416,7 +417,7 @@ def _score_plda(model: Plda, values: Values, *trials: Any) -> NDArray[np.float64
 
 def _score_svm(
     model: SvmBackground, values: Values, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray
-) -> NDArray[np.float64]:
+) -> Floats:
     names, tested = (np.array([*map(str, range(size))], object) for size in (len(sessions.counts), len(tests)))
     enrolled = Supervectors(names[sessions.models], names[sessions.models], sessions.vectors)
     try:

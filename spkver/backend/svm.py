@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, SelectedRows, StoredArray, fill_rows, part
+from spkbase.arrays import Floats, Rows, SelectedRows, StoredArray, fill_rows, part
 from spkbase.errors import ConfigError, DataError
 from spkbase.hdf5 import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
 from spkbase.showing import one_line
@@ -37,7 +37,7 @@ _HELD = 256e6  # bytes of background that are kept in memory; more is read, and 
 
 def train_one(
     background_gram: NDArray, cross_gram: NDArray, own_gram: NDArray, config: SvmConfig
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[Floats, float]:
     """Solve one machine from its kernel, the inner products of all its examples.
 
     The weight vector is w = sum_i a_i x_i, over background vectors and the speaker's own; it and the bias b minimise
@@ -111,7 +111,7 @@ class SvmModels:
 
     models: NDArray
     weights: Rows
-    biases: NDArray[np.float64]
+    biases: Floats
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 2 or not len(self.models) == len(self.weights) == len(self.biases):
@@ -129,7 +129,7 @@ def train_svms(
     background: Supervectors | Rows,
     config: SvmConfig | None = None,
     *,
-    gram: NDArray[np.float64] | None = None,
+    gram: Floats | None = None,
     projection: Projection | None = None,
     work: Work = ALL_CORES,
     destination: str | Path | None = None,
@@ -214,11 +214,11 @@ def _read_tiles(background: Tiles) -> Iterator[tuple[slice, NDArray]]:
         yield slice(start, stop), rows if projection is None else projection.of_rows(rows)
 
 
-def _products(vectors: NDArray, background: Tiles) -> NDArray[np.float64]:
+def _products(vectors: NDArray, background: Tiles) -> Floats:
     return np.hstack([inner_products(vectors, tile) for _, tile in _read_tiles(background)])
 
 
-def _gram_rows(bounds: tuple[int, int], background: Tiles) -> NDArray[np.float64]:
+def _gram_rows(bounds: tuple[int, int], background: Tiles) -> Floats:
     some = part(background[0], *bounds), background[1]
     return _products(np.concatenate([rows for _, rows in _read_tiles(some)]), background)
 
@@ -226,10 +226,10 @@ def _gram_rows(bounds: tuple[int, int], background: Tiles) -> NDArray[np.float64
 def _train_block(
     block: tuple[SelectedRows, list[int]],
     background: Tiles,
-    gram: NDArray[np.float64],
+    gram: Floats,
     projection: Projection | None,
     config: SvmConfig,
-) -> tuple[NDArray, NDArray[np.float64]]:
+) -> tuple[NDArray, Floats]:
     """Train some models, given their enrolment vectors and how many each has: weights (m, D) and biases (m,)."""
     selected, n_vectors = block
     positives = np.asarray(selected) if projection is None else projection.of_rows(selected)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import check_norms, row_norms, to_unit
-from spkbase.arrays import Rows, part
+from spkbase.arrays import Floats, Rows, part
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
@@ -40,9 +40,7 @@ _FEW = 3  # vectors a dimension, below which the inverse of a covariance is far 
 
 
 @one_blas_thread()
-def scatter(
-    vectors: Rows, means: NDArray[np.float64], groups: NDArray[np.integer], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def scatter(vectors: Rows, means: Floats, groups: NDArray[np.integer], weights: Floats) -> Floats:
     """Return the weighted scatter of vectors about the means of their groups: sum_i w_i (x_i - m_g) (x_i - m_g)^T.
 
     Parameters
@@ -65,7 +63,7 @@ def scatter(
     return (total + total.T) / 2
 
 
-def class_sums(vectors: Rows, codes: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def class_sums(vectors: Rows, codes: NDArray[np.integer]) -> tuple[Floats, Floats]:
     """Return the number of vectors of each class, and their sum.
 
     Parameters
@@ -91,23 +89,23 @@ def class_sums(vectors: Rows, codes: NDArray[np.integer]) -> tuple[NDArray[np.fl
     return counts, sums
 
 
-def class_means(vectors: Rows, codes: NDArray[np.integer]) -> NDArray[np.float64]:
+def class_means(vectors: Rows, codes: NDArray[np.integer]) -> Floats:
     """Return the mean of the vectors of each class, shape (C, R); see `class_sums`."""
     counts, sums = class_sums(vectors, codes)
     return sums / counts[:, None]
 
 
-def mean(vectors: Rows) -> NDArray[np.float64]:
+def mean(vectors: Rows) -> Floats:
     """Return the mean of vectors (N, R), shape (R,)."""
     return class_means(vectors, np.zeros(len(vectors), np.int64))[0]
 
 
-def total_covariance(vectors: Rows) -> NDArray[np.float64]:
+def total_covariance(vectors: Rows) -> Floats:
     """Return the covariance of vectors (N, R) about their mean, divided by N, shape (R, R)."""
     return within_covariance(vectors, np.zeros(len(vectors), np.int64))
 
 
-def within_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors") -> NDArray[np.float64]:
+def within_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors") -> Floats:
     """Return the covariance of vectors about the means of their classes.
 
     Parameters
@@ -134,7 +132,7 @@ def within_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: s
     return _unless_rounding(scatter(vectors, means, codes, shares), means)
 
 
-def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors") -> NDArray[np.float64]:
+def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors") -> Floats:
     """Return the covariance of the means of classes, about the mean of all vectors.
 
     Parameters
@@ -156,15 +154,13 @@ def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: 
     return _unless_rounding(scatter(means, middle, np.zeros(len(counts), np.int64), shares), means)
 
 
-def _unless_rounding(covariance: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+def _unless_rounding(covariance: Floats, means: Floats) -> Floats:
     """Return a covariance, or zeros where equal vectors differ from their mean by the rounding of it alone."""
     return covariance if np.trace(covariance) > _EQUAL * float((means**2).sum(axis=1).max()) else 0 * covariance
 
 
 @one_blas_thread()
-def regularised(
-    covariance: NDArray[np.float64], n_free: int, *, shrink: float | None = None, what: str = "covariance"
-) -> NDArray[np.float64]:
+def regularised(covariance: Floats, n_free: int, *, shrink: float | None = None, what: str = "covariance") -> Floats:
     """Return a covariance that can be inverted: the same unless it is singular, else shrunk.
 
     A singular one becomes (1 - a) S + a t I, t the mean eigenvalue trace(S) / R, with the share of the oracle
@@ -215,7 +211,7 @@ def regularised(
         share = ((1 - 2 / size) * squares + trace**2) / spread if spread > 0 else 1.0
         shrink = min(1.0, share)
         logger.info("the %s is singular: shrunk by %.3g", what, shrink)
-    shrunk: NDArray[np.float64] = (1 - shrink) * covariance + shrink * trace / size * np.eye(size)
+    shrunk: Floats = (1 - shrink) * covariance + shrink * trace / size * np.eye(size)
     if is_singular(shrunk):
         raise DataError(f"the {what} is singular with shrink {shrink:g}", remedy="raise shrink, or leave it out")
     return shrunk
@@ -223,7 +219,7 @@ def regularised(
 
 def regularised_within(
     vectors: Rows, codes: NDArray[np.integer], *, shrink: float | None = None, weighting: str = "vectors"
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the covariance of vectors about the means of their classes, `regularised`; see `within_covariance`."""
     within = within_covariance(vectors, codes, weighting=weighting)
     what = "covariance within speakers" if codes.any() else "total covariance"
@@ -241,7 +237,7 @@ def warn_of_few(n_free: int, size: int, what: str, *, remedy: str) -> None:
 
 
 @one_blas_thread()
-def is_singular(covariance: NDArray[np.float64]) -> bool:
+def is_singular(covariance: Floats) -> bool:
     """Return whether the smallest eigenvalue is below 1e-12 of the largest."""
     values = np.linalg.eigvalsh(covariance)
     return not bool(values[0] > _SINGULAR * values[-1])
@@ -262,8 +258,8 @@ class AffineMap:
         The second is the diagonal of a matrix.
     """
 
-    offset: NDArray[np.float64]
-    matrix: NDArray[np.float64]
+    offset: Floats
+    matrix: Floats
 
     def __post_init__(self) -> None:
         shapes = self.offset.shape, self.matrix.shape
@@ -272,7 +268,7 @@ class AffineMap:
         if not (np.isfinite(self.offset).all() and np.isfinite(self.matrix).all()):
             raise DataError("expected a map of finite numbers, got NaN or infinite ones")
 
-    def __call__(self, vectors: NDArray) -> NDArray[np.float64]:
+    def __call__(self, vectors: NDArray) -> Floats:
         """Return the images (n, K) of vectors (n, R)."""
         moved = vectors - self.offset
         return moved * self.matrix if self.matrix.ndim == 1 else moved @ self.matrix
@@ -282,7 +278,7 @@ class AffineMap:
 class LengthNorm:
     """The map y = x / |x| (Garcia-Romero and Espy-Wilson, "Analysis of i-vector length normalization", 2011)."""
 
-    def __call__(self, vectors: NDArray, names: NDArray | None = None) -> NDArray[np.float64]:
+    def __call__(self, vectors: NDArray, names: NDArray | None = None) -> Floats:
         """Return vectors (n, R) scaled to length 1; DataError names those of length 0."""
         norms = row_norms(vectors)
         check_norms(norms, np.arange(len(vectors)).astype(object) if names is None else names)
@@ -293,7 +289,7 @@ Map = AffineMap | LengthNorm | Projection
 
 
 @one_blas_thread()
-def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray | None = None) -> NDArray[np.float64]:
+def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray | None = None) -> Floats:
     """Return vectors after map upon map, some thousand rows at a time.
 
     Parameters
@@ -338,7 +334,7 @@ def dimension_after(maps: Sequence[Map], dimension: int) -> int:
     return dimension
 
 
-def whitening_matrix(covariance: NDArray[np.float64], kind: str = "full") -> NDArray[np.float64]:
+def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
     """Return a matrix M with M^T S M = I, for row vectors x @ M.
 
     Parameters
@@ -360,7 +356,7 @@ def whitening_matrix(covariance: NDArray[np.float64], kind: str = "full") -> NDA
 
         # S = U U^T with U upper triangular gives S^-1 = L L^T with L = U^-T lower; U comes from S turned round
         upper = np.linalg.cholesky(covariance[::-1, ::-1])[::-1, ::-1]
-        lower: NDArray[np.float64] = solve_triangular(upper, np.eye(len(upper)), trans="T")
+        lower: Floats = solve_triangular(upper, np.eye(len(upper)), trans="T")
         return lower
     values, directions = np.linalg.eigh(covariance)
     directions = signed(directions[:, ::-1])
@@ -540,7 +536,7 @@ def fit_coral(source: Rows, target: Rows, *, shrink: float | None = None) -> Aff
     return AffineMap(means[0] - means[1] @ roots[1] @ np.linalg.inv(roots[0]), matrix)
 
 
-def signed(directions: NDArray[np.float64]) -> NDArray[np.float64]:
+def signed(directions: Floats) -> Floats:
     """Return columns (R, K) with the signs that make the largest entry of each positive."""
     largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)
     return directions * np.where(largest < 0, -1.0, 1.0)

@@ -481,20 +481,6 @@ _DEVIATION, _OF_DEVIATIONS = 4.5, 1.5  # dB
 _FRAMES_OF_SESSION = 8192  # at a time, so that memory does not grow with the recording
 
 
-class Silence(NamedTuple):
-    """Which frames were taken for silence.
-
-    Attributes
-    ----------
-    frames : ndarray of bool of shape (T,)
-    found : bool
-        Whether the detector found them; else they are the quietest.
-    """
-
-    frames: NDArray[np.bool_]
-    found: bool
-
-
 @one_blas_thread()
 def session_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
     """Return statistics of the frames without speech, each less a typical value over a typical spread.
@@ -513,7 +499,7 @@ def session_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
         (an offset of the converter); share of samples that are exactly 0. Finite always.
     """
     spectra = band_levels(samples, rate)
-    quiet = silence(samples, rate, spectra).frames
+    quiet = silence(samples, rate, spectra)
     noise, heard = spectra[quiet], _frames(samples, rate)[quiet]
     means, deviations = noise.mean(axis=0), noise.std(axis=0)
     within = np.flatnonzero(means > means.max() - _FALL)
@@ -527,7 +513,7 @@ def session_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
     return np.clip(np.concatenate(parts), -10, 10)
 
 
-def silence(samples: NDArray, rate: int, spectra: NDArray) -> Silence:
+def silence(samples: NDArray, rate: int, spectra: NDArray) -> NDArray[np.bool_]:
     """Return the frames that the detector `snr` calls silence and that are not at the edge of speech.
 
     Parameters
@@ -549,11 +535,11 @@ def silence(samples: NDArray, rate: int, spectra: NDArray) -> Silence:
     if frames.any():
         frames &= levels <= np.quantile(levels[frames], _SHARE) + _ABOVE
     if np.count_nonzero(frames) >= _LEAST_OF_SESSION:
-        return Silence(frames, True)
+        return frames
     count = min(len(spectra), max(_LEAST_OF_SESSION, round(_SHARE * len(spectra))))
     frames = np.zeros(len(spectra), bool)
     frames[np.argsort(levels, kind="stable")[:count]] = True
-    return Silence(frames, False)
+    return frames
 
 
 def band_levels(samples: NDArray, rate: int) -> NDArray[np.float64]:

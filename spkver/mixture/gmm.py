@@ -29,14 +29,14 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, part
+from spkbase.arrays import Floats, Rows, part
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.sidekit import inverse_matrices
 
 
-def unpack_symmetric(packed: NDArray[np.float64], dimension: int) -> NDArray[np.float64]:
+def unpack_symmetric(packed: Floats, dimension: int) -> Floats:
     """Return the symmetric matrices (..., D, D) of packed triangles (..., D (D + 1) / 2).
 
     Examples
@@ -53,9 +53,7 @@ def unpack_symmetric(packed: NDArray[np.float64], dimension: int) -> NDArray[np.
 
 
 @one_blas_thread()
-def quadratic_parameters(
-    log_weights: NDArray[np.float64], means: NDArray[np.float64], covariances: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def quadratic_parameters(log_weights: Floats, means: Floats, covariances: Floats) -> Floats:
     """Return the rows b_c for which the weighted log-density of c is a product with z = [x_i x_j (i <= j), x, 1].
 
         log(w_c N(x; m_c, S_c)) = b_c . z,   b_c = [-P_ij / (1 + (i = j)),  P_c m_c,  k_c],   P_c = S_c^-1
@@ -82,7 +80,7 @@ def quadratic_parameters(
     return np.column_stack([packed, linear, constants - half_log_determinants])
 
 
-def inverse_variances(variances: NDArray[np.float64]) -> NDArray[np.float64]:
+def inverse_variances(variances: Floats) -> Floats:
     """Return 1 / variances (C, D), or the inverses of covariances (C, D, D)."""
     return 1.0 / variances if variances.ndim == 2 else inverse_matrices(variances)
 
@@ -125,7 +123,7 @@ def squares_or_products(frames: NDArray, out: NDArray) -> NDArray:
     return out
 
 
-def check_positive_definite(covariances: NDArray[np.float64]) -> None:
+def check_positive_definite(covariances: Floats) -> None:
     """Raise DataError unless all are symmetric, to the rounding of float32, and have a Cholesky factor."""
     for component, covariance in enumerate(covariances):
         scale = np.sqrt(np.diag(covariance))
@@ -162,9 +160,9 @@ class GaussianMixture:
         Diagonals of the covariances, or the whole matrices.
     """
 
-    weights: NDArray[np.float64]
-    means: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    weights: Floats
+    means: Floats
+    variances: Floats
 
     def __post_init__(self) -> None:
         shapes = self.means.shape, (*self.means.shape, self.means.shape[-1] if self.means.ndim else 0)
@@ -214,9 +212,9 @@ class Accumulator:
     n_frames : int
     """
 
-    zeroth: NDArray[np.float64]
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
+    zeroth: Floats
+    first: Floats
+    second: Floats
     log_likelihood: float
     n_frames: int
 
@@ -235,7 +233,7 @@ class Accumulator:
         return self.log_likelihood / self.n_frames
 
 
-def natural_parameters(mixture: GaussianMixture) -> NDArray[np.float64]:
+def natural_parameters(mixture: GaussianMixture) -> Floats:
     """Return the rows b_c for which the weighted log-density of component c is a product with z = [x^2, x, 1].
 
         log(w_c N(x; m_c, v_c)) = b_c . z,   b_c = [-1 / (2 v_c),  m_c / v_c,  k_c],
@@ -292,7 +290,7 @@ class PosteriorKernel:
         Frames that a block may have.
     """
 
-    def __init__(self, parameters: NDArray[np.float64], dtype: np.dtype, dimension: int | None = None) -> None:
+    def __init__(self, parameters: Floats, dtype: np.dtype, dimension: int | None = None) -> None:
         n_components, width = parameters.shape
         self.size = block_size(n_components)
         self._lowest: float | None = None
@@ -341,7 +339,7 @@ class PosteriorKernel:
         return joint, augmented, (largest + np.log(total)).astype(np.float64)
 
 
-def sufficient_statistics(frames: NDArray, parameters: NDArray[np.float64]) -> Accumulator:
+def sufficient_statistics(frames: NDArray, parameters: Floats) -> Accumulator:
     """Return the sufficient statistics of frames: sums of the posteriors times 1, x and x^2.
 
         n_c = sum_t P(c | x_t),   f_c = sum_t P(c | x_t) x_t,   s_c = sum_t P(c | x_t) x_t^2
@@ -424,11 +422,11 @@ def e_step(frames: Rows, mixture: GaussianMixture, *, work: Work = ALL_CORES) ->
     return reduce(add, work.map(chunk_statistics, [part(frames, start, stop) for start, stop in bounds]))
 
 
-def _read_and_sum(frames: Rows, parameters: NDArray[np.float64]) -> Accumulator:
+def _read_and_sum(frames: Rows, parameters: Floats) -> Accumulator:
     return sufficient_statistics(np.asarray(frames), parameters)
 
 
-def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> NDArray[np.float64]:
+def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:
     """Return the log-density of each frame under the mixture, in nat.
 
     Parameters
@@ -457,7 +455,7 @@ def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> NDArray[np.floa
         return frame_log_likelihoods(frames, parameters)
 
 
-def frame_log_likelihoods(frames: NDArray, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+def frame_log_likelihoods(frames: NDArray, parameters: Floats) -> Floats:
     """Return the log-density (T,) of frames (T, D), in nat, from the `natural_parameters` of a mixture."""
     kernel = PosteriorKernel(parameters, frames.dtype, frames.shape[1])
     blocks = [kernel(frames[start:stop])[2] for start, stop in chunk_bounds(len(frames), kernel.size)]
@@ -492,7 +490,7 @@ def check_frames(frames: Rows, mixture: GaussianMixture) -> None:
 
 
 @one_blas_thread()
-def whitening_factors(mixture: GaussianMixture) -> NDArray[np.float64]:
+def whitening_factors(mixture: GaussianMixture) -> Floats:
     """Return what `whiten` and `unwhiten` need: standard deviations, or lower Cholesky factors of full covariances.
 
         sigma_cd = sqrt(v_cd),   or   S_c = L_c L_c' with L_c lower triangular
@@ -510,7 +508,7 @@ def whitening_factors(mixture: GaussianMixture) -> NDArray[np.float64]:
     return np.asarray(np.sqrt(mixture.variances), np.float64)
 
 
-def whiten(values: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+def whiten(values: Floats, factors: Floats) -> Floats:
     """Return centred sums in the space in which all covariances are I: x_c / sigma_c, or L_c^-1 x_c.
 
     Parameters
@@ -545,7 +543,7 @@ def whiten(values: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray
     return whitened
 
 
-def unwhiten(values: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+def unwhiten(values: Floats, factors: Floats) -> Floats:
     """Return what `whiten` made of its result: sigma_c x_c, or L_c x_c; parameters as there.
 
     Examples

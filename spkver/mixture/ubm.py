@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, part
+from spkbase.arrays import Floats, Rows, part
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError
 from spkbase.hdf5 import open_file
@@ -41,7 +41,7 @@ ALIVE = 1.0  # a component that carries less than one frame is dead
 
 @one_blas_thread()
 def full_m_step(
-    accumulator: Accumulator, before: GaussianMixture, *, reference: NDArray[np.float64], limits: tuple[float, float]
+    accumulator: Accumulator, before: GaussianMixture, *, reference: Floats, limits: tuple[float, float]
 ) -> GaussianMixture:
     """Return the parameters of maximum likelihood with full covariances, these between limits in every direction.
 
@@ -80,9 +80,7 @@ def full_m_step(
     return GaussianMixture(accumulator.zeroth / accumulator.zeroth.sum(), means, covariances)
 
 
-def clipped_covariances(
-    covariances: NDArray[np.float64], reference: NDArray[np.float64], limits: tuple[float, float]
-) -> NDArray[np.float64]:
+def clipped_covariances(covariances: Floats, reference: Floats, limits: tuple[float, float]) -> Floats:
     """Return covariances (C, D, D) whose variances are limited in every direction; see `full_m_step`.
 
     Examples
@@ -177,8 +175,8 @@ class TrainedUbm(GaussianMixture):
         Number of Gaussians in that round.
     """
 
-    variance_control: NDArray[np.float64]
-    log_likelihoods: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    variance_control: Floats
+    log_likelihoods: Floats = field(default_factory=lambda: np.empty(0))
     sizes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property

@@ -37,7 +37,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import fill_rows
+from spkbase.arrays import Floats, fill_rows
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.hdf5 import check_forms, open_file, read_arrays, write_arrays
@@ -60,9 +60,7 @@ _RELEVANCE = 16.0  # the matrices that are drawn have the scatter of means that 
 MODELS = 32  # in one task
 
 
-def residual_posterior(
-    counts: NDArray[np.float64], sums: NDArray[np.float64], scales: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def residual_posterior(counts: Floats, sums: Floats, scales: Floats) -> tuple[Floats, Floats]:
     """Return the posterior mean and precision of z for each entry of a supervector.
 
         l = 1 + n_c d_ci^2,   z_ci = d_ci f_ci / l
@@ -94,9 +92,7 @@ def residual_posterior(
     return scales * sums / precisions, precisions
 
 
-def residual_sums(
-    counts: NDArray[np.float64], sums: NDArray[np.float64], scales: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+def residual_sums(counts: Floats, sums: Floats, scales: Floats) -> tuple[Floats, Floats, float]:
     """Return the sums of the E-step of D over speakers (S, C), (S, C, D); parameters as for `residual_posterior`.
 
     Returns
@@ -112,9 +108,7 @@ def residual_sums(
     return second, (sums * means).sum(axis=0), float(likelihood)
 
 
-def residual_m_step(
-    second: NDArray[np.float64], cross: NDArray[np.float64], before: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def residual_m_step(second: Floats, cross: Floats, before: Floats) -> Floats:
     """Return the diagonal of D of maximum likelihood, d = cross / second; where there are no frames, that before."""
     return np.where(second > 0, cross / np.where(second > 0, second, 1.0), before)
 
@@ -169,13 +163,13 @@ class JointFactors:
         depends on it, in nat, under the parameters before the update.
     """
 
-    speaker: NDArray[np.float64]
-    channel: NDArray[np.float64]
-    residual: NDArray[np.float64]
-    means: NDArray[np.float64]
-    factors: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    log_likelihoods: NDArray[np.float64] = field(default_factory=lambda: np.empty((3, 0)))
+    speaker: Floats
+    channel: Floats
+    residual: Floats
+    means: Floats
+    factors: Floats
+    weights: Floats
+    log_likelihoods: Floats = field(default_factory=lambda: np.empty((3, 0)))
 
     def __post_init__(self) -> None:
         self.matrix("speaker"), self.matrix("channel")
@@ -189,7 +183,7 @@ class JointFactors:
         return TotalVariability(np.concatenate(whole, axis=2), self.means, self.factors, self.weights)
 
 
-JointStart = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+JointStart = tuple[Floats, Floats, Floats]
 """V, U and D, whitened as in `JointFactors`."""
 
 
@@ -272,13 +266,13 @@ def _less_factors(
     of: Statistics | None = None,
     owners: NDArray[np.int64] | None = None,
     work: Work,
-) -> tuple[Statistics, NDArray[np.float64]]:
+) -> tuple[Statistics, Floats]:
     """Statistics without what the factors of their sessions, or of others that own them, explain; and the factors."""
     factors = np.asarray(extract_ivectors(model, statistics if of is None else of, work=work).vectors)
     return without_factors(statistics, unwhitened(model.loadings, model.factors), factors, owners), factors
 
 
-def _residual_sums(block: tuple[NDArray, NDArray], scales: NDArray[np.float64]) -> tuple[NDArray, NDArray, float]:
+def _residual_sums(block: tuple[NDArray, NDArray], scales: Floats) -> tuple[NDArray, NDArray, float]:
     return residual_sums(*block, scales)
 
 
@@ -297,14 +291,12 @@ def check_joint_ranks(config: JointFactorConfig, speakers: Sequence[str] | NDArr
             raise ConfigError(f"joint_factors.{name} is {getattr(config, name)}, but {what}", remedy="lower it")
 
 
-def unwhitened(loadings: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+def unwhitened(loadings: Floats, factors: Floats) -> Floats:
     """Return a matrix (C, D, R) of the whitened space in that of the frames."""
     return np.ascontiguousarray(np.moveaxis(unwhiten(np.moveaxis(loadings, 2, 0), factors), 0, 2))
 
 
-def model_blocks(
-    model: TotalVariability, statistics: Statistics
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+def model_blocks(model: TotalVariability, statistics: Statistics) -> Iterator[tuple[Floats, Floats]]:
     """Yield counts (n, C) and whitened centred sums (n, C, D) of block after block."""
     for start, stop in chunk_bounds(len(statistics), MODELS):
         counts = np.asarray(statistics.zeroth[start:stop]).astype(np.float64)
@@ -315,12 +307,12 @@ def model_blocks(
 
 
 _NAMES = ("speaker", "channel", "residual", "means", "factors", "weights", "log_likelihoods")
-_Block = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # counts, sums, factors
+_Block = tuple[Floats, Floats, Floats]  # counts, sums, factors
 
 
 def hidden_variables(
     model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES
-) -> tuple[NDArray, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray, Floats, Floats, Floats]:
     """Return y, x and z of each speaker, from the statistics of all its sessions summed.
 
     [y x] is the posterior mean of the factors of [V U] without D, and z that of the residual of what they leave.
@@ -423,9 +415,7 @@ def session_vectors(
     return _vectors(left, statistics.first.dtype, rows, destination)
 
 
-def _enrolled(
-    model: JointFactors, statistics: Statistics, work: Work
-) -> tuple[Statistics, NDArray[np.float64], Iterator[_Block]]:
+def _enrolled(model: JointFactors, statistics: Statistics, work: Work) -> tuple[Statistics, Floats, Iterator[_Block]]:
     """Sums of each speaker, their factors [y x], and blocks of counts, sums less V y + U x, and factors."""
     both = model.matrix("both")
     both.check(statistics)
@@ -438,11 +428,11 @@ def _enrolled(
     return sums, factors, blocks
 
 
-def _residual_of_block(block: _Block, scales: NDArray[np.float64]) -> NDArray[np.float64]:
+def _residual_of_block(block: _Block, scales: Floats) -> Floats:
     return residual_posterior(block[0], block[1], scales)[0]
 
 
-def _speaker_block(block: _Block, speaker: NDArray[np.float64], scales: NDArray[np.float64]) -> NDArray[np.float64]:
+def _speaker_block(block: _Block, speaker: Floats, scales: Floats) -> Floats:
     counts, sums, factors = block
     rank = speaker.shape[2]
     with one_blas_thread():
@@ -450,13 +440,13 @@ def _speaker_block(block: _Block, speaker: NDArray[np.float64], scales: NDArray[
     return offsets + (scales * residual_posterior(counts, sums, scales)[0]).reshape(offsets.shape)
 
 
-def _per_frame(block: tuple[NDArray[np.float64], NDArray[np.float64]]) -> NDArray[np.float64]:
+def _per_frame(block: tuple[Floats, Floats]) -> Floats:
     counts, sums = block
     return sums.reshape(len(sums), -1) / counts.sum(axis=1, keepdims=True)
 
 
 def _vectors(
-    statistics: Statistics, dtype: np.dtype, rows: Iterator[NDArray[np.float64]], destination: str | Path | None
+    statistics: Statistics, dtype: np.dtype, rows: Iterator[Floats], destination: str | Path | None
 ) -> Supervectors:
     """Vectors of the rows of statistics, in memory or in a file."""
     names, width = (statistics.models, statistics.segments), statistics.first.shape[1]

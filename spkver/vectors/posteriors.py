@@ -40,6 +40,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.arrays import Floats
 from spkbase.errors import DataError
 from spkbase.work import Work, chunk_bounds, one_blas_thread, use_engine
 from spkver.mixture import Statistics
@@ -83,13 +84,13 @@ def packed_places(rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return places
 
 
-def pack(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+def pack(matrices: Floats) -> Floats:
     """Return the lower triangles of matrices (..., R, R) as packed rows (..., R (R + 1) / 2)."""
     rows, columns = packed_places(matrices.shape[-1])
     return np.ascontiguousarray(matrices[..., rows, columns])
 
 
-def unpack(packed: NDArray[np.float64]) -> NDArray[np.float64]:
+def unpack(packed: Floats) -> Floats:
     """Return the symmetric matrices (..., R, R) of packed rows (..., R (R + 1) / 2).
 
     Examples
@@ -115,7 +116,7 @@ def diagonal_places(rank: int) -> NDArray[np.int64]:
     return places
 
 
-def squares(matrices: NDArray[np.float64], *, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def squares(matrices: Floats, *, out: Floats | None = None) -> Floats:
     """Return X' X of each matrix, packed.
 
     Parameters
@@ -135,12 +136,12 @@ def squares(matrices: NDArray[np.float64], *, out: NDArray[np.float64] | None = 
     return packed
 
 
-def add_outer_products(packed: NDArray[np.float64], vectors: NDArray[np.float64]) -> None:
+def add_outer_products(packed: Floats, vectors: Floats) -> None:
     """Add x x' of each vector (n, R) to its packed row (n, R (R + 1) / 2), in place."""
     _add_squares(packed, np.ascontiguousarray(vectors), vectors.shape[1], 1)
 
 
-def _add_squares(packed: NDArray[np.float64], matrices: NDArray[np.float64], rank: int, depth: int) -> None:
+def _add_squares(packed: Floats, matrices: Floats, rank: int, depth: int) -> None:
     routine, sizes = _routine("dsfrk"), (ctypes.c_int(rank), ctypes.c_int(depth))
     factor = ctypes.c_double(1.0)
     alpha, n, k = _at(factor), _at(sizes[0]), _at(sizes[1])
@@ -148,7 +149,7 @@ def _add_squares(packed: NDArray[np.float64], matrices: NDArray[np.float64], ran
         routine(_PLAIN, _LOWER, _AS_IS, n, k, alpha, source, n, alpha, target)
 
 
-def factor(packed: NDArray[np.float64]) -> NDArray[np.bool_]:
+def factor(packed: Floats) -> NDArray[np.bool_]:
     """Replace each packed row (n, R (R + 1) / 2) by its Cholesky factor, in place.
 
     Returns
@@ -159,12 +160,12 @@ def factor(packed: NDArray[np.float64]) -> NDArray[np.bool_]:
     return _in_place("dpftrf", packed)
 
 
-def invert(factors: NDArray[np.float64]) -> None:
+def invert(factors: Floats) -> None:
     """Replace the Cholesky factors of matrices by the inverses of the matrices, in place; see `factor`."""
     _in_place("dpftri", factors)
 
 
-def _in_place(name: str, packed: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _in_place(name: str, packed: Floats) -> NDArray[np.bool_]:
     routine, status = _routine(name), ctypes.c_int(0)
     rank = ctypes.c_int(rank_of(packed.shape[1]))
     good = np.empty(len(packed), bool)
@@ -175,7 +176,7 @@ def _in_place(name: str, packed: NDArray[np.float64]) -> NDArray[np.bool_]:
     return good
 
 
-def solve(factors: NDArray[np.float64], right: NDArray[np.float64]) -> None:
+def solve(factors: Floats, right: Floats) -> None:
     """Replace right-hand sides by the solutions for matrices whose Cholesky factors are given, in place.
 
     Parameters
@@ -192,13 +193,13 @@ def solve(factors: NDArray[np.float64], right: NDArray[np.float64]) -> None:
         routine(_PLAIN, _LOWER, n, m, matrix, target, n, info)
 
 
-def log_determinants(factors: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_determinants(factors: Floats) -> Floats:
     """Return the logarithm of the determinant of each matrix, shape (n,), from its Cholesky factor."""
     places = diagonal_places(rank_of(factors.shape[1]))
     return 2 * np.log(factors[:, places]).sum(axis=1)
 
 
-def _rows(array: NDArray[np.float64]) -> range:
+def _rows(array: Floats) -> range:
     """Address of each row of an array in C order."""
     if array.dtype != np.float64 or not array.flags.c_contiguous:
         raise TypeError(f"expected float64 in C order, got {array.dtype} with strides {array.strides}")
@@ -238,7 +239,7 @@ _MOST_SEGMENTS = 512  # in a block
 _MOST_FRAMES = 1e100  # of a component
 
 
-def likelihood_part(projected: NDArray, means: NDArray, log_determinants: NDArray) -> NDArray[np.float64]:
+def likelihood_part(projected: NDArray, means: NDArray, log_determinants: NDArray) -> Floats:
     """Return the part of each segment's log-likelihood that depends on T, in nat: (b' h - log det L) / 2, shape (S,).
 
     Parameters
@@ -268,9 +269,9 @@ class PosteriorTerms:
         m_c' S_c^-T T_c: what the centring takes from b for each frame of a component.
     """
 
-    products: NDArray[np.float64]
-    loadings: NDArray[np.float64]
-    offsets: NDArray[np.float64]
+    products: Floats
+    loadings: Floats
+    offsets: Floats
 
     @property
     def rank(self) -> int:
@@ -279,12 +280,7 @@ class PosteriorTerms:
 
 
 def posterior_terms(
-    loadings: NDArray[np.float64],
-    means: NDArray[np.float64],
-    factors: NDArray[np.float64],
-    *,
-    work: Work,
-    products: bool = True,
+    loadings: Floats, means: Floats, factors: Floats, *, work: Work, products: bool = True
 ) -> PosteriorTerms:
     """Return what posteriors need of a matrix, once for all segments.
 
@@ -310,7 +306,7 @@ def posterior_terms(
     return PosteriorTerms(packed, np.ascontiguousarray(raw.reshape(-1, rank), np.float64), offsets)
 
 
-def counts_of(statistics: Statistics) -> NDArray[np.float64]:
+def counts_of(statistics: Statistics) -> Floats:
     """Return the zeroth order in float64; counts below 1e-100, whose products would be denormal, as 0."""
     zeroth = np.asarray(statistics.zeroth).astype(np.float64)
     zeroth[np.abs(zeroth) < 1e-100] = 0
@@ -336,20 +332,15 @@ def blocks_of(statistics: Statistics, rank: int) -> Iterator[Statistics]:
         yield statistics.part(*bounds)
 
 
-def packed_room(statistics: Statistics, rank: int) -> NDArray[np.float64]:
+def packed_room(statistics: Statistics, rank: int) -> Floats:
     """Return memory for the packed matrices of any block: what is used again need not be cleared by the system."""
     bounds = block_bounds(len(statistics), rank, statistics.first.shape[1])
     return np.empty((max(stop - start for start, stop in bounds), packed_length(rank)))
 
 
 def block_posteriors(
-    block: Statistics,
-    terms: PosteriorTerms,
-    *,
-    work: Work,
-    variances: bool = False,
-    room: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    block: Statistics, terms: PosteriorTerms, *, work: Work, variances: bool = False, room: Floats | None = None
+) -> tuple[Floats, Floats]:
     """Return the posterior means (n, R) and variances (n, R), or nothing (n, 0), of a block of segments.
 
     Parameters
@@ -393,12 +384,10 @@ def share_out(work: Work, function: Callable[[Item], Result], items: Sequence[It
         return list(work.map(function, items))
 
 
-def project(
-    block: Statistics, counts: NDArray[np.float64], first: NDArray, terms: PosteriorTerms, work: Work
-) -> NDArray[np.float64]:
+def project(block: Statistics, counts: Floats, first: NDArray, terms: PosteriorTerms, work: Work) -> Floats:
     """Return b = sum_c T_c' f_c of each segment, shape (n, R), from statistics as they are; checks these."""
 
-    def of_columns(bounds: tuple[int, int]) -> NDArray[np.float64]:
+    def of_columns(bounds: tuple[int, int]) -> Floats:
         # with the segments along the rows the product is a third faster where the rank is low
         columns = slice(*bounds)
         with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found below
@@ -418,9 +407,7 @@ def project(
     return np.asarray(projected)
 
 
-def precisions(
-    counts: NDArray[np.float64], terms: PosteriorTerms, work: Work, room: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
+def precisions(counts: Floats, terms: PosteriorTerms, work: Work, room: Floats | None = None) -> Floats:
     """Return L = I + sum_c n_c T_c' T_c of each segment, packed, shape (n, R (R + 1) / 2)."""
     shape = len(counts), packed_length(terms.rank)
     matrices = np.empty(shape) if room is None else room[: len(counts)]
@@ -434,9 +421,7 @@ def precisions(
     return matrices
 
 
-def solve_rows(
-    matrices: NDArray[np.float64], projected: NDArray[np.float64], segments: NDArray
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def solve_rows(matrices: Floats, projected: Floats, segments: NDArray) -> tuple[Floats, Floats]:
     """Return h = L^-1 b (n, R) and `likelihood_part` (n,); packed precisions L are replaced by their factors."""
     good = factor(matrices)
     if not good.all():
@@ -466,10 +451,10 @@ class EmSums:
     n_segments : int
     """
 
-    second: NDArray[np.float64]
-    cross: NDArray[np.float64]
-    counted: NDArray[np.float64]
-    moment: NDArray[np.float64]
+    second: Floats
+    cross: Floats
+    counted: Floats
+    moment: Floats
     log_likelihood: float = 0.0
     n_segments: int = 0
 
@@ -492,7 +477,7 @@ class EmSums:
 
 
 def add_block(
-    sums: EmSums, block: Statistics, terms: PosteriorTerms, *, work: Work, room: NDArray[np.float64] | None = None
+    sums: EmSums, block: Statistics, terms: PosteriorTerms, *, work: Work, room: Floats | None = None
 ) -> None:
     """Add a block of segments to the sums of the E-step, in place.
 

@@ -24,7 +24,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import ComputedRows, Rows, fill_rows
+from spkbase.arrays import ComputedRows, Floats, Rows, fill_rows
 from spkbase.configuration import check_values
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -79,10 +79,7 @@ def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
 
 
 def without_factors(
-    statistics: Statistics,
-    loadings: NDArray[np.float64],
-    vectors: NDArray[np.float64],
-    owners: NDArray[np.int64] | None = None,
+    statistics: Statistics, loadings: Floats, vectors: Floats, owners: NDArray[np.int64] | None = None
 ) -> Statistics:
     """Return statistics as if the mixture's means were moved back by each session's factors: f_c - n_c T_c h.
 
@@ -108,7 +105,7 @@ def without_factors(
     whose = np.arange(len(statistics)) if owners is None else owners
 
     @one_blas_thread()
-    def shifted(sessions: NDArray[np.int64]) -> NDArray[np.float64]:
+    def shifted(sessions: NDArray[np.int64]) -> Floats:
         first = np.asarray(statistics.first[sessions]).astype(np.float64).reshape(-1, n_components, dimension)
         for start, stop in chunk_bounds(len(sessions), _ROWS):
             some = sessions[start:stop]
@@ -166,7 +163,7 @@ def map_means(zeroth: NDArray, first: NDArray, means: NDArray, relevance: float,
 
 
 @one_blas_thread()
-def supervector_scale(mixture: GaussianMixture) -> NDArray[np.float64]:
+def supervector_scale(mixture: GaussianMixture) -> Floats:
     """Return what means are multiplied by for a normalised supervector: sqrt(w_c / v_c), or sqrt(w_c) L_c^-1.
 
     The inner product of normalised supervectors m and m' is sum_c w_c m_c' S_c^-1 m'_c; L_c is the lower Cholesky

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spkbase.arrays import Floats
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, errors_of, few
 from spkbase.hdf5 import check_forms, read_arrays, write_arrays
@@ -103,11 +103,11 @@ class TotalVariability:
         parameters before the update.
     """
 
-    loadings: NDArray[np.float64]
-    means: NDArray[np.float64]
-    factors: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    log_likelihoods: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    loadings: Floats
+    means: Floats
+    factors: Floats
+    weights: Floats
+    log_likelihoods: Floats = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         shape = self.means.shape
@@ -143,7 +143,7 @@ class TotalVariability:
             raise DataError("no statistics: expected those of at least one segment")
 
 
-def m_step(second: NDArray[np.float64], cross: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.float64]:
+def m_step(second: Floats, cross: Floats, before: Floats) -> Floats:
     """Return the rows of T of maximum likelihood: T_c = B_c A_c^-1.
 
     Parameters
@@ -170,7 +170,7 @@ def m_step(second: NDArray[np.float64], cross: NDArray[np.float64], before: NDAr
     return loadings
 
 
-def minimum_divergence(moment: NDArray[np.float64], convention: MinimumDivergence = "right") -> NDArray[np.float64]:
+def minimum_divergence(moment: Floats, convention: MinimumDivergence = "right") -> Floats:
     """Return the matrix G for which T G has factors of the prior N(0, I) where those of T have N(0, M).
 
         M = mean_s (L^-1 + h h') = G G',   G lower triangular
@@ -202,7 +202,7 @@ def minimum_divergence(moment: NDArray[np.float64], convention: MinimumDivergenc
     return lower if convention == "right" else lower.T
 
 
-def start_loadings(shape: tuple[int, int], config: TotalVariabilityConfig) -> NDArray[np.float64]:
+def start_loadings(shape: tuple[int, int], config: TotalVariabilityConfig) -> Floats:
     """Return a matrix to start from, shape (C, D, R): normal numbers of the seed, of the scatter that MAP assumes."""
     drawn = stream(config.seed, "total variability").standard_normal((*shape, config.rank))
     return drawn / np.sqrt(_RELEVANCE * config.rank)
@@ -213,7 +213,7 @@ def train_total_variability(
     statistics: Statistics,
     config: TotalVariabilityConfig | None = None,
     *,
-    start: NDArray[np.float64] | None = None,
+    start: Floats | None = None,
     work: Work = ALL_CORES,
 ) -> TotalVariability:
     """Train the matrix on the statistics of segments.
@@ -311,7 +311,7 @@ def _sums_of_block(block: Statistics, terms: PosteriorTerms, shape: tuple[int, i
 
 def updated(
     model: TotalVariability, sums: EmSums, convention: MinimumDivergence = "right", *, work: Work = ALL_CORES
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the matrix (C, D, R) after the M-step and, by its convention, the minimum divergence step."""
     with one_blas_thread():
         rotation = minimum_divergence(unpack(sums.moment) / sums.n_segments, convention)

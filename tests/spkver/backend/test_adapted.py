@@ -129,13 +129,6 @@ def test_a_shift_of_either_side_changes_nothing_but_for_the_one_that_counts_with
     np.testing.assert_allclose(far, near, atol=2e-3)
 
 
-def test_of_one_test_a_whole_list_is_a_single_test():
-    enrolled, models, tests = _draw(5, 3, 8)
-    pairs = np.arange(5), np.zeros(5, int)
-    found = [adapted_cosine_scores(Sessions(enrolled, models), tests[:1], *pairs, whole_list=w) for w in (True, False)]
-    np.testing.assert_allclose(*found, atol=1e-12)
-
-
 def test_a_shifted_and_spread_domain_is_undone():
     """What an anonymiser does to vectors: another place, and a direction in which each recording is moved at random."""
     draw = np.random.default_rng(1)
@@ -151,40 +144,6 @@ def test_a_shifted_and_spread_domain_is_undone():
         shares.append(np.mean(values.reshape(20, 100).argmax(axis=0) == owners))
     assert shares[0] < 0.7
     assert shares[1] > 0.95
-
-
-def test_a_score_does_not_depend_on_the_order_of_models_and_segments():
-    enrolled, models, tests = _draw(6, 5, 7)
-    ids = np.array([f"u{row}" for row in range(len(enrolled))], object)
-    names = np.array([f"s{model}" for model in models], object)
-    tested = np.array([f"t{row}" for row in range(len(tests))], object)
-    backend = train_chain(Embeddings(ids, names, enrolled), "adapted_cosine")
-    trials = Trials.from_ids([f"s{m}" for m in range(6) for _ in tests], [f"t{t}" for _ in range(6) for t in range(18)])
-    back = np.arange(len(trials))[::-1]
-    test = Embeddings(tested, tested, tests)
-    found = backend.score(Embeddings(ids, names, enrolled), test, trials).values
-    turned = backend.score(
-        Embeddings(ids[::-1], names[::-1], enrolled[::-1]), Embeddings(tested[::-1], tested[::-1], tests[::-1]),
-        Trials.from_ids([trials.model_ids[trials.models[row]] for row in back],
-                        [trials.segment_ids[trials.segments[row]] for row in back]),
-    ).values  # fmt: skip
-    np.testing.assert_allclose(turned[::-1], found, atol=1e-12)
-
-
-def test_what_is_of_no_trial_has_no_part():
-    enrolled, models, tests = _draw(6, 5, 7)
-    ids = np.array([f"u{row}" for row in range(len(enrolled))], object)
-    names = np.array([f"s{model}" for model in models], object)
-    tested = np.array([f"t{row}" for row in range(len(tests))], object)
-    enrol = Embeddings(ids, names, enrolled)
-    backend = train_chain(enrol, "adapted_cosine")
-    trials = Trials.from_ids(["s0", "s1", "s2"] * 4, [f"t{row}" for row in range(4) for _ in range(3)])
-    used = np.isin(names.astype(str), ["s0", "s1", "s2"])
-    found = backend.score(enrol, Embeddings(tested, tested, tests), trials).values
-    alone = backend.score(
-        Embeddings(ids[used], names[used], enrolled[used]), Embeddings(tested[:4], tested[:4], tests[:4]), trials
-    ).values
-    np.testing.assert_array_equal(found, alone)
 
 
 def test_what_cannot_be_adapted_is_one_clear_error():

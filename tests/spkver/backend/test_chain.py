@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +16,10 @@ from numpy.typing import NDArray
 
 from evaluation.calibration import s_norm, train_affine
 from evaluation.embeddings import Embeddings, cosine_scores
-from evaluation.trials import Scores, Trials
+from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
 from spkver.backend import (
     STEPS,
-    Backend,
     format_chain,
     parse_chain,
     read_backend,
@@ -511,24 +508,6 @@ def test_the_table_is_whole() -> None:
         defaults = {parameter.name: parameter.default for parameter in step.parameters}
         assert parse_chain([{step.name: defaults}] if defaults else [step.name])
         assert step.limit == "" or step.parameters[0].name == "rank"
-
-
-def test_scores_are_of_the_evaluation(training: Embeddings, tested: Embeddings) -> None:
-    scores = train_chain(training, "lda:2").score(tested, tested, all_trials(tested, tested))
-    assert isinstance(scores, Scores)
-    assert isinstance(train_chain(training, "lda:2"), Backend)
-
-
-def test_what_a_chain_loads() -> None:
-    """Scikit-learn, librosa and the others are loaded by what uses them: of a chain, the SVM alone."""
-    code = (
-        "import sys, numpy as np; from evaluation.embeddings import Embeddings; from spkver.backend import train_chain;"
-        "rows = [str(row) for row in range(20)];"
-        "vectors = Embeddings(rows, [row[0] for row in rows], np.random.default_rng(0).normal(size=(20, 3)));"
-        "train_chain(vectors, 'whiten,length,lda:2,plda,snorm');"
-        "print([name for name in ('sklearn', 'librosa', 'matplotlib', 'torch') if name in sys.modules])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_types_of_vectors(training: Embeddings, tested: Embeddings) -> None:

@@ -46,8 +46,3 @@ def test_sums_are_float64(work):
     assert gram_matrix(vectors, work=work).tolist() == [[2**24 + 1] * 2] * 2
     assert inner_products(vectors, vectors).tolist() == [[2**24 + 1] * 2] * 2
     assert combine_rows(np.array([[4096.0, 1.0 / 4096]]), vectors)[0, 0] == 2**24 + 1
-
-
-def test_no_rows_and_no_columns():
-    assert gram_matrix(np.ones((3, 0))).tolist() == [[0.0] * 3] * 3
-    assert combine_rows(np.ones((2, 0)), np.ones((0, 4))).tolist() == [[0.0] * 4] * 2

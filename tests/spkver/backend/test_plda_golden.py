@@ -13,7 +13,6 @@ from spkver.backend.plda import (
     PldaConfig,
     Sessions,
     TwoCovariance,
-    add_sidekit_channels,
     fit_plda,
     fit_two_covariance,
     plda_scores,
@@ -79,16 +78,6 @@ def test_exact_likelihoods(golden: dict[str, NDArray], name: str, kind: str) -> 
     np.testing.assert_allclose(objective, golden[f"right_llk_{name}"], rtol=RELATIVE)
     if kind == "lower":
         assert np.diff(objective).min() > 0
-
-
-def test_eigenchannels_of_sidekit(golden: dict[str, NDArray]) -> None:
-    """Its convention: G after F, as if the total covariance were the residual."""
-    vectors, speakers = golden["iv_train"], golden["train_models"]
-    plda, _ = fit_plda(vectors, speakers, PldaConfig(rank=10, minimum_divergence="sidekit"))
-    found = add_sidekit_channels(plda, vectors, speakers, golden["G0"])
-    near(found.channel @ found.channel.T, golden["fa_r10_g5_it10_G"] @ golden["fa_r10_g5_it10_G"].T)
-    near(found.between, golden["fa_r10_g5_it10_F"] @ golden["fa_r10_g5_it10_F"].T)
-    near(found.residual, golden["fa_r10_g5_it10_Sigma"])
 
 
 # --- scores ----------------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from stored_vectors import named, stored
 from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
 from spkbase.work import Work
-from spkver.backend.nap import Projection, fit_nap
-from spkver.backend.scoring import paired_scores, score_gmm_ubm, score_trials, trial_blocks, trial_pieces
+from spkver.backend.nap import fit_nap
+from spkver.backend.scoring import score_gmm_ubm, score_trials, trial_blocks, trial_pieces
 from spkver.backend.svm import SvmModels
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
@@ -83,29 +83,6 @@ def test_models_of_a_sentence_are_one_block():
     assert [block.shape for block in trial_blocks(trials.models, trials.segments)] == [(6, 10), (6, 10)]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_bits_do_not_depend_on_jobs_nor_rows(dtype):
-    trained, vectors = machines(dtype)
-    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
-    one = score_trials(trained, named(SEGMENTS, vectors), trials, work=Work(jobs=1)).values
-    for jobs in (2, 5):
-        np.testing.assert_array_equal(
-            score_trials(trained, named(SEGMENTS, vectors), trials, work=Work(jobs=jobs)).values, one
-        )
-    back = SvmModels(trained.models[::-1], trained.weights[::-1], trained.biases[::-1])
-    np.testing.assert_array_equal(score_trials(back, named(SEGMENTS[::-1], vectors[::-1]), trials).values, one)
-
-
-def test_more_segments_than_are_gathered_at_once():
-    rng = np.random.default_rng(0)
-    names = [f"s{number:05d}" for number in range(1300)]
-    vectors = rng.standard_normal((1300, 4))
-    trained = SvmModels(np.array(["a", "b"], object), rng.standard_normal((2, 4)), np.zeros(2))
-    trials = Trials.from_ids(np.repeat(["a", "b"], 1300).tolist(), names * 2)
-    found = score_trials(trained, named(names, vectors), trials).values
-    np.testing.assert_allclose(found.reshape(2, -1), trained.weights @ vectors.T, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
@@ -168,17 +145,6 @@ def test_gmm_scores_are_log_likelihood_ratios(shape):
     np.testing.assert_allclose(found.values, expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gmm_bits_do_not_depend_on_jobs(dtype):
-    ubm, means, frames = gmm_case(dtype)
-    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
-    one, two, five = (
-        score_gmm_ubm(ubm, named(MODELS, means), frames, trials, work=Work(jobs=jobs)).values for jobs in (1, 2, 5)
-    )
-    np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(one, five)
-
-
 def test_the_ubm_itself_scores_0():
     ubm, _, frames = gmm_case()
     found = score_gmm_ubm(
@@ -235,25 +201,6 @@ def test_pieces_cover_each_trial_once(pairs, paired):
             assert (trials.segments[piece] == trials.segments[piece[:1]]).all()
 
 
-def test_scattered_trials_are_not_scored_one_by_one():
-    """20,000 trials that form no block: some large pieces, not as many as there are models."""
-    rng = np.random.default_rng(0)
-    codes = np.unique(rng.integers(0, 5000 * 5000, 20_000))
-    ids = np.array([f"{number:04d}" for number in range(5000)], object)
-    trials = Trials(ids, ids, (codes // 5000).astype(np.int32), (codes % 5000).astype(np.int32))
-    assert len(trial_pieces(trials.models, trials.segments, paired=2000)) == -(-len(codes) // 2000)
-    weights, vectors = (rng.standard_normal((5000, 8)).astype(np.float32) for _ in range(2))
-    found = score_trials(SvmModels(ids, weights, np.zeros(5000)), named(ids, vectors), trials).values
-    expected = (weights[trials.models].astype(np.float64) * vectors[trials.segments]).sum(axis=1)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_large_blocks_are_cut():
-    rows, columns = np.divmod(np.arange(600 * 600, dtype=np.int32), np.int32(600))
-    pieces = trial_pieces(rows, columns, paired=1)
-    assert sorted(piece.shape for piece in pieces) == [(88, 88)] + [(88, 256)] * 2 + [(256, 88)] * 2 + [(256, 256)] * 4
-
-
 def case(folder: Path | None, dtype: type = np.float32):
     rng = np.random.default_rng(2)
     weights, vectors = (rng.standard_normal((n, 3000)).astype(dtype) for n in (len(MODELS), 20))
@@ -298,29 +245,3 @@ def test_gmm_scores_of_frames_and_means_in_files(tmp_path, jobs):
     there = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
     found = score_gmm_ubm(ubm, named(MODELS, stored(means, tmp_path, "means")), there, trials, work=Work(jobs=jobs))
     np.testing.assert_array_equal(found.values, expected)
-
-
-@pytest.mark.parametrize("in_file", [False, True])
-def test_segments_of_many_pieces_are_projected_once(tmp_path, monkeypatch, in_file):
-    machines, vectors, _ = case(tmp_path if in_file else None)
-    projection = fit_nap(vectors, rank=3)
-    trials = Trials.from_ids(*zip(*SHAPES["square"][:-1], strict=True))
-    vectors_left = projection(vectors)
-    projected = []
-    of_rows = Projection.of_rows
-    monkeypatch.setattr(Projection, "of_rows", lambda self, rows: projected.append(len(rows)) or of_rows(self, rows))
-    expected = score_trials(machines, named(SEGMENTS, vectors_left), trials).values
-    assert projected == []
-    monkeypatch.setattr("spkver.backend.scoring._OFTEN", 1)
-    found = score_trials(machines, named(SEGMENTS, vectors), trials, projection=projection)
-    assert sum(projected) == 20
-    np.testing.assert_allclose(found.values, expected, atol=1e-4)
-    kept = {path.name for path in tmp_path.iterdir()}
-    assert kept == ({"weights.raw", "vectors.raw"} if in_file else set()), "nothing is left behind"
-
-
-def test_a_score_is_one_product():
-    weights, biases = np.array([[1.0, 2.0], [0.0, -1.0]]), np.array([0.5, 10.0])
-    vectors = np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 7.0]])
-    assert paired_scores(weights, biases, vectors, np.array([2, 0])).tolist() == [14.5, 6.0]
-    assert biases.tolist() == [0.5, 10.0]

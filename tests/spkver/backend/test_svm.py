@@ -10,13 +10,11 @@ import pytest
 from sklearn.svm import SVC
 from stored_vectors import named, stored
 
-from evaluation.trials.lists import Trials
 from spkbase.arrays import StoredArray
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work
 from spkver.backend.nap import fit_nap
-from spkver.backend.scoring import score_trials
-from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, train_svms, write_svms
+from spkver.backend.svm import SvmConfig, open_svms, read_svms, train_svms, write_svms
 
 EXACT = SvmConfig(tolerance=1e-9)
 SESSIONS = {"anna": 1, "bert": 3, "ü/ç": 2, "d" * 150: 7}
@@ -60,36 +58,6 @@ def test_order_of_rows_is_no_matter():
     np.testing.assert_allclose(found.biases, expected.biases, atol=1e-7)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_bits_do_not_depend_on_jobs(dtype):
-    rng = np.random.default_rng(3)
-    models = [f"m{number // 2:03d}" for number in range(90)]
-    vectors, background = rng.standard_normal((90, 500)).astype(dtype), rng.standard_normal((30, 500)).astype(dtype)
-    one, two, five = (train_svms(named(models, vectors), background, work=Work(jobs=jobs)) for jobs in (1, 2, 5))
-    for other in (two, five):
-        np.testing.assert_array_equal(one.weights, other.weights)
-        np.testing.assert_array_equal(one.biases, other.biases)
-    assert one.weights.dtype == dtype
-    assert one.biases.dtype == np.float64
-
-
-def test_models_do_not_depend_on_each_other():
-    models, vectors, background = data()
-    together = train_svms(named(models, vectors), background, EXACT)
-    own = [model == "bert" for model in models]
-    alone = train_svms(named(["bert"] * 3, vectors[own]), background, EXACT)
-    row = together.models.tolist().index("bert")
-    np.testing.assert_allclose(alone.weights[0], together.weights[row], atol=1e-12)
-
-
-def test_own_vectors_are_on_the_positive_side():
-    models, vectors, background = data()
-    machines = train_svms(named(models, vectors), background, SvmConfig(cost=100.0))
-    rows = [machines.models.tolist().index(model) for model in models]
-    assert (np.einsum("ij,ij->i", machines.weights[rows], vectors) + machines.biases[rows] > 0).all()
-    assert (background @ machines.weights.T + machines.biases).mean() < -0.9
-
-
 def test_files(tmp_path):
     models, vectors, background = data(np.float32)
     machines = train_svms(named(models, vectors), background)
@@ -112,23 +80,6 @@ def test_shapes(shapes, words):
     own, background = shapes
     with pytest.raises(DataError, match=words):
         train_svms(named(["m"] * 13, np.ones(own)), np.ones(background))
-
-
-def test_what_functions_do_not_take_is_said():
-    models, vectors, background = data()
-    expected = "expected Supervectors.models, segments, vectors., got list"
-    with pytest.raises(TypeError, match=expected):
-        train_svms(models, vectors, background)
-    machines = train_svms(named(models, vectors), named(["b"] * 40, background))
-    np.testing.assert_array_equal(machines.weights, train_svms(named(models, vectors), background).weights)
-    trials = Trials.from_ids(["anna"], ["bert"])
-    with pytest.raises(TypeError, match=expected):
-        score_trials(machines, models, trials)
-
-
-def test_machines_must_fit_together():
-    with pytest.raises(DataError, match="machines need"):
-        SvmModels(np.array(["a", "b"], object), np.ones((1, 3)), np.ones(2))
 
 
 @pytest.mark.parametrize("options", [{"tolerance": 0.0}, {"cost": 0.0}, {"cost": -1.0}])

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
-from stored_vectors import stored
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
@@ -171,21 +170,6 @@ def test_training_goes_on_from_the_diagonal_mixture():
     expected = np.argsort(truth.means[:, 0])
     np.testing.assert_allclose(full.mixture.means[order], truth.means[expected], atol=0.1)
     np.testing.assert_allclose(full.mixture.variances[order], truth.variances[expected], atol=0.1)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_result_does_not_depend_on_workers(dtype, tmp_path):
-    frames = np.random.default_rng(2).standard_normal((20_000, 5)).astype(dtype)
-    config = UbmConfig(components=4, covariance="full", full_iterations=2)
-    alone = train_ubm(frames, config, work=Work(jobs=1))
-    for other in (train_ubm(frames, config, work=Work(jobs=3)), train_ubm(stored(frames, tmp_path), config)):
-        assert contents(other) == contents(alone)
-
-
-def contents(trained: TrainedUbm) -> bytes:
-    mixture = trained.mixture
-    arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
-    return b"".join(array.tobytes() for array in (*arrays, trained.log_likelihoods, trained.sizes))
 
 
 def test_a_component_without_frames_stays(caplog):

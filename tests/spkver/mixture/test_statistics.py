@@ -19,7 +19,6 @@ from spkbase.work import Work
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.statistics import (
-    Statistics,
     accumulate_statistics,
     open_statistics,
     read_statistics,
@@ -132,11 +131,6 @@ def test_frames_of_another_dimension():
     rng = np.random.default_rng(5)
     with pytest.raises(DataError, match="features that the mixture was trained on"):
         accumulate_statistics(random_mixture(rng, dimension=4), random_frames(rng, [5]), ["a"], ["r000"])
-
-
-def test_lengths_must_agree():
-    with pytest.raises(DataError, match="statistics need"):
-        Statistics(np.array(["a"]), np.array(["b", "c"]), np.ones((1, 2)), np.ones((1, 4)))
 
 
 def test_stacked_frames():

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_vectors import stored
-from threadpoolctl import threadpool_limits
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work
@@ -269,15 +268,3 @@ def test_frames_in_a_file(tmp_path):
         assert contents(found) == contents(expected)
     with pytest.raises(DataError, match="finite"):
         train_ubm(stored(np.full((50, 2), np.nan), tmp_path, "nan"), UbmConfig(components=2))
-
-
-def test_threads_of_blas_change_no_bit_of_library_calls():
-    rng = np.random.default_rng(0)
-    mixture = random_mixture(rng, 256, 40)
-    frames = rng.standard_normal((3000, 40)).astype(np.float32)
-    found = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            found.append((log_likelihood(frames, mixture), e_step(frames, mixture, work=Work(jobs=1)).first))
-    for one, two in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, two)

@@ -221,16 +221,6 @@ def test_counts_too_large_to_be_computed_with(work):
         extract_ivectors(random_model(), statistics, work=work)
 
 
-@pytest.mark.parametrize("kind", ["threads", "loky"])
-def test_statistics_in_a_file_that_was_cut_short(tmp_path, kind):
-    statistics = random_statistics(2500)
-    files = [stored(rows, tmp_path, name) for rows, name in ((statistics.zeroth, "z"), (statistics.first, "f"))]
-    files[1].path.write_bytes(files[1].path.read_bytes()[:-1])
-    in_files = Statistics(statistics.models, statistics.segments, *files)
-    with use_engine(kind), pytest.raises(DataError, match=r"f\.raw.*not readable"):
-        extract_ivectors(random_model(), in_files, work=Work(2))
-
-
 def test_broken_files(tmp_path):
     path = tmp_path / "v.h5"
     extract_ivectors(random_model(), random_statistics(), variances=True, destination=path)

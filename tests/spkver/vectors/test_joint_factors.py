@@ -15,7 +15,7 @@ from scipy.linalg import subspace_angles
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkbase.work import Work, use_engine
+from spkbase.work import Work
 from spkver.backend.scoring import score_joint_factors
 from spkver.mixture.gmm import GaussianMixture, whiten, whitening_factors
 from spkver.mixture.statistics import Statistics, open_statistics
@@ -275,16 +275,6 @@ def test_bits_depend_on_the_statistics_alone(tmp_path):
         assert whole.vectors.dtype == np.float32
         assert np.asarray(streamed.vectors).tobytes() == whole.vectors.tobytes()
         assert streamed.segments.tolist() == whole.segments.tolist()
-
-
-def test_worker_processes_give_the_same_bits():
-    mixture, _, statistics = some(n_speakers=40)
-    expected = train_joint_factors(mixture, statistics, SMALL, work=Work(jobs=1))
-    with use_engine("loky"):
-        model = train_joint_factors(mixture, statistics, SMALL, work=Work(jobs=2))
-        vectors = session_vectors(model, statistics, work=Work(jobs=2)).vectors
-    assert contents(model) == contents(expected)
-    assert vectors.tobytes() == session_vectors(model, statistics, work=Work(jobs=1)).vectors.tobytes()
 
 
 def test_files(tmp_path):

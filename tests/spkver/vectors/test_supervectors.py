@@ -18,10 +18,8 @@ from spkver.mixture.statistics import Statistics
 from spkver.mixture.ubm import TrainedUbm
 from spkver.vectors.supervectors import (
     MapConfig,
-    Supervectors,
     adapt_multisession,
     adapt_supervectors,
-    map_means,
     open_supervectors,
     read_supervectors,
     sum_by_model,
@@ -145,17 +143,6 @@ def test_a_row_does_not_depend_on_its_neighbours(rng, dtype):
     np.testing.assert_array_equal(adapt_supervectors(mixture, mixed).vectors, expected[order])
 
 
-def test_other_vectors_for_the_same_rows(rng):
-    found = adapt_supervectors(random_mixture(rng), random_statistics(rng, ["a", "b"]))
-    other = found.with_vectors(found.vectors[:, :5])
-    assert other.models is found.models
-    assert other.vectors.shape == (2, 5)
-    with pytest.raises(DataError, match="supervectors need"):
-        found.with_vectors(found.vectors[:1])
-    with pytest.raises(DataError, match="supervectors need"):
-        Supervectors(found.models, found.segments, found.vectors[0])
-
-
 def test_statistics_of_another_mixture(rng):
     statistics = random_statistics(rng, ["a"])
     small = GaussianMixture(np.ones(1), np.zeros((1, 3)), np.ones((1, 3)))
@@ -213,17 +200,6 @@ def test_streamed_supervectors_are_the_same(tmp_path, multisession):
     assert isinstance(found.vectors, StoredArray)
     for name in ("models", "segments", "vectors"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-
-
-def test_adapted_means_by_hand():
-    """Two frames of mean 2 and a prior mean of 1 at relevance 3: 2/5 of 2 and 3/5 of 1; and none at all."""
-    zeroth, first, means = np.array([[2.0, 0.0]]), np.array([[[4.0, -4.0], [0.0, 0.0]]]), np.array([[1.0, 1.0], [5, 6]])
-    found = map_means(zeroth, first, means, 3.0)
-    np.testing.assert_allclose(found, [[[1.4, -0.2], [5.0, 6.0]]], rtol=1e-15)
-    assert map_means(zeroth, first, means, 0.0).tolist() == [[[2.0, -2.0], [5.0, 6.0]]]
-    assert first.tolist() == [[[4.0, -4.0], [0.0, 0.0]]]
-    # with an epsilon of 1: 3/6 of 2 and 3/6 of 1
-    assert map_means(zeroth, first, means, 3.0, epsilon=1.0)[0, 0, 0] == 1.5
 
 
 def test_models_and_segments_of_the_same_ids_stay_single_sessions(rng):
