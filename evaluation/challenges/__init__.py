@@ -25,7 +25,6 @@ from evaluation.challenges.systems import (
     ChallengeFigure,
     Reading,
     figure_rows,
-    figures_of_rank_file,
     figures_of_results,
     percent,
     plot_systems,

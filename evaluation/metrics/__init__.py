@@ -35,7 +35,7 @@ from evaluation.metrics.disclosure import (
     zebra,
 )
 from evaluation.metrics.equal_error import METHODS, Reversal, eer, reversal, reversal_at
-from evaluation.metrics.sorted_scores import Hull, SortedScores, checked_scores, det_curve, pav, roc, sort_scores
+from evaluation.metrics.sorted_scores import SortedScores, checked_scores, det_curve, pav, roc, sort_scores
 from evaluation.metrics.table import (
     FRACTION,
     METRICS,

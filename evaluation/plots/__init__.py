@@ -23,7 +23,6 @@ from evaluation.plots.scores import (
     DetStyle,
     PriorStyle,
     System,
-    Window,
     plot_ape,
     plot_det,
     plot_ece,
@@ -32,5 +31,5 @@ from evaluation.plots.scores import (
     plot_roc,
     plot_zebra,
 )
-from evaluation.plots.style import EXTENSIONS, house_style
+from evaluation.plots.style import house_style
 from evaluation.plots.tex import escape

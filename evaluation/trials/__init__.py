@@ -27,7 +27,6 @@ from evaluation.trials.lists import (
     truth_of,
 )
 from evaluation.trials.speakers import (
-    Doubt,
     TrialSpeakers,
     doubt_speakers,
     find_speakers,

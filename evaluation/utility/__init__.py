@@ -8,12 +8,10 @@ from evaluation.utility.lists import check_same, read_labels, read_recordings, r
 from evaluation.utility.pitch import TrackComparison, compare_recordings, mean_correlation, pyin_track
 from evaluation.utility.recalls import (
     CONVENTIONS,
-    Leakage,
     Sides,
     attribute_leakage,
     average_recall,
     confusions,
-    predict_labels,
     recall_differences,
 )
 from evaluation.utility.voices import (

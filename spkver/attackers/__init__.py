@@ -3,12 +3,10 @@
 `train_attacker` makes a `TrainedAttacker` of an `AttackerConfig` (presets by name), `score` gives `Scores`.
 """
 
-from spkver.attackers.attack import TrainedAttacker, check_trials, load_attacker, save_attacker, score, score_checked
+from spkver.attackers.attack import TrainedAttacker, load_attacker, score
 from spkver.attackers.catalogue import (
     CATALOGUE,
-    COSTS,
     DEFAULT,
-    Row,
     absent_attackers,
     catalogue_name,
     cost_of,
@@ -20,9 +18,8 @@ from spkver.attackers.catalogue import (
     short_name,
 )
 from spkver.attackers.config import KINDS, PRESETS, AttackerConfig, Context, attacker_config
-from spkver.attackers.folds import Fold, background_folds, cut_directory, deal_speakers, needs_pieces, with_pieces
+from spkver.attackers.folds import with_pieces
 from spkver.attackers.fusion import Fusion, WantedFusion
-from spkver.attackers.kinds import NormConfig, ProjectionConfig, TrainingConfig
 from spkver.attackers.protocol import (
     Attack,
     Attacker,
@@ -35,7 +32,7 @@ from spkver.attackers.protocol import (
     level_of,
     speech_of,
 )
-from spkver.attackers.training import ENDING, Classics, check_training, merge_versions, train_attacker
-from spkver.attackers.undoing import Known, Undoing, WarpEstimator, fit_warp_estimator, known_anonymizer, warp_cues
-from spkver.attackers.vector_attacker import Choice, VectorAttacker, VectorStore, learn_backend
+from spkver.attackers.training import ENDING, Classics, check_training, train_attacker
+from spkver.attackers.undoing import Undoing, fit_warp_estimator, known_anonymizer, warp_cues
+from spkver.attackers.vector_attacker import VectorAttacker, VectorStore
 from spkver.attackers.workplace import Workplace

@@ -3,15 +3,14 @@ the same form. `read_rsr2015` gives an `Rsr2015`, `simulate_rsr2015` and `simula
 speech."""
 
 from spkver.corpora.espeak import check_synthesiser
-from spkver.corpora.iemocap import EMOTIONS, Iemocap, make_iemocap_sets, read_iemocap, speaker_and_fold
-from spkver.corpora.librispeech import LISTS, LibriSpeech, draw_tested, make_librispeech_sets, read_librispeech
+from spkver.corpora.iemocap import Iemocap, make_iemocap_sets, read_iemocap, speaker_and_fold
+from spkver.corpora.librispeech import LibriSpeech, make_librispeech_sets, read_librispeech
 from spkver.corpora.prepared import write_prepared
 from spkver.corpora.rsr2015 import (
     ListOptions,
     Rsr2015,
     SpeakerRanges,
     list_hashes,
-    list_stems,
     read_rsr2015,
     write_lists,
 )

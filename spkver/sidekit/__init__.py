@@ -8,7 +8,6 @@ from spkver.sidekit.hdf5 import open_hdf5, read_array, read_strings, write_colum
 from spkver.sidekit.idmaps import read_idmap, read_idmap_with_lines, write_idmap
 from spkver.sidekit.models import (
     FactorAnalyser,
-    MixtureFile,
     inverse_matrices,
     read_factor_analyser,
     read_mixture,
@@ -17,4 +16,4 @@ from spkver.sidekit.models import (
     write_mixture,
     write_svm,
 )
-from spkver.sidekit.stat_server import StatServer, embeddings_of, read_stat_server, stat_server_of, write_stat_server
+from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server

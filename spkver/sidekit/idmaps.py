@@ -34,7 +34,7 @@ def read_idmap(path: str | Path) -> IdMap:
 def read_idmap_with_lines(path: str | Path) -> tuple[IdMap, list[int]]:
     """Read a map as `read_idmap` does, and the line of each row; no lines for HDF5."""
     path = Path(path)
-    idmap, lines = _read_hdf5(path) if h5py.is_hdf5(path) else _read_text(path)
+    idmap, lines = _read_hdf5(path) if path.is_file() and h5py.is_hdf5(path) else _read_text(path)
     rows: dict[tuple[object, ...], int] = {}
     for number, row in enumerate(
         zip(idmap.models, idmap.segments, idmap.start.tolist(), idmap.stop.tolist(), strict=True)
