@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems
-from spkbase.files import write_text
+from spkbase.files import read_text_bytes, write_text
 from spkbase.hdf5 import create_file
 from spkver.idmap import IdMap
 from spkver.sidekit.hdf5 import open_hdf5, read_array, read_strings, write_column, write_strings
@@ -97,10 +97,11 @@ def _read_hdf5(path: Path) -> tuple[IdMap, list[int]]:
 
 
 def _read_text(path: Path) -> tuple[IdMap, list[int]]:
+    raw = read_text_bytes(path)
     try:
-        text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = path.read_bytes().count(b"\n", 0, error.start) + 1
+        line = raw.count(b"\n", 0, error.start) + 1
         raise DataError("is not UTF-8 text", file=path, line=line, remedy="save it as UTF-8") from error
     problems = Problems(path)
     rows: list[tuple[str, str, int, int]] = []
