@@ -155,25 +155,23 @@ def check_codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
     return column.astype(np.int64, copy=False)
 
 
-def _of_all_pairs(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> Floats:
-    n_all = len(left) * len(right)
-    if len(models) == n_all and (models * len(right) + segments == np.arange(n_all)).all():
-        return (left @ right.T).ravel()  # all pairs, model after model
-    bounds = chunk_bounds(len(left), max(1, _CELLS // len(right)))
-    order = slice(None) if len(bounds) == 1 else np.argsort(models, kind="stable")
-    models, segments = models[order], segments[order]
-    places = np.searchsorted(models, [stop for _, stop in bounds[:-1]])
+def _of_all_pairs(left: Floats, right: Floats, models: NDArray, segments: NDArray) -> Floats:
+    n_models, n_segments = len(left), len(right)
+    if len(models) == n_models * n_segments:
+        grid = models.reshape(n_models, n_segments), segments.reshape(n_models, n_segments)
+        if (grid[1] == np.arange(n_segments)).all() and (grid[0] == np.arange(n_models)[:, None]).all():
+            return (left @ right.T).ravel()  # all pairs, model after model
+    bounds = chunk_bounds(n_models, max(1, _CELLS // n_segments))
     scores = np.empty(len(models))
-    taken = zip(bounds, [0, *places], [*places, len(models)], strict=True)
-    scores[order] = np.concatenate(
-        [
-            # the codes were checked; this mode does not do it again
-            (left[start:stop] @ right.T).take(
-                (models[first:last] - start) * len(right) + segments[first:last], mode="wrap"
-            )
-            for (start, stop), first, last in taken
-        ]
-    )
+    order = np.argsort(models, kind="stable") if len(bounds) > 1 else None
+    for start, stop in bounds:
+        rows: Any = slice(None)
+        if order is not None:
+            rows = order[slice(*np.searchsorted(models, [start, stop], sorter=order))]
+        cells = (models[rows] - start) * n_segments
+        cells += segments[rows]
+        # the codes were checked; this mode does not do it again
+        scores[rows] = (left[start:stop] @ right.T).take(cells, mode="wrap")
     return scores
 
 
