@@ -6,8 +6,6 @@ only where a data frame is asked for, and nothing here needs Jupyter: ``_repr_ht
 
 from __future__ import annotations
 
-import numbers
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -18,8 +16,6 @@ from typing import Any, TypeVar
 LONGEST = 200
 """Characters of a text in one line."""
 _FEW = 4
-_ROWS = 10
-_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 Class = TypeVar("Class", bound=type)
 
@@ -85,48 +81,25 @@ def brief(value: Any, longest: int = 60) -> str:
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
-def html_table(
-    columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes: Sequence[str] = (), most: int = 2 * _ROWS
-) -> str:
-    """Return a table in HTML; every text in it is escaped.
+def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes: Sequence[str] = ()) -> str:
+    """Return a table in HTML, by pandas; every text in it is escaped, and fractions have four digits.
 
     Parameters
     ----------
     columns : mapping of str to sequence
-        Values by heading, all of one length; numbers stand to the right, with four digits.
+        Values by heading, all of one length.
     caption : str
         What stands above.
     notes : sequence of str
         Lines below.
-    most : int
-        Of longer tables the first ten rows are shown, and the others counted.
-
-    Examples
-    --------
-    >>> print(html_table({"metric": ["a < b"], "value": [0.25]}))
-    <table>
-    <thead><tr><th style="text-align: left">metric</th><th style="text-align: right">value</th></tr></thead>
-    <tbody>
-    <tr><td style="text-align: left">a &lt; b</td><td style="text-align: right">0.25</td></tr>
-    </tbody>
-    </table>
     """
-    n_rows = max((len(column) for column in columns.values()), default=0)
-    shown = n_rows if n_rows <= most else _ROWS
-    cells = {name: list(column[:shown]) for name, column in columns.items()}
-    sides = {name: "right" if any(map(_is_number, column)) else "left" for name, column in cells.items()}
+    import pandas
 
-    def cell(tag: str, name: str, value: Any) -> str:
-        is_fraction = _is_number(value) and not isinstance(value, numbers.Integral)
-        text = "" if value is None else format(value, ".4g") if is_fraction else str(value)
-        return f'<{tag} style="text-align: {sides[name]}">{_escaped(text)}</{tag}>'
-
-    rows = ["".join(cell("td", name, column[row]) for name, column in cells.items()) for row in range(shown)]
-    more = [f"... and {n_rows - shown:,} rows more"] if shown < n_rows else []
-    lines = [f"<caption>{_escaped(caption)}</caption>"] if caption else []
-    lines += [f"<thead><tr>{''.join(cell('th', name, name) for name in cells)}</tr></thead>", "<tbody>"]
-    lines += [*(f"<tr>{row}</tr>" for row in rows), "</tbody>", "</table>"]
-    return "\n".join(["<table>", *lines, *(f"<p>{_escaped(note)}</p>" for note in [*more, *notes])])
+    values = {name: ["" if value is None else value for value in column] for name, column in columns.items()}
+    frame = pandas.DataFrame(values)
+    table = frame.to_html(index=False, border=0, max_rows=100, na_rep="nan", float_format="{:.4g}".format)
+    lines = [f"<p>{escape(text)}</p>" for text in (caption, *notes)]
+    return "\n".join([*lines[: bool(caption)], table, *lines[1:]])
 
 
 class Tabular(ABC):
@@ -144,11 +117,3 @@ class Tabular(ABC):
 
     def _repr_html_(self) -> str:
         return html_table(self.to_columns(), caption=type(self).__name__)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)  # NumPy's numbers are such too
-
-
-def _escaped(text: str) -> str:
-    return escape(_UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text), quote=True)

@@ -677,7 +677,7 @@ class Evaluation(Tabular):
 
     def _repr_html_(self) -> str:
         rows, names, notes = self._table()
-        return html_table({name: [row.get(name) for row in rows] for name in names}, notes=notes, most=len(rows))
+        return html_table({name: [row.get(name) for row in rows] for name in names}, notes=notes)
 
     def __str__(self) -> str:
         rows, names, notes = self._table()

@@ -11,7 +11,6 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Embeddings
 from spkbase.errors import DataError
 from spkbase.hdf5 import create_file
 from spkbase.showing import one_line
@@ -119,28 +118,6 @@ def write_stat_server(path: str | Path, server: StatServer, *, prefix: str = "")
                 write_column(file, f"{prefix}{name}", as_int32(np.asarray(frames, dtype=np.int64)))
     except DataError as error:
         raise error if error.file is not None else DataError(error.text, file=path, remedy=error.remedy) from error
-
-
-def embeddings_of(server: StatServer) -> Embeddings:
-    """Return the vectors of a StatServer (i-vectors, x-vectors): its segments are the ids, its models the speakers.
-
-    Raises
-    ------
-    DataError
-        If it holds statistics of a mixture, or a segment stands in it twice.
-    """
-    if server.stat0.shape[1] != 1:
-        raise DataError(
-            f"expected vectors, stat0 of shape (N, 1), got statistics of {server.stat0.shape[1]} Gaussians",
-            remedy="extract i-vectors from them first",
-        )
-    return Embeddings(server.segments, server.models, np.asarray(server.stat1))
-
-
-def stat_server_of(embeddings: Embeddings) -> StatServer:
-    """Return vectors as a StatServer, which SIDEKIT's scoring takes; it keeps them in float32."""
-    ones = np.ones((len(embeddings), 1), np.float32)
-    return StatServer(embeddings.speakers, embeddings.ids, ones, np.asarray(embeddings.vectors))
 
 
 def _check_shapes(n_rows: int, stat0: NDArray[Any], stat1: NDArray[Any]) -> None:

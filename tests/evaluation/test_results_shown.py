@@ -61,7 +61,7 @@ def test_columns_frames_and_tables(name):
     columns = result.to_columns()
     assert len({len(column) for column in columns.values()}) == 1
     table = result._repr_html_()
-    assert table.startswith("<table>")
+    assert "<table" in table
     assert "<b>" not in table
     text = repr(result)
     assert "\n" not in text
@@ -126,7 +126,7 @@ def test_intervals_are_dicts():
 def test_the_html_of_an_evaluation_is_its_table():
     table = RESULTS["evaluation"]._repr_html_()
     assert "target trials" in table
-    assert "rows more" not in table, "all metrics are there"
+    assert "<td>..." not in table, "all metrics are there"
     mine = ev.Metric("<i>mine</i>", lambda scores: 1.0, title="<u>mine</u>")
     table = ev.evaluate([1.0], [0.0], metrics=(mine,))._repr_html_()
     assert "<u>" not in table
@@ -194,7 +194,7 @@ def test_sums_leave_their_parts_alone():
 def test_long_lists_are_shown_by_their_first_trials():
     names = [f"<u>{number}" for number in range(1000)]
     table = ev.Scores.from_ids(names, ["s"] * 1000, np.arange(1000.0))._repr_html_()
-    assert table.count("<tr>") == 11
+    assert table.count("<tr>") == 10
     assert "... and 990 trials more" in table
     assert "<u>" not in table
 
