@@ -32,6 +32,8 @@ def ivector(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
         ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
         for name, idmap in maps.items():
             statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
+        if frames is not None:
+            frames.release()  # gigabytes that nothing below needs
         matrix = pipeline.total_variability(run, ubm, statistics["training"], config.total_variability)
         for name, of_list in statistics.items():
             vectors[name] = pipeline.ivectors(run, name, matrix, of_list, method=config.ivectors.method)

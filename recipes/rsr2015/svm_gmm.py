@@ -33,6 +33,8 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
         for name, idmap in maps.items():
             statistics = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
             vectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map)
+        if frames is not None:
+            frames.release()  # gigabytes that nothing below needs
 
     systems, options = {}, {"machines": given.get("machines")}
     systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, **options)
