@@ -162,7 +162,7 @@ def test_recipes_are_pages(path: Path) -> None:
     beside = {other.stem for other in path.parent.glob("*.py")}
     assert not {name.split(".")[0] for name in imports_of(path)} & beside
     if path.stem not in ("dspspeech20", "public_speech"):  # these lay public corpora out
-        assert len(path.read_text().splitlines()) < 50
+        assert len(path.read_text().splitlines()) < 55
 
 
 def test_the_map_of_the_house_is_the_tree() -> None:
