@@ -206,6 +206,8 @@ def _map_on_threads(function: Callable[[Item], Result], items: Iterable[Item], j
 
 
 def _map_on_processes(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    from multiprocessing.resource_tracker import ensure_running
+
     from loky import get_reusable_executor
     from loky.process_executor import TerminatedWorkerError
 
@@ -218,6 +220,7 @@ def _map_on_processes(function: Callable[[Item], Result], items: Iterable[Item],
         )
         is_new, _POOL = pool is not _POOL, pool
         if is_new:
+            ensure_running()  # Python's own helper process, which unblocks Ctrl-C here when it starts
             # workers inherit that Ctrl-C is not for them, from their very start
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
             begun = pool.submit(int)
@@ -297,7 +300,8 @@ def in_order(
     waiting = deque(executor.submit(function, item) for item in islice(rest, ahead))
     try:
         while waiting:
-            result = outcome(waiting.popleft())
+            result = outcome(waiting[0])
+            waiting.popleft()
             waiting.extend(executor.submit(function, item) for item in islice(rest, 1))
             yield result
     finally:
@@ -327,6 +331,8 @@ def _cluster(address: str, timeout: float) -> Iterator[Any]:
     except (OSError, ValueError, TypeError) as error:
         text = f"no Dask scheduler answered at {address} within {timeout:g} s: {error}"
         raise DataError(text, remedy=_CLUSTER_REMEDY) from error
+    # it logs a traceback for each result that is on its way when the connection closes
+    logging.getLogger("tornado.application").disabled = True
     with client:
         try:
             client.wait_for_workers(1, timeout=timeout)
