@@ -8,7 +8,7 @@ EXTRAS := sphere,demo,kaldi,wer,asr,onnx,dask,dev
 WORKERS ?= 2
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv demo check test test-all kernels docs lint bench clean
+.PHONY: help venv demo check test test-all kernels docs lint clean
 
 help:
 	@echo "make demo      run both recipes on the embedded simulated corpora (synthetic speech)"
@@ -17,7 +17,6 @@ help:
 	@echo "make test-all  the same with the slow tests (an hour)"
 	@echo "make kernels   the numerical tests as another type of CPU computes them"
 	@echo "make docs      the site of the documentation, into build/site"
-	@echo "make bench     all benchmarks"
 	@echo "make venv      only the environment in $(VENV)"
 	@echo "make clean     remove the environment and everything built"
 
@@ -62,9 +61,6 @@ $(VENV)/.docs-installed: $(VENV)/.installed
 docs: $(VENV)/.docs-installed
 	$(BIN)/python -m sphinx -q -E -j 2 -W --keep-going -b html -c docs -d build/doctrees . build/site
 	$(BIN)/python docs/check_site.py build/site
-
-bench: venv
-	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf $(VENV) demo build dist docs/api *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m benchmarks` runs all, `python -m benchmarks.e_step` one. They print ratios, not verdicts."""
+"""Benchmarks: `python -m benchmarks.e_step` runs one. They print ratios, not verdicts."""

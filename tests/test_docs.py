@@ -177,7 +177,7 @@ def test_scripts_and_settings_in_commands_exist(path):
 def test_make_targets_exist():
     text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/install.md"))
     targets = set(re.findall(r"`?make ([a-z-]+)`?", text)) - {"only"}
-    assert {"demo", "check", "test", "test-all", "kernels", "bench", "docs", "venv"} <= targets
+    assert {"demo", "check", "test", "test-all", "kernels", "docs", "venv"} <= targets
     for target in targets:
         subprocess.run(["make", "--dry-run", target], cwd=ROOT, check=True, capture_output=True)
 
