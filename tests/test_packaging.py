@@ -76,7 +76,7 @@ NEEDS = {
     "world": ("pyworld", "from spkver.anonymization.anonymizers import import_world; import_world()"),
     "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
     "asr": ("pocketsphinx", "from spkver.recognition.words import check_recogniser; check_recogniser()"),
-    "onnx": ("onnxruntime", "from spkver.extractors.onnx_files import read_onnx; read_onnx('a.onnx')"),
+    "networks": ("onnxruntime", "from spkver.extractors.networks import read_network; read_network('a.onnx')"),
     "dask": (
         "distributed",
         "from spkbase.work import use_engine; use_engine('dask', scheduler='tcp://h:1').__enter__()",

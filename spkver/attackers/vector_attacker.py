@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -775,6 +776,8 @@ def _wanted(name: str, settings: Mapping[str, Any], spec: str) -> WantedVectors:
 
 def network_is_absent(preset: str) -> str:
     """Return why a network cannot run here, or nothing."""
+    if not (find_spec("onnxruntime") and find_spec("onnx")):
+        return "networks need onnxruntime and onnx, not installed; get them by: pip install 'spkver[networks]'"
     try:
         find_weights(preset)
     except ConfigError as error:

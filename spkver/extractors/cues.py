@@ -37,8 +37,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
-from spkver.extractors.networks import RATE, check_rate
-from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, extract_each
+from spkver.extractors.protocol import RATE, SHORTEST, Extraction, ExtractorSettings, extract_each
 from spkver.features import snr_vad
 
 SHIFT = 0.01
@@ -587,7 +586,7 @@ def _open(
     """Open an extractor of this module; recordings go in whole, unless the settings say otherwise."""
     if argument:
         raise ConfigError(f"this extractor takes nothing after a colon, got {argument!r}")
-    check_rate(settings)
+    settings.check_rate()
     windows = settings.windows()
     extract = partial(extract_each, function=function, rate=RATE, shortest=SHORTEST, **windows)
     return Extraction(extract, {**numbers, "version": _VERSION, **windows}, RATE, SHORTEST)

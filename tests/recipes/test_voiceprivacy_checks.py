@@ -452,7 +452,7 @@ def test_sets_and_training_sets_can_be_chosen(tmp_path):
 
 def test_attackers_that_are_absent_are_told_with_the_way_to_them_unless_others_were_chosen(monkeypatch, tmp_path):
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
-    monkeypatch.setattr("spkver.extractors.networks.DEFAULT_FOLDER", tmp_path)
+    monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
     (line,) = describe_absent(Config())
     assert line.startswith("campplus-adapted, campplus-single-test, campplus,")
     assert line.endswith("get them by: spkver weights campplus")

@@ -11,7 +11,7 @@ import threading
 import numpy as np
 import pytest
 import threadpoolctl
-from network_oracle import random_ge2e
+from network_oracle import random_campplus
 from scipy.special import expit
 
 from evaluation.calibration.affine import apply_affine, train_affine
@@ -23,15 +23,14 @@ from evaluation.trials import Trials
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.work import one_blas_thread
 from spkver.backend import train_chain
-from spkver.extractors.ge2e import ge2e_network
-from spkver.extractors.networks import embed_ge2e
+from spkver.extractors.networks import campplus_graph, embed_frames, read_network
 from spkver.features.cepstra import MfccSettings, mfcc
 
 RNG = np.random.default_rng(0)
 TARGET, NONTARGET = RNG.standard_normal(30011) + 2, RNG.standard_normal(50021)
 LLR, COUNTS, OTHERS = RNG.standard_normal(80000), RNG.random(80000), RNG.random(80000)
 SIGNAL = RNG.standard_normal(160000)
-GE2E = ge2e_network(random_ge2e(0, cells=256, size=256))
+CAMPPLUS = read_network(campplus_graph(random_campplus(0)))
 SETTINGS = MfccSettings(16000, 400, 160, 0.97, 40, 133.3333, 6955.4976, 19)
 
 VECTORS = RNG.standard_normal((40, 200))[np.repeat(np.arange(40), 20)] + RNG.standard_normal((800, 200))
@@ -51,7 +50,7 @@ CALLS = {
     "cllr": lambda: evaluate(TARGET, NONTARGET, convention="bosaris").cllr,
     "disclosure": lambda: expected_disclosure(LLR, COUNTS, OTHERS),
     "mean interval": lambda: mean_interval(expit(TARGET), Resampling(200)).low,
-    "ge2e": lambda: embed_ge2e(SIGNAL.astype(np.float32), 16000, GE2E),
+    "embed": lambda: embed_frames(SIGNAL.astype(np.float32), 16000, CAMPPLUS),
     "mfcc": lambda: mfcc(SIGNAL, SETTINGS)[0],
 }
 

@@ -225,7 +225,7 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     """Left out where nobody asked for them by name; an error where somebody did."""
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("spkver.extractors.networks.DEFAULT_FOLDER", tmp_path)
+    monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
     absent = catalogue.absent_attackers()
     assert {"campplus", "campplus-adapted", "campplus-adapted-undone"} <= set(absent)
     assert not any("ge2e" in name for name in catalogue.default_attackers())

@@ -146,18 +146,6 @@ def test_recordings_that_cannot_be_used_are_named_together_before_the_start(sour
     assert not (tmp_path / "v.h5").exists()
 
 
-def test_it_needs_no_library_of_networks(source, weights, tmp_path):
-    code = (
-        "import sys; from spkver.cli import main\n"
-        "main(sys.argv[1:], standalone_mode=False)\n"
-        "print(sorted({'torch', 'numba', 'librosa', 'onnx', 'onnxruntime', 'kaldi_native_fbank'} & set(sys.modules)))"
-    )
-    arguments = ["embed", str(source.path), "-e", f"ge2e:{weights}", "-o", str(tmp_path / "a/b/v.h5"), "--jobs", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "[]", done.stderr
-
-
 def test_other_rates_are_resampled_and_it_says_so(tmp_path, weights):
     source = make_set(tmp_path / "set", 3, rate=8000)
     status, said = invoke(source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / "v.h5", "--jobs", 1)
@@ -251,7 +239,7 @@ def test_two_recordings_have_a_score_and_with_a_calibration_a_ratio(source, own,
 
 def test_two_recordings_that_cannot_be_compared(source, own, tmp_path, monkeypatch):
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
-    monkeypatch.setattr("spkver.extractors.networks.DEFAULT_FOLDER", tmp_path)
+    monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
     first = source.recordings["u00"]
     assert "give --attacker or --extractor, or get the weights: spkver weights campplus" in verify(first, first)
     assert "nothing.wav: no such file" in verify(first, "nothing.wav", "--extractor", own)

