@@ -33,15 +33,15 @@ from evaluation.metrics import (
     act_dcf,
     cllr,
     d_sys,
-    d_sys_pav,
     eer,
     method_of,
     min_cllr,
     min_dcf,
     population,
-    softplus,
     tpr_at_fpr,
 )
+from evaluation.metrics.calibration import softplus
+from evaluation.metrics.disclosure import d_sys_pav
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Sample, bootstrap, interval, sample_of
 from spkbase.files import format_table

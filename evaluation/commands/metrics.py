@@ -36,7 +36,6 @@ from evaluation.metrics import (
     Evaluation,
     Metric,
     Metrics,
-    evaluate,
     metrics_at_thresholds_of,
     metrics_with,
     read_scale,
@@ -230,8 +229,7 @@ def _assess(
     parts = system.reader.split(read, system.scores, system.key)  # with its errors, which name the place in the files
     trials = order_free_digest(read[1]) if several else 0
     if not resampling.replicates and groups_of is None:
-        settings: Any = {"convention": statistic.convention, "priors": statistic.priors, "metrics": statistic.metrics}
-        return _Assessed(evaluate(*parts, **settings), trials)
+        return _Assessed(statistic.evaluate(sort_scores(*parts)), trials)
     by_trial = people.by == "trial"
     # without intervals nothing is drawn, and ids do as names
     as_ids = people.by == "id" or not resampling.replicates

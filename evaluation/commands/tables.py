@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from evaluation.commands.options import show_json
-from evaluation.metrics import METRICS, Evaluation, Metric, format_value, metric_lines
+from evaluation.metrics import METRICS, Evaluation, Metric, format_value
 from evaluation.plots import escape
 from evaluation.uncertainty import Groups, Interval
 from spkbase.errors import ConfigError
@@ -67,8 +67,8 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
         If a name is not there; those that are stand in the error.
     """
     known = {
-        name: Column(name, f"{title} [%]" if form == "%" else title, form)
-        for name, title, form in metric_lines(result.metrics, result.results)
+        name: Column(name, f"{title} [%]" if unit.form == "%" else title, unit.form)
+        for name, (title, unit) in result.titles().items()
     }
     unknown = [name for name in names if name not in known]
     if unknown:

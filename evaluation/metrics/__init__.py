@@ -5,18 +5,21 @@ Two arrays enter, the scores of target and of nontarget trials; each metric is a
 Without a name of a convention ties are pooled and nothing is added; a reference's own reading has its name.
 """
 
-from evaluation.metrics.calibration import cllr, ece, min_cllr, min_ece, pav_llrs, softplus
+from evaluation.metrics.calibration import cllr, ece, min_cllr, min_ece, pav_llrs
 from evaluation.metrics.conventions import CONVENTIONS
 from evaluation.metrics.detection import (
+    METHODS,
     SRE08,
+    Reversal,
     act_dcf,
     clopper_pearson,
+    eer,
     effective_prior,
-    evaluate_detection,
-    hull,
     hull_min_dcf,
     min_dcf,
     prbep,
+    reversal,
+    reversal_at,
     rocch,
     tpr_at_fpr,
 )
@@ -24,7 +27,6 @@ from evaluation.metrics.disclosure import (
     SCALE,
     ceiling_note,
     d_sys,
-    d_sys_pav,
     format_profile,
     format_value,
     individual,
@@ -34,8 +36,7 @@ from evaluation.metrics.disclosure import (
     tag,
     zebra,
 )
-from evaluation.metrics.equal_error import METHODS, Reversal, eer, reversal, reversal_at
-from evaluation.metrics.sorted_scores import SortedScores, checked_scores, det_curve, pav, roc, sort_scores
+from evaluation.metrics.sorted_scores import SortedScores, checked_scores, det_curve, roc, sort_scores
 from evaluation.metrics.table import (
     FRACTION,
     METRICS,
@@ -50,18 +51,7 @@ from evaluation.metrics.table import (
     is_prior,
     is_worse_low,
     method_of,
-    metric_lines,
     metrics_at_thresholds_of,
     metrics_with,
 )
-from evaluation.metrics.worst_case import (
-    Evidence,
-    WorstCase,
-    fit_student,
-    gaussian_llrs,
-    rank_evidence,
-    rank_llrs,
-    smoothed_shares,
-    student_llrs,
-    worst_case,
-)
+from evaluation.metrics.worst_case import Evidence, WorstCase, rank_evidence, worst_case

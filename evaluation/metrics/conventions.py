@@ -20,60 +20,20 @@ These conventions walk through single trials, so that weights of trials must be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from evaluation.metrics.calibration import cllr
-from evaluation.metrics.equal_error import eer, equal_error
+from evaluation.metrics.detection import eer, equal_error
 from evaluation.metrics.sorted_scores import Blocks, SortedScores, hull_of
 from spkbase.errors import DataError
-from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 _RISE = 1e-6
 _TAKEN_FOR_ZERO = 1e-6
-
-
-@one_line
-@dataclass(frozen=True)
-class Convention:
-    """A tool's way.
-
-    Parameters
-    ----------
-    name : str
-        Stands in every output.
-    eer : str
-        Which equal error rate it reports.
-    replaces : mapping of str to callable
-        What it computes in another way than `evaluation.metrics.table` says, by the name of the metric.
-    """
-
-    name: str
-    eer: str = "rocch"
-    replaces: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-
-
-def convention_named(name: str) -> Convention:
-    """Return a convention by its name.
-
-    Parameters
-    ----------
-    name : str
-        One of `CONVENTIONS`.
-
-    Raises
-    ------
-    DataError
-        If there is none of that name.
-    """
-    if name not in CONVENTIONS:
-        raise DataError(f"expected a convention among {', '.join(CONVENTIONS)}, got {name!r}")
-    return CONVENTIONS[name]
 
 
 def _eer_of_zebra(scores: SortedScores, reading: str) -> float:
@@ -89,7 +49,6 @@ def _eer_of_voiceprivacy(scores: SortedScores, reading: str) -> float:
 
 
 def _threshold_of_voiceprivacy(scores: SortedScores, *, reading: str) -> float:
-    """Return the threshold at an equal error rate of float32 scores."""
     return equal_error(scores.in_single_precision, method=reading).threshold
 
 
@@ -111,7 +70,7 @@ def _min_cllr_with_rise(scores: SortedScores) -> float:
 
 
 def _min_cllr_untied(scores: SortedScores) -> float:
-    """Return the least Cllr in bits, of LLRs that rise a little, with targets above nontargets of equal score."""
+    """Return the same with targets above nontargets of equal score."""
     return _min_cllr_with_rise(scores.untied)
 
 
@@ -128,34 +87,8 @@ def _individual_untied(scores: SortedScores) -> float:
     return float(np.abs(llr).max() / np.log(10))
 
 
-_ZEBRA: dict[str, Callable[..., Any]] = {
-    "eer": _eer_of_zebra,
-    "cllr": _cllr_with_underflow,
-    "min_cllr": _min_cllr_with_rise,
-    "zebra.population": _population_with_rise,
-    "zebra.individual": _individual_untied,
-}
-_VOICEPRIVACY = _ZEBRA | {"eer": _eer_of_voiceprivacy, "min_cllr": _min_cllr_untied}
-CONVENTIONS = {
-    convention.name: convention
-    for convention in (
-        Convention("default"),
-        Convention("zebra-2020", replaces=_ZEBRA),
-        *(
-            Convention(
-                name,
-                reading,
-                _VOICEPRIVACY | {"threshold_at_eer": partial(_threshold_of_voiceprivacy, reading=reading)},
-            )
-            for name, reading in (("vpc2022", "kaldi"), ("vpc2024", "speechbrain"))
-        ),
-        Convention("bosaris"),
-    )
-}
-
-
 def _trials(scores: SortedScores, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
-    """Return LLR and class of every single trial in the order of the scores, with a rise of up to 1e-6 along it."""
+    """Return the LLR of each trial, each a little above the one before, and whether it is a target trial."""
     counts = np.stack([scores.target, scores.nontarget], axis=1).ravel()
     if not (counts == np.rint(counts)).all():
         raise DataError("this convention needs whole numbers as weights", remedy="use the default convention")
@@ -165,8 +98,26 @@ def _trials(scores: SortedScores, blocks: Blocks) -> tuple[np.ndarray, np.ndarra
 
 
 def _disclosure(llr: np.ndarray) -> np.ndarray:
-    """Return the reference's closed form, which takes small LLRs for 0; see `evaluation.metrics.disclosure`."""
+    """Return the disclosure at each LLR in nats; exactly 0 where the LLR is taken for 0."""
     grown = np.exp(np.minimum(llr, 700.0)) - 1
     grown = np.where(np.abs(llr) <= _TAKEN_FOR_ZERO, 1.0, grown)
     disclosed = 0.25 + (np.minimum(llr, 700.0) / grown - 1) / (2 * grown)
     return np.where(np.abs(llr) <= _TAKEN_FOR_ZERO, 0.0, disclosed)
+
+
+_ZEBRA: dict[str, Callable[..., Any]] = {
+    "eer": _eer_of_zebra,
+    "cllr": _cllr_with_underflow,
+    "min_cllr": _min_cllr_with_rise,
+    "zebra.population": _population_with_rise,
+    "zebra.individual": _individual_untied,
+}
+_VOICEPRIVACY = _ZEBRA | {"eer": _eer_of_voiceprivacy, "min_cllr": _min_cllr_untied}
+CONVENTIONS = {
+    "default": {},
+    "zebra-2020": _ZEBRA,
+    "vpc2022": _VOICEPRIVACY | {"threshold_at_eer": partial(_threshold_of_voiceprivacy, reading="kaldi")},
+    "vpc2024": _VOICEPRIVACY | {"threshold_at_eer": partial(_threshold_of_voiceprivacy, reading="speechbrain")},
+    "bosaris": {},
+}
+"""What each convention computes in another way than the table of metrics says, by the name of the metric."""

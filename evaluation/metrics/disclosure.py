@@ -435,7 +435,7 @@ def d_sys_pav(target: GivenScores, nontarget: ArrayLike | None = None, *, omega:
     _check(omega)
     blocks = scores.blocks
     local = np.maximum(np.tanh((blocks.llr + np.log(omega)) / 2), 0.0)
-    return float(blocks.target @ local / blocks.n_target)
+    return float(blocks.target @ local / blocks.target.sum())
 
 
 def d_sys_caveat(value: float, pav_value: float, scores: SortedScores) -> str | None:

@@ -7,8 +7,7 @@ posterior, and so one log-likelihood ratio (LLR): the best that any monotone cal
 The corners between the blocks are the vertices of the ROC convex hull.
 
 Each metric takes two arrays of scores, or one of these objects, which find blocks and hull once for all metrics. A
-resample of the trials is new weights at the same thresholds, without another sort; see
-`SortedScores.reweighted`.
+resample of the trials is new weights at the same thresholds, without another sort.
 
 **Curves of errors: the receiver operating characteristic, its convex hull, and either on probit axes.**
 
@@ -137,20 +136,6 @@ class SortedScores:
         """
         return np.searchsorted(self.thresholds, np.asarray(scores, np.float64))
 
-    def reweighted(self, target: np.ndarray, nontarget: np.ndarray) -> SortedScores:
-        """Return the same scores with other weights, without those that no trial has any more.
-
-        Parameters
-        ----------
-        target, nontarget : ndarray of float64 of shape (R,)
-            New weight of each class at each score, such as
-            ``np.bincount(scores.places(values), weights_of_trials, len(scores))``.
-        """
-        kept = (target > 0) | (nontarget > 0)
-        if kept.all():
-            return SortedScores(self.thresholds, target, nontarget)
-        return SortedScores(self.thresholds[kept], target[kept], nontarget[kept])
-
 
 @one_line
 @dataclass(frozen=True, eq=False)
@@ -173,16 +158,6 @@ class Blocks:
     first: np.ndarray
     last: np.ndarray
     llr: np.ndarray
-
-    @property
-    def n_target(self) -> float:
-        """Return the weight of all target trials."""
-        return float(self.target.sum())
-
-    @property
-    def n_nontarget(self) -> float:
-        """Return the weight of all nontarget trials."""
-        return float(self.nontarget.sum())
 
     def __len__(self) -> int:
         return len(self.llr)
@@ -265,33 +240,24 @@ def sort_scores(
     if isinstance(target, SortedScores) or nontarget is None:
         raise DataError("expected scores of target and of nontarget trials", remedy="give two arrays, or sorted scores")
     refuse_labels(np.asarray(target), np.asarray(nontarget))
-    sides = _sorted(target, target_weights, "target"), _sorted(nontarget, nontarget_weights, "nontarget")
-    both = np.concatenate([scores for scores, _ in sides])
+    target, target_weights = _sorted(target, target_weights, "target")
+    nontarget, nontarget_weights = _sorted(nontarget, nontarget_weights, "nontarget")
+    both = np.concatenate([target, nontarget])
     order = np.argsort(both, kind="stable")  # of two sorted halves, which a stable sort only merges
-    both = both[order]
+    both, weights = both[order], np.concatenate([target_weights, nontarget_weights])[order]
     starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
-    is_target = order < len(sides[0][0])
-    if all(weights is None for _, weights in sides):
-        ends = np.append(starts[1:], len(both))
-        counts = np.diff(np.cumsum(is_target)[ends - 1], prepend=0).astype(float)
-        return SortedScores(both[starts], counts, (ends - starts) - counts)
-    filled = [np.ones(len(scores)) if weights is None else weights for scores, weights in sides]
-    weights = np.concatenate(filled)[order]
-    of_classes = (np.add.reduceat(np.where(side, weights, 0.0), starts) for side in (is_target, ~is_target))
-    return SortedScores(both[starts], *of_classes)
+    of_target = np.add.reduceat(np.where(order < len(target), weights, 0.0), starts)
+    of_nontarget = np.add.reduceat(np.where(order < len(target), 0.0, weights), starts)
+    return SortedScores(both[starts], of_target, of_nontarget)
 
 
-def pav(scores: SortedScores, *, laplace: bool = False) -> Blocks:
+def pav(scores: SortedScores) -> Blocks:
     """Pool scores into blocks of rising LLR, by weighted isotonic regression (pool adjacent violators).
 
     Parameters
     ----------
     scores : SortedScores
         See `sort_scores`.
-    laplace : bool
-        Apply Laplace's rule of succession: one target and one nontarget trial are added below and above all scores,
-        so that no LLR is infinite. The blocks returned hold the trials of `scores` alone, and so does the prior that
-        is taken off.
 
     Raises
     ------
@@ -311,8 +277,8 @@ def pav(scores: SortedScores, *, laplace: bool = False) -> Blocks:
     target, nontarget, starts = _pooled(scores.target[places], scores.nontarget[places])
     first = places[starts]
     first[0] = 0
-    blocks = Blocks(target, nontarget, first, np.append(first[1:], len(scores)) - 1, _llr(target, nontarget, scores))
-    return laplace_of(blocks) if laplace else blocks
+    last = np.append(first[1:], len(scores)) - 1
+    return Blocks(target, nontarget, first, last, _llr(target, nontarget, scores.n_target / scores.n_nontarget))
 
 
 def laplace_of(blocks: Blocks) -> Blocks:
@@ -322,7 +288,7 @@ def laplace_of(blocks: Blocks) -> Blocks:
     """
     padded = [np.concatenate([[1.0], weights, [1.0]]) for weights in (blocks.target, blocks.nontarget)]
     target, nontarget, starts = _pooled(*padded)
-    llr = _llr(target, nontarget, blocks)
+    llr = _llr(target, nontarget, float(blocks.target.sum()) / float(blocks.nontarget.sum()))
     for weights in (target, nontarget):
         weights[0] -= 1
         weights[-1] -= 1
@@ -382,11 +348,11 @@ def as_count(weight: float) -> int | float:
     return int(weight) if float(weight).is_integer() else float(weight)
 
 
-def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Sort the scores of a class, and their weights with them; scores of weight 0 are left out."""
     scores = checked_scores(scores, name)
     if weights is None:
-        return np.sort(scores), None
+        return np.sort(scores), np.ones(len(scores))
     weights = np.asarray(weights, np.float64)
     if weights.shape != scores.shape:
         raise DataError(f"expected {name} weights of shape {scores.shape}, one for each score, got {weights.shape}")
@@ -399,9 +365,9 @@ def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str) -> tuple[np
     return scores[order], weights[order]
 
 
-def _llr(target: np.ndarray, nontarget: np.ndarray, of: SortedScores | Blocks) -> np.ndarray:
+def _llr(target: np.ndarray, nontarget: np.ndarray, odds: float) -> np.ndarray:
     with np.errstate(divide="ignore"):
-        return np.log(target / nontarget) - np.log(of.n_target / of.n_nontarget)
+        return np.log(target / nontarget) - np.log(odds)
 
 
 def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

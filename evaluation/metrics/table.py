@@ -19,8 +19,8 @@ the state is the scores themselves, 8 bytes a trial.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import sub
 from typing import Any, Literal
@@ -28,37 +28,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evaluation.metrics import detection, disclosure
 from evaluation.metrics.calibration import cllr, min_cllr
-from evaluation.metrics.conventions import convention_named
-from evaluation.metrics.detection import (
-    FALSE_ACCEPT_RATES,
-    RateAt,
-    TrueAccept,
-    act_dcf,
-    cost_threshold,
-    effective_prior,
-    min_dcf,
-    prbep,
-    tpr_at_fpr,
-)
-from evaluation.metrics.disclosure import (
-    SCALE,
-    Zebra,
-    ceiling_note,
-    d_sys,
-    d_sys_caveat,
-    d_sys_pav,
-    format_value,
-    individual,
-    individual_ceiling,
-    population,
-    tag,
-)
-from evaluation.metrics.equal_error import METHODS, eer, equal_error, reversal
+from evaluation.metrics.conventions import CONVENTIONS
+from evaluation.metrics.detection import METHODS, RateAt, TrueAccept, act_dcf, equal_error, min_dcf, prbep
+from evaluation.metrics.disclosure import SCALE, Zebra, d_sys, d_sys_pav, format_value, individual, population
 from evaluation.metrics.sorted_scores import GivenScores, SortedScores, as_count, sort_scores
 from evaluation.trials import Key, Scores, are_labels, column_of, split_by_labels, split_scores
 from spkbase.errors import DataError, few
-from spkbase.files import format_table
+from spkbase.files import as_plain, format_table
 from spkbase.showing import Tabular, html_table, one_line
 from spkbase.work import one_blas_thread
 
@@ -103,9 +81,8 @@ class Method:
         """Return words for a table or a file."""
         if self.scale == "percentile":
             return "percentile"
-        return f"t on the {_SCALES[self.scale]} scale" + (
-            f", {self.factor:.2f} times the bias removed" if self.factor else ""
-        )
+        bias = f", {self.factor:.2f} times the bias removed" if self.factor else ""
+        return f"t on the {_SCALES[self.scale]} scale{bias}"
 
 
 RESERVED = ("n_target", "n_nontarget", "convention", "intervals", "notes", "interval_methods", "groups")
@@ -131,14 +108,10 @@ class Unit:
 
 NUMBER = Unit("number", ".4g")
 FRACTION = Unit("fraction", "%")
-SCORE = Unit("score", ".4g")
 BIT = Unit("bit", ".4f")
 COST = Unit("cost", ".4f")
 DCF = Unit("cost", ".4g")
 LINKABILITY = Unit("0 to 1", ".4f")
-ERRORS = Unit("errors", ".1f")
-ZEBRA_BIT = Unit("bit", "zebra")
-LOG10_LLR = Unit("log10 LLR", "zebra")
 
 
 @one_line
@@ -194,40 +167,13 @@ class Metric:
     caveat: Callable[[Any, SortedScores, str, str], str | None] | None = None
     beside: Callable[[float, SortedScores], Mapping[str, Any]] | None = None
 
-    def numbers(self) -> Iterator[tuple[str, str]]:
-        """Yield the name of each number with its point, which is empty where the metric has one number alone."""
-        if self.points is None:
-            yield self.name, ""
-            return
-        for point in self.points:
-            yield f"{self.name}.{point}", point
+    def numbers(self) -> list[tuple[str, str]]:
+        """Return the name of each number with its point, which is empty where the metric has one number alone."""
+        return [(self.name, "")] if self.points is None else [(f"{self.name}.{point}", point) for point in self.points]
 
     def method_at(self, point: str) -> Method:
         """Return how the interval at a point is made."""
         return self.method if isinstance(self.method, Method) else self.method(point)
-
-
-def compute_all(metrics: Sequence[Metric], scores: SortedScores) -> dict[str, Any]:
-    """Compute the metrics of a table.
-
-    Parameters
-    ----------
-    metrics : sequence of Metric
-        The table.
-    scores : SortedScores
-        See `evaluation.metrics.sort_scores`.
-
-    Returns
-    -------
-    dict of str to float, or to a record with a `value`
-        What each gave, by the name of the number, in the order of the table.
-    """
-    results: dict[str, Any] = {}
-    for metric in metrics:
-        for name, point in metric.numbers():
-            given = [number_of(results[part]) for part in metric.of] if metric.of else [scores]
-            results[name] = metric.compute(*given, point) if point else metric.compute(*given)
-    return results
 
 
 def number_of(result: Any) -> float:
@@ -263,69 +209,26 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
     DataError
         If a name is empty, taken, or a key of the report; or a metric is made of one that does not stand above it.
     """
-    names: set[str] = set()
-    for metric in metrics:
-        for name, _ in metric.numbers():
-            if not name or name.partition(".")[0] in RESERVED:
-                text = f"expected a name for a metric that is no key of the report, got {name!r}"
-                raise DataError(text, remedy="give it another name")
-            if name in names:
-                raise DataError(f"expected one metric of each name, got {name!r} twice", remedy="rename one of the two")
-            names.add(name)
-        if missing := [part for part in metric.of if part not in names]:
+    names = [name for metric in metrics for name, _ in metric.numbers()]
+    groups = {name.partition(".")[0] for name in names if "." in name}
+    for place, name in enumerate(names):
+        if not name or name in names[:place] or name in groups or name.partition(".")[0] in RESERVED:
+            text = f"expected names of metrics that are no others' and no keys of the report, got {name!r}"
+            raise DataError(text, remedy="give the metric another name")
+    for place, metric in enumerate(metrics):
+        above = [name for row in metrics[:place] for name, _ in row.numbers()]
+        if missing := [part for part in metric.of if part not in above]:
             text = f"expected {' and '.join(missing)} above {metric.name!r}, which is made of it"
             raise DataError(text, remedy="put it into the table before")
-    if alone := sorted({name.partition(".")[0] for name in names if "." in name} & names):
-        text = f"expected {alone[0]!r} to be a number or a group of numbers, got both"
-        raise DataError(text, remedy="rename one of the metrics")
-
-
-def at_priors(metrics: Sequence[Metric], priors: Sequence[str | float]) -> tuple[Metric, ...]:
-    """Return the table with other target priors for the metrics that are taken over priors.
-
-    Parameters
-    ----------
-    metrics : sequence of Metric
-        The table.
-    priors : sequence of str or float
-        Between 0 and 1; the names of the numbers are as they are written here.
-
-    Raises
-    ------
-    DataError
-        If a prior is none.
-    """
-    for prior in priors:
-        try:
-            effective_prior(float(prior))
-        except ValueError as error:  # DataError is one too
-            raise DataError(f"expected a target prior between 0 and 1, got {prior!r}") from error
-    points = tuple(dict.fromkeys(str(prior) for prior in priors))  # a prior that was asked for twice counts once
-    return tuple(
-        replace(metric, points=points) if metric.over_priors and metric.points != points else metric
-        for metric in metrics
-    )
 
 
 PRIORS = ("0.001", "0.01", "0.05", "0.5")
 
 
-def metrics_with(*, omega: float = 1.0, scale: Sequence[tuple[str, float]] = SCALE) -> tuple[Metric, ...]:
-    """Return the table of the built-in metrics with another omega or other tags.
-
-    Parameters
-    ----------
-    omega : float
-        P(mated) / P(non-mated) of D_sys.
-    scale : sequence of (str, float)
-        ZEBRA's tags; see `evaluation.metrics.read_scale`.
-    """
-    changes: dict[str, dict[str, Any]] = {
-        "zebra.individual": {"beside": partial(_ceiling_and_tag, scale)},
-        "d_sys": {"compute": partial(d_sys, omega=omega), "caveat": partial(_d_sys_caveat, omega)},
-        "d_sys_pav": {"compute": partial(d_sys_pav, omega=omega)},
-    }
-    return tuple(replace(row, **changes[row.name]) if row.name in changes else row for row in METRICS)
+def metrics_with(scale: Sequence[tuple[str, float]]) -> tuple[Metric, ...]:
+    """Return the table of the built-in metrics with other tags of ZEBRA; see `evaluation.metrics.read_scale`."""
+    beside = partial(_ceiling_and_tag, scale)
+    return tuple(replace(row, beside=beside) if row.name == "zebra.individual" else row for row in METRICS)
 
 
 def metrics_at_thresholds_of(development: SortedScores, priors: Sequence[str | float] = PRIORS) -> tuple[Metric, ...]:
@@ -339,7 +242,9 @@ def metrics_at_thresholds_of(development: SortedScores, priors: Sequence[str | f
         Target priors of the costs.
     """
     thresholds = {"eer": equal_error(development).threshold}
-    thresholds |= {str(prior): cost_threshold(development, effective_prior(float(prior))) for prior in priors}
+    for prior in priors:
+        effective = detection.effective_prior(float(prior))
+        thresholds[str(prior)] = detection.cost_threshold(development, effective)
     return tuple(
         Metric(
             name,
@@ -374,9 +279,8 @@ def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] 
     >>> method_of("eer.interpolated").name
     't on the logit scale'
     """
-    row, point = _find(name, METRICS if metrics is None else metrics)
-    other = _OTHER_METHODS.get(name) or _OTHER_METHODS.get(name.partition(".")[0], Method("identity"))
-    method = other if row is None else row.method_at(point)
+    row, point = find_metric(name, METRICS if metrics is None else metrics)
+    method = _OTHER_METHODS.get(name.partition(".")[0], Method("identity")) if row is None else row.method_at(point)
     return Method("identity") if difference and method.scale != "percentile" else method
 
 
@@ -390,7 +294,7 @@ def is_worse_low(name: str, *, metrics: Sequence[Metric] | None = None) -> bool:
     metrics : sequence of Metric, optional
         The table; `METRICS` by default.
     """
-    row, _ = _find(name, METRICS if metrics is None else metrics)
+    row, _ = find_metric(name, METRICS if metrics is None else metrics)
     return row is not None and row.worse == "low"
 
 
@@ -408,32 +312,24 @@ def is_prior(text: str) -> bool:
         return False
 
 
-def _find(name: str, metrics: Sequence[Metric]) -> tuple[Metric | None, str]:
-    """Find the row of a number, and its point: also points that are not in the table, such as other priors."""
-    exact = (metric for metric in metrics if metric.name == name)
+def find_metric(name: str, metrics: Sequence[Metric]) -> tuple[Metric | None, str]:
+    """Return the row of a number, and its point: also points that are not in the table, such as other priors."""
     head, _, point = name.partition(".")
-    group = (metric for metric in metrics if metric.name == head)
-    return (row, "") if (row := next(exact, None)) is not None else (next(group, None), point)
+    by_name = {metric.name: metric for metric in metrics}
+    return (by_name[name], "") if name in by_name else (by_name.get(head), point)
 
 
 def _eer(scores: SortedScores, reading: str) -> float:
-    return eer(scores, method=reading)
+    return detection.eer(scores, method=reading)
+
+
+def _eer_method(reading: str) -> Method:
+    hull = reading == "rocch"
+    return Method("logit", HULL_FACTOR if hull else 0.0, lower=0, upper=0.5 if hull else 1, of_errors=True)
 
 
 def _threshold(scores: SortedScores) -> float:
     return equal_error(scores).threshold
-
-
-def _true_accepts(scores: SortedScores, rate: str) -> TrueAccept:
-    return tpr_at_fpr(scores, fpr=float(rate))
-
-
-def _threshold_used(found: RateAt, scores: SortedScores, convention: str, point: str) -> str:
-    return f"accepted at {found.threshold:.6g} and above"
-
-
-def _at_the_ceiling(value: float, scores: SortedScores, convention: str, point: str) -> str:
-    return ceiling_note(value, individual_ceiling(scores.n_target, scores.n_nontarget))
 
 
 def _cost(metric: Callable[..., float], normalised: bool, scores: SortedScores, prior: str) -> float:
@@ -445,9 +341,13 @@ def _least_cost_method(prior: str) -> Method:
     return Method("log", factor=COST_FACTOR, lower=0, upper=upper)
 
 
-def _eer_method(reading: str) -> Method:
-    hull = reading == "rocch"
-    return Method("logit", HULL_FACTOR if hull else 0.0, lower=0, upper=0.5 if hull else 1, of_errors=True)
+def _true_accepts(scores: SortedScores, rate: str) -> TrueAccept:
+    return detection.tpr_at_fpr(scores, fpr=float(rate))
+
+
+def _unresolved(found: TrueAccept, scores: SortedScores, convention: str, rate: str) -> str | None:
+    text = f"{as_count(scores.n_nontarget):,} nontarget trials, but at least {round(1 / float(rate)):,} needed"
+    return None if found.resolved else f"not resolved: {text}"
 
 
 def _rate_at(side: int, thresholds: dict[str, float], scores: SortedScores, point: str) -> RateAt:
@@ -455,35 +355,36 @@ def _rate_at(side: int, thresholds: dict[str, float], scores: SortedScores, poin
     return RateAt(scores.error_rates(cut)[side], thresholds[point])
 
 
+def _threshold_used(found: RateAt, scores: SortedScores, convention: str, point: str) -> str:
+    return f"accepted at {found.threshold:.6g} and above"
+
+
 def _ceiling_and_tag(scale: Sequence[tuple[str, float]], value: float, scores: SortedScores) -> dict[str, float | str]:
-    ceiling = individual_ceiling(scores.n_target, scores.n_nontarget)
-    return {"individual_ceiling": ceiling, "tag": tag(value, scale=scale)}
+    ceiling = disclosure.individual_ceiling(scores.n_target, scores.n_nontarget)
+    return {"individual_ceiling": ceiling, "tag": disclosure.tag(value, scale=scale)}
+
+
+def _at_the_ceiling(value: float, scores: SortedScores, convention: str, point: str) -> str:
+    return disclosure.ceiling_note(value, disclosure.individual_ceiling(scores.n_target, scores.n_nontarget))
 
 
 def _why_infinite(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
     if not np.isinf(value):
         return None
-    if np.isinf(scores.thresholds[0]) or np.isinf(scores.thresholds[-1]):
+    if np.isinf(scores.thresholds[[0, -1]]).any():
         return "infinite: a target trial has a score of -inf, or a nontarget trial +inf"
     return f"infinite: a posterior underflows, as the convention {convention} has it"
 
 
-def _d_sys_caveat(omega: float, value: float, scores: SortedScores, convention: str, point: str) -> str | None:
-    return d_sys_caveat(value, d_sys_pav(scores, omega=omega), scores)
-
-
-def _unresolved(point: TrueAccept, scores: SortedScores, convention: str, rate: str) -> str | None:
-    if point.resolved:
-        return None
-    needed = round(1 / float(rate))
-    return f"not resolved: {as_count(scores.n_nontarget):,} nontarget trials, but at least {needed:,} needed"
+def _d_sys_caveat(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
+    return disclosure.d_sys_caveat(value, d_sys_pav(scores), scores)
 
 
 # fmt: off
 METRICS = (
     Metric("eer", _eer, "EER ({})", FRACTION, method=_eer_method, points=METHODS, short="EER",
            about="Equal error rate in five readings: misses and false alarms are equally frequent"),
-    Metric("threshold_at_eer", _threshold, "threshold at the EER", SCORE,
+    Metric("threshold_at_eer", _threshold, "threshold at the EER", Unit("score", ".4g"),
            about="Score at the equal error rate that the convention reports, that of the hull by default"),
     Metric("cllr", cllr, "Cllr (bit)", BIT, method=Method("inverse root", lower=0), short="Cllr", caveat=_why_infinite,
            about="Cost of the scores as natural log-likelihood ratios"),
@@ -504,22 +405,24 @@ METRICS = (
     Metric("act_dcf_unnormalised", partial(_cost, act_dcf, False), "actual DCF at prior {} (not normalised)", DCF,
            method=Method("log", lower=0), points=PRIORS, over_priors=True,
            about="`act_dcf` times the smaller of prior and 1 - prior"),
-    Metric("zebra.population", population, "ZEBRA population (bit)", ZEBRA_BIT, short="population",
+    Metric("zebra.population", population, "ZEBRA population (bit)", Unit("bit", "zebra"), short="population",
            method=Method("complement", HULL_FACTOR, lower=0, upper=1 / np.log(4)),
            about="Expected disclosure of identity over all target priors, 0 to 0.721"),
     # the largest LLR of a sample grows with it: there is no true value to cover, only a spread to show
-    Metric("zebra.individual", individual, "ZEBRA individual ({tag}; at most {individual_ceiling})", LOG10_LLR,
-           method=Method("percentile", lower=0), caveat=_at_the_ceiling, beside=partial(_ceiling_and_tag, SCALE),
+    Metric("zebra.individual", individual, "ZEBRA individual ({tag}; at most {individual_ceiling})",
+           Unit("log10 LLR", "zebra"), method=Method("percentile", lower=0),
+           caveat=_at_the_ceiling, beside=partial(_ceiling_and_tag, SCALE),
            about="Worst-case disclosure: the strongest evidence of any trial, with its category"),
     Metric("d_sys", d_sys, "D_sys linkability", LINKABILITY, method=Method("complement", lower=0, upper=1),
-           caveat=partial(_d_sys_caveat, 1.0), about="Global linkability in the reference's histogram"),
+           caveat=_d_sys_caveat, about="Global linkability in the reference's histogram"),
     Metric("d_sys_pav", d_sys_pav, "D_sys by isotonic regression", LINKABILITY, short="D_sys (PAV)",
            method=Method("complement", HULL_FACTOR, lower=0, upper=1),
            about="Global linkability without bins, safe with equal scores"),
     Metric("tpr_at_fpr", _true_accepts, "true accepts at {} false accepts", FRACTION, worse="low",
-           method=Method("logit", lower=0, upper=1), points=FALSE_ACCEPT_RATES, caveat=_unresolved,
+           method=Method("logit", lower=0, upper=1), points=("0.01", "0.001", "0.0001"), caveat=_unresolved,
            about="Share of target trials accepted where at most this share of nontarget trials is"),
-    Metric("prbep", prbep, "PRBEP (errors of each kind)", ERRORS, method=Method("log", HULL_FACTOR, lower=0),
+    Metric("prbep", prbep, "PRBEP (errors of each kind)", Unit("errors", ".1f"),
+           method=Method("log", HULL_FACTOR, lower=0),
            about="Number of misses where the hull has as many false alarms"),
 )
 # fmt: on
@@ -528,33 +431,8 @@ METRICS = (
 _OTHER_METHODS = {
     "ece": Method("inverse root", lower=0),
     "min_ece": Method("log", factor=HULL_FACTOR, lower=0, upper=1),
-    "zebra.individual_ceiling": Method("percentile", lower=0),
 }
-
-
 _WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain", "eer": "EER"}
-
-
-def metric_lines(metrics: Sequence[Metric], results: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, title and format of each number of a result.
-
-    Parameters
-    ----------
-    metrics : sequence of Metric
-        The table.
-    results : mapping of str to object
-        What each metric gave, as `Evaluation.results` holds it.
-    """
-    for metric in metrics:
-        beside = {}
-        if metric.beside is not None:
-            group = results[metric.name.partition(".")[0]]
-            beside = {name: format_value(part) if isinstance(part, float) else part for name, part in group.items()}
-        for name, point in metric.numbers():
-            title = metric.title or name
-            if point or beside:
-                title = title.format(_WRITTEN.get(point, point), **beside)
-            yield name, title, metric.unit.form
 
 
 def number_text(value: float, form: str) -> str:
@@ -627,80 +505,77 @@ class Evaluation(Tabular):
     def zebra(self) -> Zebra:
         """Return the disclosure to the population and to an individual, where the table has both."""
         group = self.results.get("zebra", {})
-        names = [column.name for column in fields(Zebra)]
-        if not set(names) <= set(group):
+        if not {"population", "individual"} <= set(group):
             raise AttributeError("expected all rows of ZEBRA in the table of metrics")
-        return Zebra(**{name: group[name] for name in names})
+        return Zebra(**{name: group[name] for name in ("population", "individual", "individual_ceiling", "tag")})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers by the keys of the JSON report; `spkbase.files.to_json` writes infinities as text."""
         counts = {"n_target": self.n_target, "n_nontarget": self.n_nontarget, "convention": self.convention}
         intervals = {name: list(ends) for name, ends in self.intervals.items()}
-        return counts | _plain(self.results) | {"intervals": intervals, "notes": self.notes}
+        return counts | as_plain(self.results, lambda number: number) | {"intervals": intervals, "notes": self.notes}
 
     def values(self) -> dict[str, float]:
         """Return every number by a flat name, such as ``"eer.rocch"``, ``"min_dcf.0.01"`` or ``"zebra.population"``."""
-        flat: dict[str, float] = {}
-        for metric in self.metrics:
-            for name, _ in metric.numbers():
-                head, _, rest = name.partition(".")
-                flat[name] = number_of(self.results[head][rest] if rest else self.results[head])
-        return flat
+        places = {name: name.partition(".") for metric in self.metrics for name, _ in metric.numbers()}
+        return {
+            name: number_of(self.results[head][rest] if rest else self.results[head])
+            for name, (head, _, rest) in places.items()
+        }
 
-    def lines(self) -> list[dict[str, Any]]:
-        """Return the lines of a table to be read: counts and convention, then each metric, written out."""
-        counts = {"target trials": f"{self.n_target:,}", "nontarget trials": f"{self.n_nontarget:,}"}
-        counts["convention"] = self.convention
-        rows: list[dict[str, Any]] = [{"metric": title, "value": text} for title, text in counts.items()]
-        values = self.values()
-        for name, title, form in metric_lines(self.metrics, self.results):
-            rows.append({"metric": title, "value": number_text(values[name], form), "interval": None})
-            if name in self.intervals:
-                low, high = (number_text(end, form) for end in self.intervals[name])
-                rows[-1]["interval"] = low if low == high == "undefined" else f"{low} to {high}"
-        return rows
+    def titles(self) -> dict[str, tuple[str, Unit]]:
+        """Return what tables call each number, and its unit, by the name that `values` gives."""
+        titles = {}
+        for metric in self.metrics:
+            beside = {} if metric.beside is None else self.results[metric.name.partition(".")[0]]
+            words = {name: format_value(part) if isinstance(part, float) else part for name, part in beside.items()}
+            for name, point in metric.numbers():
+                title = metric.title or name
+                title = title.format(_WRITTEN.get(point, point), **words) if point or words else title
+                titles[name] = (title, metric.unit)
+        return titles
 
     def to_columns(self) -> dict[str, Any]:
         """Return a row for each number: its name, title, value and unit, the ends of its interval, and its note."""
-        values, units = self.values(), {name: row.unit.name for row in self.metrics for name, _ in row.numbers()}
-        titles = {name: title for name, title, _ in metric_lines(self.metrics, self.results)}
-        ends = [self.intervals.get(name, (float("nan"), float("nan"))) for name in values]
+        values, titles = self.values(), self.titles().values()
+        ends = [self.intervals.get(name, (np.nan, np.nan)) for name in values]
         return {
             "metric": list(values),
-            "title": [titles[name] for name in values],
+            "title": [title for title, _ in titles],
             "value": list(values.values()),
-            "unit": [units[name] for name in values],
+            "unit": [unit.name for _, unit in titles],
             "low": [low for low, _ in ends],
             "high": [high for _, high in ends],
             "note": [self.notes.get(name, "") for name in values],
         }
 
+    def _lines(self) -> list[dict[str, str | None]]:
+        """Return the lines of a table to be read: counts and convention, then each metric, written out."""
+        rows: list[tuple[str | None, ...]] = [
+            ("target trials", f"{self.n_target:,}", None),
+            ("nontarget trials", f"{self.n_nontarget:,}", None),
+            ("convention", self.convention, None),
+        ]
+        values = self.values()
+        for name, (title, unit) in self.titles().items():
+            ends = [number_text(end, unit.form) for end in self.intervals.get(name, ())]
+            interval = "undefined" if ends == ["undefined"] * 2 else " to ".join(ends) or None
+            rows.append((title, number_text(values[name], unit.form), interval))
+        names = ["metric", "value", "interval"] if self.intervals else ["metric", "value"]
+        return [dict(zip(names, row, strict=False)) for row in rows]
+
     def _repr_html_(self) -> str:
-        rows, names, notes = self._table()
-        return html_table({name: [row.get(name) for row in rows] for name in names}, notes=notes)
+        lines = self._lines()
+        columns = {name: [line[name] for line in lines] for name in lines[0]}
+        return html_table(columns, notes=[f"{name}: {text}" for name, text in self.notes.items()])
 
     def __str__(self) -> str:
-        rows, names, notes = self._table()
-        return "\n".join([format_table(rows, names), *([""] if notes else []), *notes])
+        notes = [f"{name}: {text}" for name, text in self.notes.items()]
+        return "\n".join([format_table(self._lines()), *([""] if notes else []), *notes])
 
-    def _table(self) -> tuple[list[dict[str, Any]], list[str], list[str]]:
-        """Rows and columns of the table to be read, with a column of intervals where there are any, and its notes."""
-        names = ["metric", "value", "interval"] if self.intervals else ["metric", "value"]
-        return self.lines(), names, [f"{name}: {text}" for name, text in self.notes.items()]
-
-    def with_intervals(
-        self, intervals: Mapping[str, tuple[float, float]], notes: Mapping[str, str] | None = None
-    ) -> Evaluation:
-        """Return the same with confidence intervals, and notes about them.
-
-        Parameters
-        ----------
-        intervals : mapping of str to (low, high)
-            By the name that `values` gives.
-        notes : mapping of str to str, optional
-            Added to the notes there are.
-        """
-        return replace(self, intervals=dict(intervals), notes={**self.notes, **(notes or {})})
+    def with_intervals(self, intervals: Mapping[str, tuple[float, float]], notes: Mapping[str, str]) -> Evaluation:
+        """Return the same with confidence intervals by the name that `values` gives, and more notes."""
+        return replace(self, intervals=dict(intervals), notes=self.notes | dict(notes))
 
 
 @one_line
@@ -722,35 +597,59 @@ class Metrics:
     convention: str = "default"
     metrics: tuple[Metric, ...] = METRICS
 
-    def __call__(self, scores: SortedScores) -> dict[str, float]:
-        """Compute the numbers alone."""
-        return {name: number_of(result) for name, result in compute_all(self.rows, scores).items()}
-
-    def evaluate(self, scores: SortedScores) -> Evaluation:
-        """Compute them with all that belongs to them; see `evaluate`."""
-        results = compute_all(self.rows, scores)
-        return Evaluation(
-            n_target=as_count(scores.n_target),
-            n_nontarget=as_count(scores.n_nontarget),
-            convention=self.convention,
-            results=_grouped(self.rows, results, scores),
-            metrics=self.rows,
-            notes=_notes(self.rows, results, scores, self.convention),
-        )
-
     @cached_property
     def rows(self) -> tuple[Metric, ...]:
         """Return the table at these priors and under this convention."""
-        replaces = convention_named(self.convention).replaces
-        rows = at_priors(self.metrics, self.priors)
-        if self.metrics is not METRICS:
-            check_metrics(rows)
-        if not replaces:
-            return rows
-        return tuple(replace(row, compute=replaces.get(row.name, row.compute)) for row in rows)
+        if self.convention not in CONVENTIONS:
+            raise DataError(f"expected a convention among {', '.join(CONVENTIONS)}, got {self.convention!r}")
+        if strange := [prior for prior in self.priors if not is_prior(str(prior))]:
+            raise DataError(f"expected target priors between 0 and 1, got {few(strange, repr)}")
+        replaces, priors = CONVENTIONS[self.convention], tuple(dict.fromkeys(map(str, self.priors)))
+        rows = tuple(
+            replace(row, compute=replaces.get(row.name, row.compute), points=priors if row.over_priors else row.points)
+            for row in self.metrics
+        )
+        check_metrics(rows)
+        return rows
+
+    def results(self, scores: SortedScores) -> dict[str, Any]:
+        """Compute what each row gives, a float or a record with a `value`, by the name of the number."""
+        results: dict[str, Any] = {}
+        for row in self.rows:
+            for name, point in row.numbers():
+                given = [number_of(results[part]) for part in row.of] if row.of else [scores]
+                results[name] = row.compute(*given, point) if point else row.compute(*given)
+        return results
+
+    def __call__(self, scores: SortedScores) -> dict[str, float]:
+        """Compute the numbers alone."""
+        return {name: number_of(result) for name, result in self.results(scores).items()}
+
+    @one_blas_thread()
+    def evaluate(self, scores: SortedScores) -> Evaluation:
+        """Compute them with all that belongs to them; see `evaluate`."""
+        grouped: dict[str, Any] = {}
+        notes: dict[str, str] = {}
+        results = self.results(scores)
+        for row in self.rows:
+            if row.points is not None:
+                grouped.setdefault(row.name, {})
+            for name, point in row.numbers():
+                head, _, rest = name.partition(".")
+                group, key = (grouped.setdefault(head, {}), rest) if rest else (grouped, head)
+                group[key] = results[name]
+                if row.beside is not None:
+                    group.update(row.beside(number_of(results[name]), scores))
+                if row.caveat is not None and (text := row.caveat(results[name], scores, self.convention, point)):
+                    notes[name] = text
+        if "zebra.individual" in notes:  # the last one, as always in reports
+            notes["zebra.individual"] = notes.pop("zebra.individual")
+        if (turned := detection.reversal(scores)) is not None:
+            notes["scores"] = turned.text
+        counts = as_count(scores.n_target), as_count(scores.n_nontarget)
+        return Evaluation(*counts, self.convention, grouped, self.rows, notes=notes)
 
 
-@one_blas_thread()
 def evaluate(
     target: GivenScores | Scores,
     nontarget: ArrayLike | None = None,
@@ -759,8 +658,6 @@ def evaluate(
     convention: str = "default",
     priors: Sequence[str | float] = PRIORS,
     metrics: tuple[Metric, ...] = METRICS,
-    target_weights: ArrayLike | None = None,
-    nontarget_weights: ArrayLike | None = None,
     weights: ArrayLike | None = None,
 ) -> Evaluation:
     """Compute every metric of scores.
@@ -780,8 +677,8 @@ def evaluate(
     metrics : tuple of Metric
         What to compute: the built-in table, one with rows of your own (``METRICS + (mine,)``), part of it, or one with
         other options (`evaluation.metrics.metrics_with`).
-    target_weights, nontarget_weights, weights : array_like of float, optional
-        How often each trial counts, once by default: the first two for scores by class, `weights` with `labels`.
+    weights : array_like of float of shape (N,), optional
+        How often each trial counts, once by default, with `labels`; `sort_scores` takes weights by class.
 
     Returns
     -------
@@ -802,79 +699,28 @@ def evaluate(
     >>> evaluate([0.5, -1.0, 2.0, 0.0], labels=[1, 0, 1, 0]).eer["rocch"]
     0.0
     """
-    if not isinstance(target, SortedScores):
-        given = {"target_weights": target_weights, "nontarget_weights": nontarget_weights, "weights": weights}
-        given = {name: column for name, column in given.items() if column is not None}
-        target = sort_scores(**_by_class(target, nontarget, labels, given))
-    return Metrics(priors, convention, tuple(metrics)).evaluate(target)
-
-
-def _by_class(target: Any, nontarget: Any, labels: Any, weights: dict[str, Any]) -> dict[str, Any]:
-    """Return the scores of each class with their weights, as `sort_scores` takes them."""
-    if labels is None and nontarget is not None and are_labels(nontarget):
+    if labels is None and (isinstance(nontarget, Key) or (nontarget is not None and are_labels(nontarget))):
         labels, nontarget = nontarget, None
-    fitting = ["target_weights", "nontarget_weights"] if labels is None else ["weights"]
-    if strange := [name for name in weights if name not in fitting]:
-        form = "scores by class" if labels is None else "scores with labels"
-        raise DataError(f"expected {' and '.join(fitting)} for {form}, got {', '.join(strange)}")
-    if (nontarget is None) == (labels is None):
-        got = "neither" if labels is None else "both"
-        remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels)"
-        raise DataError(f"expected nontarget scores or labels, got {got}", remedy=remedy)
-    if isinstance(target, Scores) or isinstance(labels, Key):
-        if not (isinstance(target, Scores) and isinstance(labels, Key)) or weights:
-            text = "expected Scores and a Key as labels, without weights"
-            got = f"{type(target).__name__} and {type(nontarget if labels is None else labels).__name__}"
-            raise DataError(f"{text}, got {got}", remedy="evaluate(scores, labels=key)")
-        return dict(zip(("target", "nontarget"), split_scores(target, labels), strict=True))
-    if labels is None:
-        return {"target": target, "nontarget": nontarget} | weights
-    split = dict(split_by_labels(target, labels, weights.get("weights")))
-    if absent := [name for name in ("target", "nontarget") if not len(split[name])]:
-        text = f"expected labels of both classes, got no {absent[0]} among {sum(map(len, split.values()))}"
-        raise DataError(text, remedy="detection metrics need trials of both classes")
-    return split
-
-
-def _grouped(rows: Sequence[Metric], results: Mapping[str, Any], scores: SortedScores) -> dict[str, Any]:
-    """Put numbers of one group, and what stands beside them, into a dict of their own."""
-    grouped: dict[str, Any] = {}
-    for row in rows:
-        if row.points is not None:
-            grouped.setdefault(row.name, {})
-        for name, _ in row.numbers():
-            head, _, rest = name.partition(".")
-            group, key = (grouped.setdefault(head, {}), rest) if rest else (grouped, head)
-            group[key] = results[name]
-            if row.beside is not None:
-                group.update(row.beside(number_of(results[name]), scores))
-    return grouped
-
-
-def _notes(rows: Sequence[Metric], results: Mapping[str, Any], scores: SortedScores, convention: str) -> dict[str, str]:
-    """Ask each metric for its caveat; the one of ZEBRA's worst case stands last, as it always has in reports."""
-    notes: dict[str, str] = {}
-    for row in sorted(rows, key=lambda row: row.name == "zebra.individual"):
-        for name, point in row.numbers():
-            if row.caveat is not None and (text := row.caveat(results[name], scores, convention, point)):
-                notes[name] = text
-    if (turned := reversal(scores)) is not None:
-        notes["scores"] = turned.text
-    return notes
-
-
-def _plain(result: Any) -> Any:
-    """Turn records into dicts."""
-    if isinstance(result, dict):
-        return {name: _plain(part) for name, part in result.items()}
-    return vars(result) if is_dataclass(result) else result
+    if labels is None and weights is None and not isinstance(target, Scores):
+        scores = sort_scores(target, nontarget)
+    elif labels is None or nontarget is not None:
+        remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels, weights=weights)"
+        raise DataError("expected scores by class, or scores of all trials and labels", remedy=remedy)
+    elif isinstance(target, Scores) and isinstance(labels, Key) and weights is None:
+        scores = sort_scores(*split_scores(target, labels))
+    elif isinstance(target, Scores) or isinstance(labels, Key):
+        got = f"{type(target).__name__} and {type(labels).__name__}"
+        raise DataError(f"expected Scores and a Key, without weights, got {got}", remedy="evaluate(scores, labels=key)")
+    else:
+        scores = sort_scores(**split_by_labels(target, labels, weights))
+    return Metrics(priors, convention, tuple(metrics)).evaluate(scores)
 
 
 class SpeakerVerificationMetrics:
     """All metrics of scores that come in batches: `update` with each, `compute` at the end, `reset` to begin anew.
 
     The order and the size of the batches do not matter: the result is that of `evaluate` on all scores at once. States
-    of several processes, or of several parts of the data, are added by ``+`` or ``sum``.
+    of several processes, or of several parts of the data, are added by ``+``.
 
     Parameters
     ----------
@@ -886,13 +732,10 @@ class SpeakerVerificationMetrics:
     >>> metrics = SpeakerVerificationMetrics()
     >>> metrics.update([2.0, -1.0, 0.5], [1, 0, 1])
     >>> metrics.update(np.array([0.0, 1.0]), np.array([False, False]))
-    >>> metrics
-    SpeakerVerificationMetrics(2 target, 3 nontarget scores)
-    >>> found = metrics.compute()
-    >>> round(found.eer["rocch"], 4) == round(evaluate([2.0, 0.5], [-1.0, 0.0, 1.0]).eer["rocch"], 4)
+    >>> round(metrics.compute().eer["rocch"], 4) == round(evaluate([2.0, 0.5], [-1.0, 0.0, 1.0]).eer["rocch"], 4)
     True
-    >>> metrics + metrics
-    SpeakerVerificationMetrics(4 target, 6 nontarget scores)
+    >>> (metrics + metrics).compute().n_target
+    4
     """
 
     def __init__(
@@ -904,8 +747,7 @@ class SpeakerVerificationMetrics:
     ) -> None:
         self._metrics = Metrics(tuple(priors), convention, tuple(metrics))
         assert self._metrics.rows  # an unknown convention or prior is said now, not after an epoch
-        self._target: list[NDArray[np.float64]] = []
-        self._nontarget: list[NDArray[np.float64]] = []
+        self._batches: list[dict[str, NDArray[np.float64]]] = []
 
     def update(self, scores: ArrayLike, labels: ArrayLike) -> None:
         """Take in a batch; one without trials of a class is welcome.
@@ -922,9 +764,7 @@ class SpeakerVerificationMetrics:
         DataError
             If lengths differ, a label says neither class, or a score is no number or NaN; the state is then as before.
         """
-        split = split_by_labels(scores, labels)
-        self._target.append(split["target"])
-        self._nontarget.append(split["nontarget"])
+        self._batches.append(split_by_labels(scores, labels))
 
     def compute(self) -> Evaluation:
         """Return every metric of all scores so far.
@@ -934,23 +774,12 @@ class SpeakerVerificationMetrics:
         DataError
             If there is no trial of one class.
         """
-        state = self.state()
-        with one_blas_thread():
-            return self._metrics.evaluate(sort_scores(state["target"], state["nontarget"]))
+        sides = (np.concatenate([[], *(batch[name] for batch in self._batches)]) for name in ("target", "nontarget"))
+        return self._metrics.evaluate(sort_scores(*sides))
 
     def reset(self) -> None:
         """Forget all scores."""
-        self._target, self._nontarget = [], []
-
-    def state(self) -> dict[str, NDArray[np.float64]]:
-        """Return the scores so far, ``target`` and ``nontarget``, to be sent to another process."""
-        empty = [np.empty(0)]
-        return {"target": np.concatenate(self._target + empty), "nontarget": np.concatenate(self._nontarget + empty)}
-
-    def load_state(self, state: dict[str, ArrayLike]) -> None:
-        """Take the scores of a `state`, in place of those so far."""
-        parts = {name: np.array(column_of(state[name], name), np.float64) for name in ("target", "nontarget")}
-        self._target, self._nontarget = [parts["target"]], [parts["nontarget"]]
+        self._batches = []
 
     def __add__(self, other: SpeakerVerificationMetrics) -> SpeakerVerificationMetrics:
         """Return one that has the scores of both.
@@ -960,30 +789,13 @@ class SpeakerVerificationMetrics:
         DataError
             If the two compute other metrics.
         """
-        if not isinstance(other, SpeakerVerificationMetrics):
-            return NotImplemented
-        if self._metrics != other._metrics:
+        ours = self._metrics
+        if ours != other._metrics:
             remedy = "make both with the same convention, priors and metrics"
             raise DataError("expected states of the same metrics to add", remedy=remedy)
-        ours = self._metrics
         merged = SpeakerVerificationMetrics(convention=ours.convention, priors=ours.priors, metrics=ours.metrics)
-        merged._target = self._target + other._target
-        merged._nontarget = self._nontarget + other._nontarget
+        merged._batches = self._batches + other._batches
         return merged
-
-    def __radd__(self, other: Any) -> SpeakerVerificationMetrics:
-        """Begin a ``sum``, which starts from 0."""
-        return self if other == 0 else NotImplemented
-
-    def __len__(self) -> int:
-        return sum(map(len, self._target)) + sum(map(len, self._nontarget))
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __repr__(self) -> str:
-        counts = (sum(map(len, part)) for part in (self._target, self._nontarget))
-        return "{}({} target, {} nontarget scores)".format(type(self).__name__, *counts)
 
 
 def detection_score(
@@ -1028,24 +840,12 @@ def detection_score(
 
         make_scorer(detection_score, greater_is_better=False, response_method="decision_function", metric="min_cllr")
     """
+    row, point = find_metric(metric, METRICS)
+    if row is None or not (is_prior(point) if row.over_priors else (metric, point) in row.numbers()):
+        names = [name for other in METRICS for name, _ in other.numbers()]
+        raise DataError(f"expected a metric such as {few(names, repr, 8)}, got {metric!r}")
     labels = y_true if pos_label is None else column_of(y_true, "y_true") == pos_label
-    rows, priors = _rows_for(metric)
+    rows = tuple(other for other in METRICS if other is row or other.name in row.of)
+    priors = (point,) if row.over_priors else PRIORS
     found = evaluate(y_score, labels=labels, weights=sample_weight, convention=convention, metrics=rows, priors=priors)
     return found.values()[metric]
-
-
-def _rows_for(metric: str) -> tuple[tuple[Metric, ...], Sequence[str | float]]:
-    """Return the rows of the table that a number needs, and the priors to take it at, which may be none of those."""
-    head, _, point = metric.partition(".")
-    costs = [row for row in METRICS if row.over_priors and row.name == head]
-    priors = (point,) if costs and is_prior(point) else PRIORS
-    table = at_priors(METRICS, priors)
-    names = {name: row for row in table for name, _ in row.numbers()}
-    if metric not in names:
-        raise DataError(f"expected a metric such as {few(list(names), repr, 8)}, got {metric!r}")
-    wanted, waiting = set(), [metric]
-    while waiting:
-        row = names[waiting.pop()]
-        wanted.add(row.name)
-        waiting += row.of
-    return tuple(row for row in table if row.name in wanted), priors

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.calibration import cross_validate_affine
-from evaluation.metrics import Method, pav, sort_scores
+from evaluation.metrics import Method, sort_scores
 from evaluation.trials import Key, Scores, TrialSpeakers, align, find_speakers
 from evaluation.uncertainty import Interval, Resampling, draw_counts, interval
 from spkbase.errors import DataError, few
@@ -344,7 +344,7 @@ def calibrated(
         return values
     if voices.calibration == "pav":
         scores = sort_scores(values[is_same], values[~is_same])
-        return np.asarray(pav(scores, laplace=True).per_score()[scores.places(values)])
+        return np.asarray(scores.laplace_blocks.per_score()[scores.places(values)])
     if voices.calibration != "folds":
         raise DataError(f"expected a calibration among {', '.join(CALIBRATIONS)}, got {voices.calibration!r}")
     used = len(np.unique(np.concatenate([speakers.models, speakers.segments])))

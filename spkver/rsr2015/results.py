@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evaluation.linkage import Curve, all_sizes, linkability_curve, ranks_from_scores
-from evaluation.metrics import METRICS, Metric, Metrics, d_sys, effective_prior, evaluate_detection, min_dcf
+from evaluation.metrics import METRICS, Metric, Metrics, d_sys, eer, effective_prior, min_dcf, prbep, sort_scores
 from evaluation.plots import DetStyle, System, plot_det, plot_histogram, plot_likelihood, plot_linkability, plot_zebra
 from evaluation.trials import Key, Scores, split_scores
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
@@ -263,9 +263,16 @@ def _linkability(scores: Mapping[str, Scores], key: Key, config: Config, speaker
 
 def _metrics(scores: Scores, key: Key, config: Config) -> dict[str, Any]:
     target, nontarget = split_scores(scores, key)
-    point = config.report
-    cost = min_dcf(target, nontarget, p_target=point.p_target, c_miss=point.c_miss, c_fa=point.c_fa)
-    return {**asdict(evaluate_detection(target, nontarget)), "min_dcf": cost}
+    both, point = sort_scores(target, nontarget), config.report
+    return {
+        "n_target": len(target),
+        "n_nontarget": len(nontarget),
+        "eer": eer(both),
+        "min_dcf_sre08": min_dcf(both, p_target=0.01, c_miss=10.0),
+        "min_dcf_sre10": min_dcf(both, p_target=0.001),
+        "prbep": prbep(both),
+        "min_dcf": min_dcf(both, p_target=point.p_target, c_miss=point.c_miss, c_fa=point.c_fa),
+    }
 
 
 def is_synthetic(lists: Rsr2015) -> bool:

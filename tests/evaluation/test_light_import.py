@@ -16,7 +16,7 @@ import evaluation, evaluation.trials.lists, evaluation.formats.reading, evaluati
 import evaluation.plots.style, spkbase.files
 import evaluation.cli
 before = [name for name in {HEAVY} if name in sys.modules]
-evaluation.metrics.detection.evaluate_detection([1.0], [0.0])
+evaluation.metrics.detection.eer([1.0], [0.0])
 import evaluation.metrics.table
 evaluation.metrics.table.evaluate([1.0, 2.0], [0.0, 1.5])
 print(json.dumps([before, [name for name in {HEAVY} if name in sys.modules]]))

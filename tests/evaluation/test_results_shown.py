@@ -9,7 +9,7 @@ import pytest
 
 import evaluation as ev
 from evaluation.linkage import Ranks, ranks_from_embeddings
-from evaluation.metrics import METRICS, Metrics, metrics_with
+from evaluation.metrics import METRICS, Metrics
 from evaluation.reports import measure_linkage, parse_results
 from evaluation.uncertainty import Differences, Grouping, Intervals, Resampling, sample_of
 from spkbase.errors import DataError
@@ -95,7 +95,7 @@ def test_the_numbers_are_those_of_the_result():
     assert dict(zip(columns["metric"], columns["value"], strict=True)) == pytest.approx(result.values(), nan_ok=True)
     units = dict(zip(columns["metric"], columns["unit"], strict=True))
     assert (units["eer.rocch"], units["zebra.population"]) == ("fraction", "bit")
-    with_ends = result.with_intervals({"eer.rocch": (0.1, 0.2)}).to_columns()
+    with_ends = result.with_intervals({"eer.rocch": (0.1, 0.2)}, {}).to_columns()
     row = with_ends["metric"].index("eer.rocch")
     assert (with_ends["low"][row], with_ends["high"][row]) == (0.1, 0.2)
     assert np.isnan(with_ends["low"]).sum() == len(with_ends["low"]) - 1
@@ -153,14 +153,8 @@ def test_batches_give_what_all_scores_give():
     for number, rows in enumerate(np.array_split(order, 11)):
         whole.update(scores[rows], labels[rows].astype(int).tolist())
         parts[number % 3].update(scores[rows], labels[rows])
-    assert whole.compute().to_dict() == sum(parts).compute().to_dict() == expected
-    assert (parts[0] + parts[1]).compute().n_target == len(parts[0].state()["target"]) + len(parts[1].state()["target"])
-    assert (len(whole), len(sum(parts))) == (200, 200)
-    sent = ev.SpeakerVerificationMetrics()
-    sent.load_state({name: part.tolist() for name, part in whole.state().items()})
-    assert sent.compute().to_dict() == expected
+    assert whole.compute().to_dict() == (parts[0] + parts[1] + parts[2]).compute().to_dict() == expected
     whole.reset()
-    assert len(whole) == 0
     with pytest.raises(DataError, match="expected target scores, got none"):
         whole.compute()
 
@@ -171,11 +165,9 @@ def test_what_goes_wrong_leaves_the_state_alone():
     for scores, labels in (([1.0], [True, False]), ([np.nan], [1]), ([1.0], [2]), ([[1.0]], [1])):
         with pytest.raises(DataError):
             metrics.update(scores, labels)
-    assert repr(metrics) == "SpeakerVerificationMetrics(1 target, 1 nontarget scores)"
+    assert (metrics.compute().n_target, metrics.compute().n_nontarget) == (1, 1)
     with pytest.raises(DataError, match="same metrics"):
         metrics + ev.SpeakerVerificationMetrics(convention="zebra-2020")
-    with pytest.raises(TypeError):
-        metrics + 1
     with pytest.raises(DataError):
         ev.SpeakerVerificationMetrics(convention="mine")
     with pytest.raises(DataError):
@@ -188,7 +180,7 @@ def test_sums_leave_their_parts_alone():
     second.update([0.5], [0])
     both = first + second
     both.update([3.0], [1])
-    assert (len(first), len(second), len(both)) == (2, 1, 4)
+    assert (first.compute().n_nontarget, both.compute().n_target, both.compute().n_nontarget) == (1, 2, 2)
 
 
 def test_long_lists_are_shown_by_their_first_trials():
@@ -212,6 +204,8 @@ class Tensor:
 
     def cpu(self):
         return self
+
+    double = cpu
 
     def __array__(self, dtype=None, copy=None):
         if not self.detached:
@@ -248,7 +242,7 @@ def test_one_number_for_model_selection():
     assert ev.detection_score(labels, scores, sample_weight=weights) == pytest.approx(ev.detection_score(*repeated))
     with pytest.raises(DataError, match="expected a metric such as"):
         ev.detection_score(labels, scores, metric="auc")
-    with pytest.raises(DataError, match="no target"):
+    with pytest.raises(DataError, match="expected target scores, got none"):
         ev.detection_score(labels, scores, pos_label="genuine")
 
 
@@ -272,4 +266,4 @@ def test_with_scikit_learn():
 
 def test_ranks_and_metrics_show_themselves_briefly():
     assert repr(Ranks.of([0] * 50, 0, 60)).startswith("Ranks(speakers=<50 <U3>, beaters=<50 int64>")
-    assert "\n" not in repr(metrics_with())
+    assert "\n" not in repr(METRICS)

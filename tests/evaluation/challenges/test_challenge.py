@@ -20,7 +20,7 @@ from evaluation.challenges.team_scores import (
     write_challenge,
 )
 from evaluation.cli import main
-from evaluation.metrics.equal_error import eer
+from evaluation.metrics.detection import eer
 from spkbase.errors import ConfigError, DataError
 
 SETS = [("libri", ""), ("vctk", ""), ("vctk", "_common")]

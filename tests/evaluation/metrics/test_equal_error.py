@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.detection import act_dcf, clopper_pearson, tpr_at_fpr
-from evaluation.metrics.equal_error import METHODS, eer, equal_error
+from evaluation.metrics.detection import METHODS, act_dcf, clopper_pearson, eer, equal_error, tpr_at_fpr
 from evaluation.metrics.sorted_scores import sort_scores
 from spkbase.errors import DataError
 

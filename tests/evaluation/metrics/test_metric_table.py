@@ -176,25 +176,24 @@ def test_a_prior_that_is_asked_for_twice_counts_once() -> None:
     check_metrics(METRICS)
 
 
-def test_another_omega_and_other_tags() -> None:
+def test_other_tags() -> None:
     scores = [0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]
-    other = evaluate(*scores, metrics=metrics_with(omega=10.0, scale=(("mild", 3.0), ("grave", math.inf))))
+    other = evaluate(*scores, metrics=metrics_with(scale=(("mild", 3.0), ("grave", math.inf))))
     assert other.zebra.tag == "mild"
     # of the four targets three are told for certain, one shares a block of likelihood ratio 1 with a nontarget
-    assert evaluate(*scores).d_sys_pav == 0.75
-    assert other.d_sys_pav == pytest.approx((3 + 9 / 11) / 4)
+    assert other.d_sys_pav == evaluate(*scores).d_sys_pav == 0.75
 
 
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        (table_of(Metric("cllr", accepted)), "got 'cllr' twice"),
-        (table_of(MINE, MINE), "got 'accepted' twice"),
-        (table_of(Metric("", accepted)), "expected a name"),
-        *((table_of(Metric(name, accepted)), f"no key of the report, got '{name}'") for name in RESERVED),
+        (table_of(Metric("cllr", accepted)), "got 'cllr'"),
+        (table_of(MINE, MINE), "got 'accepted'"),
+        (table_of(Metric("", accepted)), "expected names"),
+        *((table_of(Metric(name, accepted)), f"no keys of the report, got '{name}'") for name in RESERVED),
         (table_of(Metric("notes.mine", accepted)), "got 'notes.mine'"),
-        (table_of(Metric("zebra", accepted)), "'zebra' to be a number or a group of numbers, got both"),
-        (table_of(Metric("cllr.mine", accepted)), "'cllr' to be a number or a group"),
+        (table_of(Metric("zebra", accepted)), "got 'zebra'"),
+        (table_of(Metric("cllr.mine", accepted)), "got 'cllr'"),
         ((Metric("twice", lambda value: 2 * value, of=("cllr",)), *METRICS), "expected cllr above 'twice'"),
         (
             table_of(Metric("nothing", lambda scores: None)),
@@ -224,7 +223,7 @@ def test_methods_and_direction_by_name() -> None:
     assert method_of("accepted") == Method("identity")
     assert method_of("accepted", metrics=table_of(MINE)) == MINE.method
     assert method_of("tpr_at_fpr.0.3") == method_of("tpr_at_fpr.0.01") == Method("logit", lower=0, upper=1)
-    assert method_of("zebra.individual").scale == method_of("zebra.individual_ceiling").scale == "percentile"
+    assert method_of("zebra.individual").scale == "percentile"
     assert method_of("min_ece").upper == 1
     assert method_of("ece.0.5").scale == "inverse root"
     low = {metric.name for metric in METRICS if metric.worse == "low"}

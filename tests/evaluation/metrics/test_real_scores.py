@@ -10,8 +10,7 @@ import pytest
 from evaluation.formats.format import Choice
 from evaluation.formats.reading import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
-from evaluation.metrics.detection import act_dcf
-from evaluation.metrics.equal_error import eer
+from evaluation.metrics.detection import act_dcf, eer
 
 pytestmark = pytest.mark.golden
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from evaluation.metrics.calibration import ece, min_cllr, min_ece
-from evaluation.metrics.detection import effective_prior, hull_min_dcf, prbep
+from evaluation.metrics.detection import effective_prior, equal_error, hull_min_dcf, prbep
 from evaluation.metrics.disclosure import d_sys, d_sys_pav, format_value
-from evaluation.metrics.equal_error import equal_error
 from evaluation.metrics.sorted_scores import Hull, SortedScores, sort_scores
 from evaluation.metrics.table import Evaluation, evaluate
 

@@ -13,18 +13,16 @@ from scipy import stats
 from evaluation import formats
 from evaluation.cli import main
 from evaluation.linkage import Ranks, rank_evidence_of, ranks_from_scores, worst_case_from
-from evaluation.metrics import (
+from evaluation.metrics import individual, rank_evidence, sort_scores, worst_case
+from evaluation.metrics.worst_case import (
+    MOST_FREEDOM,
     fit_student,
     gaussian_llrs,
-    individual,
-    rank_evidence,
+    pav_evidence,
     rank_llrs,
     smoothed_shares,
-    sort_scores,
     student_llrs,
-    worst_case,
 )
-from evaluation.metrics.worst_case import MOST_FREEDOM, pav_evidence
 from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
 

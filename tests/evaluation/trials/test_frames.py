@@ -146,10 +146,10 @@ def test_scores_are_joined_with_their_key():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"target": SCORES}, "got neither"),
-        ({"target": SCORES, "nontarget": SCORES, "labels": TRUTHS}, "got both"),
+        ({"target": SCORES}, "expected scores of target and of nontarget trials"),
+        ({"target": SCORES, "nontarget": SCORES, "labels": TRUTHS}, "expected scores by class, or"),
         ({"target": SCORES, "labels": TRUTHS[1:]}, "a label for each of 8 scores, got 7"),
-        ({"target": SCORES, "labels": [True] * 8}, "both classes, got no nontarget among 8"),
+        ({"target": SCORES, "labels": [True] * 8}, "expected nontarget scores, got none"),
         ({"target": SCORES, "labels": SCORES}, r"got -1.0 \(row 0\).*exchanged"),
         ({"target": SCORES, "labels": [*WORDS[:-1], "impostor"]}, r"'impostor' \(row 7\)"),
         ({"target": SCORES, "labels": [1, 0, 2, 1, 1, 0, 1, None]}, r"2 \(row 2\), None \(row 7\)"),
@@ -159,8 +159,7 @@ def test_scores_are_joined_with_their_key():
         ({"target": TRUTHS, "labels": TRUTHS}, "got False|got np.False_"),
         ({"target": [[0.5, 1.0]], "labels": [1, 0]}, r"scores of shape \(N,\), got \(1, 2\)"),
         ({"target": [[0.5], [1.0, 2.0]], "labels": [1, 0]}, "scores of shape"),
-        ({"target": SCORES, "labels": TRUTHS, "target_weights": [1]}, "weights for scores with labels"),
-        ({"target": TARGET, "nontarget": NONTARGET, "weights": [1]}, "target_weights and nontarget_weights"),
+        ({"target": TARGET, "nontarget": NONTARGET, "weights": [1]}, "expected scores by class, or"),
         ({"target": SCORES, "labels": TRUTHS, "weights": [1, 2]}, "a weight for each of 8 scores, got 2"),
     ],
 )

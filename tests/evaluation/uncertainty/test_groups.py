@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.metrics.equal_error import eer
+from evaluation.metrics.detection import eer
 from evaluation.metrics.sorted_scores import SortedScores
 from evaluation.trials.lists import Key
 from evaluation.trials.speakers import TrialSpeakers, find_speakers, group_trials, read_metadata

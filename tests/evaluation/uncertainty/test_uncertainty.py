@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit, logit
 
-from evaluation.metrics.detection import min_dcf
-from evaluation.metrics.equal_error import eer
+from evaluation.metrics.detection import eer, min_dcf
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from evaluation.metrics.table import HULL_FACTOR, Method, method_of
 from evaluation.trials.lists import Key, Scores

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from scipy.signal import lfilter
 
 from evaluation.formats.reading import read_scores, write_trials
-from evaluation.metrics.equal_error import eer
+from evaluation.metrics.detection import eer
 from evaluation.trials import Trials, split_scores
 from spkbase.errors import DataError
 from spkver import attackers as package

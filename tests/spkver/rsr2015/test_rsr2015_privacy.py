@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evaluation.metrics.detection import eer
 from evaluation.metrics.disclosure import d_sys, zebra
-from evaluation.metrics.equal_error import eer
 from evaluation.trials.lists import Key, Scores
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
 from evaluation.uncertainty.resampling import sample_of
