@@ -9,7 +9,7 @@ WHOLE = (
     "test_engines",
     *("test_notebooks", "test_linkability_cli", "test_console", "test_score_commands"),
     *("test_page", "test_plots", "test_transcription", "test_simulated", "test_simulated_voices"),
-    *("test_attacker_runs", "test_evaluation_cli", "test_full_size", "test_scale"),
+    *("test_attacker_runs", "test_evaluation_cli", "test_full_size"),
     *("test_packaging", "test_utility_pitch", "test_embed", "test_prepare", "test_several_systems"),
 )
 RANK = {name: number for number, name in enumerate(WHOLE)}
