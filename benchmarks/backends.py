@@ -29,7 +29,7 @@ from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.formats import read_key
 from evaluation.metrics import SortedScores, cllr, eer, method_of, min_cllr
 from evaluation.trials import Key, Scores, read_speakers
-from evaluation.uncertainty import Interval, Sample, bootstrap, interval, sample_from
+from evaluation.uncertainty import Interval, Resampling, Sample, bootstrap, interval, sample_from
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import format_table, write_json
 from spkver.audio import read_audio, write_audio
@@ -239,7 +239,7 @@ def compare_chains(
     for samples, function in ((raw, statistic), (calibrated, calibrated_statistic)):
         if not samples:
             continue
-        draws = bootstrap(list(samples.values()), function, replicates=replicates, jobs=jobs)
+        draws = bootstrap(list(samples.values()), function, Resampling(replicates), jobs=jobs)
         values = [function(sample.runs()) for sample in samples.values()]
         has_first = chains[0] in samples
         for number, (chain, sample) in enumerate(samples.items()):

@@ -43,7 +43,7 @@ from evaluation.metrics import (
 from evaluation.metrics.calibration import softplus
 from evaluation.metrics.disclosure import d_sys_pav
 from evaluation.trials import TrialSpeakers
-from evaluation.uncertainty import Sample, bootstrap, interval, sample_of
+from evaluation.uncertainty import Resampling, Sample, bootstrap, interval, sample_of
 from spkbase.files import format_table
 from spkbase.work import default_jobs, ordered_map
 
@@ -124,10 +124,10 @@ def repeat(
     distances = (distance, distance * SECOND_DISTANCE)
     samples = simulate(rng, n_speakers, distances)
     values = [metrics(sample.runs()) for sample in samples]
-    resampled = bootstrap(samples, metrics, replicates=replicates, seed=seed)
+    resampled = bootstrap(samples, metrics, Resampling(replicates, seed))
     first = samples[0]
     by_trial = sample_of(first.scores, first.is_target)
-    of_trials = bootstrap(by_trial, metrics, replicates=max(100, replicates // 2), seed=seed)[0]
+    of_trials = bootstrap(by_trial, metrics, Resampling(max(100, replicates // 2), seed))[0]
     truth = [true_metrics(d) for d in distances]
     settings = {"n_units": first.n_effective}
     single, paired = {}, {}

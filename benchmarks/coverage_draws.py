@@ -27,7 +27,15 @@ from scipy.special import ndtr
 from benchmarks.measure import describe_machine
 from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.trials import TrialSpeakers
-from evaluation.uncertainty import Sample, bootstrap, draw_variance, interval, interval_over_draws, sample_of
+from evaluation.uncertainty import (
+    Resampling,
+    Sample,
+    bootstrap,
+    draw_variance,
+    interval,
+    interval_over_draws,
+    sample_of,
+)
 from spkbase.files import format_table
 from spkbase.work import default_jobs, ordered_map
 
@@ -82,7 +90,7 @@ def repeat(
     rng = np.random.default_rng([seed, n_speakers, n_draws])
     samples = simulate(rng, n_speakers, n_draws, distance, moved)
     values = [metrics(sample.runs()) for sample in samples]
-    resampled = bootstrap(samples, metrics, replicates=replicates, seed=seed)
+    resampled = bootstrap(samples, metrics, Resampling(replicates, seed))
     true, first = true_rate(distance, moved), samples[0]
     found = {}
     for name in METRICS:

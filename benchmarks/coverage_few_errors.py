@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from benchmarks.coverage import simulate
 from benchmarks.measure import describe_machine
 from evaluation.metrics import SortedScores, eer, method_of
-from evaluation.uncertainty import bootstrap, interval
+from evaluation.uncertainty import Resampling, bootstrap, interval
 from spkbase.files import format_table
 from spkbase.work import default_jobs, ordered_map
 
@@ -42,7 +42,7 @@ def repeat(n_speakers: int, rate: float, replicates: int, seed: int) -> np.ndarr
     """
     sample = simulate(np.random.default_rng([seed, n_speakers]), n_speakers, (float(-2 * ndtri(rate)),))[0]
     values = rates(sample.runs())
-    resampled = bootstrap(sample, rates, replicates=replicates, seed=seed)[0]
+    resampled = bootstrap(sample, rates, Resampling(replicates, seed))[0]
     ends = []
     for name, value in values.items():
         settings = {"n_units": sample.n_effective, "n_trials": sample.n_least}

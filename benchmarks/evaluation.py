@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.measure import describe_machine, median_seconds
 from evaluation.metrics import PRIORS, Metrics, SortedScores, eer, evaluate, min_dcf
 from evaluation.trials import TrialSpeakers
-from evaluation.uncertainty import bootstrap, sample_of
+from evaluation.uncertainty import Resampling, bootstrap, sample_of
 
 
 def gaussian_scores(n_trials: int, share: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -89,7 +89,7 @@ def resamples(statistic: Callable[[SortedScores], dict[str, float]], replicates:
     scores = np.random.default_rng(0).normal(size=len(models)) * 2 + np.where(is_target, 2, -2)
     sample = sample_of(scores, is_target, speakers)
     started = time.perf_counter()
-    bootstrap(sample, statistic, replicates=replicates, jobs=1)
+    bootstrap(sample, statistic, Resampling(replicates))
     return time.perf_counter() - started
 
 

@@ -29,7 +29,7 @@ from benchmarks.measure import describe_machine
 from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Resampling, bootstrap, interval, minima_over_attackers, minimum_of, sample_of
-from evaluation.uncertainty.minimum import AT_ONCE
+from evaluation.uncertainty.confidence import AT_ONCE
 from spkbase.files import format_table
 from spkbase.work import default_jobs, one_blas_thread, ordered_map
 
@@ -60,7 +60,7 @@ def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int
     samples = simulate(rng, n_speakers, distances, most_nontarget=MOST_NONTARGET)
     values = [rate_of(sample.runs())["eer"] for sample in samples]
     with one_blas_thread():
-        resampled = [found["eer"] for found in bootstrap(samples, rate_of, replicates=replicates, seed=seed)]
+        resampled = [found["eer"] for found in bootstrap(samples, rate_of, Resampling(replicates, seed))]
     settings: dict[str, Any] = {"method": METHOD, "n_units": samples[0].n_effective, "n_trials": samples[0].n_least}
     usual, wide = (
         [interval(value, row, **settings, level=level) for value, row in zip(values, resampled, strict=True)]

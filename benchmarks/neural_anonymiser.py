@@ -136,7 +136,7 @@ def attacker_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, An
                 row = rows.setdefault((scenario, attacker), facts)
                 of_models = {model: model for model in key.model_ids.tolist()}
                 sample, _ = sample_from(scores, key, model_speakers=of_models, segment_speakers=vectors.speakers)
-                rate = confidence_intervals(sample, rate_of, replicates=resampling.replicates)["eer.rocch"]
+                rate = confidence_intervals(sample, rate_of, resampling)["eer.rocch"]
                 ranks = ranks_from_scores(scores, key)
                 curve = linkability_curve(ranks, [ranks.largest_size], resampling=resampling)
                 row[f"EER, {word}"] = cell(rate.value, rate.low, rate.high)

@@ -15,7 +15,7 @@ import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -512,7 +512,7 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
         beside = listed.key.parent / "utt2spk"
         speakers = read_speakers(beside) if is_file(beside) else None
         sample, _ = sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)
-        intervals = confidence_intervals(sample, assessed_values, jobs=jobs, **asdict(resampling))
+        intervals = confidence_intervals(sample, assessed_values, resampling, jobs=jobs)
     return Assessment(listed, sorted_scores, values, tag(values["zebra.individual"]), intervals)
 
 

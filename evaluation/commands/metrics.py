@@ -43,7 +43,6 @@ from evaluation.metrics import (
 )
 from evaluation.trials import find_speakers, group_trials, order_free_digest, read_metadata
 from evaluation.uncertainty import (
-    Grouping,
     Groups,
     Interval,
     Resampling,
@@ -154,9 +153,8 @@ def metrics(
     if len(systems) > 1 and resampling.replicates:
         samples = {name: of_it.sample for name, of_it in found.items() if of_it.sample is not None}
         try:
-            differences = paired_differences(
-                {reference: samples[reference], **samples}, statistic, **_draws(resampling), jobs=jobs
-            )
+            samples = {reference: samples[reference], **samples}
+            differences = paired_differences(samples, statistic, resampling, jobs=jobs)
         except DataError as error:
             notes["differences"] = error.text
     sizes = {name: (of_it.trials, of_it.result.n_target, of_it.result.n_nontarget) for name, of_it in found.items()}
@@ -210,10 +208,6 @@ def _development(systems: list[System], files: tuple[Path, Path]) -> tuple[Any, 
     return system.reader.split(development, *files)
 
 
-def _draws(resampling: Resampling) -> dict[str, Any]:
-    return {"replicates": resampling.replicates, "seed": resampling.seed, "level": resampling.level}
-
-
 def _assess(
     system: System,
     statistic: Metrics,
@@ -238,7 +232,7 @@ def _assess(
     result, groups = statistic.evaluate(sample.runs()), None
     methods: dict[str, str] = {}
     if resampling.replicates:
-        intervals = confidence_intervals(sample, statistic, **_draws(resampling), jobs=jobs)
+        intervals = confidence_intervals(sample, statistic, resampling, jobs=jobs)
         drawn = people.units if by_trial else f"{people.units} ({sample.n_effective} of the scarcer class)"
         by = f"{100 * resampling.level:g} % by {resampling.replicates} resamples of {drawn}, seed {resampling.seed}"
         notes = {"intervals": by + ("; far too narrow where trials share speakers" if by_trial else "")}
@@ -247,6 +241,6 @@ def _assess(
         result = result.with_intervals({name: (ends.low, ends.high) for name, ends in intervals.items()}, notes)
     if groups_of is not None:
         speakers = None if by_trial else find_speakers(scored, **people.maps)
-        grouping = Grouping(*group_trials(scored, groups_of[0], speakers=speakers), groups_of[1])
-        groups = evaluate_groups(sample, grouping, statistic, **_draws(resampling), jobs=jobs)
+        grouped, column = group_trials(scored, groups_of[0], speakers=speakers), groups_of[1]
+        groups = evaluate_groups(sample, *grouped, statistic, resampling, column=column, jobs=jobs)
     return _Assessed(result, trials, sample, groups, methods)

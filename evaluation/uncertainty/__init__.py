@@ -5,12 +5,15 @@ metric. docs/uncertainty.md says how often the intervals hold.
 """
 
 from evaluation.uncertainty.confidence import (
+    Minimum,
     confidence_intervals,
-    confidence_over_draws,
+    minima_over_attackers,
+    minimum_of,
+    minimum_over_attackers,
     paired_differences,
     sample_from,
 )
-from evaluation.uncertainty.groups import Grouping, Groups, evaluate_groups
+from evaluation.uncertainty.groups import Groups, evaluate_groups
 from evaluation.uncertainty.intervals import (
     Differences,
     Interval,
@@ -22,7 +25,6 @@ from evaluation.uncertainty.intervals import (
     to_scale,
     widening,
 )
-from evaluation.uncertainty.minimum import Minimum, minima_over_attackers, minimum_of, minimum_over_attackers
 from evaluation.uncertainty.resampling import (
     BLOCK,
     MOST_REPLICATES,

@@ -9,28 +9,48 @@
 >>> scores = rng.standard_normal(400) + 2 * (models == segments)
 >>> def mean_target(trials):
 ...     return {"mean_target": float(trials.thresholds @ trials.target / trials.n_target)}
->>> found = confidence_intervals(sample_of(scores, models == segments, speakers), mean_target, replicates=200)
+>>> found = confidence_intervals(sample_of(scores, models == segments, speakers), mean_target, Resampling(200))
 >>> found["mean_target"].low < 2 < found["mean_target"].high
 True
 
 `resampling` says what is drawn, `intervals` how an interval is made of it and by which method for each metric,
 docs/uncertainty.md how often such intervals hold the true value.
+
+**The interval of a minimum: the smallest error rate of several attackers on the same trials.**
+
+Who takes the smallest of many rates takes what chance made small, so that the smallest is below the true minimum on
+average. The *true minimum* is the smallest of the attackers' true rates. With [L_a, U_a] for attacker a, L_a at the
+usual level and U_a at one at which `AT_ONCE` attackers hold at once (Bonferroni), its interval is
+
+    low = min over a of L_a,    high = min over a of U_a.
+
+The lower end needs no correction: it is at most that of the attacker who truly has the smallest rate. The upper end is
+above the true minimum unless some U_a is below the true rate of a, for up to `AT_ONCE` attackers, scenarios and sets,
+however they depend on each other. As no end hangs on who else was there, another attacker on the same trials never
+raises either end; this is why already the first one pays for those that may come. Minima of parts are joined by the
+same rule (`minimum_of`): those of scenarios, and of sets of other speakers.
+
+*What a perfect anonymiser would show* is the printed minimum if scores told nothing of identity: the speakers of the
+segments are permuted against those of the models, nobody staying in place, for all attackers alike. The nontarget
+trials that this pairs count as target trials, the other ones as nontarget trials, and true target trials not at all.
+So the sizes of lists, the choice of the smallest, and what attackers have in common stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
-from evaluation.metrics import METRICS, Method, is_prior, method_of
+from evaluation.metrics import METRICS, Method, SortedScores, eer, is_prior, method_of, sort_scores
 from evaluation.trials import Key, Scores, doubt_speakers, find_rows, find_speakers, split_scores
 from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval, interval_over_draws
-from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, sample_of
+from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 _FEW = 10
 
@@ -75,25 +95,21 @@ def sample_from(
     choice = "drop" if missing == "drop" else "error"
     split_scores(scores, key, missing=choice, unknown=choice)  # type: ignore[arg-type]  # for its checks
     rows = find_rows(key, scores)
-    present = rows >= 0
-    if not present.all():
-        key, rows = key.subset(present), rows[present]
-    speakers = None
+    if (rows < 0).any():
+        key, rows = key.subset(rows >= 0), rows[rows >= 0]
+    speakers, maps = None, {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
     if not by_trial:
-        doubt = doubt_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
-        if doubt is not None and not ids_are_speakers:
+        if not ids_are_speakers and (doubt := doubt_speakers(key, **maps)) is not None:
             raise doubt.error()
-        speakers = find_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
+        speakers = find_speakers(key, **maps)
     return sample_of(scores.values[rows], key.is_target, speakers), key
 
 
 def confidence_intervals(
-    sample: Sample,
+    samples: Sample | Sequence[Sample],
     statistic: Statistic,
+    resampling: Resampling = DEFAULT,
     *,
-    replicates: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
     jobs: int | None = 1,
     methods: Mapping[str, Method] | None = None,
 ) -> Intervals:
@@ -101,17 +117,15 @@ def confidence_intervals(
 
     Parameters
     ----------
-    sample : Sample
-        Trials; see `sample_of` and `sample_from`.
+    samples : Sample or sequence of Sample
+        Trials; see `sample_of` and `sample_from`. Several are draws of the same trials of the same speakers, such as
+        with other random numbers of an anonymiser: the value is the mean over them, and its interval holds speakers
+        and draws.
     statistic : callable
         Gives metrics by name from `SortedScores`, such as `evaluation.metrics.Metrics`, which also says how its
         intervals are made. For several workers it must be importable.
-    replicates : int
-        Number of resamples.
-    seed : int
-        Of the draws; with it the result is the same everywhere and for any number of workers.
-    level : float
-        Share of true values that such intervals should cover.
+    resampling : Resampling
+        How many resamples are drawn, of which seed, and the level; the result is the same for any number of workers.
     jobs : int, optional
         Number of workers; all cores if None.
     methods : mapping of str to Method, optional
@@ -125,49 +139,16 @@ def confidence_intervals(
     Raises
     ------
     DataError
-        If a number is out of range, or a class vanishes in more than half of the draws.
+        If a number is out of range, draws are not of the same trials, or a class vanishes in more than half of the
+        resamples.
     """
-    return confidence_over_draws(
-        [sample], statistic, replicates=replicates, seed=seed, level=level, jobs=jobs, methods=methods
-    )
-
-
-def confidence_over_draws(
-    samples: Sequence[Sample],
-    statistic: Statistic,
-    *,
-    replicates: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
-    jobs: int | None = 1,
-    methods: Mapping[str, Method] | None = None,
-) -> Intervals:
-    """Return the mean of each metric over draws of the same trials, with an interval that holds speakers and draws.
-
-    Parameters
-    ----------
-    samples : sequence of Sample
-        The same trials of the same speakers in each draw, such as with other random numbers of an anonymiser.
-    statistic, replicates, seed, level, jobs, methods
-        See `confidence_intervals`, which this is for one draw.
-
-    Returns
-    -------
-    Intervals
-        A dict of str to `Interval`, see `evaluation.uncertainty.intervals` for how they are made.
-
-    Raises
-    ------
-    DataError
-        As `confidence_intervals`; if the draws are not of the same trials.
-    """
-    first = samples[0]
+    samples = [samples] if isinstance(samples, Sample) else list(samples)
+    first, chosen, rows = samples[0], dict(methods or {}), getattr(statistic, "rows", METRICS)
     for number, sample in enumerate(samples[1:], 2):
         _check_same_trials(first, sample, "draw 1", f"draw {number}")
     values = [statistic(sample.runs()) for sample in samples]
-    resampled = bootstrap(list(samples), statistic, replicates=replicates, seed=seed, jobs=jobs)
-    chosen, rows = dict(methods or {}), getattr(statistic, "rows", METRICS)
-    settings: dict[str, Any] = {"n_units": first.n_effective, "n_trials": first.n_least, "level": level}
+    resampled = bootstrap(samples, statistic, resampling, jobs=jobs)
+    settings: dict[str, Any] = {"n_units": first.n_effective, "n_trials": first.n_least, "level": resampling.level}
     found = {}
     for name in values[0]:
         columns = [of_draw[name] for of_draw in values], [of_draw[name] for of_draw in resampled]
@@ -179,10 +160,8 @@ def confidence_over_draws(
 def paired_differences(
     samples: Mapping[str, Sample],
     statistic: Statistic,
+    resampling: Resampling = DEFAULT,
     *,
-    replicates: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
     jobs: int | None = 1,
 ) -> Differences:
     """Return what systems differ by on the same trials: each one's metrics less those of the first, under shared draws.
@@ -193,7 +172,7 @@ def paired_differences(
     ----------
     samples : mapping of str to Sample
         Two systems at least, by name; their trials and speakers are the same ones.
-    statistic, replicates, seed, level, jobs
+    statistic, resampling, jobs
         See `confidence_intervals`.
 
     Returns
@@ -208,30 +187,26 @@ def paired_differences(
     DataError
         If there are fewer than two systems, or their trials differ.
     """
-    names = list(samples)
-    if len(names) < 2:
-        raise DataError(f"expected two systems or more to compare, got {len(names)}")
-    for name in names[1:]:
-        _check_same_trials(samples[names[0]], samples[name], names[0], name)
-    resampled = bootstrap(list(samples.values()), statistic, replicates=replicates, seed=seed, jobs=jobs)
-    values = [statistic(sample.runs()) for sample in samples.values()]
-    first = samples[names[0]]
-    differences = {
-        name: Intervals(
-            {
-                metric: interval(
-                    float(_difference(values[system][metric], values[0][metric])),
-                    _difference(resampled[system][metric], resampled[0][metric]),
-                    method=method_of(metric, difference=True, metrics=getattr(statistic, "rows", METRICS)),
-                    n_units=first.n_effective,
-                    level=level,
-                )
-                for metric in values[0]
-            }
-        )
-        for system, name in enumerate(names)
-        if system > 0
+    if len(samples) < 2:
+        raise DataError(f"expected two systems or more to compare, got {len(samples)}")
+    base, *others = samples
+    for name in others:
+        _check_same_trials(samples[base], samples[name], base, name)
+    resampled = dict(zip(samples, bootstrap(list(samples.values()), statistic, resampling, jobs=jobs), strict=True))
+    values = {name: statistic(sample.runs()) for name, sample in samples.items()}
+    methods = {
+        metric: method_of(metric, difference=True, metrics=getattr(statistic, "rows", METRICS))
+        for metric in values[base]
     }
+    settings: dict[str, Any] = {"n_units": samples[base].n_effective, "level": resampling.level}
+    differences: dict[str, Intervals] = {}
+    for name in others:
+        differences[name] = Intervals()
+        for metric, method in methods.items():
+            with np.errstate(invalid="ignore"):  # of two infinite values it is undefined
+                value = float(np.subtract(values[name][metric], values[base][metric]))
+                drawn = resampled[name][metric] - resampled[base][metric]
+            differences[name][metric] = interval(value, drawn, method=method, **settings)
     return Differences(differences)
 
 
@@ -248,11 +223,6 @@ def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
     return replace(interval, note=f"fewer than {_FEW} / {scarce} {side}: the interval may be too short")
 
 
-def _difference(value: ArrayLike, base: ArrayLike) -> np.ndarray:
-    with np.errstate(invalid="ignore"):  # of two infinite values it is undefined
-        return np.subtract(np.asarray(value, np.float64), np.asarray(base, np.float64))
-
-
 def _check_same_trials(base: Sample, other: Sample, base_name: str, name: str) -> None:
     """Compare the trials as a set of (class, units), whatever the order of their scores."""
     remedy = "score the same trials with each system"
@@ -263,3 +233,184 @@ def _check_same_trials(base: Sample, other: Sample, base_name: str, name: str) -
     for field in ("first", "second", "is_target"):
         if (getattr(base, field)[columns[0]] != getattr(other, field)[columns[1]]).any():
             raise DataError(f"expected the same trials of {base_name!r} and {name!r}, but they differ", remedy=remedy)
+
+
+AT_ONCE = 16
+"""How many attackers of equal strength the upper end of each is made for."""
+
+METHOD = f"the smallest ends over attackers, the upper one of each at a level for {AT_ONCE} at once"
+
+
+def minimum_of(intervals: Iterable[Interval]) -> Interval:
+    """Return the smallest of several values with the interval of the smallest of their true values.
+
+    Parameters
+    ----------
+    intervals : iterable of Interval
+        Values with their lower ends, and their upper ends at a level that holds for several at once.
+
+    Returns
+    -------
+    Interval
+        The smallest value and the smallest of either end; values and ends that are not known do not count.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+
+    Examples
+    --------
+    >>> found = minimum_of([Interval(0.2, 0.1, 0.3), Interval(0.25, 0.05, 0.4)])
+    >>> found.value, found.low, found.high
+    (0.2, 0.05, 0.3)
+    """
+    given = list(intervals)
+    if not given:
+        raise DataError("expected one value or more to take the smallest of")
+    smallest = min(given, key=lambda one: one.value if one.known else np.inf)
+    low, high = (float(np.fmin.reduce([getattr(one, end) for one in given])) for end in ("low", "high"))
+    return replace(smallest, low=low, high=high, method=METHOD)
+
+
+@one_line
+@dataclass(frozen=True)
+class Minimum:
+    """The smallest error rate of several attackers.
+
+    Attributes
+    ----------
+    attacker : str
+        Who has it.
+    interval : Interval
+        Of the smallest of the true rates.
+    perfect, perfect_low : float
+        What a perfect anonymiser would show in its place on the same trials: mean and 5 % quantile; NaN where it was
+        not asked for.
+    """
+
+    attacker: str
+    interval: Interval
+    perfect: float = np.nan
+    perfect_low: float = np.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for a report."""
+        ends = self.interval
+        report: dict[str, Any] = {"attacker": self.attacker, **ends.numbers(), "method": ends.method}
+        if not np.isnan(self.perfect):
+            report["perfect"] = {"mean": self.perfect, "low": self.perfect_low}
+        return report | ({"note": ends.note} if ends.note else {})
+
+
+def minima_over_attackers(
+    samples: Mapping[str, Sequence[Sample]],
+    groups: Mapping[str, Collection[str]],
+    *,
+    reading: str = "rocch",
+    resampling: Resampling = DEFAULT,
+    permutations: int = 100,
+) -> dict[str, Minimum]:
+    """Return the smallest equal error rate of each group of attackers with its interval, from one bootstrap of all.
+
+    Parameters
+    ----------
+    samples : mapping of str to sequence of Sample
+        For each attacker (or attacker in a scenario) its trials, one `Sample` for each draw of the anonymiser, whose
+        rates are averaged. The trials and their speakers are the same ones everywhere.
+    groups : mapping of str to collection of str
+        Names of attackers by the name of their group; they may be in several.
+    reading : str
+        Of the equal error rate, see `evaluation.metrics.eer`.
+    resampling : Resampling
+        How many resamples are drawn, of which seed, and the level.
+    permutations : int
+        How often speakers are permuted for what a perfect anonymiser would show; 0 not to ask for it.
+
+    Returns
+    -------
+    dict of str to Minimum
+        By group; a group without attackers is left out.
+
+    Raises
+    ------
+    DataError
+        If there is no attacker, or the trials differ.
+    """
+    if not samples or not all(samples.values()):
+        raise DataError("expected trials of one attacker or more, each with one draw or more")
+    names = [name for name, draws in samples.items() for _ in draws]
+    every = [sample for draws in samples.values() for sample in draws]
+    first = every[0]
+    for name, sample in zip(names, every, strict=True):
+        if len(sample) != len(first) or sample.n_units != first.n_units:
+            counts = f"{len(first):,} of {first.n_units} and {len(sample):,} of {sample.n_units} speakers"
+            text = f"expected the same trials of all attackers, but {names[0]!r} and {name!r} have {counts}"
+            raise DataError(text, remedy="score the same trials with each attacker")
+    statistic = _Rate(reading)
+    rates = np.array([statistic(sample.runs())["eer"] for sample in every])
+    found = bootstrap(every, statistic, resampling)
+    resampled = np.array([columns["eer"] for columns in found])
+    rows = {name: [row for row, owner in enumerate(names) if owner == name] for name in samples}
+    settings: dict[str, Any] = {"method": method_of(f"eer.{reading}"), "n_units": first.n_effective}
+    settings["n_trials"] = first.n_least
+    levels, ends = (resampling.level, 1 - (1 - resampling.level) / AT_ONCE), {}
+    for name, places in rows.items():
+        usual, wide = (
+            interval_over_draws(rates[places], resampled[places], level=level, **settings) for level in levels
+        )
+        ends[name] = replace(usual, high=wide.high)
+    permuted = _permuted(every, statistic, permutations, resampling.seed)
+    by_name = {name: permuted[:, places].mean(axis=1) for name, places in rows.items()}
+    minima = {}
+    for group, members in groups.items():
+        chosen = [name for name in samples if name in members]
+        if chosen:
+            best = min(chosen, key=lambda name: ends[name].value)
+            told = np.min([by_name[name] for name in chosen], axis=0)
+            perfect = (float(told.mean()), float(np.quantile(told, 0.05))) if len(told) else ()
+            minima[group] = Minimum(best, minimum_of(ends[name] for name in chosen), *perfect)
+    return minima
+
+
+def minimum_over_attackers(samples: Mapping[str, Sequence[Sample]], **settings: Any) -> Minimum:
+    """Return the smallest equal error rate of all attackers; `minima_over_attackers` of one group."""
+    return minima_over_attackers(samples, {"all": samples}, **settings)["all"]
+
+
+def _permuted(samples: Sequence[Sample], statistic: _Rate, permutations: int, seed: int) -> NDArray[np.float64]:
+    """Rates of each sample under permutations of speakers, (permutations, samples); none of trials without speakers."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    first, found = samples[0], []
+    if first.by_trial:
+        return np.empty((0, len(samples)))
+    others = [np.flatnonzero(~sample.is_target) for sample in samples]
+    models, segments = first.first[others[0]], first.second[others[0]]
+    pairs = coo_array((np.ones(len(models)), (models, segments)), shape=(first.n_units + 1,) * 2)
+    parts = connected_components(pairs, directed=False)[1]  # such as the sexes, where trials are within them
+    rng = np.random.default_rng(seed)
+    for _ in range(permutations):
+        partner = np.arange(first.n_units + 1)
+        order = rng.permutation(first.n_units)
+        for part in np.unique(parts):
+            members = order[parts[order] == part]
+            partner[members] = np.roll(members, 1)  # a cycle: nobody stays in place
+        if 0 < (partner[segments] == models).sum() < len(models):
+            rates = []
+            for sample, rows in zip(samples, others, strict=True):
+                scores, paired = sample.scores[rows], partner[sample.second[rows]] == sample.first[rows]
+                rates.append(statistic(sort_scores(scores[paired], scores[~paired]))["eer"])
+            found.append(rates)
+    return np.array(found).reshape(-1, len(samples))
+
+
+@dataclass(frozen=True)
+class _Rate:
+    """An equal error rate as a statistic."""
+
+    reading: str
+
+    def __call__(self, scores: SortedScores) -> dict[str, float]:
+        return {"eer": eer(scores, method=self.reading)}

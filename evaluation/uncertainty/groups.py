@@ -12,7 +12,7 @@ highest of the upper ones. Groups share the draws of speakers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -21,30 +21,9 @@ import numpy as np
 
 from evaluation.metrics import METRICS, Method, Metric, is_worse_low, method_of
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous
-from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, subsample
+from evaluation.uncertainty.resampling import NO_INTERVALS, Resampling, Sample, Statistic, bootstrap
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, one_line
-
-
-@one_line
-@dataclass(frozen=True, eq=False)
-class Grouping:
-    """Which group each trial belongs to.
-
-    Parameters
-    ----------
-    groups : ndarray of int of shape (N,)
-        Group of each trial in the order that the sample was made from; -1 across groups, -2 unknown. See
-        `evaluation.trials.group_trials`.
-    names : list of str
-        Names of the groups.
-    column : str
-        Name for reports.
-    """
-
-    groups: np.ndarray
-    names: list[str]
-    column: str = "group"
 
 
 @one_line
@@ -137,26 +116,13 @@ class Groups(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for a report, intervals as [low, high]."""
-        groups = {
-            name: {
-                "n_target": group.n_target,
-                "n_nontarget": group.n_nontarget,
-                "metrics": group.metrics,
-                "intervals": {metric: [ends.low, ends.high] for metric, ends in group.intervals.items()},
-            }
-            | ({"note": group.note} if group.note else {})
-            for name, group in self.groups.items()
-        }
+        groups = {}
+        for name, group in self.groups.items():
+            ends = {metric: [one.low, one.high] for metric, one in group.intervals.items()}
+            groups[name] = {part: value for part, value in vars(group).items() if value != ""} | {"intervals": ends}
         extremes = {
-            metric: {
-                "highest": extreme.highest,
-                "lowest": extreme.lowest,
-                "worst": extreme.worst,
-                "highest_value": extreme.highest_value.to_dict(),
-                "lowest_value": extreme.lowest_value.to_dict(),
-                "gap": extreme.gap.to_dict(),
-            }
-            for metric, extreme in self.extremes.items()
+            metric: {name: part.to_dict() if isinstance(part, Interval) else part for name, part in vars(found).items()}
+            for metric, found in self.extremes.items()
         }
         counts = {"n_across_groups": self.n_across, "n_unknown": self.n_unknown}
         return {"column": self.column, "groups": groups, "extremes": extremes} | counts
@@ -164,12 +130,12 @@ class Groups(Tabular):
 
 def evaluate_groups(
     sample: Sample,
-    grouping: Grouping,
+    groups: np.ndarray,
+    names: Sequence[str],
     statistic: Statistic,
+    resampling: Resampling = NO_INTERVALS,
     *,
-    replicates: int = 0,
-    seed: int = 0,
-    level: float = 0.95,
+    column: str = "group",
     jobs: int | None = 1,
 ) -> Groups:
     """Compute metrics for each group, the extreme groups and the gap.
@@ -178,17 +144,18 @@ def evaluate_groups(
     ----------
     sample : Sample
         All trials; see `evaluation.uncertainty.sample_from`.
-    grouping : Grouping
-        Group of each trial.
+    groups : ndarray of int of shape (N,)
+        Group of each trial in the order that the sample was made from; -1 across groups, -2 unknown. See
+        `evaluation.trials.group_trials`.
+    names : sequence of str
+        Names of the groups.
     statistic : callable
         Gives metrics by name from `SortedScores`, such as `evaluation.metrics.Metrics`, which also says how its
         metrics are read.
-    replicates : int
-        Number of resamples; 0 for values without intervals.
-    seed : int
-        Of the draws.
-    level : float
-        Share of true values that such intervals should cover.
+    resampling : Resampling
+        How many resamples are drawn, of which seed, and the level; values without intervals by default.
+    column : str
+        What the groups are, for reports.
     jobs : int, optional
         Number of workers; all cores if None.
 
@@ -197,47 +164,36 @@ def evaluate_groups(
     DataError
         If shapes disagree, or as `bootstrap`.
     """
-    groups, names, metrics = grouping.groups, grouping.names, getattr(statistic, "rows", METRICS)
     if groups.shape != sample.scores.shape:
         raise DataError(f"expected a group for each of {len(sample)} trials, got shape {groups.shape}")
-    ordered = groups[sample.order]
-    counts = [_counts(sample, ordered == code) for code in range(len(names))]
-    parts = {name: subsample(sample, ordered == code) for code, name in enumerate(names) if min(counts[code]) > 0}
+    metrics, ordered = getattr(statistic, "rows", METRICS), groups[sample.order]
+    parts = {name: sample.subset(ordered == code) for code, name in enumerate(names)}
+    counts = {name: (int(part.is_target.sum()), int((~part.is_target).sum())) for name, part in parts.items()}
+    parts = {name: part for name, part in parts.items() if part.n_least}
     values = {name: dict(statistic(part.runs())) for name, part in parts.items()}
     resampled: dict[str, dict[str, np.ndarray]] = {}
-    if replicates and parts:
-        drawn = bootstrap(list(parts.values()), statistic, replicates=replicates, seed=seed, jobs=jobs)
+    if resampling.replicates and parts:
+        drawn = bootstrap(list(parts.values()), statistic, resampling, jobs=jobs)
         resampled = dict(zip(parts, drawn, strict=True))
-    result = {}
-    for name, count in zip(names, counts, strict=True):
-        if name in parts:
-            result[name] = _group(count, parts[name], values[name], resampled.get(name, {}), level, metrics)
+    found = {}
+    for name, count in counts.items():
+        if name not in parts:
+            found[name] = Group(*count, note="no trial of one class: metrics are undefined")
+        elif resampled and parts[name].n_effective < 2:
+            found[name] = Group(*count, values[name], note="one speaker alone: no intervals")
         else:
-            result[name] = Group(*count, note="no trial of one class: metrics are undefined")
+            part, intervals = parts[name], {}
+            for metric, column_of in resampled.get(name, {}).items():
+                settings: Any = {"n_units": part.n_effective, "n_trials": part.n_least, "level": resampling.level}
+                method = method_of(metric, metrics=metrics)
+                intervals[metric] = interval(values[name][metric], column_of, method=method, **settings)
+            found[name] = Group(*count, values[name], intervals)
     extremes = {}
     for metric in next(iter(values.values()), {}):
         finite = {name: parts[name] for name in values if np.isfinite(values[name][metric])}
         if len(finite) >= 2:
-            extremes[metric] = _extreme(metric, finite, values, resampled, level, metrics)
-    return Groups(grouping.column, result, extremes, int((groups == -1).sum()), int((groups == -2).sum()), metrics)
-
-
-def _group(
-    count: tuple[int, int],
-    part: Sample,
-    values: dict[str, float],
-    resampled: Mapping[str, np.ndarray],
-    level: float,
-    metrics: tuple[Metric, ...],
-) -> Group:
-    if resampled and part.n_effective < 2:
-        return Group(*count, values, note="one speaker alone: no intervals")
-    settings: dict[str, Any] = {"n_units": part.n_effective, "n_trials": part.n_least, "level": level}
-    intervals = {
-        metric: interval(values[metric], column, method=method_of(metric, metrics=metrics), **settings)
-        for metric, column in resampled.items()
-    }
-    return Group(*count, values, intervals)
+            extremes[metric] = _extreme(metric, finite, values, resampled, resampling.level, metrics)
+    return Groups(column, found, extremes, int((groups == -1).sum()), int((groups == -2).sum()), metrics)
 
 
 def _extreme(
@@ -279,8 +235,3 @@ def _extreme(
         for value, (start, stop, how) in zip(extreme_values, ends, strict=True)
     ]
     return Extremes(*ends_named, *intervals)
-
-
-def _counts(sample: Sample, rows: np.ndarray) -> tuple[int, int]:
-    n_target = int(sample.is_target[rows].sum())
-    return n_target, int(rows.sum()) - n_target

@@ -461,14 +461,7 @@ def _normal(level: float) -> float:
     return float(ndtri((1 + level) / 2))
 
 
-class _Shown(Tabular):
-    def __str__(self) -> str:
-        columns = self.to_columns()
-        rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-        return format_table(rows, dict.fromkeys(columns, ".4g"))
-
-
-class Intervals(_Shown, dict[str, Interval]):
+class Intervals(Tabular, dict[str, Any]):
     """An interval for each metric.
 
     Examples
@@ -478,7 +471,12 @@ class Intervals(_Shown, dict[str, Interval]):
     """
 
     def __repr__(self) -> str:
-        return f"Intervals({brief(dict(self), 180)})"
+        return f"{type(self).__name__}({brief(dict(self), 180)})"
+
+    def __str__(self) -> str:
+        columns = self.to_columns()
+        rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+        return format_table(rows, dict.fromkeys(columns, ".4g"))
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each metric: its name, value, the ends, the method and the note."""
@@ -486,18 +484,14 @@ class Intervals(_Shown, dict[str, Interval]):
         return {"metric": list(self)} | {name: [getattr(part, name) for part in self.values()] for name in fields}
 
 
-class Differences(_Shown, dict[str, dict[str, Interval]]):
-    """For each system the differences of its metrics from those of the first one."""
-
-    def __repr__(self) -> str:
-        return f"Differences({brief(dict(self), 180)})"
+class Differences(Intervals):
+    """For each system the differences of its metrics from those of the first one, `Intervals`."""
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each system and metric; see `Intervals.to_columns`."""
-        tables = {system: Intervals(intervals).to_columns() for system, intervals in self.items()}
-        columns = {"system": [system for system, table in tables.items() for _ in table["metric"]]}
-        names = Intervals().to_columns()
-        return columns | {name: [cell for table in tables.values() for cell in table[name]] for name in names}
+        tables = [intervals.to_columns() for intervals in self.values()]
+        columns = {"system": [system for system, intervals in self.items() for _ in intervals]}
+        return columns | {name: [cell for table in tables for cell in table[name]] for name in Intervals().to_columns()}
 
 
 TOLD = 1.5

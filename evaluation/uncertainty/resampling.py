@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,6 +82,9 @@ class Resampling:
     def weights(self, n_units: int) -> NDArray[np.float64]:
         """Return all draws of one generator of the seed, as `draw_counts` of shape (replicates, n_units)."""
         return draw_counts(n_units, self.replicates, np.random.default_rng(self.seed))
+
+
+DEFAULT, NO_INTERVALS = Resampling(), Resampling(0)
 
 
 def draw_counts(
@@ -143,15 +146,11 @@ class Sample:
         Rising.
     is_target : ndarray of bool of shape (N,)
         Whether each is a target trial.
-    starts : ndarray of int64 of shape (R,)
-        First trial of each run of equal scores.
     first, second : ndarray of int64 of shape (N,)
         The units that each trial hangs on: its weight is the product of theirs. Where it hangs on one alone, the
         second is `n_units`, whose weight is 1.
     n_units : int
         Number of units (speakers or trials) in the table that the codes mean.
-    n_effective : int
-        Number of units that the scarcer class hangs on.
     n_target_units : int
         Where the units are trials: how many of them, the first ones, are target trials; 0 where they are speakers.
     """
@@ -159,11 +158,9 @@ class Sample:
     order: np.ndarray
     scores: np.ndarray
     is_target: np.ndarray
-    starts: np.ndarray
     first: np.ndarray
     second: np.ndarray
     n_units: int
-    n_effective: int
     n_target_units: int = 0
 
     def __len__(self) -> int:
@@ -179,6 +176,22 @@ class Sample:
         """Number of trials of the scarcer class."""
         n_target = int(self.is_target.sum())
         return min(n_target, len(self) - n_target)
+
+    @cached_property
+    def n_effective(self) -> int:
+        """Number of units that the scarcer class hangs on."""
+        used = [np.union1d(self.first[side], self.second[side]) for side in (self.is_target, ~self.is_target)]
+        return min(int((units < self.n_units).sum()) for units in used)
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """First trial of each run of equal scores, shape (R,)."""
+        return np.flatnonzero(np.concatenate([[True], self.scores[1:] != self.scores[:-1]]))
+
+    def subset(self, rows: np.ndarray) -> Sample:
+        """Return the trials of a mask of shape (N,) alone; the units stay, so that draws are shared."""
+        names = ("order", "scores", "is_target", "first", "second")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def runs(self, weights: np.ndarray | None = None) -> SortedScores:
         """Return the runs under weights of the units and a 1 behind them, shape (n_units + 1,); all 1 by default."""
@@ -231,65 +244,27 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
         raise DataError(f"expected trials of both classes, got {n_target} target trials among {len(scores)}")
     order = np.argsort(scores, kind="stable")
     if speakers is None:
-        count = len(scores)
         # target trials first, so that a part of the weights belongs to each class
         units = np.where(is_target, np.cumsum(is_target) - 1, n_target + np.cumsum(~is_target) - 1)[order]
-        least, alone = min(n_target, count - n_target), np.full(count, count)
-        scores, is_target = scores[order], is_target[order]
-        return Sample(order, scores, is_target, _starts(scores), units, alone, count, least, n_target)
-    scores, is_target = scores[order], is_target[order]
+        alone = np.full(len(scores), len(scores))
+        return Sample(order, scores[order], is_target[order], units, alone, len(scores), n_target)
     if len(speakers) != len(scores):
         raise DataError(f"expected the speakers of {len(scores)} trials, got those of {len(speakers)}")
     first, second = speakers.models[order].astype(np.intp), speakers.segments[order].astype(np.intp)
-    least = min(len(np.unique(np.concatenate([first[side], second[side]]))) for side in (is_target, ~is_target))
-    if least < 2:
-        remedy = "give the speakers of the segments, or resample by trial"
-        raise DataError(f"expected at least 2 speakers in the trials of each class, got {least}", remedy=remedy)
     n_units = len(speakers.names)
-    second = np.where(first == second, n_units, second)
-    return Sample(order, scores, is_target, _starts(scores), first, second, n_units, least)
-
-
-def subsample(sample: Sample, rows: np.ndarray) -> Sample:
-    """Return the trials of a mask alone; the units stay, so that draws are shared.
-
-    Parameters
-    ----------
-    sample : Sample
-        All trials.
-    rows : ndarray of bool of shape (N,)
-        Which ones, in the sample's own order.
-
-    Raises
-    ------
-    DataError
-        If a class has no trial left.
-    """
-    scores, is_target = sample.scores[rows], sample.is_target[rows]
-    n_target = int(is_target.sum())
-    if not 0 < n_target < len(scores):
-        raise DataError(f"expected trials of both classes, got {n_target} target trials among {len(scores)}")
-    first, second = sample.first[rows], sample.second[rows]
-    used = [np.unique(np.concatenate([first[side], second[side]])) for side in (is_target, ~is_target)]
-    least = min(int((units < sample.n_units).sum()) for units in used)
-    return replace(
-        sample,
-        order=sample.order[rows],
-        scores=scores,
-        is_target=is_target,
-        starts=_starts(scores),
-        first=first,
-        second=second,
-        n_effective=least,
-    )
+    sample = Sample(order, scores[order], is_target[order], first, np.where(first == second, n_units, second), n_units)
+    if sample.n_effective < 2:
+        remedy = "give the speakers of the segments, or resample by trial"
+        text = f"expected at least 2 speakers in the trials of each class, got {sample.n_effective}"
+        raise DataError(text, remedy=remedy)
+    return sample
 
 
 def bootstrap(
     samples: Sample | Sequence[Sample],
     statistic: Statistic,
+    resampling: Resampling = DEFAULT,
     *,
-    replicates: int = 1000,
-    seed: int = 0,
     jobs: int | None = 1,
 ) -> list[dict[str, np.ndarray]]:
     """Return metrics computed anew on resampled trials.
@@ -301,10 +276,8 @@ def bootstrap(
         those of one table.
     statistic : callable
         Gives metrics by name from runs. For several workers it must be importable.
-    replicates : int
-        Number of resamples.
-    seed : int
-        Not negative.
+    resampling : Resampling
+        How many resamples are drawn, two or more, and of which seed.
     jobs : int, optional
         Number of workers; the result does not depend on it. All cores if None.
 
@@ -320,16 +293,15 @@ def bootstrap(
         empty.
     """
     samples = [samples] if isinstance(samples, Sample) else list(samples)
-    if not 2 <= replicates <= MOST_REPLICATES or seed < 0:
-        expected = f"expected 2 to {MOST_REPLICATES:,} replicates and a seed from 0"
-        raise DataError(f"{expected}, got {replicates} and {seed}")
+    if not resampling.replicates:
+        raise DataError("expected 2 resamples or more, got none")
     kinds = {(sample.n_units, sample.by_trial) for sample in samples}
     if len(kinds) != 1:
         raise DataError(f"expected samples that share their units, got {sorted(kinds)} (units, whether trials)")
-    work = partial(_replicate, samples, statistic, seed)
-    blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(replicates, BLOCK))]
+    work = partial(_replicate, samples, statistic, resampling.seed)
+    blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(resampling.replicates, BLOCK))]
     done = list(ordered_map(work, blocks, jobs=jobs))
-    return [_collect([row for block in done for row in block[number]], replicates) for number in range(len(samples))]
+    return [_collect([row for block in done for row in block[number]]) for number in range(len(samples))]
 
 
 def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
@@ -361,11 +333,6 @@ def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
     return weights
 
 
-def _starts(scores: np.ndarray) -> np.ndarray:
-    """First of each run of equal scores."""
-    return np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
-
-
 def _replicate(
     samples: list[Sample], statistic: Statistic, seed: int, block: tuple[int, int]
 ) -> list[list[Mapping[str, float] | None]]:
@@ -379,10 +346,10 @@ def _replicate(
     return rows
 
 
-def _collect(rows: list[Mapping[str, float] | None], replicates: int) -> dict[str, np.ndarray]:
+def _collect(rows: list[Mapping[str, float] | None]) -> dict[str, np.ndarray]:
     kept = [row for row in rows if row is not None]
-    if len(kept) < (1 - _MAX_LOST) * replicates:
+    if len(kept) < (1 - _MAX_LOST) * len(rows):
         remedy = "too few speakers for a bootstrap: give intervals by trial, or none"
-        raise DataError(f"{replicates - len(kept)} of {replicates} resamples hold no trial of one class", remedy=remedy)
-    blank = np.nan
-    return {name: np.array([blank if row is None else row[name] for row in rows], dtype=np.float64) for name in kept[0]}
+        raise DataError(f"{len(rows) - len(kept)} of {len(rows)} resamples hold no trial of one class", remedy=remedy)
+    blank = dict.fromkeys(kept[0], np.nan)
+    return {name: np.array([(row or blank)[name] for row in rows], dtype=np.float64) for name in kept[0]}

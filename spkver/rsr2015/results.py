@@ -96,9 +96,7 @@ def _intervals(scores: Scores, key: Key, speakers: Speakers) -> dict[str, Any]:
     metrics = Metrics(metrics=_rows("eer", "zebra.population", "d_sys"))
     try:
         sample, _ = sample_from(scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment)
-        found = confidence_intervals(
-            sample, metrics, replicates=replicates, seed=speakers.seed, level=LEVEL, jobs=speakers.jobs
-        )
+        found = confidence_intervals(sample, metrics, Resampling(replicates, speakers.seed, LEVEL), jobs=speakers.jobs)
     except DataError as error:  # too few speakers, say: no reason to lose the run
         return said | {"note": f"no intervals: {error.text}"}
     said["n_speakers"] = len({speakers.of_model[name] for name in key.model_ids[np.unique(key.models)]})

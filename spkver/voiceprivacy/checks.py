@@ -32,7 +32,7 @@ from evaluation.formats import read_key, read_scores
 from evaluation.metrics import Reversal, SortedScores, eer, method_of, reversal_at
 from evaluation.reports import INVERTING, SCENARIOS, strongest
 from evaluation.trials import read_speakers
-from evaluation.uncertainty import Interval, Sample, bootstrap, interval_over_draws, sample_from
+from evaluation.uncertainty import Interval, Resampling, Sample, bootstrap, interval_over_draws, sample_from
 from spkbase.errors import DataError, few
 from spkver.anonymization import RECORD
 from spkver.attackers import catalogue_name, find_row, is_outside
@@ -275,7 +275,7 @@ def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> Interva
         samples = [_samples(condition, output) for condition in (semi, lazy)]
         n_draws = min(map(len, samples))
         pairs = [sample for side in samples for sample in side[:n_draws]]
-        resampled = bootstrap(pairs, _rate, replicates=replicates, seed=config.seed)
+        resampled = bootstrap(pairs, _rate, Resampling(replicates, config.seed))
     except DataError:
         return None
     rates = np.array([_rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)

@@ -59,7 +59,7 @@ from evaluation.reports import INVERTING, LEVELS
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import (
     Resampling,
-    confidence_over_draws,
+    confidence_intervals,
     minima_over_attackers,
     minimum_over_attackers,
     sample_from,
@@ -334,9 +334,7 @@ def _metrics(
         results = [evaluate(*split_scores(scores, key), priors=config.priors) for scores in draws]
     if samples and config.replicates:
         try:
-            found = confidence_over_draws(
-                samples, statistic, replicates=config.replicates, seed=seed, level=config.level, jobs=1
-            )
+            found = confidence_intervals(samples, statistic, Resampling(config.replicates, seed, config.level))
         except DataError as error:
             about = {"intervals": f"none: {error.text}"}
         else:

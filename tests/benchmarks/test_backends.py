@@ -13,6 +13,7 @@ from benchmarks import backends
 from benchmarks.backends import Condition, compare_chains, enrolled_of, halve, merge_embeddings, tables_of
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.trials import Key
+from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir, read_datadir, write_datadir
@@ -66,7 +67,7 @@ def test_intervals_are_those_of_the_command(condition: Condition) -> None:
     from spkver.backend import train_chain
 
     scores = train_chain(condition.training, "centre").score(condition.enrol, condition.test, condition.key.trials())
-    expected = confidence_intervals(condition.sample(scores), backends.statistic, replicates=50)
+    expected = confidence_intervals(condition.sample(scores), backends.statistic, Resampling(50))
     found = compare_chains(condition, ("centre",), replicates=50)["centre"].intervals
     assert {name: found[name] for name in expected} == expected
 

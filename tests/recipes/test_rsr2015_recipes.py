@@ -19,6 +19,7 @@ from evaluation.formats.reading import read_key, read_scores
 from evaluation.metrics.table import Metrics
 from evaluation.trials import split_scores
 from evaluation.trials.speakers import read_speakers
+from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
 
 FLOAT32 = ("stat_enroll", "stat_back", "stat_test", "sv_enroll", "sv_back", "sv_test")
@@ -372,7 +373,7 @@ def test_privacy_stands_in_results_and_table(recipe: Recipe, tiny, output):
     for name, system in json.loads((output / "results.json").read_text())["systems"].items():
         scores = read_scores(output / f"scores/{name}.h5")
         expected = confidence_intervals(
-            sample_from(scores, key, model_speakers=maps[0], segment_speakers=maps[1])[0], Metrics(), replicates=50
+            sample_from(scores, key, model_speakers=maps[0], segment_speakers=maps[1])[0], Metrics(), Resampling(50)
         )["eer.rocch"]
         assert system["privacy"]["intervals"]["eer"] == pytest.approx([expected.low, expected.high])
         assert system["eer"] == expected.value

@@ -23,6 +23,7 @@ from evaluation.linkage.ranks import Ranks, count_beaters
 from evaluation.metrics.table import Metrics
 from evaluation.trials.lists import Trials
 from evaluation.trials.speakers import TrialSpeakers
+from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals
 from evaluation.uncertainty.resampling import bootstrap, sample_of
 from spkbase.arrays import StoredArray
@@ -111,8 +112,8 @@ def judge(folder: Path, jobs: int | None) -> dict[str, np.ndarray]:
     others = np.tile(np.arange(20), 30)
     speakers = TrialSpeakers(np.array([f"p{n}" for n in range(20)]), owners, others)
     sample = sample_of(rng.standard_normal(600) + 2 * (owners == others), owners == others, speakers)
-    found = bootstrap(sample, Metrics(), replicates=120, seed=3, jobs=jobs)[0]
-    intervals = confidence_intervals(sample, Metrics(), replicates=120, seed=3, jobs=jobs)
+    found = bootstrap(sample, Metrics(), Resampling(120, 3), jobs=jobs)[0]
+    intervals = confidence_intervals(sample, Metrics(), Resampling(120, 3), jobs=jobs)
     gallery = rng.standard_normal((3000, 24)).astype(np.float32)
     trials = gallery[:300] + 2 * rng.standard_normal((300, 24)).astype(np.float32)
     norms = np.linalg.norm(gallery.astype(np.float64), axis=1)

@@ -14,6 +14,7 @@ from evaluation.cli import main
 from evaluation.formats.reading import read_key, read_scores
 from evaluation.metrics.table import Metrics
 from evaluation.trials.speakers import read_speakers
+from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
 
 N_SPEAKERS, N_SEGMENTS = 16, 3
@@ -56,7 +57,7 @@ def test_intervals_are_those_of_python(files: Path) -> None:
         read_key(files / "key"),
         segment_speakers=read_speakers(files / "utt2spk"),
     )
-    expected = confidence_intervals(sample, Metrics(), replicates=40, seed=3)
+    expected = confidence_intervals(sample, Metrics(), Resampling(40, 3))
     assert list(found["intervals"]) == list(expected)
     for name, (low, high) in found["intervals"].items():
         if np.isfinite(expected[name].low):

@@ -31,8 +31,9 @@ from evaluation.metrics.table import (
     metrics_with,
 )
 from evaluation.trials.speakers import TrialSpeakers
+from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, paired_differences
-from evaluation.uncertainty.groups import Grouping, evaluate_groups
+from evaluation.uncertainty.groups import evaluate_groups
 from evaluation.uncertainty.resampling import Sample, sample_of
 from spkbase.errors import DataError
 from spkbase.files import to_json
@@ -132,23 +133,23 @@ def test_a_metric_may_give_a_record() -> None:
 
 def test_a_metric_of_ones_own_has_the_interval_that_it_names(sample: Sample) -> None:
     statistic = Metrics(metrics=table_of(MINE))
-    settings = {"replicates": 60, "seed": 1}
-    found = confidence_intervals(sample, statistic, **settings)
+    draws = Resampling(60, 1)
+    found = confidence_intervals(sample, statistic, draws)
     assert found["accepted"].method == "t on the logit scale"
     assert 0 < found["accepted"].low < found["accepted"].value < found["accepted"].high < 1
-    before = confidence_intervals(sample, Metrics(), **settings)
+    before = confidence_intervals(sample, Metrics(), draws)
     assert {name: found[name] for name in before} == pytest.approx(before)
-    bare = confidence_intervals(sample, lambda scores: {"accepted": accepted(scores)}, **settings)
+    bare = confidence_intervals(sample, lambda scores: {"accepted": accepted(scores)}, draws)
     assert bare["accepted"].method == "t on the linear scale"
     spread = Metric("spread", accepted, method=Method("percentile"))
-    pair = paired_differences({"a": sample, "b": sample}, Metrics(metrics=(MINE, spread)), **settings)["b"]
+    pair = paired_differences({"a": sample, "b": sample}, Metrics(metrics=(MINE, spread)), draws)["b"]
     assert (pair["accepted"].value, pair["accepted"].method) == (0.0, "t on the linear scale")
     assert pair["spread"].method == "percentile"
 
 
 def test_a_metric_of_ones_own_is_in_groups(sample: Sample) -> None:
     halves = (np.arange(len(sample)) % 12 >= 6).astype(int)  # by model, whose scores rise with its number
-    found = evaluate_groups(sample, Grouping(halves, ["low", "high"]), Metrics(metrics=table_of(MINE)), replicates=30)
+    found = evaluate_groups(sample, halves, ["low", "high"], Metrics(metrics=table_of(MINE)), Resampling(30))
     worst = found.extremes["accepted"]
     values = {name: group.metrics["accepted"] for name, group in found.groups.items()}
     assert values["low"] < values["high"]

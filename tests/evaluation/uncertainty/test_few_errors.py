@@ -10,7 +10,7 @@ from scipy import stats
 
 from evaluation.metrics import METHODS, eer, method_of
 from evaluation.trials import TrialSpeakers
-from evaluation.uncertainty import confidence_intervals, interval, sample_of
+from evaluation.uncertainty import Resampling, confidence_intervals, interval, sample_of
 from evaluation.uncertainty.intervals import (
     ALONE,
     OF_SPEAKERS,
@@ -70,7 +70,7 @@ def test_no_errors_have_a_lower_end_than_none(spread: bool) -> None:
     for count in (0, 1, 2, 4, 8, 16):
         scores[order[:count]] = -9.0
         sample = sample_of(scores, is_target, speakers)
-        found = confidence_intervals(sample, lambda runs: {"eer.rocch": eer(runs)}, replicates=60)["eer.rocch"]
+        found = confidence_intervals(sample, lambda runs: {"eer.rocch": eer(runs)}, Resampling(60))["eer.rocch"]
         ends.append(found.high)
     assert min(ends) == ends[0] < 0.1
 

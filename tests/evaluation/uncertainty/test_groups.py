@@ -12,7 +12,8 @@ from evaluation.metrics.detection import eer
 from evaluation.metrics.sorted_scores import SortedScores
 from evaluation.trials.lists import Key
 from evaluation.trials.speakers import TrialSpeakers, find_speakers, group_trials, read_metadata
-from evaluation.uncertainty.groups import Grouping, Groups, evaluate_groups
+from evaluation.uncertainty import Resampling
+from evaluation.uncertainty.groups import Groups, evaluate_groups
 from evaluation.uncertainty.resampling import sample_of
 from spkbase.errors import DataError
 from spkbase.files import to_json
@@ -36,8 +37,8 @@ def evaluated(shifts: tuple[float, ...], *, n_speakers: int = 60, seed: int = 0,
     )
     names = np.array([f"s{n}" for n in range(n_speakers)], object)
     sample = sample_of(scores, is_target, TrialSpeakers(names, models, segments))
-    grouping = Grouping(groups, [f"g{n}" for n in range(len(shifts))])
-    found = evaluate_groups(sample, grouping, metrics, replicates=replicates)
+    names = [f"g{n}" for n in range(len(shifts))]
+    found = evaluate_groups(sample, groups, names, metrics, Resampling(replicates))
     for place, (name, group) in enumerate(found.groups.items()):
         inside = groups == place
         expected = eer(scores[inside & is_target], scores[inside & ~is_target], method="interpolated")
@@ -159,7 +160,7 @@ def test_groups_without_a_class_or_with_one_speaker() -> None:
     names = np.array(list("abcde"), object)
     sample = sample_of(rng.standard_normal(25) + is_target, is_target, TrialSpeakers(names, models, segments))
     groups = np.where(models == 0, 0, np.where(is_target, 1, 2))
-    found = evaluate_groups(sample, Grouping(groups, ["alone", "targets", "none"]), metrics, replicates=20)
+    found = evaluate_groups(sample, groups, ["alone", "targets", "none"], metrics, Resampling(20))
     assert "one speaker" in found.groups["alone"].note
     assert "no trial of one class" in found.groups["targets"].note
     assert (found.groups["none"].n_target, found.groups["none"].n_nontarget) == (0, 16)
@@ -177,4 +178,4 @@ def test_report() -> None:
 def test_shape_is_checked() -> None:
     sample = sample_of([1.0, 0.0], [True, False])
     with pytest.raises(DataError, match="a group for each of 2 trials"):
-        evaluate_groups(sample, Grouping(np.zeros(3, int), ["a"]), metrics)
+        evaluate_groups(sample, np.zeros(3, int), ["a"], metrics)

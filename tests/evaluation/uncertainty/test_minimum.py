@@ -24,7 +24,7 @@ from evaluation.uncertainty import (
     minimum_over_attackers,
     sample_of,
 )
-from evaluation.uncertainty.minimum import AT_ONCE, METHOD
+from evaluation.uncertainty.confidence import AT_ONCE, METHOD
 from spkbase.errors import DataError
 
 
@@ -75,7 +75,7 @@ def test_each_end_is_that_of_an_attacker_at_its_level() -> None:
     apart = []
     for drawn in given.values():
         rates = [eer(sample.runs()) for sample in drawn]
-        resampled = [one["eer"] for one in bootstrap(drawn, lambda runs: {"eer": eer(runs)}, replicates=80, seed=3)]
+        resampled = [one["eer"] for one in bootstrap(drawn, lambda runs: {"eer": eer(runs)}, Resampling(80, 3))]
         sizes: dict[str, Any] = {"n_units": drawn[0].n_effective, "n_trials": drawn[0].n_least}
         apart.append(
             [

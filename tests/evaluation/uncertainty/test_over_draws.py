@@ -12,9 +12,9 @@ from scipy import stats
 from benchmarks.coverage_draws import metrics, repeat, simulate, true_rate
 from evaluation.metrics import Method, eer, method_of
 from evaluation.uncertainty import (
+    Resampling,
     bootstrap,
     confidence_intervals,
-    confidence_over_draws,
     draw_variance,
     interval,
     interval_over_draws,
@@ -27,9 +27,9 @@ IDENTITY = Method("identity")
 
 def test_one_draw_has_the_interval_that_it_always_had() -> None:
     sample = simulate(np.random.default_rng(0), 8, 1, 1.6, 0.0)[0]
-    found = confidence_over_draws([sample], metrics, replicates=50)
-    assert found == confidence_intervals(sample, metrics, replicates=50)
-    resampled = bootstrap(sample, metrics, replicates=50)[0]
+    found = confidence_intervals([sample], metrics, Resampling(50))
+    assert found == confidence_intervals(sample, metrics, Resampling(50))
+    resampled = bootstrap(sample, metrics, Resampling(50))[0]
     value = eer(sample.runs())
     settings = {"method": method_of("eer.rocch"), "n_units": sample.n_effective, "n_trials": sample.n_least}
     assert found["eer.rocch"] == interval(value, resampled["eer.rocch"], **settings)  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ def test_infinite_values_of_a_draw_and_lost_resamples() -> None:
 def test_draws_of_other_trials_are_refused() -> None:
     one, other = (simulate(np.random.default_rng(0), count, 1, 1.6, 0.0)[0] for count in (5, 6))
     with pytest.raises(DataError, match=r"draw 1.*draw 2"):
-        confidence_over_draws([one, other], metrics, replicates=10)
+        confidence_intervals([one, other], metrics, Resampling(10))
 
 
 def test_a_mean_over_draws_is_less_sure_where_draws_move_everybody() -> None:

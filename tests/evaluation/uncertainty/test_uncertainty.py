@@ -16,9 +16,10 @@ from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from evaluation.metrics.table import HULL_FACTOR, Method, method_of
 from evaluation.trials.lists import Key, Scores
 from evaluation.trials.speakers import TrialSpeakers
+from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, paired_differences, sample_from
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous
-from evaluation.uncertainty.resampling import Sample, bootstrap, draw, sample_of, subsample
+from evaluation.uncertainty.resampling import Sample, bootstrap, draw, sample_of
 from spkbase.errors import DataError
 from spkbase.files import to_json
 
@@ -90,7 +91,7 @@ def test_draws_by_trial() -> None:
     n_target = int(is_target.sum())
     assert (weights[:, :n_target].sum(axis=1) == n_target).all()
     assert (weights[:, n_target:-1].sum(axis=1) == len(scores) - n_target).all()
-    values = bootstrap(sample, means, replicates=400)[0]["target"]
+    values = bootstrap(sample, means, Resampling(400))[0]["target"]
     expected = scores[is_target].std() / np.sqrt(n_target)
     assert values.std() == pytest.approx(expected, rel=0.15)
 
@@ -99,16 +100,16 @@ def test_spread_of_target_mean_is_that_of_speakers() -> None:
     """The mean of means of speakers has the textbook bootstrap error, whatever trials of a speaker have in common."""
     scores, is_target, models, speakers = simulated(n_speakers=40, n_segments=5)
     sample = sample_of(scores, is_target, table(40, models, speakers))
-    values = bootstrap(sample, means, replicates=800)[0]["target"]
+    values = bootstrap(sample, means, Resampling(800))[0]["target"]
     of_speakers = [scores[is_target & (models == n)].mean() for n in range(40)]
     assert values.std() == pytest.approx(np.std(of_speakers) / np.sqrt(40), rel=0.12)
-    by_trial = bootstrap(sample_of(scores, is_target), means, replicates=400)[0]["target"]
+    by_trial = bootstrap(sample_of(scores, is_target), means, Resampling(400))[0]["target"]
     assert by_trial.std() < 0.65 * values.std()
 
 
 def test_replicates_are_those_of_arrays() -> None:
     sample = sampled(digits=0)
-    found = bootstrap(sample, means, replicates=3, seed=5)[0]["eer.interpolated"]
+    found = bootstrap(sample, means, Resampling(3, 5))[0]["eer.interpolated"]
     for value, weights in zip(found, draw(sample, seed=5, block=0, size=3), strict=True):
         runs = sample.runs(weights)
         assert value == pytest.approx(eer(*_arrays(runs), method="interpolated"), abs=1e-14)
@@ -116,9 +117,9 @@ def test_replicates_are_those_of_arrays() -> None:
 
 def test_seed_and_workers() -> None:
     sample = sampled()
-    one = bootstrap(sample, means, replicates=60, seed=7)[0]["eer.interpolated"]
-    np.testing.assert_array_equal(one, bootstrap(sample, means, replicates=60, seed=7, jobs=2)[0]["eer.interpolated"])
-    assert (one != bootstrap(sample, means, replicates=60, seed=8)[0]["eer.interpolated"]).any()
+    one = bootstrap(sample, means, Resampling(60, 7))[0]["eer.interpolated"]
+    np.testing.assert_array_equal(one, bootstrap(sample, means, Resampling(60, 7), jobs=2)[0]["eer.interpolated"])
+    assert (one != bootstrap(sample, means, Resampling(60, 8))[0]["eer.interpolated"]).any()
 
 
 @settings(max_examples=25, deadline=None)
@@ -128,7 +129,7 @@ def test_order_of_trials_changes_nothing(seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(scores))
     found = [
         bootstrap(
-            sample_of(scores[rows], is_target[rows], table(4, models[rows], speakers[rows])), means, replicates=10
+            sample_of(scores[rows], is_target[rows], table(4, models[rows], speakers[rows])), means, Resampling(10)
         )[0]
         for rows in (slice(None), order)
     ]
@@ -142,7 +143,7 @@ def test_strictly_increasing_map_changes_no_interval() -> None:
         confidence_intervals(
             sample_of(values, is_target, table(12, models, speakers)),
             lambda scores: {"eer.rocch": eer(scores)},
-            replicates=40,
+            Resampling(40),
         )
         for values in (scores, np.exp(scores) - 5)
     ]
@@ -155,7 +156,7 @@ def test_infinite_scores() -> None:
     found = confidence_intervals(
         sample_of(scores, is_target, table(12, models, speakers)),
         lambda scores: {"eer.rocch": eer(scores)},
-        replicates=40,
+        Resampling(40),
     )
     assert 0 < found["eer.rocch"].low < found["eer.rocch"].value < found["eer.rocch"].high < 0.5
 
@@ -165,7 +166,7 @@ def test_infinite_scores() -> None:
 
 def test_difference_of_equal_systems_is_unresolved_zero() -> None:
     sample = sampled()
-    found = paired_differences({"a": sample, "b": sample}, means, replicates=30)["b"]["target"]
+    found = paired_differences({"a": sample, "b": sample}, means, Resampling(30))["b"]["target"]
     assert found.value == 0
     assert np.isnan(found.low)
 
@@ -177,7 +178,7 @@ def test_constant_shift_has_no_spread(by_trial: bool) -> None:
     # reversed order of scores in the second system: the same trials must still meet
     first = sample_of(scores, is_target, who)
     second = sample_of(1 - scores, is_target, who)
-    values = bootstrap([first, second], means, replicates=20)
+    values = bootstrap([first, second], means, Resampling(20))
     np.testing.assert_allclose(values[0]["target"] + values[1]["target"], 1, rtol=0, atol=1e-12)
     np.testing.assert_allclose(values[0]["nontarget"] + values[1]["nontarget"], 1, rtol=0, atol=1e-12)
 
@@ -190,8 +191,8 @@ def test_pairs_are_sharper_than_systems_apart() -> None:
         for who in [table(30, models, speakers)]
         for name, shift in (("a", 0.0), ("b", 0.5))
     }
-    gap = paired_differences(samples, means, replicates=200)["b"]["target"]
-    apart = [confidence_intervals(sample, means, replicates=200)["target"] for sample in samples.values()]
+    gap = paired_differences(samples, means, Resampling(200))["b"]["target"]
+    apart = [confidence_intervals(sample, means, Resampling(200))["target"] for sample in samples.values()]
     assert gap.low < 0.5 < gap.high
     assert gap.high - gap.low < 0.5 * min(one.high - one.low for one in apart)
 
@@ -280,7 +281,7 @@ def test_unresolved_costs_are_said() -> None:
     found = confidence_intervals(
         sample,
         lambda scores: {f"min_dcf.{p}": min_dcf(*_arrays(scores), p_target=p) for p in (0.02, 0.1)},
-        replicates=20,
+        Resampling(20),
     )
     assert "fewer than 10 / P" in found["min_dcf.0.02"].note
     assert not found["min_dcf.0.1"].note
@@ -339,10 +340,10 @@ def test_bad_numbers() -> None:
     sample = sampled()
     for options in ({"replicates": 1}, {"seed": -1}):
         with pytest.raises(DataError, match="2 to 1,000,000 replicates and a seed from 0"):
-            bootstrap(sample, means, **options)
+            Resampling(**options)
     for level in (0.0, 1.0, 95.0):
         with pytest.raises(DataError, match="level between 0 and 1"):
-            confidence_intervals(sample, means, replicates=5, level=level)
+            Resampling(5, level=level)
     with pytest.raises(DataError, match="share their units"):
         bootstrap([sample, sampled(n_speakers=5)], means)
 
@@ -353,16 +354,14 @@ def test_classes_that_vanish() -> None:
     is_target = np.arange(30) == 0
     sample = sample_of(np.arange(30.0), is_target, table(30, models, segments))
     with pytest.raises(DataError, match="of 200 resamples hold no trial of one class"):
-        bootstrap(sample, means, replicates=200)
+        bootstrap(sample, means, Resampling(200))
 
 
 def test_subsample_keeps_units() -> None:
     sample = sampled()
-    part = subsample(sample, sample.first < 6)
+    part = sample.subset(sample.first < 6)
     assert part.n_units == 12
     assert part.n_effective == 6
-    with pytest.raises(DataError, match="both classes"):
-        subsample(sample, sample.is_target)
 
 
 # from scores and keys

@@ -8,6 +8,7 @@ import pytest
 from evaluation.metrics.detection import eer
 from evaluation.metrics.disclosure import d_sys, zebra
 from evaluation.trials.lists import Key, Scores
+from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
 from evaluation.uncertainty.resampling import sample_of
 from spkver.rsr2015.results import Speakers, curve_figures, linkability, privacy_figures
@@ -53,7 +54,7 @@ def test_speakers_are_drawn_not_models() -> None:
 
     widths = [
         found["eer.rocch"].high - found["eer.rocch"].low
-        for found in (confidence_intervals(sample, mean, replicates=200) for sample in (by_speaker, by_trial))
+        for found in (confidence_intervals(sample, mean, Resampling(200)) for sample in (by_speaker, by_trial))
     ]
     assert widths[0] > 1.5 * widths[1]
     wrong = Speakers({m: m for m in speakers.of_model}, {s: f"{s[:4]}_{s[-3:]}" for s in speakers.of_segment}, 200)
