@@ -177,7 +177,7 @@ def closed_set_of(
     -------
     numbers : dict or None
         ``eer``, its upper end at a level that holds for the smallest of several attackers
-        (`evaluation.uncertainty.minimum`), and ``identification``, each with value, low and high; ``candidates``, least
+        (`evaluation.uncertainty.confidence`), and ``identification``, each with value, low and high; ``candidates``, least
         and most; ``chance``; and
         both values of each draw. None where the list is no full cross.
     notes : dict of str to str
