@@ -35,21 +35,20 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats import read_key, read_trials, write_key, write_trials
+from evaluation.formats import read_key, write_key, write_trials
 from evaluation.trials import Key
 from spkbase.errors import ConfigError, DataError, Problems, few
-from spkbase.files import read_text_bytes, write_text
+from spkbase.files import read_id_list, write_text
 from spkbase.showing import one_line
-from spkver.corpora import rsr2015_keys
-from spkver.corpora.rsr2015_keys import TRIAL_TYPES, Enrolment, TrialList, read_enrolment, segment_id
+from spkver.corpora.rsr2015_keys import TRIAL_TYPES, Enrolment, TrialList, read_enrolment, read_trials, segment_id
 from spkver.idmap import IdMap
 from spkver.sidekit import read_idmap_with_lines, write_idmap
 
@@ -133,11 +132,10 @@ def find_recordings(
     return recordings
 
 
-Value = TypeVar("Value")
 Places = Mapping[str, tuple[Path, int | None]]
 
 UBM_LIST = "ubm_list.txt"
-N_FILES = 7  # of a whole folder
+_LISTS_READ = ("enrolment", "background", "nap", "key")  # beside the UBM list
 _SPOKEN = re.compile(r"^([mf]\d{3})(?:/\1_\d{2})?_(\d{3})$")
 
 
@@ -189,7 +187,7 @@ def read_list_files(
     types: tuple[Sequence[str], Sequence[str]],
     problems: Problems,
 ) -> ListFiles:
-    """Read the lists that a folder holds; all that is wrong with them becomes problems.
+    """Read the lists that a folder holds; what is tested the key tells.
 
     Parameters
     ----------
@@ -200,7 +198,7 @@ def read_list_files(
         Types of the trials that count as target and as nontarget.
     problems : Problems
         Takes files that are broken, ids of the other sex, models of several speakers, labels against the types of the
-        trials, trials that are not those of the key, and a folder that holds no list.
+        trials, and a folder that holds no list.
 
     Returns
     -------
@@ -208,56 +206,32 @@ def read_list_files(
     """
     folder = Path(folder)
     stems = list_stems(partition, gender)
-    there = {kind: path for kind, stem in stems.items() if (path := _file_of(folder, stem)) is not None}
-    if (folder / UBM_LIST).is_file():
-        there["ubm"] = folder / UBM_LIST
-    if not {*there} - {"test", "trials"}:
-        expected = ", ".join([*(f"{stem}.h5" for stem in stems.values()), UBM_LIST])
+    files = [(kind, folder / f"{stems[kind]}{end}") for kind in _LISTS_READ for end in (".txt", ".h5")]
+    there = {kind: path for kind, path in [*files, ("ubm", folder / UBM_LIST)] if path.is_file()}
+    if not there:
+        expected = ", ".join([*(f"{stems[kind]}.h5" for kind in _LISTS_READ), UBM_LIST])
         what = "holds none of the lists" if folder.is_dir() else "no such folder"
         problems.add(f"{what}: expected {expected}", file=folder, remedy="check lists.folder, partition and gender")
-        return ListFiles()
-    maps = {
-        kind: noted
-        for kind in ("enrolment", "test", "background", "nap")
-        if kind in there and (noted := _noted(problems, _read_map, there[kind])) is not None
-    }
-    key = _noted(problems, read_key, there["key"]) if "key" in there else None
-    trials = None
-    if key is not None:
-        trials = _typed_trials(there["key"], key, types, problems)
-        _check_same_trials(there, key, problems)
-        _check_tests(there, trials, maps.get("test"), problems)
+    read: dict[str, Any] = {}
     places: dict[str, tuple[Path, int | None]] = {}
-    ubm = _read_ubm_list(there["ubm"], places, problems) if "ubm" in there else None
-    for kind in ("background", "nap"):
-        if kind in maps:
-            for segment, line in zip(maps[kind][0].segments, maps[kind][1], strict=True):
-                places.setdefault(segment, (there[kind], line))
-    enrolled = _enrolled(there["enrolment"], *maps["enrolment"], problems) if "enrolment" in maps else None
-    found = ListFiles(
-        enrolment=None if enrolled is None else (there["enrolment"], enrolled),
-        trials=None if trials is None else (there["key"], trials),
-        background=maps["background"][0] if "background" in maps else None,
-        nap=maps["nap"][0] if "nap" in maps else None,
-        ubm=ubm,
-        places=places,
-        names=tuple(path.name for path in there.values()),
-    )
-    _check_sex(found, gender, problems)
-    return found
-
-
-def _file_of(folder: Path, stem: str) -> Path | None:
-    return next((path for end in (".h5", ".txt") if (path := folder / f"{stem}{end}").is_file()), None)
-
-
-def _noted(problems: Problems, read: Callable[[Path], Value], path: Path) -> Value | None:
-    """Read a file; what is wrong with it becomes a problem."""
-    try:
-        return read(path)
-    except DataError as error:
-        problems.note(error if error.file is not None else DataError(error.text, file=path, remedy=error.remedy))
-        return None
+    for kind, path in there.items():
+        try:
+            if kind == "key":
+                trials = _typed_trials(path, read_key(path), types, problems)
+                read["trials"] = None if trials is None else (path, trials)
+            elif kind == "ubm":
+                read[kind] = tuple(map(segment_id, read_id_list(path, "recording", n_columns=1)))
+                places |= {segment: (path, None) for segment in read[kind] if segment not in places}
+            else:
+                idmap, lines = _read_map(path)
+                read[kind] = (path, _enrolled(path, idmap, lines, problems)) if kind == "enrolment" else idmap
+                for segment, line in zip(idmap.segments, lines, strict=True) if kind != "enrolment" else ():
+                    places.setdefault(segment, (path, line))
+        except DataError as error:
+            problems.note(error if error.file is not None else DataError(error.text, file=path, remedy=error.remedy))
+    lists = ListFiles(**read, places=places, names=tuple(path.name for path in there.values()))
+    _check_sex(lists, gender, problems)
+    return lists
 
 
 def _read_map(path: Path) -> tuple[IdMap, list[int | None]]:
@@ -268,43 +242,12 @@ def _read_map(path: Path) -> tuple[IdMap, list[int | None]]:
     parts = np.flatnonzero((idmap.start != -1) | (idmap.stop != -1))
     if len(parts):
         row = int(parts[0])
-        raise DataError(
-            f"row {row} means a part of recording {idmap.segments[row]!r}, frames {idmap.start[row]} to "
-            f"{idmap.stop[row]}: expected whole recordings",
-            file=path,
-            line=lines[row] if lines else None,
-            remedy="leave start and stop out, or cut the recordings",
-        )
+        text = f"row {row} means a part of recording {idmap.segments[row]!r}, frames {idmap.start[row]} to"
+        text += f" {idmap.stop[row]}: expected whole recordings"
+        remedy = "leave start and stop out, or cut the recordings"
+        raise DataError(text, file=path, line=lines[row] if lines else None, remedy=remedy)
     plain = replace(idmap, segments=np.array([segment_id(name) for name in idmap.segments], object))
     return plain, [*lines] if lines else [None] * len(idmap)
-
-
-def _read_ubm_list(path: Path, places: dict[str, tuple[Path, int | None]], problems: Problems) -> tuple[str, ...]:
-    """Read a recording a line; the last line may end with a line break or without."""
-    try:
-        text = read_text_bytes(path).decode("utf-8")
-    except UnicodeDecodeError:
-        problems.add("is not UTF-8 text", file=path, remedy="save it as UTF-8")
-        return ()
-    except DataError as error:
-        problems.note(error)
-        return ()
-    first: dict[str, int] = {}
-    for line, content in enumerate(text.split("\n"), 1):
-        segment = segment_id(content.strip())
-        if not segment:
-            continue
-        if len(segment.split()) > 1:
-            problems.add(f"expected the id of a recording, found {content[:100]!r}", file=path, line=line)
-        elif segment in first:
-            text = f"recording {segment!r} for the second time, first in line {first[segment]}"
-            problems.add(text, file=path, line=line, remedy="remove one of the two lines")
-        else:
-            first[segment] = line
-            places.setdefault(segment, (path, line))
-    if not first:
-        problems.add("holds no recordings", file=path, remedy="write the list again")
-    return tuple(first)
 
 
 def _enrolled(path: Path, idmap: IdMap, lines: list[int | None], problems: Problems) -> list[Enrolment]:
@@ -387,31 +330,6 @@ def trial_types(
     is_wrong = sentences[0][models] != sentences[1][segments]
     unknown = (speakers[0][models] == "") | (speakers[1][segments] == "")
     return np.where(unknown, -1, 2 * is_impostor + is_wrong).astype(np.int8)
-
-
-def _check_same_trials(there: Mapping[str, Path], key: Key, problems: Problems) -> None:
-    """Compare the list of trials with the key, where both are there."""
-    trials = _noted(problems, read_trials, there["trials"]) if "trials" in there else None
-    if trials is None:
-        return
-    listed, keyed = set(trials.pairs()), set(key.pairs())
-    for pairs, has, lacks in ((listed - keyed, "trials", "key"), (keyed - listed, "key", "trials")):
-        if pairs:
-            names = few([" ".join(pair) for pair in sorted(pairs)])
-            text = f"{len(pairs)} trials are not in {there[lacks].name}: {names}"
-            problems.add(text, file=there[has], remedy="write the two again from one list")
-
-
-def _check_tests(
-    there: Mapping[str, Path],
-    trials: TrialList | None,
-    tests: tuple[IdMap, list[int | None]] | None,
-    problems: Problems,
-) -> None:
-    absent = sorted(set(trials.segment_ids) - set(tests[0].segments)) if trials is not None and tests else []
-    if absent:
-        text = f"{len(absent)} recordings of the key are not in the list: {few(absent)}"
-        problems.add(text, file=there["test"], remedy="write it again from the key")
 
 
 def _check_sex(found: ListFiles, gender: str, problems: Problems) -> None:
@@ -572,32 +490,26 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     files = ListFiles()
     if options.folder is not None:
         files = read_list_files(options.folder, options.partition, gender, (target, nontarget), problems)
-        rest = "" if len(files.names) == N_FILES else "; the others from the corpus"
+        rest = "" if len(files.names) > len(_LISTS_READ) else "; the others from the corpus"
         logger.info("lists of %s: %s%s", options.folder, ", ".join(files.names) or "none", rest)
     enrolment_file, trials_file = key_files(root, gender, options.partition)
     if files.enrolment is not None:
         enrolment_file, enrolled = files.enrolment
     else:
         enrolled = read_enrolment(enrolment_file, problems) if _is_there(enrolment_file, problems) else []
-    trials: TrialList | None = None
+    trials = None
     if files.trials is not None:
         trials_file, trials = files.trials
-    else:
-        trials = (
-            rsr2015_keys.read_trials(trials_file, [*target, *nontarget], problems)
-            if _is_there(trials_file, problems)
-            else None
-        )
+    elif _is_there(trials_file, problems):
+        trials = read_trials(trials_file, [*target, *nontarget], problems)
     scanned = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
 
     ubm = [*files.ubm] if files.ubm is not None else ubm_list(scanned, background_speakers, options.sentences)
     if scanned and not ubm:
-        who, (first, last) = _speaker_names(gender, background_speakers), options.sentences
-        problems.add(
-            f"no recordings of background speakers {who}, sentences {first:03d} to {last:03d}",
-            file=root / "sph" / _FOLDERS[gender],
-            remedy="check the folder, or the ranges of speakers",
-        )
+        low, high = background_speakers[0], background_speakers[-1]
+        text = f"no recordings of background speakers {gender}{low:03d} to {gender}{high:03d}, "
+        text += "sentences {:03d} to {:03d}".format(*options.sentences)
+        problems.add(text, file=root / "sph" / _FOLDERS[gender], remedy="check the folder, or the ranges of speakers")
     if ubm:
         _check_size("background", None if files.background else options.background_size, len(ubm), problems)
         _check_size("nap", None if files.nap else options.nap_size, len(ubm[:: options.nap_step]), problems)
@@ -608,13 +520,15 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     recordings = find_recordings(scanned, [*ubm, *files.places], {**files.places, **used}, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
+    for_nap = ubm[:: options.nap_step]
+    n_nap = options.nap_size or len(for_nap)
     return Rsr2015(
         gender=gender,
         partition=options.partition,
         recordings=recordings,
         ubm=tuple(ubm),
-        background=files.background or _by_speaker(_draw(ubm, options.background_size, options.seed)),
-        nap=files.nap or _by_speaker(_spread(ubm[:: options.nap_step], options.nap_size)),
+        background=files.background or _by_speaker(ubm[row] for row in _draw(len(ubm), options)),
+        nap=files.nap or _by_speaker(for_nap[number * len(for_nap) // n_nap] for number in range(n_nap)),
         enrolment=IdMap.from_pairs((row.model, segment) for row in enrolled for segment in row.segments),
         test=IdMap.from_pairs((segment, segment) for segment in trials.segment_ids),
         key=_key(trials, target, nontarget),
@@ -712,25 +626,16 @@ def _check_leak(
             )
 
 
-def _speaker_names(gender: str, numbers: range) -> str:
-    return f"{gender}{numbers[0]:03d} to {gender}{numbers[-1]:03d}"
-
-
 # --- what is drawn and built -----------------------------------------------------------------------------------------
 
 
-def _draw(ubm: list[str], size: int, seed: int) -> list[str]:
-    places = np.random.default_rng(seed).choice(len(ubm), size=size, replace=False)
-    return [ubm[row] for row in np.sort(places).tolist()]
+def _draw(count: int, options: ListOptions) -> list[int]:
+    places = np.random.default_rng(options.seed).choice(count, size=options.background_size, replace=False)
+    drawn: list[int] = np.sort(places).tolist()
+    return drawn
 
 
-def _spread(segments: list[str], size: int | None) -> list[str]:
-    if size is None:
-        return segments
-    return [segments[number * len(segments) // size] for number in range(size)]
-
-
-def _by_speaker(segments: list[str]) -> IdMap:
+def _by_speaker(segments: Iterable[str]) -> IdMap:
     return IdMap.from_pairs((segment.split("/")[0], segment) for segment in segments)
 
 

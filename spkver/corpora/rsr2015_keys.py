@@ -1,18 +1,18 @@
 """RSR2015's key files: which recordings enrol a model (trn), and which trials there are (ndx).
 
-Fields are separated by commas, blanks or both. A trial list has millions of lines of which a few per cent are used,
-so lines are checked and chosen with array operations on the bytes, block by block; only ids of chosen lines become
-strings. Both readers note every problem, with its line, instead of stopping at the first.
+Fields are separated by commas, blanks or both. A trial list has millions of lines of which a few per cent are used, so
+it is read by pandas, block by block. Both readers note every problem, with its line, instead of stopping at the first.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,14 @@ from spkbase.errors import Problems
 
 TRIAL_TYPES = ("TC", "TW", "IC", "IW")
 _BLOCK_BYTES = 1 << 24
-_MAX_BAD_LINES = 100  # of one file; enough to see what is wrong with it
+_MAX_BAD_LINES = 100  # of one block; enough to see what is wrong with it
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = 2 + len(TRIAL_TYPES)
+_TO_BLANK = bytes.maketrans(b",\t\r", b"   ")
 _AUDIO_NAME = re.compile(r"^(?:male/|female/)?(.+?)(?:\.(?:sph|wav|flac))?$", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Enrolment:
+class Enrolment(NamedTuple):
     """A model, its recordings and the line of the list that says so."""
 
     model: str
@@ -74,34 +74,28 @@ def segment_id(name: str) -> str:
 
 def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
     """Read lines of "model file1,file2,...", one or more files each."""
-    text = _read_text(path, problems)
     rows: list[Enrolment] = []
     seen: dict[str, int] = {}
-    for line, content in enumerate(text.split("\n"), 1):
-        model, *files = re.split(r"[,\s]+", content.strip().strip(","))
-        if not model:
-            continue
-        segments = tuple(segment_id(name) for name in files)
-        if not segments:
-            problems.add(f"model {model!r} without files, expected 'model file1,file2,...'", file=path, line=line)
-        elif model in seen:
-            problems.add(
-                f"model {model!r} for the second time, first in line {seen[model]}",
-                file=path,
-                line=line,
-                remedy="put all files of a model into one line",
-            )
-        else:
+    for first_line, block in _blocks(path, problems):
+        for line, content in enumerate(block.decode().split("\n"), first_line):
+            model, *names = content.split() or [""]
+            if not model:
+                continue
+            segments = tuple(map(segment_id, names))
             twice = sorted({segment for segment in segments if segments.count(segment) > 1})
-            if twice:
-                problems.add(
-                    f"model {model!r} has the same file twice: {', '.join(twice)}",
-                    file=path,
-                    line=line,
-                    remedy="remove one of the two",
-                )
-            rows.append(Enrolment(model, segments, line))
-        seen.setdefault(model, line)
+            text, remedy = "", None
+            if not segments:
+                text = f"model {model!r} without files, expected 'model file1,file2,...'"
+            elif model in seen:
+                text = f"model {model!r} for the second time, first in line {seen[model]}"
+                remedy = "put all files of a model into one line"
+            elif twice:
+                text, remedy = f"model {model!r} has the same file twice: {', '.join(twice)}", "remove one of the two"
+            if text:
+                problems.add(text, file=path, line=line, remedy=remedy)
+            else:
+                rows.append(Enrolment(model, segments, line))
+            seen.setdefault(model, line)
     if not seen:
         problems.add("holds no models", file=path, remedy="copy the key files again")
     return rows
@@ -119,174 +113,35 @@ def read_trials(path: Path, types: Sequence[str], problems: Problems) -> TrialLi
     problems : Problems
         Takes malformed lines, lines with no or several types, and trials that occur twice.
     """
+    import pandas as pd
+
     chosen = np.isin(TRIAL_TYPES, types)
-    tables = _Table(), _Table()
-    rows: list[_Rows] = []
-    try:
-        with path.open("rb") as handle:
-            for first_line, raw in _blocks(handle):
-                if not _is_utf8(path, raw, first_line, problems):
-                    return _trial_list(tables, [])
-                block = _one_blank_between(raw)
-                separators = _regular_separators(block)
-                if separators is None:
-                    rows.append(_cut_lines(path, block, first_line, chosen, tables, problems))
-                else:
-                    rows.append(_cut_block(block, separators, first_line, chosen, tables))
-    except OSError as error:
-        problems.add(f"cannot be read: {error.strerror or error}", file=path, remedy="check the corpus folder")
-    trials = _trial_list(tables, rows)
-    _note_duplicates(path, trials, problems)
-    return trials
-
-
-_Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]  # codes of model and segment, type, line
-
-
-class _Table(defaultdict[bytes, int]):
-    """Gives each new id the next number."""
-
-    def __init__(self) -> None:
-        super().__init__(self.__len__)
-
-
-def _read_text(path: Path, problems: Problems) -> str:
-    try:
-        raw = path.read_bytes().removeprefix(_BOM)
-    except OSError as error:
-        problems.add(f"cannot be read: {error.strerror or error}", file=path, remedy="check the corpus folder")
-        return ""
-    return raw.decode("utf-8") if _is_utf8(path, raw, 1, problems) else ""
-
-
-def _is_utf8(path: Path, raw: bytes, first_line: int, problems: Problems) -> bool:
-    if raw.isascii():
-        return True
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = first_line + raw.count(b"\n", 0, error.start)
-        problems.add("is not UTF-8 text", file=path, line=line, remedy="save it as UTF-8")
-        return False
-    return True
-
-
-def _blocks(handle: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield (number of the first line, whole lines of text), each with a line break at its end."""
-    line, rest, first = 1, b"", True
-    while raw := handle.read(_BLOCK_BYTES):
-        raw = raw.removeprefix(_BOM) if first else raw
-        first = False
-        end = raw.rfind(b"\n") + 1
-        if end:
-            block = rest + raw[:end]
-            yield line, block
-            line += block.count(b"\n")
-            rest = raw[end:]
-        else:
-            rest += raw
-    if rest:
-        yield line, rest + b"\n"
-
-
-_TO_BLANK = bytes.maketrans(b",\t\r", b"   ")
-
-
-def _one_blank_between(block: bytes) -> bytes:
-    """Make every separator one blank and drop blanks at the ends of lines; line breaks stay."""
-    block = block.translate(_TO_BLANK)
-    while b"  " in block:
-        block = block.replace(b"  ", b" ")
-    block = block.replace(b" \n", b"\n").replace(b"\n ", b"\n")
-    return block[1:] if block.startswith(b" ") else block
-
-
-def _regular_separators(block: bytes) -> NDArray[np.int64] | None:
-    """Return the places of blanks and line break of each line, (n, 6), if every line of a block is a good trial."""
-    data = np.frombuffer(block, dtype=np.uint8)
-    places = np.flatnonzero(data <= ord(" "))
-    if len(places) % _FIELDS:
-        return None
-    separators = places.reshape(-1, _FIELDS)
-    letters = data[separators[:, 1:-1] + 1]
-    one_letter_each = (np.diff(separators[:, 1:]) == 2).all()
-    starts = np.concatenate([[0], separators[:-1, -1] + 1])
-    good = (
-        one_letter_each
-        and (data[separators] == np.frombuffer(b"     \n", dtype=np.uint8)).all()
-        and (separators[:, 0] > starts).all()
-        and (separators[:, 1] > separators[:, 0] + 1).all()
-        and ((letters == ord("Y")) | (letters == ord("N"))).all()
-        and ((letters == ord("Y")).sum(axis=1) == 1).all()
-    )
-    return separators if good else None
-
-
-def _cut_block(
-    block: bytes,
-    separators: NDArray[np.int64],
-    first_line: int,
-    chosen: NDArray[np.bool_],
-    tables: tuple[_Table, _Table],
-) -> _Rows:
-    """Cut a block of good lines: drop the bytes that are not wanted, then split the rest in one go."""
-    data = np.frombuffer(block, dtype=np.uint8)
-    kinds = np.argmax(data[separators[:, 1:-1] + 1] == ord("Y"), axis=1)
-    keep = chosen[kinds]
-    id_ends, ends = separators[:, 1] + 1, separators[:, -1] + 1
-    starts = np.concatenate([[0], ends[:-1]])
-    wanted = np.stack([keep, np.zeros_like(keep)], axis=1).ravel()
-    lengths = np.stack([id_ends - starts, ends - id_ends], axis=1).ravel()
-    ids = data[np.repeat(wanted, lengths)].tobytes().split(b" ")[:-1]
-    n_rows = int(keep.sum())
-    models = np.fromiter(map(tables[0].__getitem__, ids[0::2]), np.int64, n_rows)
-    segments = np.fromiter(map(tables[1].__getitem__, ids[1::2]), np.int64, n_rows)
-    return models, segments, kinds[keep], first_line + np.flatnonzero(keep)
-
-
-def _cut_lines(
-    path: Path,
-    block: bytes,
-    first_line: int,
-    chosen: NDArray[np.bool_],
-    tables: tuple[_Table, _Table],
-    problems: Problems,
-) -> _Rows:
-    """Cut a block line by line, for blocks with empty or malformed lines."""
-    rows = []
-    n_bad = 0
-    for line, content in enumerate(block.split(b"\n"), first_line):
-        fields = content.split(b" ")
-        flags = fields[2:]
-        if len(fields) == _FIELDS and all(fields) and flags.count(b"Y") == 1 and flags.count(b"N") == 3:
-            kind = flags.index(b"Y")
-            if chosen[kind]:
-                rows.append((tables[0][fields[0]], tables[1][fields[1]], kind, line))
-        elif content and n_bad < _MAX_BAD_LINES:
-            n_bad += 1
-            _note_bad_line(path, content, line, problems)
-    models, segments, kinds, lines = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-    return models, segments, kinds, lines
-
-
-def _note_bad_line(path: Path, content: bytes, line: int, problems: Problems) -> None:
-    text = content.decode("utf-8", "replace")
-    fields = text.split(" ")
-    flags = fields[2:]
-    if len(fields) == _FIELDS and set(flags) <= {"Y", "N"}:
-        kinds = [kind for kind, flag in zip(TRIAL_TYPES, flags, strict=True) if flag == "Y"]
-        what = f"a trial of {'no type' if not kinds else 'types ' + ' and '.join(kinds)}, expected exactly one Y"
-    else:
-        what = "expected 'model,segment,TC,TW,IC,IW' with Y or N for each of the four types"
-    problems.add(f"{what}, found {text[:100]!r}", file=path, line=line, remedy="copy the key files again")
-
-
-def _trial_list(tables: tuple[_Table, _Table], parts: list[_Rows]) -> TrialList:
-    empty = np.zeros(0, dtype=np.int64)
-    models, segments, kinds, lines = (np.concatenate([empty, *(part[column] for part in parts)]) for column in range(4))
-    model_ids, model_codes = _sorted_ids([name.decode() for name in tables[0]])
-    segment_ids, segment_codes = _sorted_ids([segment_id(name.decode()) for name in tables[1]])
-    return TrialList(
+    names: tuple[dict[str, int], dict[str, int]] = {}, {}
+    parts = [np.empty((4, 0), np.int64)]  # codes of model and segment, type, line
+    options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": range(_FIELDS + 1), "dtype": "category"}
+    options |= {"quoting": csv.QUOTE_NONE, "skip_blank_lines": False, "keep_default_na": False, "na_values": [""]}
+    for first_line, block in _blocks(path, problems):
+        try:
+            table = pd.read_csv(io.BytesIO(block), **options)
+        except pd.errors.ParserError:  # a line has still more fields
+            _note_bad_lines(path, block, first_line, problems)
+            continue
+        is_yes, is_no = (np.stack([table[column] == flag for column in range(2, _FIELDS)], axis=1) for flag in "YN")
+        good = (is_yes.sum(axis=1) == 1) & (is_no.sum(axis=1) == _FIELDS - 3) & table[_FIELDS].isna().to_numpy()
+        if not (good | table[0].isna().to_numpy()).all():
+            _note_bad_lines(path, block, first_line, problems)
+        kinds = is_yes.argmax(axis=1)
+        rows = np.flatnonzero(good & chosen[kinds])
+        codes = []
+        for column, known in enumerate(names):
+            kept = table[column].iloc[rows].cat.remove_unused_categories().cat
+            numbers = np.array([known.setdefault(name, len(known)) for name in kept.categories], np.int64)
+            codes.append(numbers[kept.codes])
+        parts.append(np.stack([*codes, kinds[rows], first_line + rows]))
+    models, segments, kinds, lines = np.concatenate(parts, axis=1)
+    model_ids, model_codes = _sorted_ids(list(names[0]))
+    segment_ids, segment_codes = _sorted_ids([segment_id(name) for name in names[1]])
+    trials = TrialList(
         model_ids,
         segment_ids,
         model_codes[models].astype(np.int32),
@@ -294,6 +149,42 @@ def _trial_list(tables: tuple[_Table, _Table], parts: list[_Rows]) -> TrialList:
         kinds.astype(np.int8),
         lines,
     )
+    _note_duplicates(path, trials, problems)
+    return trials
+
+
+def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
+    """Yield (number of the first line, whole lines of UTF-8 with blanks between fields) up to what is wrong."""
+    line = 1
+    try:
+        with path.open("rb") as handle:
+            while lines := handle.readlines(_BLOCK_BYTES):
+                block = b"".join(lines)
+                block = block.removeprefix(_BOM) if line == 1 else block
+                block.decode("utf-8")
+                yield line, block.translate(_TO_BLANK)
+                line += len(lines)
+    except UnicodeDecodeError as error:
+        line += block.count(b"\n", 0, error.start)
+        problems.add("is not UTF-8 text", file=path, line=line, remedy="save it as UTF-8")
+    except OSError as error:
+        problems.add(f"cannot be read: {error.strerror or error}", file=path, remedy="check the corpus folder")
+
+
+def _note_bad_lines(path: Path, block: bytes, first_line: int, problems: Problems) -> None:
+    n_bad = 0
+    for line, content in enumerate(block.decode().split("\n"), first_line):
+        fields = content.split()
+        flags = fields[2:]
+        if len(fields) == _FIELDS and set(flags) <= {"Y", "N"}:
+            kinds = [kind for kind, flag in zip(TRIAL_TYPES, flags, strict=True) if flag == "Y"]
+            what = f"a trial of {'no type' if not kinds else 'types ' + ' and '.join(kinds)}, expected exactly one Y"
+        else:
+            kinds, what = [], "expected 'model,segment,TC,TW,IC,IW' with Y or N for each of the four types"
+        if fields and len(kinds) != 1 and n_bad < _MAX_BAD_LINES:
+            n_bad += 1
+            text = f"{what}, found {' '.join(fields)[:100]!r}"
+            problems.add(text, file=path, line=line, remedy="copy the key files again")
 
 
 def _sorted_ids(names: list[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
