@@ -25,8 +25,7 @@ of a session of its own (another day, another microphone, another room), so no t
 
 Both are made from a table of recordings, and hold `simulation.json` and `README.txt`: what the tree is and how it was
 made. The tree appears in its place when it is whole. A recording depends on the seed, the speaker, the session and the
-text only, so equal sizes give equal bytes for any number of workers; a killed process leaves ``OUTPUT.draft``, in which
-the next one that makes the same tree goes on with the recordings that are there.
+text only, so equal sizes give equal bytes for any number of workers.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ import logging
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import soundfile
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import load_json, write_text
+from spkbase.files import load_json
 from spkbase.runs import sole_use
 from spkbase.showing import one_line
-from spkbase.version import __version__
 from spkbase.work import ordered_map
 from spkver.corpora import espeak
 from spkver.corpora.voices import SAMPLE_RATE, SENTENCES, VARIABILITY, make_session, make_voice, synthesise_utterance
@@ -60,8 +59,6 @@ logger = logging.getLogger(__name__)
 RECORD = "simulation.json"
 CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}
 _VERSION = 1  # of the samples and the tree; a tree of another version is not taken for a finished one
-_LIBRARIES = ("espeakng-loader", "numpy", "scipy")
-_BYTES_PER_FILE = 90_000  # of 16-bit samples, on average
 
 
 class Recording(NamedTuple):
@@ -126,7 +123,7 @@ def _simulate(
     Raises
     ------
     DataError
-        If `output` holds something else, the disk is too small, or the package espeakng-loader (extra `demo`) is
+        If `output` holds something else or cannot be written, or the package espeakng-loader (extra `demo`) is
         missing.
     """
     identity: dict[str, Any] = {"version": _VERSION, "variability": json.loads(json.dumps(asdict(VARIABILITY)))}
@@ -135,22 +132,27 @@ def _simulate(
         return load_json(output / RECORD)["counts"], False
     espeak.loader()
     engine = f"espeakng-loader {version('espeakng-loader')}"
-    parent = next(folder for folder in output.parents if folder.exists())
-    free, needed = shutil.disk_usage(parent).free, len(table) * _BYTES_PER_FILE
-    if free < needed:
-        text = f"{len(table)} recordings need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free"
-        raise DataError(text, file=output, remedy="choose another folder or a smaller corpus")
-    with _new_tree(output, {**identity, **parameters}) as tree:
-        speakers = [list(rows) for _, rows in groupby(table, lambda row: (row.sex, row.number))]
-        audio_format = parameters.get("audio_format", "wav")
-        work = partial(_record_speaker, tree=tree, seed=parameters["seed"], audio_format=audio_format)
-        with closing(ordered_map(work, speakers, jobs=jobs, description="simulated speakers")) as lengths:  # type: ignore[type-var]
-            seconds = sum(lengths) / SAMPLE_RATE
-        counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
-        made_by = {**identity, "engine": engine, "parameters": parameters}
-        record = {"about": about, **made_by, **(more or {}), "counts": counts}
-        (tree / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        (tree / "README.txt").write_text(readme.replace("ENGINE", engine), encoding="utf-8")
+    draft = output.with_name(f"{output.name[:80]}.draft")
+    speakers = [list(rows) for _, rows in groupby(table, lambda row: (row.sex, row.number))]
+    audio_format = parameters.get("audio_format", "wav")
+    with sole_use(draft):
+        tree = draft / "tree"
+        try:
+            shutil.rmtree(tree, ignore_errors=True)  # of a process that was killed
+            tree.mkdir()
+            work = partial(_record_speaker, tree=tree, seed=parameters["seed"], audio_format=audio_format)
+            with closing(ordered_map(work, speakers, jobs=jobs, description="simulated speakers")) as lengths:  # type: ignore[type-var]
+                seconds = sum(lengths) / SAMPLE_RATE
+            counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
+            record = {"about": about, **identity, "engine": engine, "parameters": parameters, **(more or {})}
+            (tree / RECORD).write_text(json.dumps({**record, "counts": counts}, indent=1) + "\n", encoding="utf-8")
+            (tree / "README.txt").write_text(readme.replace("ENGINE", engine), encoding="utf-8")
+            tree.replace(output)
+        except (OSError, soundfile.LibsndfileError) as error:
+            text = f"cannot be written: {getattr(error, 'strerror', None) or error}"
+            raise DataError(text, file=output, remedy="check the folder and its disk") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
     return counts, True
 
 
@@ -177,58 +179,15 @@ def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> 
     return True
 
 
-@contextmanager
-def _new_tree(output: Path, parameters: dict[str, Any]) -> Iterator[Path]:
-    """Yield a folder beside the place of a tree; it is renamed when the block ends and removed when it fails."""
-    draft = output.with_name(f"{output.name[:80]}.draft")
-    versions = {"spkver": __version__}
-    for name in _LIBRARIES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = ""
-    identity = json.dumps({**parameters, **versions}, sort_keys=True)
-    with sole_use(draft):
-        tree, known = draft / "tree", draft / "identity.json"
-        try:
-            if not known.is_file() or known.read_text(encoding="utf-8") != identity:  # of another tree
-                shutil.rmtree(tree, ignore_errors=True)
-                write_text(known, identity)
-            tree.mkdir(exist_ok=True)
-            yield tree
-            tree.replace(output)
-        except OSError as error:
-            shutil.rmtree(draft, ignore_errors=True)
-            text = f"cannot be written: {error.strerror or error}"
-            raise DataError(text, file=output, remedy="check the folder and its disk") from error
-        except Exception:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
-        shutil.rmtree(draft, ignore_errors=True)
-
-
 def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_format: str) -> int:
-    """Write the recordings of a speaker that are not there yet; return the number of samples of all."""
-    import soundfile
-
+    """Write the recordings of a speaker; return the number of samples of all."""
     voice = make_voice(table[0].sex, table[0].number, seed)
     n_samples = 0
     for row in table:
-        file = tree / row.file
-        try:
-            n_samples += soundfile.info(file).frames
-            continue
-        except (soundfile.LibsndfileError, OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
         session = make_session(row.sex, row.number, row.session, seed)
         samples = np.round(synthesise_utterance(voice, row.text, session, take=row.take) * 32767).astype(np.int16)
-        # no fsync for each of many thousands of recordings: the name stands for a whole file when a process is killed
-        temporary = file.with_name(f".{file.name}.tmp")
-        try:
-            soundfile.write(temporary, samples, SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
-            temporary.replace(file)
-        except soundfile.LibsndfileError as error:
-            raise DataError(f"cannot be written: {error}", file=file, remedy="check the folder's disk") from error
+        (tree / row.file).parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(tree / row.file, samples, SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
         n_samples += len(samples)
     return n_samples
 
@@ -384,7 +343,7 @@ def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None =
     Raises
     ------
     DataError
-        If `output` holds something else, the disk is too small, or the package espeakng-loader (extra `demo`) is
+        If `output` holds something else or cannot be written, or the package espeakng-loader (extra `demo`) is
         missing.
     """
     output = Path(output).resolve()
@@ -540,7 +499,7 @@ def simulate_voiceprivacy(output: str | Path, sizes: Sizes | None = None, *, job
     Raises
     ------
     DataError
-        If `output` holds something else, the disk is too small, or the package espeakng-loader (extra `demo`) is
+        If `output` holds something else or cannot be written, or the package espeakng-loader (extra `demo`) is
         missing.
     """
     output, sizes = Path(output).resolve(), sizes or Sizes()

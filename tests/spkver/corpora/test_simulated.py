@@ -188,14 +188,6 @@ def test_number_of_background_speakers_is_kept_in_the_record(tmp_path: Path) -> 
         simulate_rsr2015(made.folder, CorpusSize(**{**sizes, "n_background": None}))
 
 
-def test_trees_from_before_there_was_a_number_of_background_speakers_stand(tmp_path: Path) -> None:
-    made = simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
-    record = json.loads((made.folder / "simulation.json").read_text())
-    del record["parameters"]["n_background"]
-    (made.folder / "simulation.json").write_text(json.dumps(record))
-    assert not simulate_rsr2015(made.folder, CorpusSize(**TINY)).created
-
-
 # --- reproducible ---------------------------------------------------------------------------------
 
 
@@ -330,23 +322,11 @@ def test_a_run_that_ends_early_leaves_no_corpus(
     with pytest.raises(expected):
         simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
     assert len(calls) == 4
-    # an interrupt leaves what the same call goes on from, a failure nothing
-    there = [path.name for path in tmp_path.iterdir()]
-    assert there == (["new.draft"] if isinstance(failure, KeyboardInterrupt) else [])
+    assert not any(tmp_path.iterdir())
 
 
 def test_engine_that_is_not_installed_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
     with pytest.raises(DataError, match=r"pip install 'spkver\[demo\]'"):
         simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
-    assert not any(tmp_path.iterdir())
-
-
-def test_a_disk_that_is_too_small_is_seen_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from collections import namedtuple
-
-    usage = namedtuple("usage", "free")
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(free=500_000))
-    with pytest.raises(DataError, match="6 recordings need about"):
-        simulate_rsr2015(tmp_path / "sub" / "new", CorpusSize(**TINY), jobs=1)
     assert not any(tmp_path.iterdir())

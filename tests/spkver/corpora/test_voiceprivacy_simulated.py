@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,7 @@ from click.testing import CliRunner
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs import sole_use
 from spkver.cli import main
-from spkver.corpora import simulated
 from spkver.corpora.simulated import Simulated, Sizes, is_simulated, simulate_voiceprivacy, utterance_text
-from spkver.corpora.voices import synthesise_utterance
 from spkver.datadir.directory import DataDir, enrolment
 from spkver.datadir.reading import read_datadir
 
@@ -122,72 +119,9 @@ def test_sizes_out_of_range_are_told(name: str, value: int, text: str) -> None:
         Sizes(**{name: value})
 
 
-def test_an_error_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: object, **options: object) -> None:
-        raise DataError("the engine broke")
-
-    monkeypatch.setattr(simulated, "synthesise_utterance", fail)
-    with pytest.raises(DataError, match="the engine broke"):
-        simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
-    assert list(tmp_path.iterdir()) == []
-
-
-def interrupted(folder: Path, sizes: Sizes, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a set and be interrupted after so many recordings."""
-    made = iter(range(after))
-
-    def stop(*arguments: object, **options: object) -> object:
-        if next(made, None) is None:
-            raise KeyboardInterrupt
-        return synthesise_utterance(*arguments, **options)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(simulated, "synthesise_utterance", stop)
-        with pytest.raises(KeyboardInterrupt):
-            simulate_voiceprivacy(folder, sizes, jobs=1)
-
-
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Texts that are spoken from now on."""
-    texts: list[str] = []
-
-    def count(voice: object, text: str, session: object, take: int) -> object:
-        texts.append(text)
-        return synthesise_utterance(voice, text, session, take=take)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(simulated, "synthesise_utterance", count)
-    return texts
-
-
-def test_what_was_interrupted_is_taken_up(made: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupted(tmp_path / "set", SMALL, 7, monkeypatch)
-    assert not (tmp_path / "set").exists()
-    half = next((tmp_path / "set.draft").rglob("*.wav"))
-    half.write_bytes(half.read_bytes()[:20])  # no header left: it is made again
-    texts = counted(monkeypatch)
-    again = simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
-    assert len(texts) == made.counts["n_files"] - 6
-    assert contents(again.folder) == contents(made.folder)
-    assert [path.name for path in tmp_path.iterdir()] == ["set"]
-
-
-def test_what_is_left_of_other_sizes_is_not_taken_up(
-    made: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    interrupted(tmp_path / "set", Sizes(**{**vars(SMALL), "seed": 6}), 7, monkeypatch)
-    again = simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
-    assert contents(again.folder) == contents(made.folder)
-
-
 def test_one_at_a_time(tmp_path: Path) -> None:
     with sole_use(tmp_path / "set.draft"), pytest.raises(DataError, match="another run is at work in it"):
         simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
-
-
-def test_engine_that_is_not_installed_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "espeakng_loader", None)
-    with pytest.raises(DataError, match="demo"):
-        simulate_voiceprivacy(tmp_path / "set", SMALL)
 
 
 def test_command_takes_each_size(made: Simulated) -> None:
