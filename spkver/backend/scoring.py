@@ -40,6 +40,7 @@ from spkver.backend.nap import Projection
 from spkver.backend.svm import SvmModels
 from spkver.features import Frames, row_index
 from spkver.mixture import (
+    LEAST_LOG_SHARE,
     GaussianMixture,
     Statistics,
     block_size,
@@ -243,6 +244,7 @@ def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, fr
         joint += constant
         largest = joint.max(axis=0)
         joint -= largest
+        np.maximum(joint, LEAST_LOG_SHARE, out=joint)
         np.exp(joint, out=joint)
         total += float((largest + np.log(joint.sum(axis=0))).sum(dtype=np.float64))
     return total / len(frames)

@@ -5,6 +5,7 @@ and first order, of one segment a row, and they add.
 """
 
 from spkver.mixture.gmm import (
+    LEAST_LOG_SHARE,
     GaussianMixture,
     PosteriorKernel,
     block_size,

@@ -143,8 +143,9 @@ CHUNK = 8192
 _CACHED_POSTERIORS = 1 << 18
 # Frames of a block under full covariances: of their products there are many more than of the frames.
 _BLOCK_OF_PRODUCTS = 512
-# Posteriors are at least e to this power there, by bytes of a number: denormal ones take a hundred times as long.
-_LOWEST = {4: -80.0, 8: -700.0}
+LEAST_LOG_SHARE = -69.0
+"""Logarithm of 1e-30, below which the share of a component in a frame counts as 0: products with denormal numbers take up
+to a hundred times as long, and Intel's processors spent most of the E-step on them."""
 
 
 @one_line
@@ -293,10 +294,9 @@ class PosteriorKernel:
     def __init__(self, parameters: Floats, dtype: np.dtype, dimension: int | None = None) -> None:
         n_components, width = parameters.shape
         self.size = block_size(n_components)
-        self._lowest: float | None = None
         if dimension is not None and width > 2 * dimension + 1:
             self.size = min(self.size, _BLOCK_OF_PRODUCTS)
-            self._lowest = _LOWEST[np.dtype(dtype).itemsize]
+        self._least = np.exp(np.full(1, LEAST_LOG_SHARE, dtype))
         self._parameters = parameters.astype(dtype)
         self._augmented = np.empty((self.size, width), dtype)
         self._posteriors = np.empty((n_components, self.size), dtype)
@@ -330,10 +330,9 @@ class PosteriorKernel:
         np.matmul(self._parameters, augmented.T, out=joint)
         largest = joint.max(axis=0)
         joint -= largest
-        if self._lowest is not None:
-            np.maximum(joint, self._lowest, out=joint)
-        # not exp2: where its result is denormal, as one posterior in ten is, it takes a hundred times as long
+        np.maximum(joint, LEAST_LOG_SHARE, out=joint)
         np.exp(joint, out=joint)
+        joint -= self._least
         total = self._ones @ joint
         augmented /= total[:, None]
         return joint, augmented, (largest + np.log(total)).astype(np.float64)

@@ -17,7 +17,8 @@ from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.features.frames import Frames
-from spkver.mixture.gmm import GaussianMixture
+from spkver.mixture import with_full_covariances
+from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, natural_parameters
 from spkver.mixture.statistics import (
     accumulate_statistics,
     open_statistics,
@@ -51,6 +52,36 @@ def brute_force(mixture: GaussianMixture, frames: np.ndarray) -> tuple[np.ndarra
     )
     posteriors = joint / joint.sum(axis=1, keepdims=True)
     return posteriors.sum(axis=0), (posteriors.T @ frames).ravel()
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0, 30])
+def test_no_operand_of_the_products_is_denormal(dtype, full, offset):
+    """Frames as those of speech, whose log-densities differ by hundreds of nats, or far from every component."""
+    rng = np.random.default_rng(0)
+    means, variances = rng.standard_normal((64, 20)), rng.uniform(0.1, 0.4, (64, 20))
+    mixture = GaussianMixture(np.full(64, 1 / 64), means, variances)
+    frames = (means[rng.integers(64, size=200)] + 0.5 * rng.standard_normal((200, 20)) + offset).astype(dtype)
+    kernel = PosteriorKernel(natural_parameters(with_full_covariances(mixture) if full else mixture), frames.dtype, 20)
+    joint, augmented, _ = kernel(frames)
+    for operand in (joint, augmented):
+        assert (np.abs(operand[operand != 0]) > 1e-37).all()
+    assert (joint == 0).mean() > 0.2
+    logs = np.log(mixture.weights) + component_log_densities(mixture, frames)
+    expected = np.exp(logs - logs.max(axis=1, keepdims=True))
+    expected /= expected.sum(axis=1, keepdims=True)
+    atol = 2e-2 if dtype is np.float32 else 1e-9
+    np.testing.assert_allclose((joint * augmented[:, -1]).T, expected, rtol=0, atol=atol)
+
+
+def component_log_densities(mixture: GaussianMixture, frames: np.ndarray) -> np.ndarray:
+    return np.column_stack(
+        [
+            multivariate_normal(m, np.diag(v)).logpdf(frames)
+            for m, v in zip(mixture.means, mixture.variances, strict=True)
+        ]
+    )
 
 
 def test_against_brute_force():
