@@ -20,9 +20,9 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     sets = voiceprivacy.anonymise(experiment, sets)  # data/
     attackers = voiceprivacy.train(experiment, sets)  # work/, attackers/
     scores = voiceprivacy.score(experiment, sets, attackers)  # exp/
-    numbers = voiceprivacy.assess(experiment, sets, scores)  # numbers/, conditions.json, evidence.json
+    table = voiceprivacy.assess(experiment, sets, attackers, scores)  # numbers/, evidence.json
     utility = voiceprivacy.utility(experiment, sets)
-    return voiceprivacy.report(experiment, sets, scores, numbers, utility)  # results.json, report.html
+    return voiceprivacy.report(experiment, sets, attackers, scores, table, utility)  # results.json, report.html
 
 
 main = voiceprivacy.evaluation_command(evaluate, __file__, about=__doc__)

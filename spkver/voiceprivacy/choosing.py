@@ -403,7 +403,7 @@ def listen(sets: Sets, config: Config, usual: Sequence[Any], *, jobs: int | None
         is_fitted = list(map(features_of, fitted)) != list(map(features_of, usual))
         tested = tuple(dataset.name for dataset in sets.datasets if dataset.training in of_sets)
         by_directory = {name: counts for of_set in of_sets.values() for name, counts in of_set.items()}
-        heard.append(Heard(tuple(of_sets), tested, by_directory, fitted if is_fitted else usual, is_fitted))
+        heard.append(Heard(tuple(of_sets), tested, by_directory, fitted if is_fitted else usual))
     return heard
 
 

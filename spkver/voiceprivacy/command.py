@@ -12,11 +12,10 @@ import click
 
 from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError
-from spkver.voiceprivacy.experiment import STEPS, Steps
+from spkver.voiceprivacy.experiment import STEPS, Experiment, Steps
 
 if TYPE_CHECKING:
     from spkbase.runs import Run
-    from spkver.voiceprivacy.experiment import Experiment
     from spkver.voiceprivacy.settings import Config
 
 SIMULATED = "simulated"
@@ -44,28 +43,33 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         from spkbase.configuration import load_config, read_yaml
         from spkbase.runs import Ended, start_run
         from spkver.datadir import check_suffix
-        from spkver.voiceprivacy.experiment import Experiment
         from spkver.voiceprivacy.scores import raise_failures
         from spkver.voiceprivacy.sets import with_lists_there
         from spkver.voiceprivacy.settings import Config
 
-        steps = Steps(options.pop("only"), options.pop("until"))
-        allow_pipes = options.pop("allow_pipes")
+        steps, allow_pipes = Steps(options.pop("only"), options.pop("until")), options.pop("allow_pipes")
+        if config_file is not None and not config_file.exists() and (folder / config_file).is_file():
+            config_file = folder / config_file  # below the recipe's folder, as config/vpc2024.yaml
         defaults = read_yaml(folder / "config" / "simulated.yaml") if data == SIMULATED else {}
-        file = _beside(config_file, folder)
-        config = with_lists_there(load_config(Config, file=file, settings=settings, defaults=defaults), Path(data))
+        config = load_config(Config, file=config_file, settings=settings, defaults=defaults)
+        config = with_lists_there(config, Path(data))
+        # sets that the file names, also where --set chooses others
+        named = None if config_file is None else read_yaml(config_file).get("datasets")
+        names = tuple(map(str, named)) if isinstance(named, list) else ()
         check_suffix(suffix)
-        _check_output(output)
-        check_simulation(data, steps)
+        for place in (output, output.resolve().parent):  # nothing is written among the recordings that somebody keeps
+            if (place / "wav.scp").exists():
+                raise DataError("is a data directory, or lies in one", file=output, remedy="choose another --output")
+        if data != SIMULATED and steps.ends_with("simulation"):
+            text = f"there is nothing to simulate: --data is {data}"
+            raise ConfigError(text, remedy=f"give --data {SIMULATED}, or another step")
         with echo_log(logging.INFO), start_run(output, config, **options) as run:
             try:
+                speech = Path(data)
                 if data == SIMULATED:
-                    steps.begin("simulation")
-                speech = _simulated(steps.run(run, "simulation"), config) if data == SIMULATED else Path(data)
-                steps.tell("simulation", str(speech))
-                steps.end_with("simulation")
-                named = _named_datasets(file)
-                text = page(Experiment(run, speech, suffix, config, steps, allow_pipes, named))
+                    speech = _simulated(steps.begin("simulation", run), config)
+                steps.end("simulation", str(speech))
+                text = page(Experiment(run, speech, suffix, config, steps, allow_pipes, names))
             except Ended:
                 text = steps.account()
             click.echo(text)
@@ -93,40 +97,12 @@ _OPTIONS: list[Callable] = [
 ]
 
 
-def _beside(config_file: Path | None, folder: Path) -> Path | None:
-    """A configuration file, by its path or by that below the recipe's folder, as config/vpc2024.yaml."""
-    if config_file is not None and not config_file.exists() and (folder / config_file).is_file():
-        return folder / config_file
-    return config_file
-
-
-def _named_datasets(file: Path | None) -> tuple[str, ...]:
-    """Sets that a configuration file names, also where ``--set`` chooses others."""
-    from spkbase.configuration import read_yaml
-
-    names = None if file is None else read_yaml(file).get("datasets")
-    return tuple(map(str, names)) if isinstance(names, list) else ()
-
-
-def _check_output(output: Path) -> None:
-    """Nothing is written among the recordings that somebody keeps."""
-    for folder in (output, output.resolve().parent):
-        if (folder / "wav.scp").exists():
-            raise DataError("is a data directory, or lies in one", file=output, remedy="choose another --output")
-
-
-def check_simulation(data: str, steps: Steps) -> None:
-    """Raise ConfigError if SIMULATED speech is all that is asked for, and the data are others."""
-    if data != SIMULATED and steps.ends_with("simulation"):
-        text = f"there is nothing to simulate: --data is {data}"
-        raise ConfigError(text, remedy=f"give --data {SIMULATED}, or another step")
-
-
 def _simulated(run: Run, config: Config) -> Path:
     from spkver.corpora import is_simulated, simulate_voiceprivacy
 
     folder = run.path(SIMULATED)
-    shutil.rmtree(_old(folder), ignore_errors=True)
+    old = folder.with_name(f"{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
     if run.frozen:
         if not is_simulated(folder):
             raise DataError("the SIMULATED speech is missing", file=folder, remedy="run with --until simulation first")
@@ -134,10 +110,6 @@ def _simulated(run: Run, config: Config) -> Path:
     click.echo("SIMULATED speech is made: synthetic voices from eSpeak NG, not recordings of people.")
     with run.timed("simulation"):
         if run.force and is_simulated(folder):
-            folder.rename(_old(folder))  # at no moment there is half of it in its place
-            shutil.rmtree(_old(folder), ignore_errors=True)
+            folder.rename(old)  # at no moment there is half of it in its place
+            shutil.rmtree(old, ignore_errors=True)
         return simulate_voiceprivacy(folder, config.simulation, jobs=run.jobs).folder
-
-
-def _old(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.old")

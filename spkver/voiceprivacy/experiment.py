@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from spkbase.errors import ConfigError
 from spkbase.runs import Ended, Run
 from spkbase.showing import one_line
-from spkver.attackers import Attacker, AttackerConfig, Wanted
 from spkver.voiceprivacy.choosing import chosen_attackers
-from spkver.voiceprivacy.scores import Failure
+from spkver.voiceprivacy.scores import Chosen
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.twins import Anonymizers, find_anonymizers
 
@@ -31,6 +31,7 @@ STEPS: Mapping[str, str] = {
     "utility": "words, pitch and emotions, where asked for",
     "report": "results, tables and the page",
 }
+_ORDER = list(STEPS)
 
 
 @one_line
@@ -46,14 +47,14 @@ class Steps:
         All up to this one.
     done : list of str
         What was done, a line for each step, for the account at the end.
-    failures : list of Failure
-        What single attackers failed at, for the account too.
+    failures : list of dict
+        What single attackers failed at, see `spkver.voiceprivacy.scores.ScoreTable`, for the account too.
     """
 
     only: str | None = None
     until: str | None = None
     done: list[str] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for option, name in (("--only", self.only), ("--until", self.until)):
@@ -64,8 +65,9 @@ class Steps:
 
     def includes(self, name: str) -> bool:
         """Return whether a step is worked on."""
-        order = list(STEPS)
-        return name == self.only or (self.only is None and order.index(name) <= order.index(self.until or order[-1]))
+        if self.only is not None:
+            return name == self.only
+        return _ORDER.index(name) <= _ORDER.index(self.until or _ORDER[-1])
 
     def needs(self, name: str) -> bool:
         """Return whether a step must be up to date, by this run or an earlier one, for those that are worked on."""
@@ -73,33 +75,30 @@ class Steps:
 
     def ends_with(self, name: str) -> bool:
         """Return whether nothing is to be done after a step."""
-        return name == (self.only or self.until or "report")
+        return name == (self.only or self.until or _ORDER[-1])
 
-    def end_with(self, name: str) -> None:
-        """End the run here, by `Ended`, if nothing is to be done after a step."""
-        if self.ends_with(name):
-            raise Ended(name)
-
-    def run(self, run: Run, name: str) -> Run:
+    def seen(self, name: str, run: Run) -> Run:
         """Return the run as a step sees it: one that is not worked on makes nothing, its stages stay as they are."""
         return run if self.includes(name) else replace(run, force=False, frozen=True)
 
-    def begin(self, name: str) -> None:
-        """Say which step begins, if it is worked on."""
+    def begin(self, name: str, run: Run) -> Run:
+        """Say which step begins, if it is worked on, and return the run as the step sees it, see `seen`."""
         if self.includes(name):
-            order = list(STEPS)
-            logger.info("step %d of %d: %s (%s)", order.index(name) + 1, len(order), name, STEPS[name])
+            logger.info("step %d of %d: %s (%s)", _ORDER.index(name) + 1, len(_ORDER), name, STEPS[name])
+        return self.seen(name, run)
 
-    def tell(self, name: str, text: str) -> None:
-        """Note what a step has done, if it was worked on."""
+    def end(self, name: str, text: str) -> None:
+        """Note what a step has done, if it was worked on; end the run by `Ended` if nothing is to be done after it."""
         if self.includes(name):
             self.done.append(f"{name}: {text}")
+        if self.ends_with(name):
+            raise Ended(name)
 
     def account(self) -> str:
         """Return what a run says that ends before the report."""
-        last = self.only or self.until
-        left = list(STEPS)[list(STEPS).index(last) + 1 :] if last else []
-        follows = f"To go on ({', '.join(left)}), give the same command without --{'only' if self.only else 'until'}."
+        option, last = ("only", self.only) if self.only else ("until", self.until)
+        left = _ORDER[_ORDER.index(last) + 1 :] if last else []
+        follows = f"To go on ({', '.join(left)}), give the same command without --{option}."
         return "\n".join(["Done:", *(f"  {line}" for line in self.done), follows])
 
 
@@ -134,7 +133,7 @@ class Experiment:
     named: tuple[str, ...] = ()
 
     @cached_property
-    def attackers(self) -> list[AttackerConfig | Attacker | Wanted]:
+    def attackers(self) -> list[Chosen]:
         """Configurations of the built-in attackers, and those of others, in the order of the configuration."""
         return chosen_attackers(self.config)
 
@@ -142,7 +141,3 @@ class Experiment:
     def anonymizers(self) -> Anonymizers | None:
         """What makes missing twins; None where no anonymiser is at hand."""
         return find_anonymizers(self.config.anonymizer, self.suffix)
-
-    def at(self, step: str) -> Run:
-        """Return the run as a step sees it, see `Steps.run`."""
-        return self.steps.run(self.run, step)

@@ -27,8 +27,8 @@ import logging
 import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from itertools import groupby, product
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ import numpy as np
 
 from evaluation.formats import read_scores, write_key, write_scores
 from evaluation.reports import SCENARIOS, TRIAL_BY_TRIAL, Scenario
-from evaluation.trials import Key, Scores
+from evaluation.trials import Scores
 from spkbase.errors import DataError, Problems, SpkverError
 from spkbase.files import load_json, write_json, write_text
 from spkbase.plugins import TimeLimitError
@@ -66,28 +66,30 @@ from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, note_each, pooled_ke
 
 logger = logging.getLogger(__name__)
 
+Json = dict[str, Any]
+Chosen = AttackerConfig | Attacker | Wanted
+"""An attacker as it is configured: a built-in one, one of somebody else's, or one that needs a place to work at."""
+
 SCORES = "exp"  # as in the challenge
 WORK = "work"  # features and statistics, which the attackers share; may be removed
 FAILURES = "failures.json"
 
-Chosen = AttackerConfig | Attacker | Wanted
-"""An attacker as it is configured: a built-in one, one of somebody else's, or one that needs a place to work at."""
 
-
+@one_line
 @dataclass(frozen=True)
-class Scored:
-    """The scores of one condition; paths are those of files in the output folder.
+class Condition:
+    """The scores of an attacker in a scenario; paths are those of files in the output folder.
 
     Attributes
     ----------
     dataset, gender, scenario, attacker : str
         What they are of; gender is "f", "m" or "all".
-    folder : str
-        ``exp/asv_.../<enrol>-<trial>``, relative to the output folder.
     lists : str
-        Folder of the key (``trials``) and of ``utt2spk`` and ``spk2gender``, relative to the output folder.
-    further : tuple of (int, str)
-        Number and folder of each draw beyond the first that the attacker scored.
+        Folder of the key (``trials``) and of ``utt2spk`` and ``spk2gender``.
+    scores : dict of int to str
+        File of the scores of each draw that the attacker scored, by its number; the first is always there.
+    made_from : tuple of str
+        Fingerprints of these scores.
     level : str
         What the attacker may look at, see `evaluation.reports.LEVELS`.
     content : str
@@ -96,70 +98,29 @@ class Scored:
         Recordings that each of its lists of trials tests: what a whole-list attacker adapts to.
     lacking : tuple of int
         Draws that there are, and that the attacker could not score.
+    weights : tuple of str
+        Files of the weights of a fusion.
     """
 
     dataset: str
     gender: str
     scenario: str
     attacker: str
-    folder: str
     lists: str
-    further: tuple[tuple[int, str], ...] = ()
+    scores: Mapping[int, str]
+    made_from: tuple[str, ...] = ()
     level: str = TRIAL_BY_TRIAL
     content: str = ""
     tested: tuple[int, ...] = ()
     lacking: tuple[int, ...] = ()
-
-    @property
-    def scores(self) -> str:
-        """File of the scores of the first draw, relative to the output folder."""
-        return f"{self.folder}/{self.attacker}/scores"
-
-    @property
-    def draws(self) -> dict[int, str]:
-        """File of the scores of each draw by its number, relative to the output folder."""
-        return {1: self.scores} | {number: f"{folder}/{self.attacker}/scores" for number, folder in self.further}
-
-    @property
-    def key(self) -> str:
-        """File of the key, relative to the output folder."""
-        return f"{self.lists}/trials"
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A condition with the stages that made its scores, one a draw; those of both sexes are those of each together."""
-
-    scored: Scored
-    stages: tuple[Stage[Scores], ...]
     weights: tuple[str, ...] = ()
-    """Files of the weights of a fusion, relative to the output folder."""
-
-
-@one_line
-@dataclass(frozen=True)
-class Failure:
-    """Scores that an attacker should have given and did not.
-
-    Attributes
-    ----------
-    attacker, dataset, gender, scenario : str
-    scores : str
-        The file that is missing, relative to the output folder.
-    reason : str
-    """
-
-    attacker: str
-    dataset: str
-    gender: str
-    scenario: str
-    scores: str
-    reason: str
 
 
 @dataclass(frozen=True)
 class Job:
-    """A list of trials of one sex, in one draw, that one attacker scores; the stage is made when it does."""
+    """A list of trials of one sex, in one draw, that one attacker scores; `parts` are the scores that a fusion fuses,
+    by attacker.
+    """
 
     dataset: Dataset
     gender: str
@@ -169,7 +130,6 @@ class Job:
     attacker: Attacker
     stage: Stage[Scores]
     parts: Mapping[str, Stage[Scores]] = field(default_factory=dict)
-    """Scores that a fusion fuses, by attacker."""
 
     @property
     def learns_from(self) -> tuple[str, tuple[DataDir, ...]]:
@@ -209,38 +169,37 @@ class ScoreTable:
     ----------
     conditions : list of Condition
         By set, scenario, sex and attacker; the trials of both sexes together after those of each.
-    failures : list of Failure
-        What single attackers failed at.
+    failures : list of dict
+        Scores that attackers should have given and did not: ``attacker``, ``dataset``, ``gender``, ``scenario``,
+        ``scores`` (the file that is missing) and ``reason``.
     fusions : list of dict
         Weights of fusions, as in their files.
-    attackers : dict of str to list of Attacker
-        At work, for each training set.
     """
 
     conditions: list[Condition] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-    fusions: list[dict[str, Any]] = field(default_factory=list)
-    attackers: dict[str, list[Attacker]] = field(default_factory=dict, repr=False)
+    failures: list[Json] = field(default_factory=list)
+    fusions: list[Json] = field(default_factory=list)
 
 
 def write_lists(run: Run, sets: Sets) -> None:
     """Write the key and the maps of speakers of every trial list, pooled ones too, to ``lists/``."""
     for dataset in sets.datasets:
-        keys = []
-        speakers: dict[str, str] = {}
-        genders: dict[str, str] = {}
-        enrolled = sets.original[dataset.enrolls].genders
+        enrolled, lists = sets.original[dataset.enrolls].genders, {}
         for gender, name in dataset.trials.items():
             trials = sets.original[name]
             assert trials.trials is not None  # checked before
             names = {*trials.speakers.values(), *trials.trials.model_ids[trials.trials.models]}
             sexes = {speaker: trials.genders.get(speaker) or enrolled.get(speaker, "unknown") for speaker in names}
-            _write_list(run, f"lists/{trial_name(dataset, gender)}", trials.trials, trials.speakers, sexes)
-            keys.append(trials.trials)
-            speakers |= trials.speakers
-            genders |= sexes
-        if len(keys) > 1:
-            _write_list(run, f"lists/{trial_name(dataset, POOLED)}", pooled_key(keys), speakers, genders)
+            lists[gender] = trials.trials, dict(trials.speakers), sexes
+        if len(lists) > 1:
+            keys, *tables = zip(*lists.values(), strict=True)
+            speakers, sexes = ({name: one[name] for one in table for name in one} for table in tables)
+            lists[POOLED] = pooled_key(keys), speakers, sexes
+        for gender, (key, speakers, sexes) in lists.items():
+            folder = run.path(f"lists/{trial_name(dataset, gender)}")
+            write_key(folder / "trials", key)
+            for file, table in (("utt2spk", speakers), ("spk2gender", sexes)):
+                write_text(folder / file, "".join(f"{name} {table[name]}\n" for name in sorted(table)))
 
 
 def trial_name(dataset: Dataset, gender: str, suffix: str = "") -> str:
@@ -254,15 +213,6 @@ def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: 
     drawn = suffix if draw == 1 else f"{suffix}-draw{draw}"
     enrol = dataset.enrolls + (suffix if scenario.enrolment else "")
     return f"{SCORES}/{attacker}/{enrol}-{trial_name(dataset, gender, drawn if scenario.trials else '')}"
-
-
-def _write_list(run: Run, folder: str, key: Key, speakers: Mapping[str, str], genders: Mapping[str, str]) -> None:
-    write_key(run.path(f"{folder}/trials"), key)
-    for name, table in (("utt2spk", speakers), ("spk2gender", genders)):
-        write_text(
-            run.path(f"{folder}/{name}"),
-            "".join(f"{identifier} {table[identifier]}\n" for identifier in sorted(table)),
-        )
 
 
 def put_to_work(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: Path | None = None) -> list[Attacker]:
@@ -289,29 +239,29 @@ def put_to_work(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: Path |
 
 def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, int, Attack]]:
     """Every list of trials of one sex in every scenario and draw, with the speech that an attacker has there."""
-    for dataset in sets.datasets:
-        for scenario in SCENARIOS:
-            anonymised = sets.twins[dataset.training], *sets.draws.get(dataset.training, ())
-            background = Background(sets.original[dataset.training], anonymised)
-            training = anonymised if scenario.training else (background.original,)
-            draws = sets.tested_draws(dataset) if scenario.trials else 1
-            for (gender, name), draw in product(dataset.trials.items(), range(1, 1 + draws)):
-                key = sets.original[name].trials
-                assert key is not None  # checked before
-                folder = condition_folder(dataset, gender, scenario, suffix, draw).removeprefix(f"{SCORES}/")
-                enrol = _side(sets, dataset.enrolls, scenario.enrolment, 1)
-                versions = sets.draws.get(dataset.enrolls, ()) if scenario.enrolment else ()
-                tested = _unlabelled(_side(sets, name, scenario.trials, draw))
-                sides = training, enrol, tested, key.trials()
-                heard = background, versions, sets.original[dataset.enrolls]
-                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, *heard)
+    for dataset, scenario in product(sets.datasets, SCENARIOS):
+        anonymised = sets.twins[dataset.training], *sets.draws.get(dataset.training, ())
+        background = Background(sets.original[dataset.training], anonymised)
+        training = anonymised if scenario.training else (background.original,)
+        original = enrolment = sets.original[dataset.enrolls]
+        versions: tuple[DataDir, ...] = ()
+        if scenario.enrolment:
+            enrolment, versions = sets.twins[dataset.enrolls], sets.draws.get(dataset.enrolls, ())
+        draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
+        for (gender, name), draw in product(dataset.trials.items(), draws):
+            key = sets.original[name].trials
+            assert key is not None  # checked before
+            folder = condition_folder(dataset, gender, scenario, suffix, draw).removeprefix(f"{SCORES}/")
+            tested = _unlabelled(sets.version(name, draw) if scenario.trials else sets.original[name])
+            sides = training, enrolment, tested, key.trials()
+            yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, background, versions, original)
 
 
 _unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it
 
 
-def serves(attacker: Attacker, attack: Attack) -> bool:
-    """Return whether a scenario is one that an attacker is made for."""
+def _serves(attacker: Attacker, attack: Attack) -> bool:
+    """Whether a scenario is one that an attacker is made for."""
     return not isinstance(attacker, BackgroundAttacker) or attack.scenario in attacker.scenarios
 
 
@@ -324,11 +274,7 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
         With all that cannot be used, or where an attacker has nothing at all.
     """
     # some can be asked before they are at work
-    others: list[Any] = [
-        attacker for attacker in chosen if not isinstance(attacker, AttackerConfig) and hasattr(attacker, "lacks")
-    ]
-    if not others:
-        return
+    others: list[Any] = [one for one in chosen if not isinstance(one, AttackerConfig) and hasattr(one, "lacks")]
     expected = {
         name: replace(original, path=original.path.with_name(f"{original.path.name}{suffix}"))
         for name, original in sets.original.items()
@@ -336,7 +282,7 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
     attacks = [attack for *_, attack in attacks_of(replace(sets, twins={**expected, **sets.twins}, draws={}), suffix)]
     lacking = _lacking(product(others, attacks))
     for attacker in others:
-        if all((attacker.name, attack.name) in lacking for attack in attacks if serves(attacker, attack)):
+        if all((attacker.name, attack.name) in lacking for attack in attacks if _serves(attacker, attack)):
             looked = ", ".join(attack.name for attack in attacks[:3])
             raise DataError(
                 f"attacker {attacker.name!r} serves no condition: looked for {looked} and so on",
@@ -346,35 +292,15 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
 
 def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], str]:
     """Why attackers cannot score some lists, by the names of both; all that cannot be used is told."""
-    problems = Problems()
-    lacking: dict[tuple[str, str], str] = {}
+    problems, lacking = Problems(), {}
     for attacker, attack in pairs:
-        if not serves(attacker, attack):
-            continue
         try:
-            if why := attacker.lacks(attack):
+            if _serves(attacker, attack) and (why := attacker.lacks(attack)):
                 lacking[attacker.name, attack.name] = why
         except DataError as error:
             note_each(problems, error)
     problems.raise_if_any()
     return lacking
-
-
-def _tell_lacking(lacking: Mapping[tuple[str, str], str], wanted: Iterable[tuple[str, str]]) -> None:
-    """Warn of what attackers are left out of, by reason; an error where they are left out of all that is wanted."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for (name, condition), why in lacking.items():
-        reasons.setdefault((name, why), []).append(condition)
-    for (name, why), left in reasons.items():
-        where = left[0] if len(left) == 1 else f"{len(left)} conditions, such as {left[0]}"
-        logger.warning("%s is left out of %s: %s", name, where, why)
-    if lacking and lacking.keys() >= set(wanted):
-        (name, condition), why = next(iter(lacking.items()))
-        raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
-
-
-def _side(sets: Sets, name: str, anonymised: bool, draw: int) -> DataDir:
-    return sets.version(name, draw) if anonymised else sets.original[name]
 
 
 def plan_scores(run: Run, sets: Sets, by_training: dict[str, list[Attacker]], *, suffix: str, seed: int) -> Attackers:
@@ -392,23 +318,27 @@ def plan_scores(run: Run, sets: Sets, by_training: dict[str, list[Attacker]], *,
     Raises
     ------
     DataError
-        With all that is wrong with what others give.
+        With all that is wrong with what others give; or where no attacker serves any condition.
     """
     attacks = list(attacks_of(sets, suffix))
     n_attackers = len(next(iter(by_training.values())))
-    pairs = [
-        (by_training[dataset.training][number], attack)
-        for number in range(n_attackers)
-        for dataset, _, _, _, attack in attacks
-    ]
+    pairs = [(by_training[of[0].training][number], of[-1]) for number in range(n_attackers) for of in attacks]
     lacking = _lacking(pairs)
-    _tell_lacking(lacking, {(attacker.name, attack.name) for attacker, attack in pairs})
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for (name, condition), why in lacking.items():
+        reasons.setdefault((name, why), []).append(condition)
+    for (name, why), left in reasons.items():
+        where = left[0] if len(left) == 1 else f"{len(left)} conditions, such as {left[0]}"
+        logger.warning("%s is left out of %s: %s", name, where, why)
+    if lacking and lacking.keys() >= {(attacker.name, attack.name) for attacker, attack in pairs}:
+        (name, condition), why = next(iter(lacking.items()))
+        raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
     quiet = replace(run, quiet=True)  # one line for each scenario says enough
     speech: dict[DataDir, Stamp] = {}
     jobs = []
     for dataset, gender, scenario, draw, attack in attacks:
         for attacker in by_training[dataset.training]:
-            can = serves(attacker, attack) and (attacker.name, attack.name) not in lacking
+            can = _serves(attacker, attack) and (attacker.name, attack.name) not in lacking
             if can and not isinstance(attacker, Fusion):
                 stage = declare_scores(quiet, attack, attacker, seed=seed, speech=speech)
                 jobs.append(Job(dataset, gender, scenario, draw, attack, attacker, stage))
@@ -458,20 +388,18 @@ def learn_all(run: Run, attackers: Attackers) -> None:
         shutil.rmtree(run.path(WORK), ignore_errors=True)
     given_up: dict[str, Exception] = {}
     for job in attackers.jobs:
-        name, known = job.attacker.name, job.learns_from
-        if known in attackers.learnt or not job.stage.is_due:
-            continue
-        if name in given_up:
-            attackers.learnt[known] = given_up[name]
+        name, known = job.learns_from
+        if (name, known) in attackers.learnt or not job.stage.is_due:
             continue
         try:
-            attackers.learnt[known] = job.attacker.learn(job.attack)
-        except Exception as error:
-            if isinstance(error, ENDING):
-                raise
-            attackers.learnt[known] = error
+            found = given_up.get(name) or job.attacker.learn(job.attack)
+        except ENDING:
+            raise
+        except Exception as error:  # whatever it is
+            found = error
             if isinstance(error, TimeLimitError):
                 given_up[name] = error
+        attackers.learnt[name, known] = found
 
 
 def make_scores(
@@ -510,16 +438,17 @@ def make_scores(
         logger.info("%s %s: scores of %d conditions after %.1f s", dataset.name, scenario.name, len(found), seconds)
         conditions += found
     if not run.frozen:
-        if attempts.records:
-            write_json(run.path(FAILURES), attempts.records)
+        if attempts.failed:
+            write_json(run.path(FAILURES), attempts.failed)
         else:
             run.path(FAILURES).unlink(missing_ok=True)
+    failures = [{key: note[key] for key in note if key != "fingerprint"} for note in attempts.failed.values()]
     files: dict[str, list[str]] = {}
     for condition in conditions:
         for file in condition.weights:
-            files.setdefault(file, []).append(condition.scored.scores)
+            files.setdefault(file, []).append(condition.scores[1])
     fusions = [{"file": file, "scores": used, **load_json(run.path(file))} for file, used in files.items()]
-    return ScoreTable(conditions, attempts.failures, fusions, attackers.by_training)
+    return ScoreTable(conditions, failures, fusions)
 
 
 def _fusions(run: Run, scored: Sequence[Job], attackers: Attackers, seed: int) -> Iterator[Job]:
@@ -529,12 +458,11 @@ def _fusions(run: Run, scored: Sequence[Job], attackers: Attackers, seed: int) -
         others = list(of_draw)
         attack = others[0].attack
         for fusion in attackers.by_training[others[0].dataset.training]:
-            if not isinstance(fusion, Fusion) or not serves(fusion, attack):
-                continue
-            parts = {job.attacker.name: job.stage for job in others if fusion.takes(job.attacker.name)}
-            if parts and (fusion.name, attack.name) not in attackers.lacking:
-                stage = declare_scores(run, attack, fusion, seed=seed, speech=speech, parts=parts)
-                yield replace(others[0], attacker=fusion, stage=stage, parts=parts)
+            if isinstance(fusion, Fusion) and _serves(fusion, attack):
+                parts = {job.attacker.name: job.stage for job in others if fusion.takes(job.attacker.name)}
+                if parts and (fusion.name, attack.name) not in attackers.lacking:
+                    stage = declare_scores(run, attack, fusion, seed=seed, speech=speech, parts=parts)
+                    yield replace(others[0], attacker=fusion, stage=stage, parts=parts)
 
 
 def _conditions(
@@ -544,42 +472,38 @@ def _conditions(
     if not made:
         return
     dataset, scenario = made[0].dataset, made[0].scenario
-    found: dict[tuple[str, str], dict[int, Job]] = {}
-    for job in made:
-        found.setdefault((job.attacker.name, job.gender), {})[job.draw] = job
+    jobs = {(job.attacker.name, job.gender, job.draw): job for job in made}
     together = {gender: [gender] for gender in dataset.trials}
     together |= {POOLED: list(dataset.trials)} if len(dataset.trials) > 1 else {}
     for gender, sexes in together.items():
-        folders = {draw: condition_folder(dataset, gender, scenario, suffix, draw) for draw in range(1, 1 + n_draws)}
-        lists = [sets.original[dataset.trials[sex]].trials for sex in sexes]
-        tested = tuple(len(np.unique(key.segments)) for key in lists if key is not None)
+        keys = [sets.original[dataset.trials[sex]].trials for sex in sexes]
+        tested = tuple(len(np.unique(key.segments)) for key in keys if key is not None)
         for attacker in attackers.by_training[dataset.training]:
-            parts = [found.get((attacker.name, sex), {}) for sex in sexes]
-            if any(1 not in part for part in parts):
-                continue
-            stages = {
-                draw: [part[draw].stage for part in parts] for draw in folders if all(draw in part for part in parts)
-            }
-            if len(parts) > 1:
-                stages = {draw: [_pooled(run, attacker.name, folders[draw], each)] for draw, each in stages.items()}
-            scored = Scored(
-                dataset.name,
-                gender,
-                scenario.name,
-                attacker.name,
-                folders[1],
-                f"lists/{trial_name(dataset, gender)}",
-                further=tuple((draw, folders[draw]) for draw in stages if draw > 1),
-                level=level_of(attacker),
-                content=getattr(attacker, "content", ""),
-                tested=tested,
-                lacking=tuple(draw for draw in folders if draw not in stages),
-            )
-            weights: dict[str, None] = {}
-            if isinstance(attacker, Fusion) and len(parts) == 1:
-                files = [attacker.file(job.attack, list(job.parts)) for job in parts[0].values()]
-                weights = dict.fromkeys(str(file.relative_to(run.output)) for file in files)
-            yield Condition(scored, tuple(stage for (stage,) in stages.values()), tuple(weights))
+            stages, lacking, weights = {}, [], dict[str, None]()
+            for draw in range(1, 1 + n_draws):
+                parts = [jobs.get((attacker.name, sex, draw)) for sex in sexes]
+                found = [job for job in parts if job is not None]
+                if len(found) < len(parts):
+                    lacking.append(draw)
+                    continue
+                stages[draw] = found[0].stage
+                if len(found) > 1:
+                    folder = condition_folder(dataset, gender, scenario, suffix, draw)
+                    stages[draw] = _pooled(run, attacker.name, folder, [job.stage for job in found])
+                elif isinstance(attacker, Fusion):
+                    file = attacker.file(found[0].attack, list(found[0].parts))
+                    weights[str(file.relative_to(run.output))] = None
+            if 1 not in lacking:
+                yield Condition(
+                    *(dataset.name, gender, scenario.name, attacker.name, f"lists/{trial_name(dataset, gender)}"),
+                    scores={draw: stage.artefact for draw, stage in stages.items()},
+                    made_from=tuple(stage.fingerprint for stage in stages.values()),
+                    level=level_of(attacker),
+                    content=getattr(attacker, "content", ""),
+                    tested=tested,
+                    lacking=tuple(lacking),
+                    weights=tuple(weights),
+                )
 
 
 def _pooled(run: Run, attacker: str, folder: str, stages: Sequence[Stage[Scores]]) -> Stage[Scores]:
@@ -601,15 +525,13 @@ def joined(lists: Sequence[Scores]) -> Scores:
 
 
 class _Attempts:
-    """Makes scores, and remembers who failed."""
+    """Makes scores, and remembers who failed: what is noted in ``failures.json``, by the file that is missing."""
 
     def __init__(self, run: Run, attackers: Attackers) -> None:
-        self.failures: list[Failure] = []
-        self.records: dict[str, Any] = {}
+        self.failed: dict[str, Json] = {}
         self._run, self._learnt, self._given_up = run, attackers.learnt, dict[str, Exception]()
         self._names = {job.attacker.name for job in attackers.jobs}
-        known = load_json(run.path(FAILURES)) if run.path(FAILURES).is_file() else {}
-        self._noted: dict[str, Any] = known if isinstance(known, dict) else {}
+        self._earlier = load_json(run.path(FAILURES)) if run.path(FAILURES).is_file() else {}
 
     def make_all(self, jobs: Sequence[Job], outside: Collection[str] | None) -> list[Job]:
         """Make the scores of one list of trials in all draws; return the jobs that are done.
@@ -619,35 +541,30 @@ class _Attempts:
         done: list[Job] = []
         errors: dict[str, Exception | None] = {}  # of first draws
         for job in jobs:
-            error = self._make(job)
+            error, name, file = self._make(job), job.attacker.name, job.stage.artefact
             if error is None:
                 done.append(job)
             else:
-                self._note(job, error)
+                reason = " ".join(reason_of(error).split())
+                place = {"dataset": job.dataset.name, "gender": job.gender, "scenario": job.scenario.name}
+                note = {"fingerprint": job.stage.fingerprint, "attacker": name, **place}
+                self.failed[file] = {**note, "scores": file, "reason": reason}
+                logger.warning("%s: %s has no scores: %s", Path(file).parents[1], name, reason)
+                if not isinstance(error, SpkverError):
+                    logger.info("%s", name, exc_info=error, extra={"file_only": True})
             if job.draw == 1:
-                errors[job.attacker.name] = error
+                errors[name] = error
         failed = {name: error for name, error in errors.items() if error is not None}
         have_all_failed = failed and len(failed) == len(errors) and outside is not None
         if have_all_failed and (failed.keys() - set(outside or ()) or failed.keys() == self._names):
             raise _joined(failed)
         return done
 
-    def _note(self, job: Job, error: Exception) -> None:
-        reason = " ".join(reason_of(error).split())
-        place = job.attacker.name, job.dataset.name, job.gender, job.scenario.name
-        failure = Failure(*place, scores=job.stage.artefact, reason=reason)
-        self.failures.append(failure)
-        self.records[job.stage.artefact] = {"fingerprint": job.stage.fingerprint, **asdict(failure)}
-        logger.warning("%s: %s has no scores: %s", Path(job.stage.artefact).parents[1], job.attacker.name, reason)
-        if not isinstance(error, SpkverError):
-            logger.info("%s", job.attacker.name, exc_info=error, extra={"file_only": True})
-
     def _make(self, job: Job) -> Exception | None:
         stage, name = job.stage, job.attacker.name
-        if self._run.frozen:
-            noted = self._noted.get(stage.artefact, {})
-            if noted.get("fingerprint") == stage.fingerprint and stage.state() != "done":
-                return DataError(noted["reason"])
+        noted = self._earlier.get(stage.artefact, {})
+        if self._run.frozen and noted.get("fingerprint") == stage.fingerprint and stage.state() != "done":
+            return DataError(noted["reason"])
         if self._run.frozen or not stage.is_due:
             stage.bring_up_to_date()
             return None
@@ -662,10 +579,10 @@ class _Attempts:
                     if isinstance(scorer, Exception):
                         raise scorer
                     found = scorer(job.attack)
-            stage.bring_up_to_date(lambda path: write_scores(path, found))
+            stage.bring_up_to_date(partial(write_scores, scores=found))
+        except ENDING:
+            raise
         except Exception as error:
-            if isinstance(error, ENDING):
-                raise
             if isinstance(error, TimeLimitError):
                 self._given_up[name] = error
             return error
@@ -691,25 +608,23 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
 
 
-def raise_failures(failures: Sequence[Failure], report: Path) -> None:
+def raise_failures(failures: Sequence[Json], report: Path) -> None:
     """Raise DataError with one line for each attacker that failed, if any did: the others are done."""
     if not failures:
         return
     by_attacker = failures_by_attacker(failures)
-    lines = [f"  {name}: {count_lists(theirs)}: {theirs[0].reason}" for name, theirs in by_attacker.items()]
+    lines = [f"  {name}: {count_lists(theirs)}: {theirs[0]['reason']}" for name, theirs in by_attacker.items()]
     text = f"{len(by_attacker)} attacker{'s' if len(by_attacker) > 1 else ''} failed, all others are done"
     remedy = f"{report} says what is missing; the same command tries it again, and keeps what is done"
     raise DataError("\n".join([f"{text} ({remedy}):", *lines]))
 
 
-def failures_by_attacker(failures: Sequence[Failure]) -> dict[str, list[Failure]]:
+def failures_by_attacker(failures: Sequence[Json]) -> dict[str, list[Json]]:
     """Return what each attacker failed at."""
-    by_attacker: dict[str, list[Failure]] = {}
-    for failure in failures:
-        by_attacker.setdefault(failure.attacker, []).append(failure)
-    return by_attacker
+    names = dict.fromkeys(failure["attacker"] for failure in failures)
+    return {name: [failure for failure in failures if failure["attacker"] == name] for name in names}
 
 
-def count_lists(failures: Sequence[Failure]) -> str:
+def count_lists(failures: Sequence[Json]) -> str:
     """Return of how many lists of trials scores are missing, in words."""
     return f"{len(failures)} list{'s' if len(failures) > 1 else ''} of trials"

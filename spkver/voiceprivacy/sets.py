@@ -81,15 +81,12 @@ class Heard:
         Data directory to sampling rate to number of recordings.
     attackers : sequence of AttackerConfig, Attacker or Wanted
         With features that fit.
-    is_fitted : bool
-        Whether they are others than without these rates.
     """
 
     training: tuple[str, ...]
     datasets: tuple[str, ...]
     rates: Mapping[str, Mapping[int, int]]
     attackers: Sequence[Any] = field(repr=False)
-    is_fitted: bool = False
 
     @property
     def counts(self) -> dict[int, int]:

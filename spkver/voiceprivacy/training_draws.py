@@ -11,9 +11,10 @@ OUTPUT/training_draws/<number>/             what was learnt from so many, and it
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from evaluation.formats import read_key, write_scores
@@ -28,6 +29,7 @@ from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.numbers import mean_of
 from spkver.voiceprivacy.scores import (
+    Attackers,
     Chosen,
     Condition,
     ScoreTable,
@@ -37,7 +39,8 @@ from spkver.voiceprivacy.scores import (
     put_to_work,
     reason_of,
 )
-from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
+from spkver.voiceprivacy.sets import Dataset, Sets
+from spkver.voiceprivacy.table import Table, main_places, place
 
 logger = logging.getLogger(__name__)
 
@@ -69,17 +72,19 @@ def fewer_versions(attack: Attack, count: int) -> Attack:
 
 
 def measure_training_draws(
-    experiment: Experiment, sets: Sets, scores: ScoreTable, conditions: Sequence[Json]
+    experiment: Experiment, run: Run, sets: Sets, attackers: Attackers, table: Table, scores: ScoreTable
 ) -> list[Json]:
     """Measure the equal error rate by the number of versions of the training set, of each set that has several.
 
     Parameters
     ----------
     experiment : Experiment
+    run : Run
+        As the step sees it.
     sets : Sets
+    attackers : Attackers
+    table : Table
     scores : ScoreTable
-    conditions : sequence of dict
-        Their numbers, the entries of ``results.json``.
 
     Returns
     -------
@@ -91,25 +96,29 @@ def measure_training_draws(
     found = []
     for dataset in sets.datasets if experiment.config.evaluation.by_training_draws else ():
         total = 1 + len(sets.draws.get(dataset.training, ()))
-        able = able_attackers(experiment, sets, scores, dataset.training) if total > 1 else {}
-        entry = _strongest(able, dataset, conditions)
-        if entry is None:
+        able = able_attackers(experiment, sets, attackers, dataset.training) if total > 1 else {}
+        known = [
+            row
+            for at, part in main_places(table.rows).items()
+            for row in part
+            if (at[0], at[2]) == (dataset.name, SCENARIO) and row["level"] != INVERTING and row["attacker"] in able
+        ]
+        if not known:
             continue
+        best = strongest([row for row in known if row["gender"] == known[0]["gender"]])
         rates: Rates = {}
         note = None
         try:
-            names = ("dataset", "gender", "scenario", "attacker")
-            places = ((tuple(getattr(one.scored, name) for name in names), one) for one in scores.conditions)
-            condition = dict(places)[tuple(entry[name] for name in names)]
-            rates = _measure(experiment, sets, dataset, condition, able[entry["attacker"]], total)
+            condition = next(one for one in scores.conditions if place(vars(one)) == place(best))
+            rates = _measure(experiment, run, sets, dataset, condition, able[best["attacker"]], smaller_counts(total))
         except Exception as error:  # whatever it is: all else that was asked for is there
             note = " ".join(reason_of(error).split())
             logger.warning("%s: no rates by number of training draws: %s", dataset.name, note)
             logger.info("%s", dataset.name, exc_info=error, extra={"file_only": True})
-        rates = {**rates, str(total): [of_draw["eer"]["rocch"] for of_draw in entry["draws"]]}
-        place = {name: entry[name] for name in ("dataset", "gender", "attacker")}
+        rates = {**rates, str(total): [of_draw["eer"]["rocch"] for of_draw in best["draws"]]}
+        where = {name: best[name] for name in ("dataset", "gender", "attacker")}
         means = {count: mean_of(of_draws) for count, of_draws in rates.items()}
-        found.append({**place, "eer": means, "draws": rates, "note": note})
+        found.append({**where, "eer": means, "draws": rates, "note": note})
     return found
 
 
@@ -130,32 +139,15 @@ def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:
     return f"Semi-informed EER by anonymised versions learnt from: {'; '.join(parts)}." if parts else ""
 
 
-def _strongest(able: Collection[str], dataset: Dataset, conditions: Sequence[Json]) -> Json | None:
-    """The entry of the strongest attacker that can learn again; None where there is none."""
-    gender = POOLED if len(dataset.trials) > 1 else next(iter(dataset.trials))
-    place = (dataset.name, gender, SCENARIO)
-    known = [
-        entry
-        for entry in conditions
-        if (entry["dataset"], entry["gender"], entry["scenario"]) == place
-        and entry["level"] != INVERTING
-        and entry["attacker"] in able
-    ]
-    return strongest(known) if known else None
-
-
-def able_attackers(experiment: Experiment, sets: Sets, scores: ScoreTable, training: str) -> dict[str, Chosen]:
+def able_attackers(experiment: Experiment, sets: Sets, attackers: Attackers, training: str) -> dict[str, Chosen]:
     """Return the attackers that learn here from a training set: classic ones and those by vectors, by name.
 
     Their features are those that fit the rates of its recordings.
     """
     heard = [heard.attackers for heard in sets.heard if training in heard.training]
-    own = {
-        attacker_name(entry)
-        for entry, spec in attacker_specs(experiment.config).items()
-        if not is_outside(spec) or find_row(spec) is not None
-    }
-    by_vectors = {one.name for one in scores.attackers[training] if isinstance(one, VectorAttacker)}
+    specs = attacker_specs(experiment.config).items()
+    own = {attacker_name(entry) for entry, spec in specs if not is_outside(spec) or find_row(spec) is not None}
+    by_vectors = {one.name for one in attackers.by_training[training] if isinstance(one, VectorAttacker)}
     return {
         chosen.name: chosen
         for chosen in (heard[0] if heard else experiment.attackers)
@@ -164,60 +156,49 @@ def able_attackers(experiment: Experiment, sets: Sets, scores: ScoreTable, train
 
 
 def _measure(
-    experiment: Experiment, sets: Sets, dataset: Dataset, condition: Condition, chosen: Chosen, total: int
+    experiment: Experiment,
+    run: Run,
+    sets: Sets,
+    dataset: Dataset,
+    condition: Condition,
+    chosen: Chosen,
+    counts: Sequence[int],
 ) -> Rates:
-    """Measure the rates of an attacker that learns from fewer versions than there are."""
-    run, suffix, scored = experiment.at("evaluation"), experiment.suffix, condition.scored
-    counts = smaller_counts(total)
-    stage: Stage[Rates] = run.declare(
+    """Measure the rates of an attacker that learns from fewer versions than there are.
+
+    For each number it works in a folder of its own, where what is done is kept; features and vectors are those of the
+    run.
+    """
+    seed, suffix, key = experiment.config.seed, experiment.suffix, run.path(f"{condition.lists}/trials")
+
+    def rates_from(count: int) -> list[float]:
+        folder = f"{FOLDER}/{count}"
+        below = replace(run, quiet=True).below(folder)
+        attacker = put_to_work(run, [chosen], seed, learnt=below.output)[0]
+        found: dict[int, list[Scores]] = {draw: [] for draw in condition.scores}
+        speech: dict[DataDir, Stamp] = {}
+        scorer: Scorer | None = None
+        for of_set, _, scenario, draw, attack in attacks_of(sets, suffix):
+            if of_set == dataset and scenario.name == SCENARIO and draw in found:
+                attack = fewer_versions(attack, count)
+                stage = declare_scores(below, attack, attacker, seed=seed, speech=speech, place=f"{folder}/")
+                if stage.is_due:
+                    scorer = scorer or attacker.learn(attack)
+                    stage.bring_up_to_date(partial(write_scores, scores=scorer(attack)))
+                found[draw].append(stage.value)
+        run.tell("%s: %s from %d version%s", dataset.name, attacker.name, count, "s" if count > 1 else "")
+        return [eer(*split_scores(joined(lists), read_key(key))) for lists in found.values()]
+
+    def make(path: Path) -> None:
+        write_json(path, {str(count): rates_from(count) for count in counts})
+
+    stage: Stage[Rates] = run.stage(
         f"training draws of {dataset.name}{suffix}",
         f"{FOLDER}/{dataset.name}{suffix}.json",
+        make=make,
         read=load_json,
-        # what scores depend on is in the stages; those of fewer versions depend on nothing else
-        inputs=[_METHOD, scored, counts, file_digest(run.path(scored.key)), experiment.config.seed],
-        after=condition.stages,
+        # what scores depend on is in their fingerprints; those of fewer versions depend on nothing else
+        inputs=[_METHOD, condition, counts, file_digest(key), seed],
         libraries=("numpy", "scipy"),
     )
-    if stage.is_due and not run.frozen:
-        attacks = [
-            (draw, attack)
-            for of_set, _, scenario, draw, attack in attacks_of(sets, suffix)
-            if of_set == dataset and scenario.name == SCENARIO and draw in scored.draws
-        ]
-        seed = experiment.config.seed
-        with run.timed(stage.name):
-            rates = {str(count): _rates(chosen, run, condition, attacks, seed=seed, count=count) for count in counts}
-        stage.bring_up_to_date(lambda path: write_json(path, rates))
     return stage.value
-
-
-def _rates(
-    chosen: Chosen,
-    run: Run,
-    condition: Condition,
-    attacks: Sequence[tuple[int, Attack]],
-    *,
-    seed: int,
-    count: int,
-) -> list[float]:
-    """The equal error rate in each draw of the trials of an attacker that learns from so many versions.
-
-    It works in a folder of its own, where what is done is kept; features and vectors are those of the run.
-    """
-    scored = condition.scored
-    folder = f"{FOLDER}/{count}"
-    below = replace(run, quiet=True).below(folder)
-    attacker = put_to_work(run, [chosen], seed, learnt=below.output)[0]
-    found: dict[int, list[Scores]] = {draw: [] for draw in scored.draws}
-    speech: dict[DataDir, Stamp] = {}
-    scorer: Scorer | None = None
-    for draw, attack in attacks:
-        attack = fewer_versions(attack, count)
-        stage = declare_scores(below, attack, attacker, seed=seed, speech=speech, place=f"{folder}/")
-        if stage.is_due:
-            scorer = scorer or attacker.learn(attack)
-            stage.bring_up_to_date(partial(write_scores, scores=scorer(attack)))
-        found[draw].append(stage.value)
-    run.tell("%s: %s from %d version%s", scored.dataset, attacker.name, count, "s" if count > 1 else "")
-    key = read_key(run.path(scored.key))
-    return [eer(*split_scores(joined(lists), key)) for lists in found.values()]

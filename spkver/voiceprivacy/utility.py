@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.embeddings import Embeddings
+from evaluation.reports import number
 from evaluation.trials import metadata_columns, read_metadata
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility import (
@@ -58,7 +59,6 @@ from spkver.recognition import (
 from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
-from spkver.voiceprivacy.summary import number
 
 logger = logging.getLogger(__name__)
 

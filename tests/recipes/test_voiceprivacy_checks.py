@@ -24,11 +24,11 @@ from spkver.attackers.config import PRESETS
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.choosing import chosen_attackers, describe_absent
-from spkver.voiceprivacy.results import averages, challenge_rows, split_name
+from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
 from spkver.voiceprivacy.scores import attacks_of
 from spkver.voiceprivacy.sets import Sets, find_datasets, read_sets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
-from spkver.voiceprivacy.summary import summarise, verdict
+from spkver.voiceprivacy.table import summarise, verdict
 from spkver.voiceprivacy.twins import find_anonymizers
 
 CONFIGS = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "config"
@@ -73,18 +73,6 @@ def only(attacker: str) -> dict[str, str]:
     return {"attackers": f"[{attacker}]", "challenge__attacker": attacker}
 
 
-def evaluated(entries: Any = (), **given: Any) -> checks.Evaluated:
-    """What checks look at; nothing where a test does not say it."""
-    known = {
-        "sets": Sets((), {}),
-        "config": Config(),
-        "output": Path(),
-        "utility": {},
-        "earlier": {},
-    }
-    return checks.Evaluated(entries, **known | given)
-
-
 def levels(found: Any) -> list[str]:
     return [one.level for one in found]
 
@@ -94,7 +82,7 @@ def levels(found: Any) -> list[str]:
 
 @pytest.mark.parametrize(("eer", "level"), [(0.01, "ok"), (0.05, "ok"), (0.051, "warning"), (0.3, "warning")])
 def test_a_weak_attacker_is_a_warning(eer, level):
-    (found,) = checks.attacker_strength(evaluated(conditions(o=eer, i=0.3, l=0.3, s=0.2)))
+    (found,) = checks.attacker_strength(conditions(o=eer, i=0.3, l=0.3, s=0.2), Config())
     assert (found.level, f"{100 * eer:.1f} %" in found.text) == (level, True)
 
 
@@ -103,9 +91,7 @@ def test_a_weak_attacker_is_a_warning(eer, level):
 )
 def test_a_semi_informed_attacker_that_is_weaker_is_a_warning(semi, expected, tmp_path):
     config = load_config(Config, settings=["evaluation.replicates=0"])
-    found = list(
-        checks.attacker_order(evaluated(conditions(o=0.01, i=0.3, l=0.2, s=semi), config=config, output=tmp_path))
-    )
+    found = list(checks.attacker_order(conditions(o=0.01, i=0.3, l=0.2, s=semi), config, tmp_path))
     assert levels(found) == expected
     assert "lazy-informed" in found[0].text
     assert "ignorant" in found[1].text
@@ -129,9 +115,9 @@ def test_a_difference_that_may_be_chance_is_a_note(gap, level, n_draws, tmp_path
             (tmp_path / name).write_text("".join(lines))
             draws.append({"scores": name})
         files = {"scores": draws[0]["scores"], "key": "key", "segment_speakers": "utt2spk"}
-        found[scenario] = files | ({"draws": draws} if n_draws > 1 else {})
+        found[scenario] = files | {"draws": draws}
     given = [one | found.get(one["scenario"], {}) for one in conditions(o=0.01, i=0.3, l=0.05, s=0.06)]
-    first = next(iter(checks.attacker_order(evaluated(given, output=tmp_path))))
+    first = next(iter(checks.attacker_order(given, Config(), tmp_path)))
     assert first.level == level
     assert ("may be chance" in first.text) == (level == "note")
     assert "(difference " in first.text
@@ -140,7 +126,7 @@ def test_a_difference_that_may_be_chance_is_a_note(gap, level, n_draws, tmp_path
 @pytest.mark.parametrize(("speakers", "level"), [(19, "warning"), (20, "ok")])
 def test_few_speakers_are_a_warning(speakers, level):
     some = [{**one, "n_enrolled": speakers} for one in conditions(o=0.1, i=0.1, l=0.1, s=0.1)]
-    (found,) = checks.few_speakers(evaluated(some))
+    (found,) = checks.few_speakers(some, Config())
     assert found.level == level
     assert "0.5 points" in found.text  # one of 200 target trials
 
@@ -150,7 +136,7 @@ def test_missing_intervals_are_a_warning():
         {**one, "intervals": {}, "notes": {"intervals": "none: too few"}}
         for one in conditions(o=0.1, i=0.1, l=0.1, s=0.1)
     ]
-    (found,) = checks.few_speakers(evaluated(some))
+    (found,) = checks.few_speakers(some, Config())
     assert (found.level, "too few" in found.text) == ("warning", True)
 
 
@@ -164,15 +150,15 @@ def test_original_results_that_change_with_the_anonymiser_are_a_warning():
     }
     other = {**same, "conditions": conditions(o=0.03, i=0.3, l=0.2, s=0.1)}
     foreign = deepcopy(same) | {"config": {**same["config"], "seed": 1}}
-    assert levels(checks.independence(evaluated(now, earlier={"results_b.json": same}))) == ["ok"]
-    assert levels(checks.independence(evaluated(now, earlier={"results_b.json": other}))) == ["warning"]
-    assert levels(checks.independence(evaluated(now, earlier={"results_b.json": foreign}))) == ["note", "note"]
-    assert levels(checks.independence(evaluated(now, earlier={}))) == ["note"]
+    assert levels(checks.independence(now, Sets((), {}), config, {"results_b.json": same})) == ["ok"]
+    assert levels(checks.independence(now, Sets((), {}), config, {"results_b.json": other})) == ["warning"]
+    assert levels(checks.independence(now, Sets((), {}), config, {"results_b.json": foreign})) == ["note", "note"]
+    assert levels(checks.independence(now, Sets((), {}), config, {})) == ["note"]
 
 
 def test_reversed_scores_are_a_warning():
-    assert levels(checks.other_notes(evaluated(conditions(o=0.02, i=0.3, l=0.2, s=0.1)))) == []
-    assert levels(checks.other_notes(evaluated(conditions(o=0.02, i=0.6, l=0.2, s=0.1)))) == ["warning"]
+    assert levels(checks.other_notes(conditions(o=0.02, i=0.3, l=0.2, s=0.1), Config())) == []
+    assert levels(checks.other_notes(conditions(o=0.02, i=0.6, l=0.2, s=0.1), Config())) == ["warning"]
 
 
 def sets_of(data: Path, output: Path) -> Any:
@@ -181,8 +167,8 @@ def sets_of(data: Path, output: Path) -> Any:
 
 def test_clean_sets_raise_no_alarm(layout, tmp_path):
     sets = sets_of(layout, tmp_path)
-    assert levels(checks.shared_speakers(evaluated(sets=sets))) == ["ok"]
-    assert levels(checks.duplicate_audio(evaluated(sets=sets))) == ["ok", "ok"]
+    assert levels(checks.shared_speakers(sets)) == ["ok"]
+    assert levels(checks.duplicate_audio(sets)) == ["ok", "ok"]
 
 
 def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
@@ -203,7 +189,7 @@ def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
     for directory in (*attack.training, attack.background.original, *attack.background.anonymised):
         assert set(directory.speakers.values()) == {"f102", "f103", "m101", "m102", "m103"}
         assert len(directory.recordings) == len(directory.speakers) == 15
-    found = list(checks.shared_speakers(evaluated(sets=sets)))
+    found = list(checks.shared_speakers(sets))
     assert [(one.level, one.check) for one in found] == [
         ("warning", "speaker overlap"),
         ("warning", "utterance overlap"),
@@ -214,7 +200,7 @@ def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
 def test_equal_audio_is_a_warning_wherever_it_stands(layout, tmp_path):
     data = Path(shutil.copytree(layout, tmp_path / "data"))
     shutil.copy(data / "tiny_test_trials_f/wav/f002-4.wav", data / "tiny_train/wav/m101-2.wav")
-    found = list(checks.duplicate_audio(evaluated(sets=sets_of(data, tmp_path / "out"))))
+    found = list(checks.duplicate_audio(sets_of(data, tmp_path / "out")))
     assert levels(found) == ["warning", "ok"]
     assert "tiny_test_trials_f/f002-4 = tiny_train/m101-2" in found[0].text
 
@@ -243,7 +229,7 @@ def test_one_file_under_two_ids_is_a_duplicate(layout, tmp_path):
     first = lines_of(enrolls / "wav.scp")[0].split()[1]
     name = lines_of(trials / "wav.scp")[0].split()[0]
     write(trials / "wav.scp", [f"{name} {first}", *lines_of(trials / "wav.scp")[1:]])
-    found = next(checks.duplicate_audio(evaluated(sets=sets_of(data, tmp_path / "out"))))
+    found = next(checks.duplicate_audio(sets_of(data, tmp_path / "out")))
     assert (found.level, name in found.text) == ("warning", True)
 
 
@@ -284,7 +270,7 @@ def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(transformati
             path = paths[kind][f"u{number:02d}"] = tmp_path / f"{kind}{number:02d}.wav"
             soundfile.write(path, np.clip(samples, -1, 1), 8000)
     sides = [DataDir(tmp_path / kind, paths[kind], dict.fromkeys(paths[kind], "s")) for kind in "oa"]
-    (found,) = checks.resemblance(evaluated(sets=Sets((), {"x": sides[0]}, {"x": sides[1]}), jobs=1))
+    (found,) = checks.resemblance(Sets((), {"x": sides[0]}, {"x": sides[1]}), Config(), jobs=1)
     spoilt = transformation not in TRANSFORMATIONS or names == "exchanged"
     assert found.level == ("error" if spoilt else "warning" if names == "a third" else "ok"), found.text
 
@@ -295,7 +281,7 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path):
             file.artist = artist
             file.write(np.zeros(80))
     twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in "ab"}, {"a": "anna", "b": "berta"})
-    (found,) = checks.file_tags(evaluated(sets=Sets((), {"x": twin}, {"x": twin})))
+    (found,) = checks.file_tags(Sets((), {"x": twin}, {"x": twin}))
     assert f"{tmp_path.name}/a, artist" in found.text
     assert "/b" not in found.text
 
@@ -303,11 +289,11 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path):
 def test_attackers_that_tell_nothing_do_not_count():
     """Constant scores look like perfect privacy, and so do scores the wrong way round."""
     entries = [one | {"min_cllr": 0.5} for one in conditions(o=0.02, i=0.5, l=0.5, s=0.5)]
-    assert not list(checks.uninformative(evaluated(entries)))
+    assert not list(checks.uninformative(entries))
     for place in (2, 4, 5):
         entries[place]["min_cllr"] = 1.0
     entries[6]["eer"] = {"rocch": 0.5, "interpolated": 0.9}
-    found = list(checks.uninformative(evaluated(entries)))
+    found = list(checks.uninformative(entries))
     assert [(one.level, one.text[one.text.index("(") : one.text.index(")")]) for one in found] == [
         ("warning", "(x_test all ignorant, x_test all semi-informed"),
         ("error", "(x_test all lazy-informed"),
@@ -320,16 +306,16 @@ def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled, told):
     entries = [
         one | {"gender": sex} for sex, rate in rates.items() for one in conditions(o=rate, i=rate, l=rate, s=rate)
     ]
-    found = list(checks.pooled_trials(evaluated(entries)))
+    found = list(checks.pooled_trials(entries))
     assert bool(found) == told
     assert all("f 1.0 %, m 9.0 %" in one.text for one in found[::2])
 
 
 def test_unmeasured_utility_is_a_warning():
     entries = conditions(o=0.02, i=0.3, l=0.2, s=0.1)
-    assert levels(checks.unmeasured_utility(evaluated(entries))) == ["warning"]
-    assert not list(checks.unmeasured_utility(evaluated(entries, utility={"wer": {}})))
-    assert not list(checks.unmeasured_utility(evaluated(entries[:2])))
+    assert levels(checks.unmeasured_utility(entries, {})) == ["warning"]
+    assert not list(checks.unmeasured_utility(entries, {"wer": {}}))
+    assert not list(checks.unmeasured_utility(entries[:2], {}))
 
 
 # --- summary --------------------------------------------------------------------------------------
@@ -731,6 +717,6 @@ def test_verdict_names_scenario_attacker_interval_and_number_of_speakers():
 
 @pytest.mark.parametrize(("lazy", "expected"), [(0.2, []), (0.3, []), (0.4, ["note"])])
 def test_a_lazy_attacker_that_is_weaker_than_an_ignorant_one_is_noted(lazy, expected):
-    found = list(checks.lazy_order(evaluated(conditions(o=0.01, i=0.3, l=lazy, s=0.1))))
+    found = list(checks.lazy_order(conditions(o=0.01, i=0.3, l=lazy, s=0.1)))
     assert levels(found) == expected
     assert all(f"{100 * lazy:.1f} % against 30.0 %" in one.text for one in found)

@@ -17,7 +17,7 @@ from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_origina
 
 from evaluation.cli import main as evaluation_main
 from spkver.cli import main as spkver_main
-from spkver.voiceprivacy.checks import Evaluated, shared_draws
+from spkver.voiceprivacy.checks import shared_draws
 from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
 
@@ -157,7 +157,7 @@ def test_the_first_draw_is_the_run_of_one_draw_to_the_byte(originals: Path, outp
 
 
 def test_a_second_run_makes_nothing_and_a_new_attacker_its_own_numbers_alone(originals: Path, own: Path) -> None:
-    patterns = ("numbers/**/*", "exp/**/supervector-cosine/scores", "data/**/*.wav", "conditions*.json")
+    patterns = ("numbers/**/*", "exp/**/supervector-cosine/scores", "data/**/*.wav", "evidence*.json")
     run(originals, own)  # recordings are known by their paths, and this is a copy
     before = times(own, *patterns)
     earlier = results_of(own)["conditions"]
@@ -215,8 +215,7 @@ def test_own_twins_of_one_seed_are_noticed(originals: Path, tmp_path: Path, opti
         assert outcome.exit_code == 0, outcome.output
     sets = read_sets(data, tmp_path / "out", "_mcadams", Config(), can_make=True)
     sets = replace(sets, twins={**sets.original, **sets.twins})
-    given = Evaluated([], sets, Config(), tmp_path, {}, {})
-    assert [found.level for found in shared_draws(given)] == ["warning"] * told
+    assert [found.level for found in shared_draws(sets)] == ["warning"] * told
 
 
 def cut_short(twin: Path) -> None:

@@ -30,7 +30,7 @@ RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run
 ANONYMISER = ("--suffix", "_mcadams")
 SETTINGS = {"attackers": "[gmm-svm]", "evaluation__replicates": 0}
 SCORES = "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f_mcadams/gmm-svm/scores"
-CONDITIONS = "conditions_mcadams.json"
+CONDITIONS = "numbers/tiny_test_mcadams/gmm-svm.json"
 
 
 def run(data: Path, output: Path, *arguments: str, **settings: object) -> Outcome:
@@ -94,7 +94,7 @@ def test_only_takes_what_is_there_and_does_one_step(originals, output):
     ("step", "gone", "settings", "words"),
     [
         ("evaluation", SCORES, {}, f"{SCORES}: 'scores of gmm-svm in .*' is missing"),
-        ("report", CONDITIONS, {}, f"{CONDITIONS}: 'evaluation' is missing"),
+        ("report", CONDITIONS, {}, f"{CONDITIONS}: 'numbers of gmm-svm on tiny_test_mcadams' is missing"),
         (
             "scores",
             "data/tiny_train_mcadams/anonymization.json",
@@ -135,7 +135,7 @@ def test_status_shows_what_is_done(originals, output):
 
     found = states()
     assert set(found.values()) == {"done"}
-    assert {"tiny_train_mcadams", "evaluation"} <= set(found)
+    assert {"tiny_train_mcadams", "evidence"} <= set(found)
     (output / "data/tiny_train_mcadams/wav/f101-1.wav").unlink()
     (output / SCORES).write_bytes(b"")
     found = states()

@@ -14,7 +14,7 @@ from voiceprivacy_runs import noting_extractor, run_recipe, write_originals
 
 from spkbase.runs import Run
 from spkver.voiceprivacy import Config, Experiment, Steps, training_draws
-from spkver.voiceprivacy.scores import ScoreTable, put_to_work
+from spkver.voiceprivacy.scores import Attackers, put_to_work
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.training_draws import smaller_counts, tell_training_draws
 
@@ -112,7 +112,7 @@ def test_a_smaller_number_has_the_bits_of_a_run_with_so_many(
 
 
 def test_a_second_run_makes_nothing(originals: Path, output: Path) -> None:
-    patterns = ("training_draws/**/*", "attackers/**/*", "exp/*/*/*/scores", "numbers/**/*", "conditions*", "report*")
+    patterns = ("training_draws/**/*", "attackers/**/*", "exp/*/*/*/scores", "numbers/**/*", "report*")
     before = times(output, *patterns)
     assert [name for name in before if name.startswith("training_draws/1/attackers/")]
     results = run(originals, output)
@@ -123,7 +123,7 @@ def test_a_second_run_makes_nothing(originals: Path, output: Path) -> None:
 
 
 def test_it_can_be_turned_off_and_added_to_a_finished_run_which_stays_as_it_is(originals: Path, bare: Path) -> None:
-    patterns = ("attackers/**/*", "exp/*/*/*/scores", "numbers/**/*", "conditions*", "evidence*", "work/*/features.h5")
+    patterns = ("attackers/**/*", "exp/*/*/*/scores", "numbers/**/*", "evidence*", "work/*/features.h5")
     measured, before = results_of(bare)["training_draws"], times(bare, *patterns)
     assert run(originals, bare, evaluation__by_training_draws="false")["training_draws"] == []
     assert times(bare, *patterns) == before
@@ -176,8 +176,8 @@ def test_those_learn_again_that_learn_here_from_their_training_set_alone(tmp_pat
     others = ("ivector-undone", "content", f"vectors:{tmp_path}/emb", f"{tmp_path}/own.py:attack", "fusion")
     config = Config(attackers=("gmm-svm", "ivector", "supervector-adapted", *others))
     experiment = Experiment(Run(tmp_path / "out"), tmp_path, "_anon", config, Steps())
-    scores = ScoreTable(attackers={"tiny_train": put_to_work(experiment.run, experiment.attackers, 0)})
-    able = training_draws.able_attackers(experiment, Sets((), {}), scores, "tiny_train")
+    attackers = Attackers({"tiny_train": put_to_work(experiment.run, experiment.attackers, 0)})
+    able = training_draws.able_attackers(experiment, Sets((), {}), attackers, "tiny_train")
     assert set(able) == {"gmm-svm", "ivector", "supervector-adapted"}
 
 

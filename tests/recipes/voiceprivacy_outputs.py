@@ -19,7 +19,7 @@ def outputs(output: Path) -> dict[str, object]:
     # lists of what was made here hold its place
     results["lists"] = {name: value for name, value in results["lists"].items() if not name.endswith("/wav.scp")}
     files = [*output.glob("exp/**/*"), *output.glob("data/**/*"), *output.glob("attackers/*/*/attacker.yaml")]
-    files += [*output.glob("conditions*.json"), *output.glob("*/*/predictions"), *output.glob("pitch/*/tracks/*.json")]
+    files += [*output.glob("numbers/**/*.json"), *output.glob("*/*/predictions"), *output.glob("pitch/*/tracks/*.json")]
     return {
         "arrays": arrays,
         "results": {name: value for name, value in results.items() if name not in ("timings", "run")},

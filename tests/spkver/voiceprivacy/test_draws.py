@@ -9,14 +9,13 @@ import pytest
 
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
-from spkbase.files import fingerprint
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.numbers import mean_of, shared_notes
-from spkver.voiceprivacy.scores import Scored, condition_folder
+from spkver.voiceprivacy.scores import condition_folder
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
-from spkver.voiceprivacy.summary import summarise, verdict
+from spkver.voiceprivacy.table import summarise, verdict
 from spkver.voiceprivacy.twins import find_anonymizers, is_fixed, not_drawn_again
 
 Json = dict[str, object]
@@ -98,13 +97,6 @@ def test_a_set_has_as_many_draws_as_the_list_of_trials_with_the_fewest() -> None
     assert Sets((dataset,), {}, twins).tested_draws(dataset) == 1
     assert sets.version("a_test_enrolls", 1) is twins["a_test_enrolls"]
     assert sets.version("a_test_enrolls", 2) is twins["train"]
-
-
-def test_draws_of_a_condition_are_found_by_their_numbers() -> None:
-    assert fingerprint(TwinConfig(trial_draws=3)) != fingerprint(TwinConfig(trial_draws=2))
-    assert fingerprint(TwinConfig(enrolment_draws=4)) != fingerprint(TwinConfig(enrolment_draws=2))
-    scored = Scored("a", "f", "ignorant", "x", "exp/y", "lists/z", further=((3, "exp/y-draw3"),))
-    assert scored.draws == {1: "exp/y/x/scores", 3: "exp/y-draw3/x/scores"}
 
 
 def test_means_go_through_groups_and_lists() -> None:

@@ -1,0 +1,397 @@
+"""What an evaluation leaves behind: results as JSON, CSV and tables, the page, and files in the challenge's own form.
+
+results.json, results<suffix>.json             everything; the first is of the last run
+results<suffix>.csv                            the challenge's columns, then scenario, attacker and intervals
+exp/results_summary/result_for_rank<suffix>    what the challenge ranks by, of the attacker `challenge.attacker`
+exp/results_summary/eval_orig<suffix>/results_orig.txt, eval_anon<suffix>/results_anon.txt    its two parts
+exp/results_summary/result_for_submission<suffix>.zip    these, and the scores of this attacker on anonymised speech
+tables<suffix>.md, tables<suffix>.tex, report.html
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shlex
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from evaluation.challenges import (
+    ASR,
+    ASV,
+    ASV_ANON,
+    PROTOCOL,
+    SER,
+    RankFile,
+    Section,
+    make_section,
+    weighted_average,
+    write_rank_file,
+)
+from evaluation.reports import FORMAT, LEVELS, SCENARIOS, format_latex, format_markdown, number, strongest
+from spkbase.configuration import to_dict
+from spkbase.errors import DataError
+from spkbase.files import atomic_path, file_digest, format_csv, format_table, load_json, to_json, write_text
+from spkbase.runs import Run, versions
+from spkver.corpora import is_simulated
+from spkver.datadir import MIXED
+from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, check_all
+from spkver.voiceprivacy.choosing import attacker_name, attackers_run
+from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.scores import ScoreTable
+from spkver.voiceprivacy.sets import POOLED, Sets
+from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.table import Table, places, summarise, verdict
+from spkver.voiceprivacy.training_draws import tell_training_draws
+from spkver.voiceprivacy.twins import describe
+
+logger = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "text", "utt2emo", "spk2fold")
+_COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
+_MORE = ("scenario", "attacker", "strongest_of", "draws", "EER_rocch", "low", "high", "n_target", "n_nontarget")
+_NAME = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
+_IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
+_OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
+
+
+def write_results(experiment: Experiment, sets: Sets, scores: ScoreTable, table: Table, measured: Json) -> str:
+    """Write all results.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    sets : Sets
+    scores : ScoreTable
+    table : Table
+    measured : dict
+        ``utility`` and ``attributes``: what `measure_utility` and `measure_attributes` found.
+
+    Returns
+    -------
+    str
+        The table of the strongest attackers, warnings, the verdict, and where the files are.
+    """
+    run, config, suffix = experiment.run, experiment.config, experiment.suffix
+    simulated, anonymizers = is_simulated(experiment.data), experiment.anonymizers
+    summary = summarise(table.rows, table.minima)
+    anonymiser = describe(anonymizers, sets, suffix=suffix, seed=config.seed)
+    rows, protocol = challenge_rows(table.rows, config, summary), challenge_protocol(table.rows, config, anonymiser)
+    with run.timed("report"):
+        beside: Json = {"utility": measured["utility"], "earlier": _earlier_results(run.output, suffix)}
+        beside |= {"simulated": simulated, "jobs": run.jobs}
+        sanity = check_all(table, sets, config, scores, output=run.output, **beside)
+        write_challenge_files(run.output, rows, measured["utility"], suffix=suffix, protocol=protocol)
+        draws = 0 if config.anonymizer.name == "none" else anonymiser["training_draws"]
+        told = verdict(summary, level=config.evaluation.level, simulated=simulated, draws=draws)
+    refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
+    alarms = {one["check"]: one["text"] for one in sanity if one["check"] in _IN_THE_VERDICT}
+    learnt = _learnt_by_attackers(run.output, sets, config)
+    results = {
+        "format": FORMAT,
+        "recipe": "voiceprivacy",
+        "suffix": suffix,
+        "simulated": simulated,
+        "anonymiser": anonymiser,
+        **learnt,
+        "verdict": " ".join([*refused, told, *alarms.values()]),
+        "overestimated": alarms.get(OVERESTIMATED, ""),
+        "attackers_run": attackers_run(config, table.rows),
+        "failures": scores.failures,
+        "fusions": scores.fusions,
+        "summary": summary,
+        "protocol": protocol,
+        "averages": averages(rows, config),
+        "conditions": table.rows,
+        **measured,
+        "training_draws": table.training_draws,
+        "sanity": sanity,
+        "config": to_dict(config),
+        "versions": versions(),
+        "lists": _hashes(sets, config),
+        "run": {
+            "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+            "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        },
+        # those of single trial lists are in run.log
+        "timings": {name: round(run.timings[name], 3) for name in run.timings if not name.startswith("scores of ")},
+        "seeds": {"run": config.seed, "bootstrap": config.seed, "anonymiser": anonymiser.get("seed")},
+        "similarity": table.similarity,
+    }
+    _keep(replace(run, force=run.force or experiment.steps.only == "report"), suffix, results)
+    shown = _format_summary(summary)
+    logger.info("results\n%s", shown, extra={"file_only": True})
+    warnings = [one for one in sanity if one["level"] == "warning" and one["check"] not in _IN_THE_VERDICT]
+    lines = [shown, "", *(f"Warning ({one['check']}): {one['text']}" for one in warnings), *([""] if warnings else [])]
+    lines += [results["verdict"], *filter(None, [tell_training_draws(table.training_draws)]), ""]
+    files = {"Report": "report.html", "Results": "results.json", "Table": f"results{suffix}.csv"}
+    return "\n".join([*lines, *(f"{name + ':':9}{run.path(path)}" for name, path in files.items())])
+
+
+def _keep(run: Run, suffix: str, results: Json) -> None:
+    """Write results, tables and the page; where they are there and say the same they stay, with their date."""
+    files = ("results.json", f"results{suffix}.json", f"tables{suffix}.md", f"tables{suffix}.tex")
+
+    def make(path: Path) -> None:
+        from evaluation.reports import write_page  # matplotlib is loaded when it is used
+
+        texts = (to_json(results) + "\n",) * 2 + (format_markdown(results), format_latex(results))
+        for name, text in zip(files, texts, strict=True):
+            write_text(run.path(name), text)
+        write_page(results, path, folder=run.output)
+
+    said = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN})
+    run.stage("page", "report.html", make=make, read=Path, inputs=said, libraries=("matplotlib", "numpy"), also=files)
+
+
+def _hashes(sets: Sets, config: Config) -> dict[str, str]:
+    """The SHA-256 of every list of every data directory, by directory and name."""
+    names = (*LISTS, *filter(None, (config.utility.hypotheses, config.utility.predictions)))
+    paths = {of.path / name for of in (*sets.original.values(), *sets.twins.values()) for name in names}
+    return {f"{path.parent.name}/{path.name}": str(file_digest(path)) for path in sorted(paths) if path.is_file()}
+
+
+def _earlier_results(output: Path, suffix: str) -> dict[str, Json]:
+    """The results of other anonymisers that lie in the folder, by file name."""
+    earlier: dict[str, Json] = {}
+    for path in sorted(set(output.glob("results_*.json")) - {output / f"results{suffix}.json"}):
+        with suppress(DataError):
+            results = load_json(path)
+            earlier |= {path.name: results} if isinstance(results, dict) else {}
+    return earlier
+
+
+def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, list[Json]]:
+    """What attackers tell of what they learnt from each background, where any did.
+
+    ``choices``: backends of attackers by vectors; ``undoing`` and ``alignments``: what was learnt of the anonymisation
+    (from the enrolment's own pairs too, under the anonymised enrolment).
+    """
+    names, entries = [dataset.training for dataset in sets.datasets], list(map(attacker_name, config.attackers))
+    sides = [side[name].name for name in dict.fromkeys(names) for side in (sets.original, sets.twins) if name in side]
+    backgrounds = dict.fromkeys(name for dataset in sets.datasets for name in (dataset.training, dataset.enrolls))
+    twins = [sets.twins[name].name for name in backgrounds if name in sets.twins]
+    undoing = ["undoing/undoing.json"] if any(name.endswith("-undone") for name in entries) else []
+
+    def read(places: Sequence[str], *, named: bool = True) -> list[Json]:
+        found = [output / "attackers" / place for place in places]
+        backs = [{"background": place.partition("/")[0]} if named else {} for place in places]
+        return [{**back, **load_json(path)} for back, path in zip(backs, found, strict=True) if path.is_file()]
+
+    return {
+        "choices": read([f"{side}/{name}/choice.json" for name in entries for side in sides], named=False),
+        "undoing": read([f"{twin}/{file}" for twin in twins for file in undoing]),
+        "alignments": read([f"{twin}/{name}/alignment.json" for twin in twins for name in entries]),
+    }
+
+
+def _format_summary(summary: Sequence[Json]) -> str:
+    """The table that is shown at the end."""
+    levels = [level for level in LEVELS if any(level in row["levels"] for row in summary)]
+    with_draws = any(len(row["draws"]) > 1 for row in summary)
+    rows = []
+    for row in summary:
+        ends = row["minimum"] or row
+        closed, named = (row[name] or {} for name in ("closed_set", "identification"))
+        cells = {
+            "set": row["dataset"],
+            "sex": row["gender"],
+            "scenario": row["scenario"],
+            "strongest attacker": row["strongest"],
+            "EER [%]": _percent(row["eer"]),
+            "low": _percent(ends["low"]),
+            "high": _percent(ends["high"]),
+        }
+        if with_draws:
+            cells["draws"] = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"]) if len(row["draws"]) > 1 else ""
+        if len(levels) > 1:
+            cells |= {f"{level} [%]": _percent(row["levels"].get(level, {}).get("eer")) for level in levels}
+        cells["closed set [%]"] = _percent(closed.get("eer"))
+        cells["named [%]"] = _percent(named.get("share"))
+        cells["population [bit]"] = row["population"]
+        cells["linkability"] = row["linkability_all"]
+        rows.append(cells)
+    formats = {"named [%]": ".0f", "population [bit]": ".3f", **dict.fromkeys(("low", "high", "linkability"), ".2f")}
+    return format_table(rows, {name: formats.get(name, ".2f" if "[%]" in name else "") for name in rows[0]})
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+# --- in the challenge's form ------------------------------------------------------------------------------------------
+
+
+def split_name(dataset: str) -> tuple[str, str]:
+    """Return the corpus and part of a set.
+
+    Examples
+    --------
+    >>> split_name("libri_test"), split_name("vctk_dev_common"), split_name("mine")
+    (('libri', 'test'), ('vctk_common', 'dev'), ('mine', ''))
+    """
+    match = _NAME.fullmatch(dataset)
+    return (match["corpus"] + (match["subset"] or ""), match["split"]) if match else (dataset, "")
+
+
+def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: Json) -> dict[str, str]:
+    """Return whose equal error rates go under the challenge's name, and how they are made; empty where nobody's do."""
+    named = attacker_name(config.challenge.attacker)
+    levels = {condition["level"] for condition in conditions if condition["attacker"] == named}
+    if not levels:
+        return {}
+    return {
+        "attacker": named,
+        "level": max(levels, key=list(LEVELS).index),
+        "reading": config.challenge.eer,
+        "draws": "1",
+        "seeding": anonymiser.get("seeding", "unknown"),
+    }
+
+
+def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence[Json] = ()) -> list[Json]:
+    """Return each condition in the challenge's columns, EER in per cent by its reading, of the attacker that is named.
+
+    Where none is, of the strongest: ``strongest_of`` tells of how many, and the interval is that of the minimum in the
+    summary. Conditions that the named one lacks are left out.
+    """
+    minima = {(row["dataset"], row["gender"], row["scenario"]): row["minimum"] for row in summary}
+    named, kinds = attacker_name(config.challenge.attacker), ("original", "anon")
+    sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in SCENARIOS}
+    rows = []
+    for (dataset, gender, scenario), part in places(conditions).items():
+        part = [condition for condition in part if not named or condition["attacker"] == named]
+        if not part:
+            continue
+        best = strongest(part)
+        ends = (None if named else minima.get((dataset, gender, scenario))) or best["intervals"].get("eer.rocch", {})
+        low, high = (_rounded(ends.get(end)) for end in ("low", "high"))
+        eers = [round(100 * best["eer"][reading], 3) for reading in (config.challenge.eer, "rocch")]
+        first = *split_name(dataset), gender, *sides[scenario], eers[0]
+        more = scenario, best["attacker"], len(part), len(best["draws"]), eers[1], low, high
+        counts = best["n_target"], best["n_nontarget"]
+        rows.append(dict(zip((*_COLUMNS, *_MORE), (*first, *more, *counts), strict=True)))
+    return rows
+
+
+def _rounded(share: Any) -> float | None:
+    """Per cent; None where it is not known."""
+    value = round(100 * number(share), 3)
+    return value if value == value else None
+
+
+def averages(rows: Sequence[Json], config: Config) -> list[Json]:
+    """Return the averages for each part and scenario, and the minimum target EERs that each reaches.
+
+    With the weights of the challenge over corpora and sexes; where it has none, the plain mean over the sexes of
+    each corpus. Pooled trials count only where there are no lists by sex. Of a named attacker by the challenge's
+    reading, as the challenge ranks; of the strongest ones by the ROC convex hull, with the averages of the ends of
+    their intervals, which are too wide rather than too narrow: a target is reached where the lower end is above it.
+    """
+    weights, named = config.challenge.weights, attacker_name(config.challenge.attacker)
+    single = [row for row in rows if row["gender"] != POOLED] or list(rows)
+    groups: dict[tuple[str, str, str], list[Json]] = {}
+    for row in single:
+        groups.setdefault(("" if weights else row["dataset"], row["split"], row["scenario"]), []).append(row)
+    entries = []
+    for (corpus, split, scenario), members in groups.items():
+        value = _mean(members, "EER" if named else "EER_rocch", weights)
+        if value is None:
+            continue
+        entry: Json = {"dataset": corpus or "weighted", "split": split, "scenario": scenario, "eer_percent": value}
+        if named:
+            entry |= {"attacker": named, "reading": config.challenge.eer}
+        else:
+            entry |= {"attacker": "strongest", "reading": "rocch"}
+            entry |= {f"{end}_percent": _mean(members, end, weights) for end in ("low", "high")}
+        floor = entry.get("low_percent")
+        reached = [target for target in config.challenge.targets if (value if floor is None else floor) >= target]
+        entries.append({**entry, "targets_reached": reached})
+    return entries
+
+
+def _mean(rows: Sequence[Json], column: str, weights: Mapping[str, float]) -> float | None:
+    """Average of a column; None where a row has none, or a weight no row."""
+    values = {(row["dataset"], row["gender"]): row[column] for row in rows}
+    if None in values.values():
+        return None
+    mean = weighted_average(values, weights) if weights else sum(values.values()) / len(values)
+    return None if mean is None else round(mean, 3)
+
+
+def write_challenge_files(
+    output: Path, rows: Sequence[Json], utility: Json, *, suffix: str, protocol: dict[str, str]
+) -> None:
+    """Write the table of `challenge_rows`, and what the challenge ranks by where the protocol names an attacker.
+
+    Results of lists across the sexes are called ``mixed``, as VoicePrivacy 2026 does; without lists by sex all are.
+    """
+    if all(row["gender"] == POOLED for row in rows):
+        rows = [{**row, "gender": MIXED} for row in rows]
+    write_text(output / f"results{suffix}.csv", format_csv((*_COLUMNS, *_MORE), rows))
+    path = output / f"exp/results_summary/result_for_rank{suffix}"
+    parts = {ending: path.parent / f"eval_{ending}{suffix}/results_{ending}.txt" for ending in ("orig", "anon")}
+    archive = path.with_name(f"result_for_submission{suffix}.zip")
+    for file in (path, *parts.values(), archive):
+        file.unlink(missing_ok=True)  # those of an earlier run, of another attacker
+    if not protocol:
+        text = "%s is not written: challenge.attacker names no attacker whose results it would hold"
+        logger.info(text, path.name, extra={"file_only": True})
+    elif sections := list(_rank_sections(rows, utility)):  # attackers of others may serve none of the conditions
+        write_rank_file(path, RankFile((make_section(PROTOCOL, [protocol]), *sections)))
+        for ending, file in parts.items():
+            if part := tuple(section for section in sections if (section.title == ASV_ANON) == (ending == "anon")):
+                write_rank_file(file, RankFile(part))
+        scores = [*output.glob(f"exp/asv_orig/*{suffix}/{protocol['attacker']}/scores")]
+        scores += output.glob(f"exp/asv_anon{suffix}/*/{protocol['attacker']}/scores")
+        with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as zipped:
+            for file in sorted([path, *filter(Path.is_file, parts.values()), *scores]):
+                entry = zipfile.ZipInfo(file.relative_to(output).as_posix())  # without the time
+                zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
+    """Emotions, results of ASV_eval, words, AA of ASV_eval^anon; rows are numbered as in the table of OO, OA and AA.
+
+    Of ASV_eval the challenge keeps OO in 2024, and AA (lazy-informed) in 2026, with lists across the sexes. Of each
+    emotion there is the recall; NaN where a set does not have it.
+    """
+    recalls = utility.get("uar", {})
+    emotions = sorted({emotion for kinds in recalls.values() for kind in kinds.values() for emotion in kind["recalls"]})
+    found: list[Json] = []
+    for dataset, rates in recalls.items():
+        for kind, name in (("anonymised", "anon"), ("original", "original")):
+            row: Json = {**_part(dataset), "ser": name, "UAR": round(100 * number(rates[kind]["value"]), 4)}
+            of = rates[kind]["recalls"]
+            found.append(row | {f"ACC_{emotion}": round(100 * number(of.get(emotion)), 4) for emotion in emotions})
+    if found:
+        yield make_section(SER, found)
+    single = [row for row in rows if row["gender"] != POOLED]
+    kept = 2 if any(row["gender"] == MIXED for row in single) else 0
+    by_scenario = [
+        [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == scenario.name]
+        for scenario in SCENARIOS
+    ]
+    if part := by_scenario[kept]:
+        yield make_section(ASV, part, index=[3 * row + kept for row in range(len(part))])
+    words = [
+        {**_part(dataset), "asr": name, "WER": round(100 * number(rates[kind]["value"]), 3)}
+        for dataset, rates in utility.get("wer", {}).items()
+        for kind, name in (("original", "original"), ("anonymised", "anon"))
+    ]
+    if words:
+        yield make_section(ASR, words)
+    if part := by_scenario[3]:
+        yield make_section(ASV_ANON, part, index=[3 * row + 2 for row in range(len(part))])
+
+
+def _part(dataset: str) -> Json:
+    return dict(zip(("dataset", "split"), split_name(dataset), strict=True))

@@ -1,0 +1,401 @@
+"""The table of results, and what is made of it: a row for each set, sex, scenario and attacker, with its draws.
+
+    numbers/<set><suffix>/<attacker>.json    rows of an attacker on a set, so that a new attacker adds its own alone
+    evidence<suffix>.json                    what is of several attackers together
+
+A row is an entry of ``conditions`` in ``results.json``, as `spkver.voiceprivacy.numbers.assess` makes it. Of several
+attackers together are:
+
+- The interval of the smallest equal error rate over attackers, which knows that the smallest was chosen, and what a
+  perfect anonymiser would show in its place: of each set, sex and scenario, and of each set and sex over scenarios; of
+  all attackers, of each level of knowledge, and of those that do not read what is said.
+- Of each set and sex how alike voices are before and after: similarity matrices, DeID and G_VD, by the strongest
+  attacker that does not invert the anonymisation.
+- The summary: the strongest attacker of each set, sex and scenario, who leaves the least privacy; and the verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.formats import read_key, read_scores
+from evaluation.reports import (
+    INVERTING,
+    LEVELS,
+    SCENARIO_ORDER,
+    WHOLE_LIST,
+    number,
+    secondary_results,
+    strongest,
+)
+from evaluation.trials import read_speakers
+from evaluation.uncertainty import Resampling, Sample, minima_over_attackers, sample_from
+from evaluation.utility import CALIBRATIONS, Voices, compare_voices, matrix_of_voices
+from spkbase.errors import DataError
+from spkbase.files import file_digest, load_json, write_json
+from spkbase.runs import Run, Stage
+from spkbase.work import ordered_map
+from spkver.voiceprivacy.numbers import assess
+from spkver.voiceprivacy.scores import Condition
+from spkver.voiceprivacy.sets import POOLED
+from spkver.voiceprivacy.settings import EvaluationConfig
+
+Json = dict[str, Any]
+
+_METHOD = "intervals that hold where errors are few; means over draws, closed sets, worst case, CMC"
+_EVIDENCE = "minimum over attackers, similarity of voices; 4"  # what was made before by another one is made again
+_MOST_REPLICATES = 500
+_FEWEST = 5  # speakers, for a calibration that others teach
+_OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
+_KINDS = ("minimum", *LEVELS, "without_content")
+_ANONYMISED = ("lazy-informed", "semi-informed")
+# who the attacker is, as a sentence has it
+_KNOWS = {
+    "ignorant": "which does not know of the anonymisation",
+    "lazy-informed": "which anonymises its enrolment speech",
+    "semi-informed": "which anonymises its enrolment and its training speech",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table of results, with what is of several rows together.
+
+    Attributes
+    ----------
+    rows : list of dict
+        Entries of ``conditions`` in ``results.json``.
+    minima : list of dict
+        Of each set, sex and scenario, and over scenarios, the smallest equal error rates with their intervals.
+    similarity : list of dict
+        Of each set and sex how alike voices are.
+    training_draws : list of dict
+        See `measure_training_draws`.
+    """
+
+    rows: list[Json] = field(default_factory=list)
+    minima: list[Json] = field(default_factory=list)
+    similarity: list[Json] = field(default_factory=list)
+    training_draws: list[Json] = field(default_factory=list)
+
+
+def make_table(run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int) -> Table:
+    """Compute the numbers of every condition, and those of several together; without `Table.training_draws`.
+
+    Conditions of an attacker on a set are a stage of their own, and are shared out to the workers.
+    """
+    groups: dict[tuple[str, str], list[Condition]] = {}
+    for condition in conditions:
+        groups.setdefault((condition.dataset, condition.attacker), []).append(condition)
+    stages: dict[tuple[str, str], Stage[list[Json]]] = {}
+    for (dataset, attacker), group in groups.items():
+        lists = sorted({f"{one.lists}/{name}" for one in group for name in ("trials", "utt2spk", "spk2gender")})
+        stages[dataset, attacker] = replace(run, quiet=True).declare(
+            f"numbers of {attacker} on {dataset}{suffix}",
+            f"numbers/{dataset}{suffix}/{attacker}.json",
+            make=partial(_assess_all, run=run, conditions=group, config=config, seed=seed),
+            read=load_json,
+            inputs=[group, {name: file_digest(run.path(name)) for name in lists}, config, seed, _METHOD],
+            libraries=("numpy", "scipy"),
+        )
+    with run.timed("evaluation"):
+        rows = {place(row): row for stage in stages.values() for row in stage.value}
+    table = [rows[place(vars(condition))] for condition in conditions]
+    pairs = dict.fromkeys(place(row)[:2] for row in table)
+    sides = [[row for row in table if place(row)[:2] == pair] for pair in pairs]
+
+    def make(path: Path) -> None:
+        resampling = Resampling(min(config.replicates, _MOST_REPLICATES), seed, config.level)
+        find = partial(_evidence_of, output=run.output, resampling=resampling)
+        found = list(ordered_map(find, sides, jobs=run.jobs, description="evidence"))
+        write_json(path, {kind: [entry for of in found for entry in of[kind]] for kind in ("minima", "similarity")})
+
+    evidence: Stage[Json] = run.stage(
+        "evidence",
+        f"evidence{suffix}.json",
+        make=make,
+        read=load_json,
+        inputs=[config, seed, _EVIDENCE],
+        after=list(stages.values()),
+        libraries=("numpy", "scipy"),
+    )
+    return Table(table, **evidence.value)
+
+
+def _assess_all(path: Path, *, run: Run, conditions: Sequence[Condition], config: EvaluationConfig, seed: int) -> None:
+    """Write the rows of an attacker on a set."""
+    # the longest first, so that no worker waits for the other in the end
+    lengths = [(one.gender != POOLED, -len(one.scores)) for one in conditions]
+    order = sorted(range(len(conditions)), key=lengths.__getitem__)
+    found = ordered_map(
+        partial(assess, output=run.output, config=config, seed=seed),
+        [conditions[row] for row in order],
+        jobs=run.jobs,
+        description=f"conditions of {conditions[0].attacker} on {conditions[0].dataset}",
+    )
+    rows = dict(zip(order, found, strict=True))
+    write_json(path, [rows[row] for row in range(len(conditions))])
+
+
+# --- rows and their places --------------------------------------------------------------------------------------------
+
+
+def place(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Return set, sex, scenario and attacker of a row."""
+    return row["dataset"], row["gender"], row["scenario"], row["attacker"]
+
+
+def places(rows: Sequence[Json]) -> dict[tuple[str, str, str], list[Json]]:
+    """Return the rows of each (set, sex, scenario), one for each attacker, in their order."""
+    groups: dict[tuple[str, str, str], list[Json]] = {}
+    for row in rows:
+        groups.setdefault(place(row)[:3], []).append(row)
+    return groups
+
+
+def main_places(rows: Sequence[Json]) -> dict[tuple[str, str, str], list[Json]]:
+    """Return `places`, of each set those of all speakers where they are pooled, else of each sex."""
+    pooled = {row["dataset"] for row in rows if row["gender"] == POOLED}
+    return {at: part for at, part in places(rows).items() if at[1] == POOLED or at[0] not in pooled}
+
+
+def samples_of(row: Json, output: Path) -> list[Sample]:
+    """Return the trials of each draw of a row, as they are resampled.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two speakers.
+    """
+    key, speakers = read_key(output / row["key"]), read_speakers(output / row["segment_speakers"])
+    files = [output / draw["scores"] for draw in row["draws"]]
+    return [sample_from(read_scores(file), key, segment_speakers=speakers, ids_are_speakers=True)[0] for file in files]
+
+
+# --- several attackers together ---------------------------------------------------------------------------------------
+
+
+def _evidence_of(rows: Sequence[Json], *, output: Path, resampling: Resampling) -> dict[str, list[Json]]:
+    """What is of several rows of a set and sex together."""
+    return {"minima": _minima(rows, output, resampling), "similarity": _similarity(rows, output, resampling)}
+
+
+def _minima(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
+    """The smallest equal error rate of each scenario and over anonymised ones, of all attackers and parts of them."""
+    by = {f"{row['scenario']} {row['attacker']}": row for row in rows}
+    groups: dict[str, list[str]] = {f"{_OVER} {kind}": [] for kind in _KINDS}
+    for name, row in by.items():
+        for kind in ("minimum", row["level"], *([] if row["content"] else ["without_content"])):
+            groups.setdefault(f"{row['scenario']} {kind}", []).append(name)
+            groups[f"{_OVER} {kind}"] += [name] if row["scenario"] != "original" else []
+    found, note = {}, "no intervals were asked for"
+    if resampling.replicates:
+        try:
+            samples = {name: samples_of(row, output) for name, row in by.items()}
+            found = minima_over_attackers(samples, groups, resampling=resampling)
+        except DataError as error:
+            note = f"none: {error.text}"
+    entries = []
+    for scenario in dict.fromkeys([*(row["scenario"] for row in rows), _OVER]):
+        entry: Json = {"dataset": rows[0]["dataset"], "gender": rows[0]["gender"], "scenario": scenario}
+        for kind in _KINDS:
+            minimum = found.get(f"{scenario} {kind}")
+            entry[kind] = minimum and {**minimum.to_dict(), "attacker": by[minimum.attacker]["attacker"]}
+        entries.append(entry if found else {**entry, "note": note})
+    return entries
+
+
+def _similarity(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
+    """How alike voices are, for each scenario in which enrolment and trials are anonymised."""
+    by = {(row["scenario"], row["attacker"]): row for row in rows if row["level"] != INVERTING}
+    entries = []
+    for scenario in _ANONYMISED:
+        able = [row for row in by.values() if row["scenario"] == scenario]
+        able = [row for row in able if {("original", row["attacker"]), ("ignorant", row["attacker"])} <= by.keys()]
+        if not able:
+            continue
+        best = min(able, key=lambda row: (number(row["eer"]["rocch"]), row["attacker"]))
+        parts = {"oo": by["original", best["attacker"]], "oa": by["ignorant", best["attacker"]], "aa": best}
+        entry: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), place(best), strict=True))
+        try:
+            entries.append(entry | _voices(parts, output, resampling))
+        except DataError as error:
+            entries.append(entry | {"notes": [f"not given: {error.text}"]})
+    return entries
+
+
+def _voices(parts: Mapping[str, Json], output: Path, resampling: Resampling) -> Json:
+    key = read_key(output / parts["oo"]["key"])
+    speakers = read_speakers(output / parts["oo"]["segment_speakers"])
+    voices = Voices(seed=resampling.seed, segment_speakers=speakers)
+    if len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST:
+        voices = replace(voices, calibration="pav")
+    matrices, notes = {}, []
+    for name, row in parts.items():
+        draws = [read_scores(output / draw["scores"]) for draw in row["draws"]]
+        matrices[name], found = matrix_of_voices(draws, key, voices)
+        notes += [f"{name}: {note}" for note in found]
+    compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
+    calibration = {"calibration": voices.calibration, "calibration_is": CALIBRATIONS[voices.calibration]}
+    return calibration | compared.to_dict()
+
+
+# --- the summary, and the verdict -------------------------------------------------------------------------------------
+
+
+def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
+    """Return the strongest attacker of each set, sex and scenario: the least privacy over attackers is the result.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    minima : sequence of dict
+        See `Table`.
+
+    Returns
+    -------
+    list of dict
+        The entry ``summary`` of ``results.json``.
+    """
+    intervals = {(entry["dataset"], entry["gender"], entry["scenario"]): entry for entry in minima}
+    summary = []
+    for (dataset, gender, scenario), part in places(rows).items():
+        best, beside = strongest(part), secondary_results(part)
+        ends, least = best["intervals"].get("eer.rocch", {}), intervals.get((dataset, gender, scenario), {})
+        voices, identification = beside.without_content.to_dict("eer"), beside.identification.to_dict("share")
+        row = {
+            "dataset": dataset,
+            "gender": gender,
+            "scenario": scenario,
+            "strongest": best["attacker"],
+            "eer": best["eer"]["rocch"],
+            "low": ends.get("low"),
+            "high": ends.get("high"),
+            **_worst(part),
+            **{name: best[name] for name in ("n_enrolled", "n_target", "n_nontarget")},
+            "attackers": {one["attacker"]: one["eer"]["rocch"] for one in part},
+            "draws": list(beside.draws),
+            "tested": list(beside.tested),
+            "levels": {
+                level: {**(figure.to_dict("eer") or {}), "minimum": least.get(level)}
+                for level, figure in beside.levels.items()
+            },
+            "without_content": voices and {**voices, "minimum": least.get("without_content")},
+            "closed_set": beside.closed_set.to_dict("eer"),
+            "identification": identification and {**identification, "candidates": list(beside.candidates)},
+            "minimum": least.get("minimum"),
+        }
+        if scenario != "original":
+            row["minimum_over_scenarios"] = intervals.get((dataset, gender, _OVER), {}).get("minimum")
+        summary.append({**row, "verdict": _sentence(row)})
+    return sorted(summary, key=lambda row: (row["dataset"], SCENARIO_ORDER.index(row["scenario"])))
+
+
+def _worst(part: Sequence[Json]) -> Json:
+    """ZEBRA and linkability where they are worst over attackers, with whose they are."""
+
+    def value(row: Json, name: str) -> Any:
+        curve = row["linkability"]
+        return row["zebra"][name] if name != "linkability_all" else curve["linkability"][-1] if curve else None
+
+    def most(name: str) -> Json:
+        found = {row["attacker"]: number(value(row, name)) for row in part}
+        who = max(found, key=lambda who: -math.inf if math.isnan(found[who]) else found[who])
+        return next(row for row in part if row["attacker"] == who)
+
+    by = {name: most(name) for name in ("population", "individual", "linkability_all")}
+    found = {name: value(row, name) for name, row in by.items()}
+    return {**found, "tag": by["individual"]["zebra"]["tag"], "worst_by": {name: by[name]["attacker"] for name in by}}
+
+
+def verdict(summary: Sequence[Json], *, level: float, simulated: bool, draws: int = 0) -> str:
+    """Return one or two sentences for the top of the page: the least privacy left, and where speech started from.
+
+    `draws` is the number of anonymised versions of the training set that semi-informed attackers learnt from, where it
+    is to be told.
+    """
+    start = "SIMULATED speech, which says nothing about real speech: on" if simulated else "On"
+    anonymised = [row for row in summary if row["scenario"] != "original"]
+    if not anonymised:  # attackers of others may serve original speech alone
+        return f"{start} anonymised speech no attacker has scores: nothing can be said of its privacy."
+    worst = min(anonymised, key=lambda row: row["eer"])
+    place = worst["dataset"], worst["gender"], "original"
+    before = [row for row in summary if (row["dataset"], row["gender"], row["scenario"]) == place]
+    without = "".join(f"; without anonymisation it is {percent(row['eer'])} ({row['strongest']})" for row in before)
+    knows = _KNOWS[worst["scenario"]]
+    if draws and worst["scenario"] == "semi-informed":
+        knows += f", having learnt from {draws} version{'s' if draws > 1 else ''} of it"
+    return (
+        f"{start} {_where(worst)} ({worst['n_enrolled']} enrolled speakers) the strongest {worst['scenario']} attacker"
+        f" ({worst['strongest']}), {knows}, has an equal error rate of {_rate(worst, level)}{_of_draws(worst)}"
+        f"{_of_levels(worst)}{without}. A guess would have 50 %.{_of_closed_set(worst)}"
+    )
+
+
+def _rate(row: Json, level: float) -> str:
+    smallest = row["minimum_over_scenarios"] or row["minimum"]
+    low, high = (number((smallest or row)[end]) for end in ("low", "high"))
+    if low != low or high != high:
+        return percent(row["eer"])
+    of = " of the smallest over attackers and scenarios:" if smallest else ""
+    return f"{percent(row['eer'])} ({100 * level:g} % interval{of} {percent(low)} to {percent(high)})"
+
+
+def _of_draws(row: Json) -> str:
+    """The EER in each draw, where there are several."""
+    each = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"])
+    return f", the mean of {len(row['draws'])} draws of the anonymiser ({each})" if len(row["draws"]) > 1 else ""
+
+
+def _of_levels(row: Json) -> str:
+    """What attackers of the other levels of knowledge reach, and those that do not read what is said."""
+    figures = {**row["levels"], "without reading what is said": row["without_content"]}
+    lists = f" of {' and '.join(map(str, row['tested']))} recordings" if row["tested"] else ""
+    return "".join(
+        f"; {name}{lists if name == WHOLE_LIST else ''} {percent(figure['eer'])} ({figure['attacker']})"
+        for name, figure in figures.items()
+        if figure and figure["attacker"] != row["strongest"]
+    )
+
+
+def _of_closed_set(row: Json) -> str:
+    """What an attacker reaches who knows the enrolled, where the lists tell."""
+    closed, named = row["closed_set"], row["identification"]
+    if closed is None or named is None:
+        return ""
+    names = named["attacker"], closed["attacker"]
+    by_name, by_rate = ("" if who == row["strongest"] else f" ({who})" for who in names)
+    least, most = named["candidates"]
+    first_of = f"{most}" if least == most else f"{least} to {most}"
+    return (
+        f" One who knows that the speaker is among the enrolled errs in {percent(closed['eer'])}{by_rate}, and names"
+        f" the speaker of {100 * named['share']:.0f} % of the utterances, first of {first_of}{by_name}."
+    )
+
+
+def _sentence(row: Json) -> str:
+    linked, by = "", row["worst_by"]["linkability_all"]
+    if row["linkability_all"] is not None:
+        finds = "and finds" if by == row["strongest"] else f"and {by} finds"
+        share = 100 * row["linkability_all"]
+        linked = f", {finds} the speaker of an utterance among all enrolled ones in {share:.0f} % of the cases"
+    return (
+        f"{_where(row)}, {row['scenario']}: the strongest attacker ({row['strongest']}) has an equal error rate of"
+        f" {percent(row['eer'])}{linked}."
+    )
+
+
+def _where(row: Json) -> str:
+    return row["dataset"] + {"f": " (women)", "m": " (men)"}.get(row["gender"], "")
+
+
+def percent(share: Any) -> str:
+    """Return a share in per cent, in words."""
+    return f"{100 * number(share):.1f} %"
