@@ -62,7 +62,7 @@ from spkver.attackers import (
     speech_of,
 )
 from spkver.datadir import DataDir, without_labels
-from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, note_each, pooled_key
+from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, noted_each, pooled_key
 
 logger = logging.getLogger(__name__)
 
@@ -294,11 +294,9 @@ def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], 
     """Why attackers cannot score some lists, by the names of both; all that cannot be used is told."""
     problems, lacking = Problems(), {}
     for attacker, attack in pairs:
-        try:
+        with noted_each(problems):
             if _serves(attacker, attack) and (why := attacker.lacks(attack)):
                 lacking[attacker.name, attack.name] = why
-        except DataError as error:
-            note_each(problems, error)
     problems.raise_if_any()
     return lacking
 

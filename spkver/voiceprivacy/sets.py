@@ -13,6 +13,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -198,10 +199,8 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
             for list_name in config.lists
             if list_name in lists
         }
-        try:
+        with problems.noted():
             datasets.append(Dataset(name, f"{stem}_enrolls", trials, _training_set(stem, name, here, config, data)))
-        except DataError as error:
-            problems.note(error)
     for key in config.training_sets:
         if key not in {*wanted, *by_set, *named}:
             problems.add(f"training_sets.{key}: no such set", remedy=f"there are {', '.join(by_set) or 'none'}")
@@ -280,10 +279,8 @@ def read_sets(
         for path in [data / f"{name}{ending}" for name in names if not (ending and name in missing)]:
             pipes: dict[str, Any] = {"allow_pipes": allow_pipes, "pipes_to": output / "pipes" / path.name}
             name = path.name.removesuffix(ending)
-            try:
+            with noted_each(problems):
                 read[name] = read_datadir(path, original=original.get(name), jobs=jobs, **pipes)
-            except DataError as wrong:
-                note_each(problems, wrong)
     if missing and not can_make:
         problems.add(
             f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on",
@@ -296,10 +293,8 @@ def read_sets(
                 problems.note(error)
     for name in names:
         if hear and name in original and name in twins:
-            try:
+            with noted_each(problems):
                 check_twin(original[name], twins[name], duration_change=config.duration_change, jobs=jobs)
-            except DataError as error:
-                note_each(problems, error)
     problems.raise_if_any()
     if unknown := [dataset.name for dataset in datasets if not original[dataset.enrolls].genders]:
         logger.warning("%s: %s", few(unknown), SEXES_POOLED)
@@ -336,14 +331,15 @@ def as_original(original: DataDir, twin: DataDir) -> DataDir:
     return replace(twin, genders=original.genders, enrolls=original.enrolls, trials=original.trials)
 
 
-def note_each(problems: Problems, error: DataError) -> None:
-    """Note an error; one that stands for several is taken apart, so that lists of problems do not nest."""
-    lines = str(error).splitlines()
-    if not _HEADER.fullmatch(lines[0]):
-        problems.note(error)
-        return
-    for line in lines[1:]:
-        problems.note(DataError(line.strip()))
+@contextmanager
+def noted_each(problems: Problems) -> Iterator[None]:
+    """Note what the block raises; an error that stands for several is taken apart, so that lists do not nest."""
+    try:
+        yield
+    except DataError as error:
+        lines = str(error).splitlines()
+        several = _HEADER.fullmatch(lines[0])
+        problems.errors += [DataError(line.strip()) for line in lines[1:]] if several else [error]
 
 
 def pooled_key(keys: Iterable[Key]) -> Key:

@@ -5,7 +5,6 @@ How alike recordings and their twins are is measured here too.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.configuration import to_dict
-from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.errors import ConfigError, Problems
+from spkbase.files import load_json
 from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkbase.work import ordered_map
@@ -27,10 +27,11 @@ from spkver.anonymization import (
     anonymize_datadir,
     finished_twin,
     make_anonymizer,
+    recorded_anonymizer,
 )
 from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir, check_twin
-from spkver.voiceprivacy.sets import Sets, note_each
+from spkver.voiceprivacy.sets import Sets, noted_each
 from spkver.voiceprivacy.settings import TwinConfig
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,10 @@ class Anonymizers:
     draws: Mapping[str, int]
     by_suffix: bool = False
     shared_draws: bool = False
+
+    def of(self, side: str) -> AnonymizerConfig:
+        """Return what anonymises a side: training, or another."""
+        return self.training if side == "training" else self.tested
 
 
 def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
@@ -114,33 +119,35 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
     """
     if anonymizers is None:
         return sets
-    training = list(dict.fromkeys(dataset.training for dataset in sets.datasets))
     twins, draws, problems = dict(sets.twins), {}, Problems()
-    sides, numbers = sets.sides, anonymizers.draws
+    sides = sets.sides
 
     def make(name: str, ending: str, config: AnonymizerConfig, seed: int) -> DataDir:
-        target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
-        side = "" if anonymizers.shared_draws else sides.get(name, "")
-        how: dict[str, Any] = {"seed": seed, "side": side}
+        original, target = sets.original[name], run.path(f"{FOLDER}/{name}{suffix}{ending}")
+        how: dict[str, Any] = {"seed": seed, "side": "" if anonymizers.shared_draws else sides.get(name, "")}
         if run.frozen:
-            return finished_twin(sets.original[name], target, config, **how)
-        made = anonymize_datadir(sets.original[name], target, config, jobs=run.jobs, force=run.force, **how)
-        _check(sets.original[name], made, config, problems, run.jobs)
+            return finished_twin(original, target, config, **how)
+        made = anonymize_datadir(original, target, config, jobs=run.jobs, force=run.force, **how)
+        if config.name != "none":  # else the twin is the original, as was asked
+            change = {"duration_change": float("inf")} if config.changes_duration else {}
+            with noted_each(problems):
+                check_twin(original, made, jobs=run.jobs, **change)
         return made
 
     with run.timed("anonymisation"):
         for name in sets.missing:
-            config = anonymizers.training if name in training else anonymizers.tested
-            twins[name] = make(name, "", config, seed)
-        undrawn = _undrawn(sets, anonymizers, training)
-        for name in _drawn_again(sets, training, undrawn):
-            of_training = name in training
+            twins[name] = make(name, "", anonymizers.of(sides.get(name, "")), seed)
+        undrawn = _undrawn(sets, anonymizers)
+        # training sets are drawn again, and all of enrolment and trials of a set or none
+        whole = [name for one in sets.datasets if not set(one.tested) & undrawn.keys() for name in one.tested]
+        names = dict.fromkeys([*(dataset.training for dataset in sets.datasets), *whole])
+        for name in [name for name in names if name not in undrawn]:
             # the challenge's own random numbers know no seed: a second draw of them would be the first
-            config = replace(anonymizers.training if of_training else anonymizers.tested, seeding="utterance")
+            config = replace(anonymizers.of(sides[name]), seeding="utterance")
             made: list[DataDir] = []
-            for number in range(2, numbers["training" if of_training else sides[name]] + 1):
-                made.append(make(name, f"-draw{number}", config, seed + number))
-                if number == 2 and (why := _differs(sets.original[name], twins[name], made[0], config.name)):
+            for draw in range(2, anonymizers.draws[sides[name]] + 1):
+                made.append(make(name, f"-draw{draw}", config, seed + draw))
+                if draw == 2 and (why := _differs(sets.original[name], twins[name], made[0], config.name)):
                     undrawn[name], made = why, []
                     break
             draws[name] = tuple(made)
@@ -150,26 +157,18 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
     return replace(sets, twins=twins, draws=draws, undrawn=undrawn)
 
 
-def _undrawn(sets: Sets, anonymizers: Anonymizers, training: Sequence[str]) -> dict[str, str]:
+def _undrawn(sets: Sets, anonymizers: Anonymizers) -> dict[str, str]:
     """Why directories that are asked for several times cannot be drawn again."""
     found = {}
-    for name in sets.sides:
-        of_training = name in training
-        config = anonymizers.training if of_training else anonymizers.tested
-        if max(anonymizers.draws[part] for part in (("training",) if of_training else ("enrolment", "trials"))) < 2:
-            continue
-        if is_fixed(config):
-            found[name] = f"since {config.name} with these parameters draws nothing"
-        elif name not in sets.missing:
-            found[name] = not_drawn_again(sets.twins[name], anonymizers, training=of_training)
+    for name, side in sets.sides.items():
+        config, of_training = anonymizers.of(side), side == "training"
+        parts = ("training",) if of_training else ("enrolment", "trials")
+        if max(anonymizers.draws[part] for part in parts) > 1:
+            if is_fixed(config):
+                found[name] = f"since {config.name} with these parameters draws nothing"
+            elif name not in sets.missing:
+                found[name] = not_drawn_again(sets.twins[name], anonymizers, training=of_training)
     return {name: why for name, why in found.items() if why}
-
-
-def _drawn_again(sets: Sets, training: Sequence[str], undrawn: Mapping[str, str]) -> list[str]:
-    """Directories that are drawn again: training sets, and all of enrolment and trials of a set or none."""
-    whole = [dataset for dataset in sets.datasets if not any(name in undrawn for name in dataset.tested)]
-    names = dict.fromkeys([*training, *(name for dataset in whole for name in dataset.tested)])
-    return [name for name in names if name not in undrawn]
 
 
 def _differs(original: DataDir, twin: DataDir, second: DataDir, name: str) -> str:
@@ -210,8 +209,7 @@ def not_drawn_again(twin: DataDir, anonymizers: Anonymizers, *, training: bool =
     if record is None:
         unknown = "since nothing in its folder says how it was made; if you know, set anonymizer.name"
         return unknown if anonymizers.by_suffix else ""
-    configured = anonymizers.training if training else anonymizers.tested
-    settings = json.loads(json.dumps(to_dict(configured.record())))
+    settings = to_dict(anonymizers.of("training" if training else "trials").record())
     other = [name for name, value in settings.items() if name != "seeding" and record.get(name) != value]
     return f"since its record has another {', '.join(other)}" if other else ""
 
@@ -225,46 +223,29 @@ def describe(anonymizers: Anonymizers | None, sets: Sets, *, suffix: str, seed: 
         The entry ``anonymiser`` of ``results.json``.
     """
     taken = [name for name in sets.twins if name not in sets.missing]
-    entry: dict[str, Any] = {"name": suffix.removeprefix("_"), "taken": taken, "made": list(sets.missing)}
     training = {dataset.training for dataset in sets.datasets}
-    entry["training_draws"] = 1 + max((len(sets.draws.get(name, ())) for name in training), default=0)
-    entry["trial_draws"] = {dataset.name: sets.tested_draws(dataset) for dataset in sets.datasets}
-    entry["enrolment_draws"] = {dataset.name: sets.enrolment_draws(dataset) for dataset in sets.datasets}
+    entry: dict[str, Any] = {
+        "taken": taken,
+        "made": list(sets.missing),
+        "training_draws": 1 + max((len(sets.draws.get(name, ())) for name in training), default=0),
+        "trial_draws": {dataset.name: sets.tested_draws(dataset) for dataset in sets.datasets},
+        "enrolment_draws": {dataset.name: sets.enrolment_draws(dataset) for dataset in sets.datasets},
+    }
     if anonymizers is not None and sets.missing:
-        settings = dict(anonymizers.tested.record())
-        return {**settings, "training_level": anonymizers.training.level, "seed": seed, **_without(entry, "name")}
-    records = {json.dumps(record, sort_keys=True) for name in taken if (record := _record(sets.twins[name]))}
-    if len(records) == 1:  # made by `spkver anonymize`, all alike
-        return {**json.loads(records.pop()), **_without(entry, "name")}
-    return entry
-
-
-def _check(original: DataDir, twin: DataDir, config: AnonymizerConfig, problems: Problems, jobs: int | None) -> None:
-    if config.name == "none":  # the twin is the original, as was asked
-        return
-    change = {"duration_change": float("inf")} if config.changes_duration else {}
-    try:
-        check_twin(original, twin, jobs=jobs, **change)
-    except DataError as error:
-        note_each(problems, error)
+        levels = {"training_level": anonymizers.training.level, "seed": seed}
+        return {**anonymizers.tested.record(), **levels, **entry}
+    records = [record for name in taken if (record := _record(sets.twins[name]))]
+    if records and all(record == records[0] for record in records):  # made by `spkver anonymize`, all alike
+        return {**records[0], **entry}
+    return {"name": suffix.removeprefix("_"), **entry}
 
 
 def _record(twin: DataDir) -> dict[str, Any] | None:
     """What `spkver anonymize` left about itself in a folder."""
-    try:
-        record = json.loads((twin.path / RECORD).read_text(encoding="utf-8"))
-        known = AnonymizerConfig(**{name: _tuple(value) for name, value in record["anonymizer"].items()})
-        return {**json.loads(json.dumps(to_dict(known.record()))), "seed": record.get("seed")}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    config = recorded_anonymizer(twin.path)
+    if config is None:
         return None
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key != name}
+    return {**to_dict(config.record()), "seed": load_json(twin.path / RECORD).get("seed")}
 
 
 def spaced(names: Sequence[str]) -> Sequence[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from spkbase.errors import DataError, Problems
+from spkbase.errors import Problems
 from spkver.attackers import Attacker, AttackerConfig, Wanted, check_training
 from spkver.corpora import is_simulated
 from spkver.voiceprivacy.choosing import (
@@ -96,10 +96,8 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
         for name in dict.fromkeys(dataset.training for dataset in sets.datasets):
             for directory in (sets.original[name], sets.twins.get(name)):
                 if directory is not None:
-                    try:
+                    with problems.noted():
                         check_training(directory, built_in[name], seed=config.seed, jobs=jobs)
-                    except DataError as error:
-                        problems.note(error)
     problems.raise_if_any()
 
 

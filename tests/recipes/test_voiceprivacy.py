@@ -97,7 +97,7 @@ def test_results_say_what_they_were_made_of(results):
 
 
 def test_the_log_holds_the_table_of_results(results, output):
-    table = (output / "run.log").read_text().rpartition("spkver.voiceprivacy.results: results\n")[2].splitlines()
+    table = (output / "run.log").read_text().rpartition("spkver.voiceprivacy.outputs: results\n")[2].splitlines()
     assert table[0].split("  ")[0] == "set"
     assert "EER [%]" in table[0]
     rows = table[2 : 2 + len(results["summary"])]
