@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from evaluation.metrics import Reversal, SortedScores, eer, method_of, reversal_at
 from evaluation.reports import INVERTING, SCENARIOS, number, strongest
-from evaluation.uncertainty import Interval, bootstrap, interval_over_draws
+from evaluation.uncertainty import Interval, Resampling, bootstrap, interval_over_draws
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
 from spkver.anonymization import RECORD
@@ -347,7 +347,7 @@ def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> Interva
         samples = [samples_of(row, output) for row in (semi, lazy)]
         n_draws = min(map(len, samples))
         pairs = [sample for side in samples for sample in side[:n_draws]]
-        resampled = bootstrap(pairs, rate, replicates=replicates, seed=config.seed)
+        resampled = bootstrap(pairs, rate, Resampling(replicates, config.seed))
     except DataError:
         return None
     rates = np.array([rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)

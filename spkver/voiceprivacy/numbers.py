@@ -34,7 +34,7 @@ from evaluation.linkage import (
 )
 from evaluation.metrics import Evidence, Metrics, WorstCase, eer, evaluate, tag, worst_case
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
-from evaluation.uncertainty import Resampling, confidence_over_draws, minimum_over_attackers, sample_from
+from evaluation.uncertainty import Resampling, confidence_intervals, minimum_over_attackers, sample_from
 from spkbase.errors import DataError
 from spkver.voiceprivacy.scores import Condition
 from spkver.voiceprivacy.settings import EvaluationConfig
@@ -133,9 +133,8 @@ def _metrics(
         samples, about = [], {"intervals": f"none: {error.text}"}
         results = [evaluate(*split_scores(scores, key), priors=config.priors) for scores in draws]
     if samples and config.replicates:
-        how: Json = {"replicates": config.replicates, "seed": seed, "level": config.level}
         try:
-            found = confidence_over_draws(samples, statistic, **how, jobs=1)
+            found = confidence_intervals(samples, statistic, Resampling(config.replicates, seed, config.level))
         except DataError as error:
             about = {"intervals": f"none: {error.text}"}
         else:
@@ -274,8 +273,8 @@ def closed_set_of(
     -------
     numbers : dict or None
         ``eer``, its upper end at a level that holds for the smallest of several attackers
-        (`evaluation.uncertainty.minimum`), and ``identification``, each with value, low and high; ``candidates``, least
-        and most; ``chance``; and both values of each draw. None where the list is no full cross.
+        (`evaluation.uncertainty.confidence`), and ``identification``, each with value, low and high; ``candidates``,
+        least and most; ``chance``; and both values of each draw. None where the list is no full cross.
     notes : dict of str to str
     """
     if tables is None:
