@@ -12,17 +12,18 @@ import logging
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from evaluation.formats import Choice, read_text_key
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import atomic_path, is_file, line_at, load_json, not_text, read_text_bytes, write_text
+from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_text
 from spkbase.plugins import run_command
 from spkbase.work import ordered_map
 from spkver.audio import audio_header
-from spkver.datadir.directory import GENDERS, DataDir, check_ids, named, no_folder, unfit_id
+from spkver.datadir.directory import GENDERS, DataDir, check_ids, named, no_folder
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,9 @@ def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = N
     """
     check_ids(commands)
     paths = {utterance: folder / f"{utterance}.wav" for utterance in commands}
-    record = _read_record(folder / _RECORD)
+    record: dict[str, str] = {}
+    with suppress(DataError):
+        record = load_json(folder / _RECORD)
     due = {
         utterance: text
         for utterance, text in commands.items()
@@ -98,17 +101,6 @@ def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataErr
     return utterance, None
 
 
-def _read_record(path: Path) -> dict[str, str]:
-    try:
-        record = load_json(path)
-    except DataError:
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-_SORTED_BY_KALDI = ("wav.scp", "utt2spk", "spk2utt", "spk2gender")
-
-
 def read_datadir(
     path: str | Path,
     *,
@@ -153,28 +145,35 @@ def read_datadir(
     if original is not None and not (folder / "wav.scp").exists() and (files := _own_recordings(folder)):
         speakers = {utterance: original.speakers.get(utterance, utterance) for utterance in files}
         return DataDir(folder, files, speakers, original.genders, original.enrolls, original.trials)
-    reader = _Reader(folder)
-    entries, speakers = reader.wav_scp(), reader.speakers()
-    reader.compare(entries, speakers)
-    genders = reader.genders(set(speakers.values()))
-    enrolls, trials = reader.enrolls(speakers), reader.trials(speakers)
+    problems = Problems(folder)
+    entries = _table(folder / "wav.scp", "utterance path ...", problems, needed=True)
+    speakers = _speakers(folder, problems)
+    for more, other, what in ((entries, speakers, "wav.scp"), (speakers, entries, "the list of speakers")):
+        if (alone := more.keys() - other.keys()) and other:  # a missing list is a problem of its own
+            remedy = "add them to the other list, or remove them from this one"
+            problems.add(f"{len(alone)} utterances of {what} are not in the other list: {named(alone)}", remedy=remedy)
+    genders: dict[str, str] = {}
+    if table := _table(folder / "spk2gender", "speaker f|m", problems):
+        try:
+            genders = match_genders(table, set(speakers.values()), folder / "spk2gender")
+        except DataError as error:
+            problems.note(error)
+    enrolls = None
+    if (folder / "enrolls").exists():  # of VoicePrivacy 2022 with a second column
+        enrolls = tuple(_table(folder / "enrolls", "utterance", problems))
+        _check_known(enrolls, speakers, folder / "enrolls", problems)
+    trials = _trials(folder / "trials", speakers, problems)
     if (folder / "segments").exists():
-        reader.problems.add(
-            "utterances that are parts of recordings are not supported",
-            file=folder / "segments",
-            remedy="cut the recordings into one file an utterance",
-        )
+        text = "utterances that are parts of recordings are not supported"
+        problems.add(text, file=folder / "segments", remedy="cut the recordings into one file an utterance")
     pipes = {utterance: entry for utterance, entry in entries.items() if entry.endswith("|")}
     if pipes and not (allow_pipes and pipes_to is not None):
-        reader.problems.add(
-            f"{len(pipes)} entries are shell commands, such as {next(iter(pipes.values()))!r}",
-            file=folder / "wav.scp",
-            line=reader.lines["wav.scp"].get(next(iter(pipes))),
-            remedy="they are run only with --allow-pipes, for lists that you trust; or write the audio to files",
-        )
-    recordings = reader.find_audio({utterance: entry for utterance, entry in entries.items() if utterance not in pipes})
-    reader.problems.raise_if_any()
-    reader.warn()
+        text = f"{len(pipes)} entries are shell commands, such as {next(iter(pipes.values()))!r}"
+        remedy = "they are run only with --allow-pipes, for lists that you trust; or write the audio to files"
+        problems.add(text, file=folder / "wav.scp", remedy=remedy)
+    files = {utterance: entry for utterance, entry in entries.items() if utterance not in pipes}
+    recordings = _find_audio(folder, files, problems)
+    problems.raise_if_any()
     if pipes and pipes_to is not None:
         recordings.update(run_pipes(pipes, pipes_to, jobs=jobs))
         recordings = {utterance: recordings[utterance] for utterance in entries}
@@ -191,190 +190,85 @@ def _own_recordings(folder: Path) -> dict[str, Path]:
     return files
 
 
-class _Reader:
-    """Reads the lists of one folder; keeps what is wrong with them and on which line each id stands."""
+def _table(path: Path, form: str, problems: Problems, *, needed: bool = False) -> dict[str, str]:
+    """Id to the rest of its line; nothing where the list is wrong, or missing and not needed."""
+    if not needed and not path.exists():
+        return {}
+    try:
+        table = read_id_list(path, form, n_columns=min(2, len(form.split())), rest=form.endswith("..."))
+        check_ids(table, path)
+    except DataError as error:
+        problems.note(error)
+        return {}
+    return table
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.problems = Problems(folder)
-        self.lines: dict[str, dict[str, int]] = {}
-        self.unsorted: list[str] = []
-        self.windows: list[str] = []
 
-    def wav_scp(self) -> dict[str, str]:
-        return self._table("wav.scp", "utterance path ...", needed=True)
-
-    def speakers(self) -> dict[str, str]:
-        """Utterance to speaker, of `utt2spk` and `spk2utt`, which must agree where both are there."""
-        has_first, has_second = (self._is_there(name) for name in ("utt2spk", "spk2utt"))
-        speakers = self._table("utt2spk", "utterance speaker", needed=not has_second)
-        for utterance, speaker in speakers.items():
-            if unfit := unfit_id(speaker):
-                self._add("utt2spk", utterance, f"id {speaker!r} {unfit}", "rename it")
-        if not has_second:
-            return speakers
-        inverse: dict[str, str] = {}
-        for speaker, utterances in self._table("spk2utt", "speaker utterance ...").items():
-            for utterance in utterances.split():
-                if inverse.setdefault(utterance, speaker) != speaker:
-                    text = f"utterance {utterance!r} stands with two speakers, {inverse[utterance]!r} and {speaker!r}"
-                    self._add("spk2utt", speaker, text, "leave it with the right one")
-                elif not has_first and (unfit := unfit_id(utterance)):
-                    self._add("spk2utt", speaker, f"id {utterance!r} {unfit}", "rename it")
-        if not has_first:
-            return inverse
-        for utterance in sorted(speakers.keys() | inverse.keys()):
-            first, second = speakers.get(utterance), inverse.get(utterance)
-            if first != second:
-                said = [f"{name} says {of!r}" if of else f"{name} lacks it" for name, of in
-                        (("utt2spk", first), ("spk2utt", second))]  # fmt: skip
-                remedy = "remove spk2utt, which is made from utt2spk, or mend it"
-                self.problems.add(f"speaker of {utterance!r}: {', '.join(said)}", remedy=remedy)
-        return speakers
-
-    def compare(self, entries: Mapping[str, str], speakers: Mapping[str, str]) -> None:
-        """Audio without a speaker, speakers' utterances without audio, and unfit ids."""
-        if not (entries and speakers):  # a missing list is a problem of its own
-            return
-        for more, other, what in ((entries, speakers, "wav.scp"), (speakers, entries, "the list of speakers")):
-            if alone := more.keys() - other.keys():
-                remedy = "add them to the other list, or remove them from this one"
-                text = f"{len(alone)} utterances of {what} are not in the other list: {named(alone)}"
-                self.problems.add(text, remedy=remedy)
-
-    def genders(self, speakers: set[str]) -> dict[str, str]:
-        table = self._table("spk2gender", "speaker f|m")
-        genders = {}
-        for speaker, word in table.items():
-            if word.lower() in GENDERS:
-                genders[speaker] = GENDERS[word.lower()]
-            else:
-                text = f"speaker {speaker!r}: expected f or m, got {word!r}"
-                self._add("spk2gender", speaker, text, "remove the list if the sexes are not known")
-        unknown = speakers - table.keys()
-        if self._is_there("spk2gender") and unknown:
-            text = f"{len(unknown)} speakers of unknown sex: {named(unknown)}"
-            remedy = "add them, or remove the list if the sexes are not known"
-            self.problems.add(text, file=self.folder / "spk2gender", remedy=remedy)
-        return {speaker: gender for speaker, gender in genders.items() if speaker in speakers}
-
-    def enrolls(self, speakers: Mapping[str, str]) -> tuple[str, ...] | None:
-        if not self._is_there("enrolls"):
-            return None
-        utterances = self._table("enrolls", "utterance")
-        self._check_known("enrolls", utterances, speakers)
-        return tuple(utterances)
-
-    def trials(self, speakers: Mapping[str, str]) -> Key | None:
-        if not self._is_there("trials"):
-            return None
+def _speakers(folder: Path, problems: Problems) -> dict[str, str]:
+    """Utterance to speaker, of `utt2spk` and `spk2utt`, which must agree where both are there."""
+    first, second = folder / "utt2spk", folder / "spk2utt"
+    speakers = _table(first, "utterance speaker", problems, needed=not second.exists())
+    inverse: dict[str, str] = {}
+    for speaker, utterances in _table(second, "speaker utterance ...", problems).items():
+        for utterance in utterances.split():
+            if inverse.setdefault(utterance, speaker) != speaker:
+                text = f"utterance {utterance!r} stands with two speakers, {inverse[utterance]!r} and {speaker!r}"
+                problems.add(text, file=second, remedy="leave it with the right one")
+    for path, ids in ((first, set(speakers.values())), (second, inverse)):
         try:
-            key = read_text_key(self.folder / "trials", Choice(layout="model,segment,label"))
+            check_ids(ids, path)
         except DataError as error:
-            self.problems.note(error)
-            return None
-        self._check_known("trials", key.segment_ids, speakers)
-        known = set(speakers.values())
-        for (model, segment), is_target in zip(key.pairs(), key.is_target, strict=True):
-            if model in known and segment in speakers and (model == speakers[segment]) != is_target:
-                text = (
-                    f"trial '{model} {segment}' is marked {'target' if is_target else 'nontarget'}, "
-                    f"but {segment!r} is spoken by {speakers[segment]!r}"
-                )
-                self.problems.add(text, file=self.folder / "trials", remedy="mend the trials or the list of speakers")
-        for model in key.model_ids:
-            if unfit := unfit_id(model):
-                self.problems.add(f"id {model!r} {unfit}", file=self.folder / "trials", remedy="rename it")
-        return key
-
-    def find_audio(self, entries: Mapping[str, str]) -> dict[str, Path]:
-        """Paths of the audio files, where they are found."""
-        folder = self.folder.resolve()
-        bases = list(dict.fromkeys((folder, Path.cwd(), folder.parent, folder.parent.parent)))
-        paths = {}
-        for utterance, entry in entries.items():
-            path = Path(entry)
-            tried = [path] if path.is_absolute() else [base / path for base in bases]
-            if path.parent.name == "wav":  # the directory's own, moved or not, before what stands where it was
-                tried.insert(len(tried) if path.is_absolute() else 0, folder / "wav" / path.name)
-            there = next((candidate for candidate in tried if is_file(candidate)), None)
-            if there is None:
-                text = f"utterance {utterance!r}: no such file, tried {', '.join(map(str, tried))}"
-                self._add("wav.scp", utterance, text, "mend the path, or give relative paths from the current folder")
-            else:
-                paths[utterance] = there
-        return paths
-
-    def warn(self) -> None:
-        """Tell what is unusual and does no harm."""
-        for names, what in ((self.unsorted, "not sorted"), (self.windows, "with Windows line ends")):
-            if names:
-                logger.warning("%s: %s: %s; read all the same", self.folder, what, ", ".join(names))
-
-    def _check_known(self, name: str, utterances: Iterable[str], speakers: Mapping[str, str]) -> None:
-        unknown = set(utterances) - speakers.keys()
-        if unknown and speakers:
-            text = f"{len(unknown)} unknown utterances: {named(unknown)}"
-            remedy = "they have no line in utt2spk: add them there, or remove them here"
-            self.problems.add(text, file=self.folder / name, remedy=remedy)
-
-    def _table(self, name: str, form: str, *, needed: bool = False) -> dict[str, str]:
-        """Id to the rest of its line; an empty table where the list is missing and not needed."""
-        path = self.folder / name
-        table: dict[str, str] = {}
-        if not needed and not self._is_there(name):
-            return table
-        try:
-            raw = read_text_bytes(path)
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            self.problems.note(not_text(path, line_at(raw, error.start), "it is coded otherwise"))
-            return table
-        except DataError as error:
-            self.problems.note(error)
-            return table
-        lines = self.lines.setdefault(name, {})
-        for number, line in enumerate(text.split("\n"), 1):
-            identifier, rest = [*line.split(None, 1), "", ""][:2]
-            if not identifier:
-                continue
-            if identifier in lines:
-                problem: str | None = f"{form.split()[0]} {identifier!r} repeats line {lines[identifier]}"
-            else:
-                problem = _malformed(identifier, rest.strip(), form)
-            if problem is None:
-                table[identifier] = rest.strip()
-            else:
-                self.problems.add(problem, file=path, line=number)
-            lines.setdefault(identifier, number)
-        self._note_form(name, raw, list(lines))
-        if not lines:
-            self.problems.add("is empty", file=path, remedy=f"expected lines of '{form}'")
-        return table
-
-    def _note_form(self, name: str, raw: bytes, ids: list[str]) -> None:
-        if name in _SORTED_BY_KALDI and ids != sorted(ids):
-            self.unsorted.append(name)
-        if b"\r\n" in raw:
-            self.windows.append(name)
-
-    def _is_there(self, name: str) -> bool:
-        return (self.folder / name).exists()
-
-    def _add(self, name: str, identifier: str, text: str, remedy: str) -> None:
-        line = self.lines.get(name, {}).get(identifier)
-        self.problems.add(text, file=self.folder / name, line=line, remedy=remedy)
+            problems.note(error)
+    for utterance in sorted(speakers.keys() | inverse.keys()) if speakers and inverse else ():
+        said = (("utt2spk", speakers.get(utterance)), ("spk2utt", inverse.get(utterance)))
+        if said[0][1] != said[1][1]:
+            remedy = "remove spk2utt, which is made from utt2spk, or mend it"
+            words = ", ".join(f"{name} says {speaker!r}" if speaker else f"{name} lacks it" for name, speaker in said)
+            problems.add(f"speaker of {utterance!r}: {words}", remedy=remedy)
+    return speakers or inverse
 
 
-def _malformed(identifier: str, rest: str, form: str) -> str | None:
-    """What is wrong with a line, by the form of its list; where that is one column, more are left alone."""
-    if unfit := unfit_id(identifier):
-        return f"id {identifier!r} {unfit}"
-    if len(form.split()) == 1:  # VoicePrivacy 2022 has further columns in enrolls
+def _trials(path: Path, speakers: Mapping[str, str], problems: Problems) -> Key | None:
+    if not path.exists():
         return None
-    if not rest or (not form.endswith("...") and len(rest.split()) > 1):
-        return f"expected '{form}', got {f'{identifier} {rest}'.strip()[:80]!r}"
-    return None
+    try:
+        key = read_text_key(path, Choice(layout="model,segment,label"))
+        check_ids(key.model_ids, path)
+    except DataError as error:
+        problems.note(error)
+        return None
+    _check_known(key.segment_ids, speakers, path, problems)
+    known = set(speakers.values())
+    for (model, segment), is_target in zip(key.pairs(), key.is_target, strict=True):
+        if model in known and segment in speakers and (model == speakers[segment]) != is_target:
+            text = f"trial '{model} {segment}' is marked {'target' if is_target else 'nontarget'}, but {segment!r} is"
+            text += f" spoken by {speakers[segment]!r}"
+            problems.add(text, file=path, remedy="mend the trials or the list of speakers")
+    return key
+
+
+def _check_known(utterances: Iterable[str], speakers: Mapping[str, str], path: Path, problems: Problems) -> None:
+    if (unknown := set(utterances) - speakers.keys()) and speakers:
+        remedy = "they have no line in utt2spk: add them there, or remove them here"
+        problems.add(f"{len(unknown)} unknown utterances: {named(unknown)}", file=path, remedy=remedy)
+
+
+def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) -> dict[str, Path]:
+    """Paths of the audio files, where they are found."""
+    file, folder = folder / "wav.scp", folder.resolve()
+    bases = list(dict.fromkeys((folder, Path.cwd(), folder.parent, folder.parent.parent)))
+    paths = {}
+    for utterance, entry in entries.items():
+        path = Path(entry)
+        tried = [path] if path.is_absolute() else [base / path for base in bases]
+        if path.parent.name == "wav":  # the directory's own, moved or not, before what stands where it was
+            tried.insert(len(tried) if path.is_absolute() else 0, folder / "wav" / path.name)
+        there = next((candidate for candidate in tried if is_file(candidate)), None)
+        if there is None:
+            text = f"utterance {utterance!r}: no such file, tried {', '.join(map(str, tried))}"
+            problems.add(text, file=file, remedy="mend the path, or give relative paths from the current folder")
+        else:
+            paths[utterance] = there
+    return paths
 
 
 # --- folders of recordings -------------------------------------------------------------------------------------------
