@@ -23,7 +23,6 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -43,8 +42,8 @@ _PCM_BITS = {"PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
 # writers that cannot seek back leave a placeholder near the largest size: 0xFFFFFFFF, 0x7FFFFFFF or 0x7FFFF000
 _UNKNOWN_WAV_SIZE = 0x7FFFF000
 _UNKNOWN_FRAMES = 1 << 62
-_BLOCK = 1 << 22
 _SPHERE = b"NIST_1A\n"
+_SHAPE = ("sample_rate", "channel_count", "sample_count")
 _MAX_SPHERE_HEADER = 1 << 20
 _COPY_AGAIN = "copy the file again from its source"
 _MAGIC = (b"RIFF", b"RIFX", b"RF64", b"fLaC")
@@ -104,10 +103,11 @@ def audio_header(path: str | Path) -> AudioHeader:
     """
     path = Path(path)
     sphere = _check_file(path)
-    if _is_shorten(sphere):
+    if "shorten" in sphere.get("sample_coding", ""):
         return AudioHeader(*_shorten_shape(path, sphere), "sphere", "SHORTEN")
     with _open(path) as file:
-        return _checked_header(path, file, min(file.frames, _sample_count(path, sphere, file.frames)))
+        promised = _number(path, sphere, "sample_count") if "sample_count" in sphere else file.frames
+        return _checked_header(path, file, min(file.frames, promised))
 
 
 def check_headers(
@@ -205,19 +205,28 @@ def read_audio(
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', not {dtype!r}")
     sphere = _check_file(path)
-    if _is_shorten(sphere):
+    if "shorten" in sphere.get("sample_coding", ""):
         found_rate = _shorten_shape(path, sphere)[0]
         frames = _read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
     else:
         with _open(path) as file:
             frames = _read_all(path, file, dtype)
-            frames = frames[: _sample_count(path, sphere, len(frames))]
+            if "sample_count" in sphere:
+                frames = frames[: _number(path, sphere, "sample_count")]
             found_rate = _checked_header(path, file, len(frames)).rate
     samples = _select_channel(path, frames, channel)
     _check_values(path, samples)
     if rate is None or rate == found_rate:
         return Audio(samples, found_rate)
-    return Audio(_resample(path, samples, found_rate, rate, allowed=resample), rate)
+    if not resample:
+        remedy = f"ask for resampling with resample=True, or for a rate of {found_rate} Hz"
+        raise DataError(f"sampling rate is {found_rate} Hz, expected {rate} Hz", file=path, remedy=remedy)
+    import soxr
+
+    resampled = soxr.resample(samples, found_rate, rate, quality="HQ")
+    if not len(resampled):
+        raise DataError(f"too short to be resampled: {len(samples)} samples", file=path, remedy="leave the file out")
+    return Audio(resampled, rate)
 
 
 def write_audio(path: str | Path, samples: NDArray[Any], rate: int, *, subtype: str = "PCM_16") -> int:
@@ -294,34 +303,12 @@ def _check_values(path: Path, samples: NDArray[Any]) -> None:
 def _select_channel(path: Path, frames: NDArray[Any], channel: int | None) -> NDArray[Any]:
     n_channels = frames.shape[1]
     if channel is None and n_channels > 1:
-        raise DataError(
-            f"has {n_channels} channels, expected one",
-            file=path,
-            remedy=f"choose one with channel=0 to channel={n_channels - 1}",
-        )
-    chosen = 0 if channel is None else channel
-    if not 0 <= chosen < n_channels:
-        raise DataError(
-            f"channel {channel} was asked for, the file has {n_channels}",
-            file=path,
-            remedy="channels are numbered from 0",
-        )
-    return np.ascontiguousarray(frames[:, chosen])
-
-
-def _resample(path: Path, samples: NDArray[Any], from_rate: int, to_rate: int, *, allowed: bool) -> NDArray[Any]:
-    if not allowed:
-        raise DataError(
-            f"sampling rate is {from_rate} Hz, expected {to_rate} Hz",
-            file=path,
-            remedy=f"ask for resampling with resample=True, or for a rate of {from_rate} Hz",
-        )
-    import soxr
-
-    resampled: NDArray[Any] = soxr.resample(samples, from_rate, to_rate, quality="HQ")
-    if len(resampled) == 0:
-        raise DataError(f"too short to be resampled: {len(samples)} samples", file=path, remedy="leave the file out")
-    return resampled
+        remedy = f"choose one with channel=0 to channel={n_channels - 1}"
+        raise DataError(f"has {n_channels} channels, expected one", file=path, remedy=remedy)
+    if not 0 <= (channel or 0) < n_channels:
+        text = f"channel {channel} was asked for, the file has {n_channels}"
+        raise DataError(text, file=path, remedy="channels are numbered from 0")
+    return np.ascontiguousarray(frames[:, channel or 0])
 
 
 # --- what libsndfile does -------------------------------------------------------------------------------------------
@@ -337,22 +324,15 @@ def _open(path: Path) -> soundfile.SoundFile:
         raise _unreadable(path, f"its format is {file.format}")
     if file.frames >= _UNKNOWN_FRAMES:  # libsndfile cannot read such a file to its end
         file.close()
-        raise DataError(
-            "FLAC header without the number of samples, as written to a pipe",
-            file=path,
-            remedy="decode and encode it again into a file",
-        )
+        text = "FLAC header without the number of samples, as written to a pipe"
+        raise DataError(text, file=path, remedy="decode and encode it again into a file")
     return file
 
 
 def _read_all(path: Path, file: soundfile.SoundFile, dtype: str) -> NDArray[Any]:
     try:
-        # block by block: a broken header may promise more than memory holds
-        blocks = [file.read(_BLOCK, dtype=dtype, always_2d=True)]
-        while len(blocks[-1]) == _BLOCK:
-            blocks.append(file.read(_BLOCK, dtype=dtype, always_2d=True))
-        frames: NDArray[Any] = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-    except (soundfile.LibsndfileError, OSError) as error:
+        frames: NDArray[Any] = file.read(dtype=dtype, always_2d=True)
+    except (soundfile.LibsndfileError, OSError, MemoryError) as error:  # the header may promise more than memory holds
         raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN) from error
     if len(frames) < file.frames:
         raise _cut_off(path, file.frames, len(frames), "samples")
@@ -369,11 +349,8 @@ def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> Au
 
 
 def _unreadable(path: Path, reason: object) -> DataError:
-    return DataError(
-        f"not readable as WAV, FLAC or SPHERE: {_reason(reason)}",
-        file=path,
-        remedy="convert the file to one of these, or copy it again if it should be one",
-    )
+    remedy = "convert the file to one of these, or copy it again if it should be one"
+    return DataError(f"not readable as WAV, FLAC or SPHERE: {_reason(reason)}", file=path, remedy=remedy)
 
 
 def _reason(error: object) -> str:
@@ -479,7 +456,7 @@ def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, st
     if header_size > size:
         raise _cut_off(path, header_size, size, "bytes of header")
     fields = {words[0]: words[2] for words in (line.split(maxsplit=2) for line in lines[2:]) if len(words) == 3}
-    if not _is_shorten(fields) and "sample_count" in fields and "sample_n_bytes" in fields:
+    if "shorten" not in fields.get("sample_coding", "") and "sample_count" in fields and "sample_n_bytes" in fields:
         promised = _number(path, fields, "sample_count") * _number(path, fields, "sample_n_bytes")
         promised *= _number(path, fields, "channel_count") if "channel_count" in fields else 1
         if promised > size - header_size:
@@ -487,32 +464,18 @@ def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, st
     return fields
 
 
-def _sample_count(path: Path, fields: dict[str, str], found: int) -> int:
-    """Return the number of samples of a channel that a header promises; `found` without header or promise."""
-    return _number(path, fields, "sample_count") if "sample_count" in fields else found
-
-
-def _is_shorten(fields: dict[str, str]) -> bool:
-    """Return whether the samples are compressed with shorten."""
-    return "shorten" in fields.get("sample_coding", "")
-
-
 def _shorten_shape(path: Path, fields: dict[str, str]) -> tuple[int, int, int]:
     """Check that a file compressed with shorten can be decoded; return (rate in Hz, channels, samples of each)."""
     try:
-        installed = find_spec("av") is not None
-    except ValueError:  # put out of reach, by a test
-        installed = False
-    if not installed:
-        text = "SPHERE file compressed with shorten: PyAV is needed to read it"
-        raise DataError(text, file=path, remedy="pip install 'spkver[sphere]', or unpack the files with sph2pipe")
+        import av  # noqa: F401
+    except ImportError as error:
+        text, remedy = "SPHERE file compressed with shorten: PyAV is needed to read it", "pip install 'spkver[sphere]'"
+        raise DataError(text, file=path, remedy=f"{remedy}, or unpack the files with sph2pipe") from error
     coding = fields.get("sample_coding", "")
     if not coding.startswith("pcm,"):
         text = f"cannot be decoded: sample_coding is {coding!r}, expected pcm,embedded-shorten"
         raise DataError(text, file=path, remedy="decode it with sph2pipe")
-    rate, channels, n_samples = (
-        _number(path, fields, name) for name in ("sample_rate", "channel_count", "sample_count")
-    )
+    rate, channels, n_samples = (_number(path, fields, name) for name in _SHAPE)
     if rate < 1 or channels < 1:
         raise DataError(f"SPHERE header: {channels} channels at {rate} Hz", file=path, remedy=_COPY_AGAIN)
     if n_samples < 1:
@@ -553,9 +516,8 @@ def _read_shorten(path: Path, fields: dict[str, str]) -> NDArray[np.int16]:
 
 def _cut_off(path: Path, promised: int, found: int, unit: str) -> DataError:
     """Return the error of a file that is shorter than its header says."""
-    return DataError(
-        f"cut off: the header promises {promised} {unit}, the file holds {found}", file=path, remedy=_COPY_AGAIN
-    )
+    text = f"cut off: the header promises {promised} {unit}, the file holds {found}"
+    return DataError(text, file=path, remedy=_COPY_AGAIN)
 
 
 def _no_samples(path: Path) -> DataError:
@@ -565,10 +527,6 @@ def _no_samples(path: Path) -> DataError:
 
 def _number(path: Path, fields: dict[str, str], name: str) -> int:
     text = fields.get(name, "nothing")
-    try:
-        number = int(text)
-    except ValueError:
-        number = -1
-    if number < 0:
+    if not text.isdecimal():
         raise DataError(f"SPHERE header: {name} should be a number, not {text!r}", file=path, remedy=_COPY_AGAIN)
-    return number
+    return int(text)
