@@ -418,7 +418,7 @@ def join(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Split scores by a key as `split_scores` does, with errors that name the place in the files they came from."""
     try:
-        return split_scores(scores, key, missing=missing, unknown=missing)
+        return split_scores(scores, key, missing=missing)
     except DataError as error:
         remedy = f"{error.remedy}: --missing drop" if error.remedy else "--missing drop leaves such trials out"
         line = None

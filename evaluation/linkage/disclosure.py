@@ -298,7 +298,7 @@ def worst_case_from(scores: Scores, key: Key, *, missing: str = "error") -> Wors
         As `split_scores`, or if a class is empty.
     """
     choice = "drop" if missing == "drop" else "error"
-    target, nontarget = split_scores(scores, key, missing=choice, unknown=choice)  # type: ignore[arg-type]
+    target, nontarget = split_scores(scores, key, missing=choice)
     try:
         ranks = rank_evidence_of(ranks_from_scores(scores, key, missing=choice))  # type: ignore[arg-type]
     except DataError as error:

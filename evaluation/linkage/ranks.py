@@ -528,7 +528,7 @@ def rank_scores(
     list of (Ranks, ndarray of float64 of shape (n, largest), or None)
         For each number; the scores falling, and None if a row has fewer or infinite ones.
     """
-    split_scores(scores, key, missing=missing, unknown=missing)  # for its checks
+    split_scores(scores, key, missing=missing)  # for its checks
     rows = find_rows(key, scores)
     notes: list[str] = []
     if (rows < 0).any():

@@ -19,12 +19,12 @@ from evaluation.trials.lists import (
     factorise,
     find_repeat,
     find_rows,
+    join_scores,
     order_free_digest,
     recode,
     refuse_labels,
     split_by_labels,
     split_scores,
-    truth_of,
 )
 from evaluation.trials.speakers import (
     TrialSpeakers,
@@ -35,5 +35,4 @@ from evaluation.trials.speakers import (
     own_trials,
     read_metadata,
     read_speakers,
-    shared_prefixes,
 )

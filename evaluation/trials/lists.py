@@ -24,9 +24,8 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from hashlib import blake2b
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -68,7 +67,7 @@ def find_codes(wanted: np.ndarray, present: np.ndarray, n_cells: int) -> np.ndar
 
 def find_repeat(models: np.ndarray, segments: np.ndarray, n_segments: int, n_models: int) -> tuple[int, int] | None:
     """Find the first trial that repeats an earlier one: (row of the earlier one, row of the repetition), or None."""
-    pairs, rows = pair_codes(models, segments, n_segments), np.arange(len(models))
+    pairs, rows = models.astype(np.int64) * n_segments + segments, np.arange(len(models))
     if (find_codes(pairs, pairs, n_models * n_segments) == rows).all():
         return None
     _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
@@ -102,21 +101,6 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
         repeated = next(identity for row, identity in enumerate(ids) if identity in ids[:row])
         raise DataError(f"{name}: {repeated!r} is repeated", remedy="each id may stand in the table once")
     return ids
-
-
-def checked_codes(codes: np.ndarray, name: str, n_ids: int) -> np.ndarray:
-    """Check codes into a table of `n_ids`, and give them as int32."""
-    codes = np.asarray(codes)
-    if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
-        raise DataError(f"expected {name} to be integers of shape (N,), got {codes.dtype} of shape {codes.shape}")
-    if codes.size and not (codes.min() >= 0 and codes.max() < n_ids):
-        raise DataError(f"expected {name} from 0 to {n_ids - 1}, got {codes.min()} to {codes.max()}")
-    return codes.astype(np.int32, copy=False)
-
-
-def pair_codes(models: np.ndarray, segments: np.ndarray, n_segments: int) -> np.ndarray:
-    """Make one number of each pair of codes."""
-    return models.astype(np.int64) * n_segments + segments
 
 
 def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
@@ -173,8 +157,7 @@ def column_of(values: Any, name: str) -> np.ndarray:
     """
     try:
         if hasattr(values, "detach"):  # a tensor, which may need a gradient or lie on a device
-            values = values.detach().cpu()
-            values = values.float() if "bfloat16" in str(values.dtype) else values  # which NumPy does not know
+            values = values.detach().cpu().double()
         column = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"expected {name} of shape (N,), got {type(values).__name__}: {error}") from error
@@ -209,19 +192,11 @@ def truth_of(labels: Any, name: str = "labels") -> np.ndarray:
     ([True, False], [True, False, False])
     """
     column = column_of(labels, name)
-    if column.dtype.kind == "b":
-        return column
-    if column.dtype.kind in "iuf" and ((column == 0) | (column == 1)).all():
+    if column.dtype.kind in "biuf" and ((column == 0) | (column == 1)).all():
         return column == 1
+    known = TRUTHS | {"1.0": True, "0.0": False}
     cells = column.tolist()
-    truths = [
-        TRUTHS.get(cell.lower())
-        if isinstance(cell, str)
-        else bool(cell)
-        if isinstance(cell, (bool, int, float)) and cell in (0, 1)
-        else None
-        for cell in cells
-    ]
+    truths = [known.get(str(cell).lower()) for cell in cells]
     if strange := [f"{cells[row]!r:.40} (row {row})" for row, truth in enumerate(truths) if truth is None]:
         remedy = "true and false, 1 and 0, or target and nontarget; are scores and labels exchanged?"
         raise DataError(f"expected target or nontarget as {name}, got {few(strange)}", remedy=remedy)
@@ -332,81 +307,38 @@ def numbers_of(values: Any, name: str) -> np.ndarray:
     """
     column = column_of(values, name)
     if column.dtype.kind not in "iuf":
-        cells = enumerate(column.tolist())
-        strange = [row for row, cell in cells if isinstance(cell, bool) or not isinstance(cell, (int, float))]
-        if strange:
-            got = f"{column[strange[0]]!r:.60} in row {strange[0]}"
-            raise DataError(f"expected numbers as {name}, got {got}", remedy="give numbers: no text, no truth, no gap")
+        for row, cell in enumerate(column.tolist()):
+            if isinstance(cell, bool) or not isinstance(cell, (int, float)):
+                text = f"expected numbers as {name}, got {cell!r:.60} in row {row}"
+                raise DataError(text, remedy="give numbers: no text, no truth, no gap")
     numbers = column.astype(np.float64)
-    bad = np.flatnonzero(np.isnan(numbers))
-    if len(bad):
+    if len(bad := np.flatnonzero(np.isnan(numbers))):
         text = f"expected numbers as {name}, got {len(bad)} NaN or missing among {len(numbers)} (row {bad[0]} first)"
         raise DataError(text, remedy="score these trials anew, or drop their rows")
     return numbers
 
 
-def frame_columns(
-    frame: Any, wanted: Mapping[str, str | None], optional: Mapping[str, str] | None = None
-) -> dict[str, np.ndarray]:
-    """Return the columns of a data frame by their roles.
-
-    Parameters
-    ----------
-    frame : data frame, or mapping of str to columns
-        Of pandas, polars or their like.
-    wanted : mapping of str to str
-        For each role the name of its column; None for the first name in `COLUMN_NAMES` that the frame has.
-    optional : mapping of str to str, optional
-        Columns that may be there, by role.
-
-    Returns
-    -------
-    dict of str to ndarray
-        By role; what is optional only where it is there.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, is there twice, or has another length; all that are missing are named at once.
-    """
-    names = [str(name) for name in (frame.columns if hasattr(frame, "columns") else frame)]
-    lower = [name.lower() for name in names]
-    known = {role: (names[lower.index(one)] for one in COLUMN_NAMES[role] if one in lower) for role in wanted}
-    places = {role: next(known[role], None) if name is None else name for role, name in wanted.items()}
-    if lacking := [role for role, name in places.items() if name not in names]:
-        text = f"expected a column for {' and '.join(lacking)}, got {', '.join(names)[:200] or 'none'}"
-        raise DataError(text, remedy=f"name it: {', '.join(f'{role}=...' for role in lacking)}")
-    places |= {role: name for role, name in (optional or {}).items() if name in names}
-    for name in places.values():
-        if names.count(str(name)) > 1:
-            raise DataError(f"expected one column {name!r}, got {names.count(str(name))}", remedy="rename one of them")
-    columns = {role: column_of(frame[name], f"column {name!r}") for role, name in places.items()}
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) > 1:
-        raise DataError(f"expected columns of one length, got {sorted(lengths)}")
-    return columns
-
-
-def ids_of(column: np.ndarray, name: str) -> list[str]:
-    """Return a column of ids as text; whole numbers are written out, since data frames read ids of digits as numbers.
-
-    Raises
-    ------
-    DataError
-        If an id is empty, missing, or neither text nor a whole number; the first row is named.
-    """
-    ids = column.tolist()
-    for row, identity in enumerate(ids):
-        if isinstance(identity, int) and not isinstance(identity, bool):
-            ids[row] = str(identity)
-        elif not isinstance(identity, str) or not identity:
-            got = f"{identity!r:.60} in row {row}"
-            raise DataError(f"expected ids of {name}s as text, got {got}", remedy="read the column as text, no gaps")
+def ids_of(column: Any, name: str) -> list[str]:
+    """Return ids as text; whole numbers, which ids of digits are in a data frame, are written out."""
+    ids = [str(cell) if type(cell) is int else cell for cell in column_of(column, name).tolist()]
+    for row, cell in enumerate(ids):
+        if not isinstance(cell, str) or not cell:
+            text = f"expected {name} as text, got {cell!r:.60} in row {row}"
+            raise DataError(text, remedy="read the column as text, no gaps")
     return ids
 
 
+# how the columns of a data frame become those of a list: by role, its name in the list, how it is read, and for errors
+_READ: dict[str, tuple[str, Any, str]] = {
+    "model": ("models", ids_of, "ids of models"),
+    "segment": ("segments", ids_of, "ids of segments"),
+    "label": ("is_target", truth_of, "labels"),
+    "score": ("values", numbers_of, "scores"),
+    "type": ("types", ids_of, "types"),
+}
 _MAX_NAMED = 3
 _ROWS = 10  # in a notebook
+_DTYPES = {"is_target": bool, "types": np.int8, "values": np.float64}  # of the columns beside the pairs
 
 
 Self = TypeVar("Self", bound="Trials")
@@ -446,41 +378,50 @@ class Trials(Tabular):
     models: np.ndarray
     segments: np.ndarray
 
-    _per_trial: ClassVar[tuple[str, ...]] = ("models", "segments")
+    _roles: ClassVar[tuple[str, ...]] = ("model", "segment")
 
     def __post_init__(self) -> None:
-        for name in ("model_ids", "segment_ids"):
-            self._freeze(name, checked_ids(getattr(self, name), name))
-        for name, table in (("models", self.model_ids), ("segments", self.segment_ids)):
-            self._freeze(name, checked_codes(getattr(self, name), name, len(table)))
+        for ids, name in (("model_ids", "models"), ("segment_ids", "segments")):
+            table, codes = checked_ids(getattr(self, ids), ids), np.asarray(getattr(self, name))
+            if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
+                raise DataError(f"expected {name} to be integers of shape (N,), got {codes.dtype} of {codes.shape}")
+            if codes.size and not (codes.min() >= 0 and codes.max() < len(table)):
+                raise DataError(f"expected {name} from 0 to {len(table) - 1}, got {codes.min()} to {codes.max()}")
+            self._freeze(**{ids: table, name: codes.astype(np.int32, copy=False)})
         if len(self.models) != len(self.segments):
             raise DataError(f"expected as many models as segments, got {len(self.models)} and {len(self.segments)}")
         repeat = find_repeat(self.models, self.segments, len(self.segment_ids), len(self.model_ids))
         if repeat is not None:
-            text = f"trial {name_trial(self, repeat[1])} is repeated (rows {repeat[0]} and {repeat[1]})"
+            text = f"trial {name_some(self, repeat[1:])} is repeated (rows {repeat[0]} and {repeat[1]})"
             raise DataError(text, remedy="each pair of model and segment may occur once")
+        for name, column in self._columns().items():
+            if column.shape != self.models.shape:
+                raise DataError(f"expected {name} of shape {self.models.shape}, one for each trial, got {column.shape}")
+            self._freeze(**{name: column.astype(_DTYPES[name], copy=False)})
 
-    def _freeze(self, name: str, array: np.ndarray) -> None:
-        view = array.view()
-        view.flags.writeable = False
-        object.__setattr__(self, name, view)
+    def _columns(self) -> dict[str, np.ndarray]:
+        """Return the columns beside the pairs."""
+        columns = {name: getattr(self, name, None) for name in _DTYPES}
+        return {name: np.asarray(column) for name, column in columns.items() if column is not None}
 
-    def _freeze_column(self, name: str, dtype: Any) -> None:
-        column = np.asarray(getattr(self, name))
-        if column.shape != self.models.shape:
-            raise DataError(f"expected {name} of shape {self.models.shape}, one for each trial, got {column.shape}")
-        self._freeze(name, column.astype(dtype, copy=False))
+    def _freeze(self, **columns: np.ndarray) -> None:
+        for name, column in columns.items():
+            view = column.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
 
     @classmethod
-    def from_ids(cls: type[Self], models: Sequence[str], segments: Sequence[str], **columns: Any) -> Self:
+    def from_ids(
+        cls: type[Self], models: Sequence[str], segments: Sequence[str], *columns: ArrayLike, **named: Any
+    ) -> Self:
         """Build a list from the ids of each trial.
 
         Parameters
         ----------
         models, segments : sequence of str, length N
             The ids of each trial, in the order of the trials.
-        **columns
-            The other columns of the class, each of shape (N,).
+        *columns, **named
+            The other columns of the class, each of shape (N,): the `values` of scores.
 
         Raises
         ------
@@ -489,27 +430,27 @@ class Trials(Tabular):
         """
         model_ids, model_codes = factorise(models)
         segment_ids, segment_codes = factorise(segments)
-        return cls(model_ids, segment_ids, model_codes, segment_codes, **columns)
+        return cls(model_ids, segment_ids, model_codes, segment_codes, *columns, **named)
 
     @classmethod
     def trusted(cls: type[Self], **columns: np.ndarray) -> Self:
         """Build a list without the checks, of columns that a reader has checked; object tables and int32 codes."""
         built = object.__new__(cls)
-        for name, column in columns.items():
-            built._freeze(name, column)
+        built._freeze(**columns)
         return built
 
     @classmethod
-    def from_frame(cls: type[Self], frame: Any, *, model: str | None = None, segment: str | None = None) -> Self:
+    def from_frame(cls: type[Self], frame: Any, **names: str) -> Self:
         """Build a list from a data frame of pandas, polars or their like, or from columns by name.
 
         Parameters
         ----------
         frame : data frame, or mapping of str to columns
-            With a row a trial; its index, if it has one, is not looked at.
-        model, segment : str, optional
-            Names of the columns of ids; by default the first that readers of tables know, such as ``enroll`` and
-            ``test``.
+            With a row a trial; its index, if it has one, is not looked at. Labels of a key are true and false, 1 and
+            0, or text such as ``target`` and ``nontarget``; its column ``type`` is kept.
+        **names : str
+            Names of the columns: `model`, `segment`, and `label` of a key or `score`; by default the first that
+            readers of tables know, such as ``enroll`` and ``test``.
 
         Raises
         ------
@@ -520,12 +461,24 @@ class Trials(Tabular):
         --------
         >>> Trials.from_frame({"enroll": ["anna", "bert"], "test": ["s1", "s1"]})
         Trials(2 models, 1 segments, 2 trials)
+        >>> Key.from_frame({"a": ["anna", "anna"], "test": ["s1", "s2"], "label": [1, 0]}, model="a").is_target.tolist()
+        [True, False]
         """
-        return cls._from_columns(frame_columns(frame, {"model": model, "segment": segment}))
-
-    @classmethod
-    def _from_columns(cls: type[Self], columns: dict[str, np.ndarray], **others: Any) -> Self:
-        return cls.from_ids(ids_of(columns["model"], "model"), ids_of(columns["segment"], "segment"), **others)
+        there = [str(name) for name in (frame.columns if hasattr(frame, "columns") else frame)]
+        lower = {name.lower(): name for name in reversed(there)}
+        chosen = {"type": "type"} if cls is Key and "type" in there else {}
+        for role in cls._roles:
+            known = next((lower[name] for name in COLUMN_NAMES[role] if name in lower), "")
+            chosen[role] = names.pop(role, known)
+        if lacking := [role for role, name in chosen.items() if name not in there] or list(names):
+            text = f"expected a column for {' and '.join(lacking)}, got {', '.join(there)[:200] or 'none'}"
+            options = ", ".join(f"{role}=..." for role in cls._roles)
+            raise DataError(text, remedy=f"name the columns: {options}")
+        columns = {}
+        for role, name in chosen.items():
+            target, read, what = _READ[role]
+            columns[target] = read(frame[name], what)
+        return cls.from_ids(**columns)
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name: ``model`` and ``segment``, and ``target``, ``type`` or ``score``."""
@@ -549,15 +502,14 @@ class Trials(Tabular):
 
     def subset(self: Self, rows: np.ndarray) -> Self:
         """Select trials, by a mask or by row numbers; the id tables, and so the codes, stay as they are."""
-        return replace(self, **{name: getattr(self, name)[rows] for name in self._per_trial_columns()})
+        columns = {"models": self.models, "segments": self.segments} | self._columns()
+        return replace(self, **{name: column[rows] for name, column in columns.items()})
 
     def trials(self) -> Trials:
         """Return the pairs alone, without scores or labels."""
-        names = ("model_ids", "segment_ids", "models", "segments")
-        return Trials.trusted(**{name: getattr(self, name) for name in names})
-
-    def _per_trial_columns(self) -> list[str]:
-        return [f.name for f in fields(self) if f.name in self._per_trial and getattr(self, f.name) is not None]
+        return Trials.trusted(
+            model_ids=self.model_ids, segment_ids=self.segment_ids, models=self.models, segments=self.segments
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -586,50 +538,24 @@ class Key(Trials):
     types: np.ndarray | None = None
     type_names: tuple[str, ...] = ()
 
-    _per_trial: ClassVar[tuple[str, ...]] = ("models", "segments", "is_target", "types")
+    _roles = ("model", "segment", "label")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._freeze_column("is_target", bool)
         object.__setattr__(self, "type_names", tuple(self.type_names))
-        if self.types is not None:
-            self._freeze_column("types", np.int8)
-            if self.types.size and not (self.types.min() >= 0 and self.types.max() < len(self.type_names)):
-                raise DataError(f"expected types from 0 to {len(self.type_names) - 1}, got {self.types.max()}")
+        codes = np.empty(0) if self.types is None else self.types
+        if ((codes < 0) | (codes >= len(self.type_names))).any():
+            raise DataError(f"expected types from 0 to {len(self.type_names) - 1}, got {codes.max()}")
 
     @classmethod
     def from_ids(  # type: ignore[override]  # a key cannot be built without its truth
-        cls,
-        models: Sequence[str],
-        segments: Sequence[str],
-        is_target: Sequence[bool] | np.ndarray,
-        types: Sequence[str] | None = None,
+        cls, models: Sequence[str], segments: Sequence[str], is_target: ArrayLike, types: Sequence[str] | None = None
     ) -> Key:
         """Build a key from the ids, the truth and, if known, the type names of each trial; see `Trials.from_ids`."""
-        columns: dict[str, Any] = {"is_target": np.asarray(is_target, bool)}
-        if types is not None:
-            names, codes = factorise(types)
-            columns.update(types=codes.astype(np.int8), type_names=tuple(names))
-        return super().from_ids(models, segments, **columns)
-
-    @classmethod
-    def from_frame(
-        cls, frame: Any, *, model: str | None = None, segment: str | None = None, label: str | None = None
-    ) -> Key:
-        """Build a key from a data frame; see `Trials.from_frame`.
-
-        Labels are true and false, 1 and 0, or text such as ``target`` and ``nontarget``; a column ``type`` is kept.
-
-        Examples
-        --------
-        >>> columns = {"enroll": ["anna", "anna"], "test": ["s1", "s2"], "label": [1, 0]}
-        >>> Key.from_frame(columns).is_target.tolist()
-        [True, False]
-        """
-        wanted = {"model": model, "segment": segment, "label": label}
-        columns = frame_columns(frame, wanted, {"types": "type"})
-        types = {"types": ids_of(columns["types"], "type")} if "types" in columns else {}
-        return cls._from_columns(columns, is_target=truth_of(columns["label"]), **types)
+        if types is None:
+            return super().from_ids(models, segments, is_target)
+        names, codes = factorise(types)
+        return super().from_ids(models, segments, is_target, codes, tuple(names))
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name."""
@@ -669,36 +595,13 @@ class Scores(Trials):
 
     values: np.ndarray
 
-    _per_trial: ClassVar[tuple[str, ...]] = ("models", "segments", "values")
+    _roles = ("model", "segment", "score")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._freeze_column("values", np.float64)
-        bad = np.flatnonzero(np.isnan(self.values))
-        if len(bad):
+        if len(bad := np.flatnonzero(np.isnan(self.values))):
             text = f"{counted(len(bad), 'score')} not a number (NaN): {name_some(self, bad)}"
             raise DataError(text, remedy="score these trials anew")
-
-    @classmethod
-    def from_ids(  # type: ignore[override]  # scores cannot be built without their values
-        cls, models: Sequence[str], segments: Sequence[str], values: Sequence[float] | np.ndarray
-    ) -> Scores:
-        """Build scores from the ids and the score of each trial; see `Trials.from_ids`."""
-        return super().from_ids(models, segments, values=np.asarray(values, np.float64))
-
-    @classmethod
-    def from_frame(
-        cls, frame: Any, *, model: str | None = None, segment: str | None = None, score: str | None = None
-    ) -> Scores:
-        """Build scores from a data frame; see `Trials.from_frame`.
-
-        Examples
-        --------
-        >>> Scores.from_frame({"enroll": ["anna"], "test": ["s1"], "cos_sim": [0.7]}).to_columns()["score"]
-        array([0.7])
-        """
-        columns = frame_columns(frame, {"model": model, "segment": segment, "score": score})
-        return cls._from_columns(columns, values=numbers_of(columns["score"], "scores"))
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name."""
@@ -710,15 +613,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def name_trial(trials: Trials, row: int) -> str:
-    """Name a trial by its ids, for an error."""
-    return f"'{trials.model_ids[trials.models[row]]} {trials.segment_ids[trials.segments[row]]}'"
-
-
-def name_some(trials: Trials, rows: np.ndarray) -> str:
-    """Name the first few of some trials, for an error."""
-    names = ", ".join(name_trial(trials, row) for row in rows[:_MAX_NAMED])
-    return names + (f" and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else "")
+def name_some(trials: Trials, rows: Sequence[int] | np.ndarray) -> str:
+    """Name the first few of some trials by their ids, for an error."""
+    some = [int(row) for row in rows[:_MAX_NAMED]]
+    names = [f"'{trials.model_ids[trials.models[row]]} {trials.segment_ids[trials.segments[row]]}'" for row in some]
+    return ", ".join(names) + (f" and {len(rows) - len(some)} more" if len(rows) > len(some) else "")
 
 
 _ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)  # multipliers that spread bits over a word
@@ -733,9 +632,10 @@ class JoinError(DataError):
 
 
 def order_free_digest(key: Key) -> int:
-    """Return a number of 64 bits that keys share which hold the same trials with the same truth, in whatever order.
+    """Return a number that keys share which hold the same trials with the same truth, in whatever order.
 
-    It is the sum over trials of a mixed hash of model, segment and truth: no sort, and no text for each trial.
+    It is the sum over trials of a mixed hash of model, segment and truth: no sort, and no text for each trial. Python
+    makes other hashes in each process.
 
     Examples
     --------
@@ -745,28 +645,14 @@ def order_free_digest(key: Key) -> int:
     >>> order_free_digest(key) == order_free_digest(Key.from_ids(["a", "b"], ["s", "t"], is_target=[True, True]))
     False
     """
-    models, segments = (
-        np.array(
-            [
-                int.from_bytes(blake2b(name.encode(errors="surrogateescape"), digest_size=8).digest(), "little")
-                for name in ids
-            ],
-            np.uint64,
-        )
-        for ids in (key.model_ids, key.segment_ids)
-    )
+    tables = key.model_ids, key.segment_ids
+    models, segments = (np.fromiter(map(hash, ids), np.int64, len(ids)).view(np.uint64) for ids in tables)
     mixed = models[key.models] * np.uint64(_ODD[0]) + segments[key.segments] * np.uint64(_ODD[1]) + key.is_target
     mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(_ODD[2])
     return int((mixed ^ (mixed >> np.uint64(29))).sum(dtype=np.uint64))
 
 
-def split_scores(
-    scores: Scores,
-    key: Key,
-    *,
-    missing: Literal["error", "drop"] = "error",
-    unknown: Literal["error", "drop"] = "error",
-) -> tuple[np.ndarray, np.ndarray]:
+def split_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np.ndarray, np.ndarray]:
     """Split scores into those of target and of nontarget trials, joined by id pair.
 
     A key may be a selection of the trials that were scored: scores of other pairs of ids that the key knows are left
@@ -779,9 +665,8 @@ def split_scores(
     key : Key
         The truth.
     missing : {"error", "drop"}
-        What to do with trials of the key that have no score; dropped ones are counted in the log.
-    unknown : {"error", "drop"}
-        What to do with scores of models or segments that the key does not know.
+        What to do with trials of the key that have no score, and with scores of models or segments that the key does
+        not know; dropped ones are counted in the log.
 
     Returns
     -------
@@ -801,20 +686,38 @@ def split_scores(
     >>> split_scores(Scores.from_ids(["b", "a"], ["s", "s"], [-1.0, 2.0]), key)
     (array([2.]), array([-1.]))
     """
-    for name, choice in (("missing", missing), ("unknown", unknown)):
-        if choice not in ("error", "drop"):
-            raise DataError(f"expected {name} to be 'error' or 'drop', got {choice!r}")
+    values, key = join_scores(scores, key, missing=missing)
+    return values[key.is_target], values[~key.is_target]
+
+
+def join_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np.ndarray, Key]:
+    """Return the scores in the order of a key, and the key without the trials that were dropped; see `split_scores`."""
+    if missing not in ("error", "drop"):
+        raise DataError(f"expected missing to be 'error' or 'drop', got {missing!r}")
     rows = find_rows(key, scores)
     absent = np.flatnonzero(rows < 0)
+    n_extra = len(scores) - (len(key) - len(absent))
     # the unknown ids first: where both stand, a misspelt id is the cause and the missing trials its effect
-    if len(key) - len(absent) < len(scores):
-        _report_extra(scores, key, len(scores) - (len(key) - len(absent)), unknown)
+    if n_extra > 0:
+        strange_models = recode(scores.model_ids, key.model_ids)[scores.models] < 0
+        strange = np.flatnonzero(strange_models | (recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0))
+        if len(strange):
+            row, what = strange[0], "model" if strange_models[strange[0]] else "segment"
+            name = scores.model_ids[scores.models[row]] if what == "model" else scores.segment_ids[scores.segments[row]]
+            text = f"{counted(len(strange), 'score')} with an id that the key does not know, "
+            text += f"such as the {what} '{name}': {name_some(scores, strange)}"
+            if missing == "error":
+                raise JoinError(text, "scores", row, "check the ids, or ask to drop unknown ones")
+            logger.warning("dropped %s", text)
+        if n_extra > len(strange):
+            logger.info("left out %s of pairs that the key does not ask for", counted(n_extra - len(strange), "score"))
     if len(absent):
-        _report_missing(key, absent, missing)
-    present = rows >= 0
-    values = scores.values[rows[present]]
-    is_target = key.is_target[present]
-    return values[is_target], values[~is_target]
+        error = _without_score(key, absent)
+        if missing == "error":
+            raise error
+        logger.warning("dropped %s", error.text)
+        key, rows = key.subset(rows >= 0), rows[rows >= 0]
+    return scores.values[rows], key
 
 
 def align(scores: Scores, trials: Trials) -> np.ndarray:
@@ -832,7 +735,7 @@ def align(scores: Scores, trials: Trials) -> np.ndarray:
     rows = find_rows(trials, scores)
     absent = np.flatnonzero(rows < 0)
     if len(absent):
-        _report_missing(trials, absent, "error")
+        raise _without_score(trials, absent)
     return scores.values[rows]
 
 
@@ -848,31 +751,13 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
     segments = recode(trials.segment_ids, within.segment_ids)[trials.segments]
     if np.array_equal(models, within.models) and np.array_equal(segments, within.segments):
         return np.arange(len(trials))
-    wanted = pair_codes(models, segments, len(within.segment_ids))
+    n_segments = len(within.segment_ids)
+    wanted = models.astype(np.int64) * n_segments + segments
     wanted[(models < 0) | (segments < 0)] = -1
-    present = pair_codes(within.models, within.segments, len(within.segment_ids))
-    return find_codes(wanted, present, len(within.model_ids) * len(within.segment_ids))
+    present = within.models.astype(np.int64) * n_segments + within.segments
+    return find_codes(wanted, present, len(within.model_ids) * n_segments)
 
 
-def _report_missing(trials: Trials, absent: np.ndarray, missing: str) -> None:
+def _without_score(trials: Trials, absent: np.ndarray) -> JoinError:
     text = f"{counted(len(absent), 'trial')} of {len(trials)} without a score: {name_some(trials, absent)}"
-    if missing == "error":
-        raise JoinError(text, "key", absent[0], "score every trial, or ask to drop missing ones")
-    logger.warning("dropped %s", text)
-
-
-def _report_extra(scores: Scores, key: Key, n_extra: int, unknown: str) -> None:
-    """Report scores outside the key: unknown ids are an error or a warning, other pairs a line in the log."""
-    strange_models = recode(scores.model_ids, key.model_ids)[scores.models] < 0
-    strange = np.flatnonzero(strange_models | (recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0))
-    if len(strange):
-        row = strange[0]
-        is_model = bool(strange_models[row])
-        name = scores.model_ids[scores.models[row]] if is_model else scores.segment_ids[scores.segments[row]]
-        text = f"such as the {'model' if is_model else 'segment'} '{name}': {name_some(scores, strange)}"
-        text = f"{counted(len(strange), 'score')} with an id that the key does not know, {text}"
-        if unknown == "error":
-            raise JoinError(text, "scores", row, "check the ids, or ask to drop unknown ones")
-        logger.warning("dropped %s", text)
-    if n_extra > len(strange):
-        logger.info("left out %s of pairs that the key does not ask for", counted(n_extra - len(strange), "score"))
+    return JoinError(text, "key", absent[0], "score every trial, or ask to drop missing ones")

@@ -38,7 +38,7 @@ import numpy as np
 
 from evaluation.trials.lists import Key, recode
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import read_id_list
+from spkbase.files import read_id_list, read_text_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -305,7 +305,6 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     DataError
         With file and line: no such column, a row of another length, an id with two values, an empty file, not UTF-8.
     """
-    path = Path(path)
     header, *rows = _table(path)
     if column not in header[1:]:
         columns = ", ".join(header[1:]) or "none"
@@ -334,9 +333,9 @@ def metadata_columns(path: str | Path) -> list[str]:
     DataError
         As `read_metadata`; if there is no column beside the ids.
     """
-    columns = _table(Path(path))[0][1:]
+    columns = _table(path)[0][1:]
     if not columns:
-        raise DataError("expected a header with columns beside the ids", file=Path(path), line=1)
+        raise DataError("expected a header with columns beside the ids", file=path, line=1)
     return columns
 
 
@@ -410,17 +409,13 @@ def _look_up(
     return table[codes]
 
 
-def _table(path: Path) -> list[list[str]]:
-    """The rows of a table, its header first."""
+def _table(path: str | Path) -> list[list[str]]:
+    """Cut a table at tabs, commas or semicolons, whichever its header holds, else at white space."""
     try:
-        lines = Path(path).read_bytes().decode("utf-8-sig").splitlines()
+        lines = read_text_bytes(path).decode().splitlines()
         if not lines or not lines[0].strip():
             raise DataError("expected a header with names of columns, got a blank line", file=path, line=1)
         mark = next((mark for mark in "\t,;" if mark in lines[0]), None)
         return [line.split() for line in lines] if mark is None else list(csv.reader(lines, delimiter=mark))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except UnicodeDecodeError as error:
-        raise DataError("expected a table in UTF-8", file=path, remedy="give text with a header") from error
-    except csv.Error as error:
-        raise DataError(f"expected a table: {error}", file=path, remedy="write it again") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"expected a table in UTF-8: {error}", file=path, remedy="write it again") from error

@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metrics import METRICS, Method, SortedScores, eer, is_prior, method_of, sort_scores
-from evaluation.trials import Key, Scores, doubt_speakers, find_rows, find_speakers, split_scores
+from evaluation.trials import Key, Scores, doubt_speakers, find_speakers, join_scores
 from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval, interval_over_draws
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError
@@ -92,17 +92,13 @@ def sample_from(
         As `split_scores`, `find_speakers` and `sample_of`; or if the ids do not look like speakers
         (`evaluation.trials.doubt_speakers`), unless they are said to be.
     """
-    choice = "drop" if missing == "drop" else "error"
-    split_scores(scores, key, missing=choice, unknown=choice)  # type: ignore[arg-type]  # for its checks
-    rows = find_rows(key, scores)
-    if (rows < 0).any():
-        key, rows = key.subset(rows >= 0), rows[rows >= 0]
+    values, key = join_scores(scores, key, missing=missing)
     speakers, maps = None, {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
     if not by_trial:
         if not ids_are_speakers and (doubt := doubt_speakers(key, **maps)) is not None:
             raise doubt.error()
         speakers = find_speakers(key, **maps)
-    return sample_of(scores.values[rows], key.is_target, speakers), key
+    return sample_of(values, key.is_target, speakers), key
 
 
 def confidence_intervals(

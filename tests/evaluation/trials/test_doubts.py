@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.trials import Key, doubt_speakers, shared_prefixes
+from evaluation.trials import Key, doubt_speakers
+from evaluation.trials.speakers import shared_prefixes
 
 
 @pytest.mark.parametrize(

@@ -150,9 +150,7 @@ def test_a_renamed_id_is_an_error_that_names_it_and_not_a_shifted_join() -> None
     scores = Scores.from_ids(["a", "bb"], ["s", "s"], [2.0, 1.0])
     with pytest.raises(DataError, match=r"does not know, such as the model 'bb': 'bb s'"):
         split_scores(scores, key)
-    with pytest.raises(DataError, match="without a score: 'b s'"):
-        split_scores(scores, key, unknown="drop")
-    target, nontarget = split_scores(scores, key, missing="drop", unknown="drop")
+    target, nontarget = split_scores(scores, key, missing="drop")
     assert (target.tolist(), nontarget.tolist()) == ([2.0], [])
 
 
