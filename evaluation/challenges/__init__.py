@@ -33,10 +33,9 @@ from evaluation.challenges.systems import (
     system_rows,
 )
 from evaluation.challenges.team_scores import (
-    VOICEPRIVACY,
+    NamingRule,
     assess,
     find_score_lists,
-    read_rule,
     weighted_average,
     write_challenge,
 )

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import Any, Literal
 
 from evaluation.uncertainty import Interval
@@ -204,7 +205,17 @@ def order_systems(systems: Sequence[ComparedSystem], rule: OrderingRule) -> list
         for name, number in {"eer": system.eer, **system.utilities}.items():
             if not number.known:
                 raise DataError(f"system {system.name!r}: {_TITLES.get(name, name)} is undefined")
-    return [_order(systems, rule, target, utility) for target in rule.targets for utility in rule.utilities]
+    orders = []
+    for target, utility in product(rule.targets, rule.utilities):
+        reasons = {system.name: _why_not(system, rule, target, utility) for system in systems}
+        excluded = {name: why for name, why in reasons.items() if why}
+        doubts = {system.name: doubt for system in systems if (doubt := _doubt(system, target))}
+        sign = 1 if LOWER_IS_BETTER[utility] else -1
+        ordered = [system for system in systems if system.name not in excluded]
+        ordered.sort(key=lambda system: (sign * system.utilities[utility].value, system.name))
+        entries = [_entry(system, ordered, rule, target, utility, doubts.get(system.name, "")) for system in ordered]
+        orders.append(SystemOrder(target, utility, tuple(entries), excluded, doubts))
+    return orders
 
 
 def difference(first: Interval, second: Interval, correlation: float = 0.0) -> Interval:
@@ -259,17 +270,6 @@ def orders_to_dict(
             for order in orders
         ],
     }
-
-
-def _order(systems: Sequence[ComparedSystem], rule: OrderingRule, target: float, utility: str) -> SystemOrder:
-    reasons = {system.name: _why_not(system, rule, target, utility) for system in systems}
-    excluded = {name: why for name, why in reasons.items() if why}
-    doubts = {system.name: doubt for system in systems if (doubt := _doubt(system, target))}
-    sign = 1 if LOWER_IS_BETTER[utility] else -1
-    ordered = [system for system in systems if system.name not in excluded]
-    ordered.sort(key=lambda system: (sign * system.utilities[utility].value, system.name))
-    entries = [_entry(system, ordered, rule, target, utility, doubts.get(system.name, "")) for system in ordered]
-    return SystemOrder(target, utility, tuple(entries), excluded, doubts)
 
 
 def _why_not(system: ComparedSystem, rule: OrderingRule, target: float, utility: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -60,6 +60,8 @@ class ChallengeFigure:
     crossing, n_target : float
         Of an EER: the error rate where both are equal, which is above 0.5 where scores are the wrong way round, and the
         number of target trials; NaN where they are not told.
+    n_attackers : int
+        Of an EER: how many attackers there were; 0 where it is not told.
     """
 
     measure: str
@@ -70,6 +72,7 @@ class ChallengeFigure:
     value: Interval
     crossing: float = math.nan
     n_target: float = math.nan
+    n_attackers: int = 0
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:
@@ -130,7 +133,7 @@ def split_of(dataset: str) -> tuple[str, str]:
 
 
 def read_figures(path: str | Path) -> tuple[ChallengeFigure, ...]:
-    """Return every figure of a rank file or of ``results.json`` (or the folder that holds it).
+    """Return every EER, WER and recall of a rank file or of ``results.json`` (or the folder that holds it).
 
     Summaries of VoicePrivacy 2022 have other files, so there are none of them here.
 
@@ -150,36 +153,27 @@ def figures_of_rank_file(file: RankFile) -> tuple[ChallengeFigure, ...]:
     """Return the figures of the known sections of a file, each row of them as a fraction of 1."""
     figures = []
     for title in (ASV, ASV_ANON, ASR, SER):
-        section = file.section(title)
-        for row in [] if section is None else section.records():
+        for row in file.records(title):
             place = str(row["dataset"]), str(row["split"])
             if title in (ASV, ASV_ANON):
                 pair, rate = (str(row["enrollment"]), str(row["trial"])), float(row["EER"]) / 100
                 condition = _SCENARIOS.get((title, *pair), f"{title} {'-'.join(pair)}")
-                figures.append(
-                    ChallengeFigure("EER", *place, str(row["gender"]), condition, Interval(rate), crossing=rate)
-                )
+                eer = ChallengeFigure("EER", *place, str(row["gender"]), condition, Interval(rate), crossing=rate)
+                figures.append(eer)
                 continue
-            kind = str(row["asr" if title == ASR else "ser"])
-            rates = {name: cell for name, cell in row.items() if isinstance(cell, float)}
-            figures += [
-                ChallengeFigure(name, *place, "", _KINDS.get(kind, kind), Interval(cell / 100))
-                for name, cell in rates.items()
-            ]
+            kind = _KINDS.get(of := str(row["asr" if title == ASR else "ser"]), of)
+            rates = {name: Interval(cell / 100) for name, cell in row.items() if isinstance(cell, float)}
+            figures += [ChallengeFigure(name, *place, "", kind, rate) for name, rate in rates.items()]
     return tuple(figures)
 
 
-def figures_of_results(results: Mapping[str, Any]) -> tuple[ChallengeFigure, ...]:
-    """Return the EER of each condition, of the attacker that is named or else the strongest, and the utilities."""
-    figures = [figure for figure, _ in _error_rates(results)]
-    return (*figures, *_utilities(results, ("wer", "uar")))
+def figures_of_results(
+    results: Mapping[str, Any], utilities: Sequence[str] = ("wer", "uar")
+) -> tuple[ChallengeFigure, ...]:
+    """Return the EER of each condition, of the attacker that is named or else the strongest, and the utilities.
 
-
-def _error_rates(results: Mapping[str, Any]) -> Iterator[tuple[ChallengeFigure, int]]:
-    """EERs with their intervals, and of how many attackers each is.
-
-    Of the attacker and reading which the results name for a challenge; where they name none, that of the strongest
-    attacker by the ROC convex hull.
+    The attacker and the reading that the results name for a challenge; where they name none, the strongest attacker by
+    the ROC convex hull.
     """
     protocol = results.get("protocol") or {}
     reading = protocol.get("reading", "rocch")
@@ -187,37 +181,32 @@ def _error_rates(results: Mapping[str, Any]) -> Iterator[tuple[ChallengeFigure, 
     for row in results["conditions"]:
         groups.setdefault((row["dataset"], row["gender"], row["scenario"]), []).append(row)
     by_sex = {dataset for dataset, speakers, _ in groups if speakers != "all"}
+    figures = []
     for (dataset, speakers, scenario), rows in groups.items():
         named = [row for row in rows if row["attacker"] == protocol.get("attacker", row["attacker"])]
-        if not named:
-            continue
-        row = strongest(named)
+        row = strongest(named) if named else {}
         if find(row, "eer", reading) is None:
             continue
         value = interval_from({"value": row["eer"][reading], **(find(row, "intervals", f"eer.{reading}") or {})})
         # without lists by sex there was one across them, which rank files call so
-        speakers = speakers if dataset in by_sex else "mixed"
+        place = *split_of(dataset), speakers if dataset in by_sex else "mixed", scenario
         crossing, n_target = number(row["eer"].get("interpolated")), number(row.get("n_target"))
-        yield ChallengeFigure("EER", *split_of(dataset), speakers, scenario, value, crossing, n_target), len(rows)
+        figures.append(ChallengeFigure("EER", *place, value, crossing, n_target, len(rows)))
 
+    def walk(measure: str, block: Mapping[str, Any], dataset: str, condition: str) -> None:
+        """Take rates by set and kind of speech, or one alone, of anonymised speech."""
+        if "value" not in block:
+            for name, inner in block.items():
+                kind = name in _KINDS.values()
+                if isinstance(inner, Mapping):
+                    walk(measure, inner, dataset if kind else name, name if kind else condition)
+        elif block["value"] is not None:
+            place = measure.upper(), *split_of(dataset), "", condition
+            figures.append(ChallengeFigure(*place, interval_from(block)))
 
-def _utilities(results: Mapping[str, Any], measures: Sequence[str]) -> Iterator[ChallengeFigure]:
-    """Rates of utility: by set and kind of speech, or one alone, of anonymised speech."""
-
-    def walk(measure: str, block: Mapping[str, Any], dataset: str, condition: str) -> Iterator[ChallengeFigure]:
-        if "value" in block:
-            if block["value"] is not None:
-                yield ChallengeFigure(measure.upper(), *split_of(dataset), "", condition, interval_from(block))
-            return
-        for name, inner in block.items():
-            is_kind = name in _KINDS.values()
-            if isinstance(inner, Mapping):
-                yield from walk(measure, inner, dataset if is_kind else name, name if is_kind else condition)
-
-    for measure in measures:
-        block = find(results, "utility", measure)
-        if block:
-            yield from walk(measure, block, "", "anonymised")
+    for measure in utilities:
+        walk(measure, find(results, "utility", measure) or {}, "", "anonymised")
+    return tuple(figures)
 
 
 def _file(path: str | Path) -> Path:
@@ -274,10 +263,9 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
     for figure in semi:  # who knows more: privacy is overestimated
         below, rate = 100 * lazy.get(figure.place[:4], math.inf), 100 * figure.value.value
         if below < rate:
-            where = (
-                f"the lazy-informed EER of {figure.dataset} {figure.speakers}, {below:g} %, is below the semi-informed"
-            )
-            notes.append(f"{where} {rate:g} %: privacy is overestimated, the semi-informed attacker is too weak")
+            where = f"the lazy-informed EER of {figure.dataset} {figure.speakers}, {below:g} %, is below the"
+            text = f"{where} semi-informed {rate:g} %: privacy is overestimated, the semi-informed attacker is too weak"
+            notes.append(text)
     utilities = {}
     for measure, title in (("wer", ASR), ("uar", SER)):
         rates = [one.value for one in figures if (one.measure, one.condition) == (measure.upper(), "anonymised")]
@@ -285,47 +273,40 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
             raise DataError(f"{measure.upper()} of anonymised speech is undefined in {title!r}", file=path)
         if rates:
             utilities[measure] = _together(rates)
-    told = file.section(PROTOCOL)
-    attacker = {} if told is None else {"attacker": "{attacker} ({reading})".format(**told.records()[0])}
+    attacker = next(("{attacker} ({reading})".format(**told) for told in file.records(PROTOCOL)), "not told")
     sets = tuple(sorted(figure.list_name for figure in semi))
     eer = _together([figure.value for figure in semi], reading.average)
     broken = _broken({f"{figure.dataset} {figure.speakers}": figure for figure in semi})
-    return ComparedSystem(name, eer, utilities, tuple(notes), sets, broken=broken, **attacker)
+    return ComparedSystem(name, eer, utilities, tuple(notes), sets, attacker, broken)
 
 
 def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
     """Read our own results: the EER of each set and sex, of all speakers where there are no lists by sex."""
-    results = _load_results(path)
-    known = [(one, n) for one, n in _error_rates(results) if one.condition == _SEMI and reading.counts(one)]
-    known = [(one, n) for one, n in known if one.speakers not in ("all", "mixed")] or known
-    if not known:
+    results, measures = _load_results(path), ("wer", "cer", "uar", "f0")
+    figures = [figure for figure in figures_of_results(results, measures) if reading.counts(figure)]
+    semi = sorted((one for one in figures if one.condition == _SEMI), key=lambda figure: figure.list_name)
+    semi = [one for one in semi if one.speakers not in ("all", "mixed")] or semi
+    if not semi:
         remedy = "run the recipe with a semi-informed attacker"
         raise DataError(f"no EER of a semi-informed attacker on sets {reading.split!r}", file=path, remedy=remedy)
-    semi = sorted((figure for figure, _ in known), key=lambda figure: figure.list_name)
-    utilities = {
-        measure: _together([figure.value for figure in found])
-        for measure in ("wer", "cer", "uar", "f0")
-        if (
-            found := [
-                one for one in _utilities(results, [measure]) if one.condition != "original" and reading.counts(one)
-            ]
-        )
-    }
+    rates: dict[str, list[Interval]] = {measure: [] for measure in measures}
+    for figure in figures:
+        if figure.measure != "EER" and figure.condition != "original":
+            rates[figure.measure.lower()].append(figure.value)
     weights = find(results, "config", "challenge", "weights") or {}
     shares = [float(weights.get(figure.dataset, 0)) for figure in semi]
     weighted = reading.average == "mean" and all(share > 0 for share in shares)
-    eer = _together([figure.value for figure in semi], reading.average, shares if weighted else ())
     lists = {figure.list_name.replace(" mixed", " all"): figure for figure in semi}
     note = f"{path}: EER of {', '.join(lists)}{', weighted as the challenge does' if weighted else ''}"
+    strongest_of = f"strongest of {max(figure.n_attackers for figure in semi)} (rocch)"
     protocol = results.get("protocol")
-    most = max(n_attackers for _, n_attackers in known)
     return ComparedSystem(
         name or find(results, "anonymiser", "name") or _name(path),
-        eer,
-        utilities,
+        _together([figure.value for figure in semi], reading.average, shares if weighted else ()),
+        {measure: _together(found) for measure, found in rates.items() if found},
         (note,),
         tuple(figure.list_name for figure in semi),
-        "{attacker} ({reading})".format(**protocol) if protocol else f"strongest of {most} (rocch)",
+        "{attacker} ({reading})".format(**protocol) if protocol else strongest_of,
         _broken(lists),
     )
 

@@ -2,8 +2,7 @@
 
 Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``. The names of the enrolment and of the trial set say
 the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), trials alone (o-a), both
-(a-a). What the names say is a rule of regular expressions (`NamingRule`), which a YAML file replaces (`read_rule`). The
-key is always that of the original trials.
+(a-a). What the names say is a rule of regular expressions (`NamingRule`). The key is that of the original trials.
 
 **Files of results of the VoicePrivacy Challenges 2020 and 2022**: ``results.*`` hold some lines for each list of
 scores, ``RESULTS_summary_*`` one line for each number; both are read into the same form, with the weighted averages.
@@ -14,8 +13,9 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,81 +34,43 @@ from evaluation.metrics import (
 from evaluation.plots import plot_zebra
 from evaluation.reports import latex_table
 from evaluation.trials import read_speakers
-from evaluation.uncertainty import Interval, Resampling
-from spkbase.errors import ConfigError, DataError, Problems
-from spkbase.files import (
-    escape_markdown,
-    format_csv,
-    format_table,
-    is_file,
-    load_yaml,
-    read_text_bytes,
-    read_yaml_text,
-    write_text,
-)
+from evaluation.uncertainty import Interval, Resampling, confidence_intervals, sample_from
+from spkbase.errors import ConfigError, DataError, Problems, errors_of
+from spkbase.files import escape_markdown, format_csv, format_table, is_file, read_text_bytes, write_text
 from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
 
 WEIGHTS: Mapping[str, float] = {"libri": 0.25, "vctk": 0.20, "vctk_common": 0.05}
 
-_NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan))"
-_ASV = re.compile(r"ASV-(?P<enrol>[^-\s]+)-(?P<trial>[^-\s]+)$")
-_ASR = re.compile(r"ASR-(?P<set>\S+)$")
-_LINES = {
-    "eer": re.compile(rf"EER: {_NUMBER}%$"),
-    "cllr": re.compile(rf"Cllr \(min/act\): {_NUMBER}/{_NUMBER}$"),
-    "rocch_eer": re.compile(rf"ROCCH-EER: {_NUMBER}%$"),
-    "linkability": re.compile(rf"linkability: {_NUMBER}$"),
-    "population": re.compile(rf"Population: {_NUMBER} bit$"),
-    "individual": re.compile(rf"Individual: {_NUMBER} \((\w)\)$"),
-}
-_WER = re.compile(rf"%WER {_NUMBER} \[ (\d{{1,15}}) / (\d{{1,15}}), .*\] (\S+)$")
-_OF_SETS = {
-    "averages": re.compile(rf"((?:Weighted a|A)verage [^:]+): {_NUMBER}$"),
-    "pitch": re.compile(rf"(\S+)\s+Pitch_correlation: mean={_NUMBER} std={_NUMBER}$"),
-    "gain": re.compile(rf"(?:(\S+)\s+)?Gain of voice distinctiveness : {_NUMBER}$"),
-    "deid": re.compile(rf"(?:(\S+)\s+)?De-Identification : {_NUMBER}$"),
-}
+_N = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)"
+# lines of results, by the start of the header that they stand below; groups are measures
+_LINES = (
+    ("ASV-", rf"EER: (?P<eer>{_N})%"),
+    ("ASV-", rf"Cllr \(min/act\): (?P<min_cllr>{_N})/(?P<cllr>{_N})"),
+    ("ASV-", rf"ROCCH-EER: (?P<rocch_eer>{_N})%"),
+    ("ASV-", rf"linkability: (?P<linkability>{_N})"),
+    ("ASV-", rf"Population: (?P<population>{_N}) bit"),
+    ("ASV-", rf"Individual: (?P<individual>{_N}) \(\w\)"),
+    ("ASR-", rf"%WER (?P<wer>{_N}) \[ \d+ / \d+, .*\] \S+"),
+    ("", rf"(?P<set>(?:Weighted a|A)verage [^:]+): (?P<averages>{_N})"),
+    ("", rf"(?P<set>\S+)\s+Pitch_correlation: mean=(?P<pitch>{_N}) std={_N}"),
+    ("", rf"(?:(?P<set>\S+)\s+)?Gain of voice distinctiveness : (?P<gain>{_N})"),
+    ("", rf"(?:(?P<set>\S+)\s+)?De-Identification : (?P<deid>{_N})"),
+)
 _SET = re.compile(r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_anon)?$")
 
 
-@one_line
-@dataclass(frozen=True)
-class Results2022:
-    """What such a file says.
-
-    Parameters
-    ----------
-    asv : dict of (str, str) to dict of str to float
-        For each (enrolment set, trial set) the numbers ``eer`` and ``rocch_eer`` (percent), ``min_cllr``, ``cllr``,
-        ``linkability``, ``population`` (bit), ``individual``, as far as they are there.
-    tags : dict of (str, str) to str
-        ZEBRA's category of each.
-    wer : dict of str to (float, int, int)
-        For each set of a recogniser its word error rate (percent), number of errors and of words; the last language
-        model of the file.
-    pitch : dict of str to float
-        Mean pitch correlation of each trial set.
-    gain : dict of str to float
-        Gain of voice distinctiveness of each trial set, in dB.
-    deid : dict of str to float
-        De-identification of each trial set.
-    averages : dict of str to float
-        The averages that the file states, by their names.
-    """
-
-    asv: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
-    tags: dict[tuple[str, str], str] = field(default_factory=dict)
-    wer: dict[str, tuple[float, int, int]] = field(default_factory=dict)
-    pitch: dict[str, float] = field(default_factory=dict)
-    gain: dict[str, float] = field(default_factory=dict)
-    deid: dict[str, float] = field(default_factory=dict)
-    averages: dict[str, float] = field(default_factory=dict)
-
-
-def read_results(path: str | Path) -> Results2022:
+def read_results(path: str | Path) -> dict[str, dict[str, float]]:
     """Read ``results.txt``, ``results.*`` or ``RESULTS_summary_*``.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        By measure. ``eer`` and ``rocch_eer`` (percent), ``min_cllr``, ``cllr``, ``linkability``, ``population`` (bit)
+        and ``individual`` of each list, ``<enrolment set>-<trial set>``; ``wer`` (percent) of each set of a recogniser,
+        by the last language model of the file; ``pitch`` (mean correlation), ``gain`` (of voice distinctiveness, dB)
+        and ``deid`` of each trial set; ``averages``, those that the file states, by their names.
 
     Raises
     ------
@@ -116,29 +78,35 @@ def read_results(path: str | Path) -> Results2022:
         With file and line, if a line is of none of the known kinds, or a number is there twice; or the file is empty.
     """
     path = Path(path)
-    results, header = Results2022(), ""
+    results: dict[str, dict[str, float]] = {}
+    header = ""
     for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").splitlines(), 1):
         text = line.strip()
-        if not text:
-            continue
         word, _, rest = text.partition(" ")
         if not rest or word.startswith(("ASV-", "ASR-")):
-            header, text = word, rest.strip()
-            if not text:
-                continue
-        if not _take(results, header, text):
-            raise DataError(
-                f"expected a line of VoicePrivacy results, got {text[:60]!r}",
-                file=path,
-                line=number,
-                remedy="give a results.txt or a summary of the challenge of 2020 or 2022",
-            )
-    if not (results.asv or results.wer):
+            header, text = word or header, rest.strip()
+        if not text:
+            continue
+        found = {}
+        for start, pattern in _LINES:
+            if header.startswith(start) and (match := re.fullmatch(pattern, text)):
+                values = match.groupdict()
+                where = values.pop("set", None) or header.removeprefix(start)
+                found |= {(measure, where): float(value) for measure, value in values.items()}
+        if not found or any(where in results.get(measure, {}) and measure != "wer" for measure, where in found):
+            remedy = "give a results.txt or a summary of the challenge of 2020 or 2022"
+            text = f"expected a line of VoicePrivacy results, got {text[:60]!r}"
+            raise DataError(text, file=path, line=number, remedy=remedy)
+        for (measure, where), value in found.items():
+            results.setdefault(measure, {})[where] = value
+    if not results:
         raise DataError("expected results, got an empty file", file=path)
     return results
 
 
-def recompute_averages(results: Results2022, weights: Mapping[str, float] = WEIGHTS) -> dict[str, float]:
+def recompute_averages(
+    results: Mapping[str, Mapping[str, float]], weights: Mapping[str, float] = WEIGHTS
+) -> dict[str, float]:
     """Compute the averages of VoicePrivacy 2022 from the single results, by the names that summaries give them.
 
     EER, pitch correlation and gain are averaged by corpus and sex with the weights, word error rates plainly over the
@@ -146,26 +114,27 @@ def recompute_averages(results: Results2022, weights: Mapping[str, float] = WEIG
 
     Parameters
     ----------
-    results : Results2022
+    results : mapping of str to mapping of str to float
         See `read_results`.
     weights : mapping of str to float
         Share of each corpus (with its subset), for each sex.
     """
-    averages: dict[str, float | None] = {}
-    for split in ("dev", "test"):
-        for kind, ending in (("orig", "asr"), ("anon", "asr_anon")):
-            eers = {
-                key: values["eer"]
-                for (enrol, trial), values in results.asv.items()
-                if (key := _key(trial, split, kind)) and enrol.endswith("_anon") == (kind == "anon") and "eer" in values
-            }
-            averages[f"Weighted average EER {split} {kind}"] = weighted_average(eers, weights)
-            corpora = [f"{corpus}_{split}_{ending}" for corpus in ("libri", "vctk")]
-            if all(corpus in results.wer for corpus in corpora):
-                averages[f"Average WER {split} {kind}"] = sum(results.wer[corpus][0] for corpus in corpora) / 2
-        for name, column in (("pitch correlation", results.pitch), ("gain of voice distinctiveness", results.gain)):
-            values = {key: value for trial, value in column.items() if (key := _key(trial, split, "orig"))}
-            averages[f"Weighted average {name} {split}"] = weighted_average(values, weights)
+    rates: dict[str, dict[tuple[str, str], float]] = {}
+    for measure, title in (("eer", "EER"), ("pitch", "pitch correlation"), ("gain", "gain of voice distinctiveness")):
+        for name, value in results.get(measure, {}).items():
+            enrol, _, trial = name.rpartition("-")
+            match = _SET.match(trial)
+            if match is None or (measure == "eer" and enrol.endswith("_anon") != bool(match["anon"])):
+                continue
+            kind = "" if measure != "eer" else " anon" if match["anon"] else " orig"
+            if measure == "eer" or not match["anon"]:
+                values = rates.setdefault(f"Weighted average {title} {match['split']}{kind}", {})
+                values[match["corpus"] + (match["subset"] or ""), match["sex"]] = value
+    averages = {name: weighted_average(values, weights) for name, values in rates.items()}
+    wer = results.get("wer", {})
+    for split, (kind, ending) in product(("dev", "test"), (("orig", "asr"), ("anon", "asr_anon"))):
+        corpora = [wer.get(f"{corpus}_{split}_{ending}", math.nan) for corpus in ("libri", "vctk")]
+        averages[f"Average WER {split} {kind}"] = None if math.isnan(sum(corpora)) else sum(corpora) / 2
     return {name: value for name, value in averages.items() if value is not None}
 
 
@@ -191,42 +160,10 @@ def weighted_average(values: Mapping[tuple[str, str], float], weights: Mapping[s
     return sum(weights[group[0]] * values[group] for group in wanted) / total
 
 
-def _take(results: Results2022, header: str, text: str) -> bool:
-    """Take in what a line says, if it says something that is new."""
-    if (match := _WER.match(text)) and (recognised := _ASR.match(header)):
-        results.wer[recognised["set"]] = (float(match[1]), int(match[2]), int(match[3]))
-        return True
-    found: list[tuple[dict[str, float], str, str]] = []  # column, name and value
-    for column, pattern in _OF_SETS.items():
-        if match := pattern.match(text):
-            found.append((getattr(results, column), match[1] or header, match[2]))
-    if sets := _ASV.match(header):
-        key = (sets["enrol"], sets["trial"])
-        for name, pattern in _LINES.items():
-            if match := pattern.match(text):
-                values = results.asv.setdefault(key, {})
-                names = ("min_cllr", "cllr") if name == "cllr" else (name,)
-                found += [(values, *pair) for pair in zip(names, match.groups(), strict=False)]
-                if name == "individual":
-                    results.tags[key] = match[2]
-    if not found or any(name in values for values, name, _ in found):
-        return False
-    for values, name, value in found:
-        values[name] = float(value)
-    return True
-
-
-def _key(trial: str, split: str, kind: str) -> tuple[str, str] | None:
-    match = _SET.match(trial)
-    if match is None or match["split"] != split or bool(match["anon"]) != (kind == "anon"):
-        return None
-    return match["corpus"] + (match["subset"] or ""), match["sex"]
-
-
 @one_line
 @dataclass(frozen=True)
 class NamingRule:
-    """How names are read.
+    """How names are read; by default as VoicePrivacy gives them.
 
     Attributes
     ----------
@@ -243,25 +180,21 @@ class NamingRule:
         Share of each corpus (with its subset) in the averages, for each sex.
     """
 
-    scores: str
-    enrol: str
-    trial: str
-    keys: tuple[str, ...]
-    weights: Mapping[str, float]
-
-
-VOICEPRIVACY = NamingRule(
-    scores=r"(?P<team>[^/]+)/(?P<system>[^/]+)/results[^/]*/ASV-(?P<enrol>[^/-]+)-(?P<trial>[^/-]+)/scores(\.gz)?",
-    enrol=r".+_enrolls(?P<anon>_.+)?",
-    trial=r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_(?!common).+)?",
-    keys=(
+    scores: str = (
+        r"(?P<team>[^/]+)/(?P<system>[^/]+)/results[^/]*/ASV-(?P<enrol>[^/-]+)-(?P<trial>[^/-]+)/scores(\.gz)?"
+    )
+    enrol: str = r".+_enrolls(?P<anon>_.+)?"
+    trial: str = r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_(?!common).+)?"
+    keys: tuple[str, ...] = (
         "{corpus}_{split}_trials_{sex}{subset}/trials",
         "{corpus}_{split}_trials_{sex}{subset}",
         "{trial}/trials",
         "{trial}",
-    ),
-    weights=WEIGHTS,
-)
+    )
+    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
+
+
+VOICEPRIVACY = NamingRule()
 
 
 @one_line
@@ -271,35 +204,26 @@ class ScoreList:
 
     Attributes
     ----------
-    team, system : str
-        Whose it is.
-    corpus, split, subset, sex : str
-        What the trials are of; the subset may be empty.
+    name : str
+        Team and system, whose it is.
+    corpus, split, sex : str
+        What the trials are of; the corpus with its subset, as in ``vctk_common``.
+    dataset : str
+        Corpus, part and subset, as in ``vctk_dev_common``.
     condition : str
         Who is anonymised, enrolment and trials: ``o-o``, ``o-a`` or ``a-a``.
     scores, key : Path
         Where they lie.
     """
 
-    team: str
-    system: str
+    name: str
     corpus: str
     split: str
-    subset: str
     sex: str
+    dataset: str
     condition: str
     scores: Path
     key: Path
-
-    @property
-    def name(self) -> str:
-        """Team and system."""
-        return f"{self.team}/{self.system}"
-
-    @property
-    def dataset(self) -> str:
-        """Corpus, part and subset, as in ``vctk_dev_common``."""
-        return f"{self.corpus}_{self.split}{self.subset}"
 
 
 @one_line
@@ -315,8 +239,6 @@ class Assessment:
         The scores, sorted.
     values : dict of str to float
         ``eer.rocch``, ``eer.kaldi``, ``zebra.population``, ``zebra.individual``, ``cllr``, ``min_cllr``.
-    tag : str
-        ZEBRA's category.
     intervals : dict of str to Interval
         Of the values, where resamples were asked for.
     """
@@ -324,7 +246,6 @@ class Assessment:
     source: ScoreList
     scores: SortedScores
     values: dict[str, float]
-    tag: str
     intervals: dict[str, Interval]
 
 
@@ -354,27 +275,46 @@ def find_score_lists(results: str | Path, keys: str | Path, *, rule: NamingRule 
     for folder in (results, keys):
         if not folder.is_dir():
             raise DataError("expected a folder", file=folder, remedy="check the path")
-    problems, lists = Problems(), []
-    seen: dict[tuple[str, ...], Path] = {}
+    problems = Problems()
+    lists: dict[tuple[str, ...], ScoreList] = {}
     for path in sorted(entry for entry in results.rglob("*") if entry.is_file()):
-        match = re.fullmatch(rule.scores, path.relative_to(results).as_posix())
-        if match is None:
+        if (match := re.fullmatch(rule.scores, path.relative_to(results).as_posix())) is None:
             continue
-        try:
-            listed = _understand(path, match.groupdict(), keys, rule)
-        except DataError as error:
-            problems.note(error)
-            continue
-        what = (listed.name, listed.dataset, listed.sex, listed.condition)
-        if what in seen:
-            problems.add(f"of the same as {seen[what]}: {' '.join(what)}", file=path, remedy="leave one of them")
-        seen[what] = path
-        lists.append(listed)
+        with problems.noted():
+            found = _understand(path, match.groupdict(), keys, rule)
+            what = (found.name, found.dataset, found.sex, found.condition)
+            if what in lists:
+                text = f"of the same as {lists[what].scores}: {' '.join(what)}"
+                raise DataError(text, file=path, remedy="leave one of them")
+            lists[what] = found
     problems.raise_if_any()
     if not lists:
-        remedy = "expected TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores below it, or another --rule"
+        remedy = "expected TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores below it"
         raise DataError("no list of scores was found", file=results, remedy=remedy)
-    return lists
+    return list(lists.values())
+
+
+def _understand(path: Path, names: dict[str, str], keys: Path, rule: NamingRule) -> ScoreList:
+    """Read from its name what a list of scores is of, and find its key."""
+    said: dict[str, dict[str, str]] = {}
+    for what, pattern in (("enrol", rule.enrol), ("trial", rule.trial)):
+        if (match := re.fullmatch(pattern, names[what])) is None:
+            text = f"expected the name of {what} set as {pattern}, got {names[what]!r}"
+            raise DataError(text, file=path, remedy="rename it, or give another rule")
+        said[what] = {"subset": "", "anon": ""} | {name: text or "" for name, text in match.groupdict().items()}
+    trial = said["trial"]
+    try:
+        candidates = [keys / template.format(**(names | trial)) for template in rule.keys]
+    except (KeyError, IndexError, ValueError) as error:
+        raise ConfigError(f"keys: no such group as {error} in the names", remedy="give another rule") from error
+    key = next((path for path in candidates if is_file(path)), None)
+    if key is None:
+        looked = ", ".join(path.relative_to(keys).as_posix() for path in candidates)
+        raise DataError(f"no key for it below {keys}: looked for {looked}", file=path, remedy="check --key")
+    condition = "-".join("a" if of_it["anon"] else "o" for of_it in (said["enrol"], trial))
+    corpus, dataset = trial["corpus"] + trial["subset"], f"{trial['corpus']}_{trial['split']}{trial['subset']}"
+    name = f"{names['team']}/{names['system']}"
+    return ScoreList(name, corpus, trial["split"], trial["sex"], dataset, condition, path, key)
 
 
 def assess(
@@ -412,18 +352,15 @@ def assess(
     of_speakers.addFilter(keep)
     try:
         for listed in lists:
-            try:
+            with problems.noted():
                 assessed.append(_assess(listed, resampling or Resampling(0), jobs))
-            except DataError as error:
-                problems.note(error)
     finally:
         of_speakers.removeFilter(keep)
     problems.raise_if_any()
     if strangers:
-        told = (
-            "%d of %d lists have no utt2spk beside their key: intervals take each segment that is in no target trial "
-        )
-        logger.warning(told + "for a speaker, and may be too narrow", len(strangers), len(lists))
+        lacking = f"{len(strangers)} of {len(lists)} lists have no utt2spk beside their key"
+        text = "intervals take each segment that is in no target trial for a speaker, and may be too narrow"
+        logger.warning("%s: %s", lacking, text)
     return assessed
 
 
@@ -439,92 +376,29 @@ def assessed_values(scores: SortedScores) -> dict[str, float]:
     }
 
 
-def read_rule(path: str | Path) -> NamingRule:
-    """Return a rule read from YAML; what it leaves out is as in VoicePrivacy's.
-
-    Raises
-    ------
-    ConfigError
-        With the file, if it is no YAML, a name is unknown, or a regular expression is broken or lacks a group.
-    """
-    path = Path(path)
-    given: Any = load_yaml(read_yaml_text(path), file=path)[0] or {}
-    known = [field.name for field in fields(NamingRule)]
-    if not isinstance(given, dict) or not set(given) <= set(known):
-        got = ", ".join(map(str, given)) if isinstance(given, dict) else type(given).__name__
-        raise ConfigError(f"expected a mapping with names among {', '.join(known)}, got {got}", file=path)
-    settings = {name: getattr(VOICEPRIVACY, name) for name in known} | given
-    needed = {"scores": {"team", "system", "enrol", "trial"}, "enrol": set(), "trial": {"corpus", "split", "sex"}}
-    for name, groups in needed.items():
-        try:
-            lacking = groups - set(re.compile(settings[name]).groupindex)
-        except (re.error, TypeError) as error:
-            raise ConfigError(f"{name}: expected a regular expression: {error}", file=path) from error
-        if lacking:
-            raise ConfigError(f"{name}: the regular expression lacks the group {', '.join(sorted(lacking))}", file=path)
-    keys, weights = settings["keys"], settings["weights"]
-    keys = (keys,) if isinstance(keys, str) else keys
-    if not isinstance(weights, Mapping) or not all(isinstance(weight, (int, float)) for weight in weights.values()):
-        raise ConfigError("weights: expected a mapping of corpora to numbers", file=path)
-    if not isinstance(keys, (list, tuple)) or not all(isinstance(template, str) for template in keys):
-        raise ConfigError("keys: expected a list of paths", file=path)
-    return NamingRule(settings["scores"], settings["enrol"], settings["trial"], tuple(keys), dict(weights))
-
-
-def _understand(path: Path, names: dict[str, str], keys: Path, rule: NamingRule) -> ScoreList:
-    remedy = "rename it, or give another --rule"
-    enrol = re.fullmatch(rule.enrol, names["enrol"])
-    trial = re.fullmatch(rule.trial, names["trial"])
-    for match, what in ((enrol, "enrol"), (trial, "trial")):
-        if match is None:
-            text = f"expected the name of {what} set as {getattr(rule, what)}, got {names[what]!r}"
-            raise DataError(text, file=path, remedy=remedy)
-    assert enrol is not None
-    assert trial is not None
-    said = {"subset": "", "anon": ""} | {name: text or "" for name, text in trial.groupdict().items()}
-    anonymised = "a" if said["anon"] else "o"
-    enrolled = "a" if enrol.groupdict().get("anon") else "o"
-    try:
-        candidates = [keys / template.format(**(names | said)) for template in rule.keys]
-    except (KeyError, IndexError, ValueError) as error:
-        raise ConfigError(f"keys: no such group as {error} in the names", remedy=remedy) from error
-    key = next((path for path in candidates if is_file(path)), None)
-    if key is None:
-        looked = ", ".join(path.relative_to(keys).as_posix() for path in candidates)
-        raise DataError(f"no key for it below {keys}: looked for {looked}", file=path, remedy="check --key")
-    place: dict[str, Any] = {name: said[name] for name in ("corpus", "split", "subset", "sex")}
-    place |= {"condition": f"{enrolled}-{anonymised}", "scores": path, "key": key}
-    return ScoreList(names["team"], names["system"], **place)
-
-
 def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Assessment:
     scores, key = read_scores_and_key(listed.scores, listed.key)
     target, nontarget = join(scores, key, files=(listed.scores, listed.key))
-    try:
+    with errors_of(listed.key):
         sorted_scores = sort_scores(target, nontarget)
-    except DataError as error:
-        raise DataError(error.text, file=listed.key, remedy=error.remedy) from error
-    values = assessed_values(sorted_scores)
     intervals: dict[str, Interval] = {}
     if resampling.replicates:
-        from evaluation.uncertainty import confidence_intervals, sample_from
-
         beside = listed.key.parent / "utt2spk"
         speakers = read_speakers(beside) if is_file(beside) else None
         sample, _ = sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)
         intervals = confidence_intervals(sample, assessed_values, resampling, jobs=jobs)
-    return Assessment(listed, sorted_scores, values, tag(values["zebra.individual"]), intervals)
+    return Assessment(listed, sorted_scores, assessed_values(sorted_scores), intervals)
 
 
-# the columns of the ZEBRA toolkit: name, value of an assessment, factor, decimals
-_COLUMNS = (
-    ("ROCCH-EER [%]", "eer.rocch", 100, 2),
-    ("ZEBRA Population [bit]", "zebra.population", 1, 3),
-    ("ZEBRA Individual", "zebra.individual", 1, 3),
-    ("ZEBRA Category", "", 1, 0),
-    ("Cllr", "cllr", 1, 2),
-    ("min Cllr", "min_cllr", 1, 2),
-)
+# the columns of the ZEBRA toolkit: value of an assessment, factor, decimals
+_COLUMNS = {
+    "ROCCH-EER [%]": ("eer.rocch", 100, 2),
+    "ZEBRA Population [bit]": ("zebra.population", 1, 3),
+    "ZEBRA Individual": ("zebra.individual", 1, 3),
+    "ZEBRA Category": ("", 1, 0),
+    "Cllr": ("cllr", 1, 2),
+    "min Cllr": ("min_cllr", 1, 2),
+}
 _NAMES = ("System", "Gender", "Dataset", "Task")
 
 
@@ -554,27 +428,31 @@ def write_challenge(
     output = Path(output)
     if not assessed:
         raise DataError("expected assessed scores to write, got none")
-    systems = {assessment.source.name for assessment in assessed}
-    if len({_file_name(name) for name in systems}) < len(systems):
+    systems = sorted({one.source.name for one in assessed})
+    if len({name.replace("/", "-") for name in systems}) < len(systems):
         raise DataError("two systems would get files of one name", remedy="rename a team or a system")
-    assessed = sorted(assessed, key=_place)
-    columns = [*_NAMES, *_headers(assessed)]
-    write_text(output / "results.csv", format_csv(columns, [_exact(assessment) for assessment in assessed]))
-    rows = [_row(assessment) for assessment in assessed]
+    # by system, sex, set and condition; original speech before anonymised
+    assessed = sorted(assessed, key=lambda one: one.source.condition, reverse=True)
+    assessed.sort(key=lambda one: (one.source.name, one.source.sex, one.source.dataset))
+    exact, rows = [_row(one, exact=True) for one in assessed], [_row(one) for one in assessed]
+    ends = [name for name in exact[0] if name.endswith((" low", " high"))]
+    columns = [*(name for name in exact[0] if name not in ends), *ends]
+    write_text(output / "results.csv", format_csv(columns, exact))
     averages = average_rows(assessed, rule)
-    table = format_table(rows, markdown=True)
-    write_text(output / "results.md", f"# Results\n\n{table}\n\n{_averages_text(averages)}")
-    titles = [title for title, *_ in _COLUMNS]
-    parts = [titles[:4], titles[4:]] if any(assessment.intervals for assessment in assessed) else [titles]
-    write_text(output / "results.tex", "\n".join(_as_tex([*_NAMES, *part], rows) for part in parts))
+    write_text(output / "results.md", _page("Results", rows, averages))
+    titles = list(_COLUMNS)
+    tables = [
+        latex_table([*_NAMES, *part], rows, {*_NAMES, "ZEBRA Category"}).rstrip("\n")
+        for part in ([titles[:4], titles[4:]] if ends else [titles])
+    ]
+    write_text(output / "results.tex", "\n".join(f"{{\\footnotesize\n{table}\\par}}\n" for table in tables))
     if averages:
         write_text(output / "averages.csv", format_csv(list(averages[0]), averages))
-    for name, part in _by(assessed, lambda assessment: assessment.source.name).items():
-        ranking = format_table([_row(assessment) for assessment in part], markdown=True)
-        theirs = _averages_text([row for row in averages if row["System"] == name])
-        write_text(output / f"{_file_name(name)}.md", f"# {escape_markdown(name)}\n\n{ranking}\n\n{theirs}")
-    if extensions:
-        _plot(assessed, output, extensions)
+    for name in systems:
+        of_it = [[row for row in part if row["System"] == name] for part in (rows, averages)]
+        write_text(output / f"{name.replace('/', '-')}.md", _page(escape_markdown(name), *of_it))
+    for extension in extensions:
+        _plot(assessed, output, extension)
 
 
 def average_rows(assessed: Sequence[Assessment], rule: NamingRule = VOICEPRIVACY) -> list[dict[str, Any]]:
@@ -582,113 +460,73 @@ def average_rows(assessed: Sequence[Assessment], rule: NamingRule = VOICEPRIVACY
 
     Of VoicePrivacy 2022: 0.25 for each sex of libri, 0.20 of vctk and 0.05 of vctk_common.
     """
+    parts = _by(assessed, lambda source: (source.name, source.split, source.condition))
     rows = []
-    for (name, split, condition), part in _by(assessed, _part_name).items():
+    for (name, split, condition), part in parts.items():
         row: dict[str, Any] = {"System": name, "Split": split, "Task": condition}
         for title, metric, factor in (
             ("EER (Kaldi) [%]", "eer.kaldi", 100),
             ("ROCCH-EER [%]", "eer.rocch", 100),
             ("ZEBRA Population [bit]", "zebra.population", 1),
         ):
-            values = {}
-            for assessment in part:
-                source = assessment.source
-                values[source.corpus + source.subset, source.sex] = factor * assessment.values[metric]
+            values = {(one.source.corpus, one.source.sex): factor * one.values[metric] for one in part}
             row[title] = weighted_average(values, rule.weights)
         if row["ROCCH-EER [%]"] is not None:
             rows.append(row)
     return rows
 
 
-def _part_name(assessment: Assessment) -> tuple[str, str, str]:
-    return assessment.source.name, assessment.source.split, assessment.source.condition
-
-
-def _headers(assessed: Sequence[Assessment]) -> list[str]:
-    headers = [title for title, *_ in _COLUMNS]
-    if any(assessment.intervals for assessment in assessed):
-        headers += [f"{title} {end}" for title, metric, *_ in _COLUMNS if metric for end in ("low", "high")]
-    return headers
-
-
-def _place(assessment: Assessment) -> tuple[Any, ...]:
-    """Order by system, sex, set and condition; original speech before anonymised."""
+def _row(assessment: Assessment, *, exact: bool = False) -> dict[str, Any]:
+    """A row with all digits, and columns for the ends of intervals; or to be read, with intervals in brackets."""
     source = assessment.source
-    return source.name, source.sex, source.dataset, [side != "o" for side in source.condition.split("-")]
-
-
-def _names(assessment: Assessment) -> dict[str, str]:
-    source = assessment.source
-    return dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
-
-
-def _exact(assessment: Assessment) -> dict[str, Any]:
-    """A row with all digits, and columns for the ends of intervals."""
-    row: dict[str, Any] = _names(assessment)
-    for title, metric, factor, _ in _COLUMNS:
-        row[title] = float(factor * assessment.values[metric]) if metric else assessment.tag
-        if metric in assessment.intervals:
-            interval = assessment.intervals[metric]
-            row |= {f"{title} low": float(factor * interval.low), f"{title} high": float(factor * interval.high)}
-    return {name: "" if value != value else value for name, value in row.items()}
-
-
-def _row(assessment: Assessment) -> dict[str, str]:
-    """A row to be read, with intervals in brackets."""
-    row = _names(assessment)
-    for title, metric, factor, decimals in _COLUMNS:
-        value, found = assessment.values.get(metric, math.nan), assessment.intervals.get(metric)
-        numbers = [value, *([found.low, found.high] if found is not None and found.has_interval else [])]
-        texts = [_shown(factor * number, metric, decimals) for number in numbers]
-        row[title] = assessment.tag if not metric else texts[0] + (f" [{', '.join(texts[1:])}]" if texts[1:] else "")
+    row: dict[str, Any] = dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
+    for title, (metric, factor, decimals) in _COLUMNS.items():
+        if not metric:
+            row[title] = tag(assessment.values["zebra.individual"])
+            continue
+        found = assessment.intervals.get(metric, Interval())
+        numbers = [float(factor * value) for value in (assessment.values[metric], found.low, found.high)]
+        if exact:
+            names = [title, *([f"{title} low", f"{title} high"] if assessment.intervals else [])]
+            row |= {name: "" if value != value else value for name, value in zip(names, numbers, strict=False)}
+        else:
+            shown = format_value if metric.startswith("zebra") else f"{{:.{decimals}f}}".format
+            texts = ["-" if value != value else shown(value) for value in numbers]
+            row[title] = texts[0] + (f" [{', '.join(texts[1:])}]" if found.has_interval else "")
     return row
 
 
-def _shown(value: float, metric: str, decimals: int) -> str:
-    if math.isnan(value):
-        return "-"
-    return format_value(value) if metric.startswith("zebra") else f"{value:.{decimals}f}"
+def _page(title: str, rows: Sequence[Mapping[str, Any]], averages: Sequence[Mapping[str, Any]]) -> str:
+    """A table and its weighted averages, in Markdown."""
+    below = "No weighted average: not all sets of a part and condition are there."
+    if averages:
+        columns = {name: ".3f" if "[" in name else "" for name in averages[0]}
+        below = f"## Weighted averages\n\n{format_table(averages, columns, markdown=True)}"
+    return f"# {title}\n\n{format_table(rows, markdown=True)}\n\n{below}\n"
 
 
-def _as_tex(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out a table that ``\\input`` takes, without packages, in small letters."""
-    table = latex_table(columns, rows, {*_NAMES, "ZEBRA Category"})
-    return "{\\footnotesize\n" + table.rstrip("\n") + "\\par}\n"
-
-
-def _averages_text(averages: Sequence[Mapping[str, Any]]) -> str:
-    if not averages:
-        return "No weighted average: not all sets of a part and condition are there.\n"
-    columns = {name: ".3f" if "[" in name else "" for name in averages[0]}
-    return f"## Weighted averages\n\n{format_table(averages, columns, markdown=True)}\n"
-
-
-def _plot(assessed: Sequence[Assessment], output: Path, extensions: Sequence[str]) -> None:
+def _plot(assessed: Sequence[Assessment], output: Path, extension: str) -> None:
     """Draw each system over its conditions and each condition over its systems; both keep their looks throughout."""
-    series = (
-        ("multiple_conditions_", lambda source: source.name, lambda source: _condition(source, " ")),
-        ("task_wise_", lambda source: _condition(source, "-"), lambda source: source.name),
+
+    def condition(source: ScoreList, between: str) -> str:
+        return between.join([source.dataset, source.condition, source.sex])
+
+    series: tuple[tuple[str, Callable[[ScoreList], str], Callable[[ScoreList], str]], ...] = (
+        ("multiple_conditions_", lambda source: source.name, lambda source: condition(source, " ")),
+        ("task_wise_", lambda source: condition(source, "-"), lambda source: source.name),
     )
     for start, of_picture, of_line in series:
-        names = sorted({of_line(assessment.source) for assessment in assessed})
+        names = sorted({of_line(one.source) for one in assessed})
         numbers = {name: number for number, name in enumerate(names)}
-        for name, part in _by(assessed, lambda assessment: of_picture(assessment.source)).items():  # noqa: B023
-            lines = [(of_line(assessment.source), assessment.scores) for assessment in part]
+        for name, part in _by(assessed, of_picture).items():
+            lines = [(of_line(one.source), one.scores) for one in part]
             for prefix, sort in (("ZEBRA-", False), ("ZEBRA-sorted-", True)):
-                paths = [output / f"{prefix}{start}{_file_name(name)}.{extension}" for extension in extensions]
-                plot_zebra(lines, path=paths, title=name.replace("/", ": "), sort=sort, numbers=numbers)
+                path = output / f"{prefix}{start}{name.replace('/', '-')}.{extension}"
+                plot_zebra(lines, path=path, title=name.replace("/", ": "), sort=sort, numbers=numbers)
 
 
-def _condition(source: ScoreList, between: str) -> str:
-    return between.join([source.dataset, source.condition, source.sex])
-
-
-def _by(assessed: Sequence[Assessment], what: Any) -> dict[Any, list[Assessment]]:
+def _by(assessed: Sequence[Assessment], what: Callable[[ScoreList], Any]) -> dict[Any, list[Assessment]]:
     groups: dict[Any, list[Assessment]] = {}
     for assessment in assessed:
-        groups.setdefault(what(assessment), []).append(assessment)
+        groups.setdefault(what(assessment.source), []).append(assessment)
     return groups
-
-
-def _file_name(name: str) -> str:
-    return name.replace("/", "-")

@@ -27,7 +27,6 @@ _MIXED = "the EERs are of different attackers or readings ('EER of'), so places 
     "-k", "--key", "keys", required=True, help="Folder of the keys: <trial set>/trials, or files of that name."
 )
 @path_option("-o", "--output", required=True, help="Folder to write into.")
-@path_option("--rule", help="YAML file with the names of sets, in place of VoicePrivacy's.")
 @resampling_options()
 @click.option(
     *("-e", "--export", "extensions"),
@@ -36,21 +35,17 @@ _MIXED = "the EERs are of different attackers or readings ('EER of'), so places 
     type=click.Choice(["png", "pdf", "svg", "tex", "none"]),
     help="Formats of the plots; repeatable; none for the tables alone.",
 )
-def challenge(
-    results: Path, keys: Path, output: Path, rule: Path | None, extensions: tuple[str, ...], resampling: Resampling
-) -> None:
+def challenge(results: Path, keys: Path, output: Path, extensions: tuple[str, ...], resampling: Resampling) -> None:
     """Assess a whole VoicePrivacy challenge.
 
     RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores. Written are results.csv, results.md and results.tex,
     a page for each system, the weighted averages of VoicePrivacy 2022, and ZEBRA plots for each system and condition.
     Intervals are by speakers, whom an utt2spk beside a key's trials names.
     """
-    from evaluation.challenges import VOICEPRIVACY, assess, find_score_lists, read_rule, write_challenge
+    from evaluation.challenges import assess, find_score_lists, write_challenge
 
-    naming = VOICEPRIVACY if rule is None else read_rule(rule)
-    lists = find_score_lists(results, keys, rule=naming)
-    assessed = assess(lists, resampling=resampling)
-    write_challenge(assessed, output, rule=naming, extensions=() if "none" in extensions else extensions)
+    assessed = assess(find_score_lists(results, keys), resampling=resampling)
+    write_challenge(assessed, output, extensions=() if "none" in extensions else extensions)
     click.echo(f"{len(assessed)} lists of scores assessed: {output / 'results.md'}")
 
 

@@ -275,7 +275,7 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     assert not [name for name in held if "gmm-svm" in name]
     told = {"attacker": weak, "level": "trial-by-trial", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
     assert results["protocol"] == told
-    assert ranked.section(PROTOCOL).records() == [told | {"draws": 1.0}]
+    assert ranked.records(PROTOCOL) == [told | {"draws": 1.0}]
     with (folder / f"results{SUFFIX}.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
     assert {(row["attacker"], row["strongest_of"]) for row in table} == {(weak, "1")}

@@ -117,9 +117,7 @@ def test_sections_of_one_title_are_joined_with_or_without_row_numbers(tmp_path: 
     path.write_text(language("en", 3.734) + language("de", 1.75))
     file = read_rank_file(path)
     assert [section.index for section in file.sections] == [(), ()]
-    joined = file.section(ASV_ANON)
-    assert joined is not None
-    assert [row[0] for row in joined.rows] == ["en", "de"]
+    assert [row["dataset"] for row in file.records(ASV_ANON)] == ["en", "de"]
     assert file.value(ASV_ANON, "EER", dataset="de") == 1.75
     write_rank_file(tmp_path / "again", file)
     assert read_rank_file(tmp_path / "again") == file
@@ -130,13 +128,13 @@ def test_sections_of_one_title_are_joined_with_or_without_row_numbers(tmp_path: 
     ]
     assert 100 * read_system(path).eer.value == pytest.approx((3.734 + 1.75) / 2)
     path.write_text(language("en", 3.734, (2,)) + language("de", 1.75))
-    assert read_rank_file(path).section(ASV_ANON).index == ()  # type: ignore[union-attr]
+    assert [section.index for section in read_rank_file(path).sections] == [(2,), ()]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (language("en", 1) + language("en", 2), ":5: the section 'ASV_eval^anon results' is there already"),
+        (language("en", 1) + language("en", 2), ":7: repeats line 3: en test mixed anon anon"),
         (language("en", 1) + language("de", 2).replace("gender", "sex"), ":6: expected the columns"),
         # a row whose name is missing is no row without a number
         (f"---- {ASR} ----\ndataset split asr WER\n0 libri test 4.2\n", ":3: expected a row number and 4 cells"),
@@ -199,10 +197,22 @@ def test_figures_of_our_results_are_those_of_the_strongest_attacker() -> None:
     figures = figures_of_results(own_results())
     assert figures == (
         ChallengeFigure(
-            "EER", "mine", "test", "mixed", "semi-informed", Interval(0.08, pytest.approx(0.06), pytest.approx(0.1))
+            "EER",
+            "mine",
+            "test",
+            "mixed",
+            "semi-informed",
+            Interval(0.08, pytest.approx(0.06), pytest.approx(0.1)),
+            n_attackers=2,
         ),
         ChallengeFigure(
-            "EER", "mine", "test", "mixed", "lazy-informed", Interval(0.2, pytest.approx(0.18), pytest.approx(0.22))
+            "EER",
+            "mine",
+            "test",
+            "mixed",
+            "lazy-informed",
+            Interval(0.2, pytest.approx(0.18), pytest.approx(0.22)),
+            n_attackers=1,
         ),
         ChallengeFigure("WER", "mine", "test", "", "original", Interval(0.02, 0.01, 0.03)),
         figures[3],

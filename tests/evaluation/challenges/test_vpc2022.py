@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,39 +23,40 @@ def test_the_recipe_has_the_weights_of_the_challenge() -> None:
 @pytest.mark.parametrize("name", ["mcadams", "tts_old_c"])
 def test_every_average_of_a_summary_is_recomputed(shared: Path, name: str) -> None:
     results = read_results(shared / "formats" / "vpc2022_results" / f"RESULTS_summary_{name}")
-    assert len(results.averages) == 12
+    assert len(results["averages"]) == 12
     computed = recompute_averages(results)
     assert {key: f"{value:.3f}" for key, value in computed.items()} == {
-        key: f"{value:.3f}" for key, value in results.averages.items()
+        key: f"{value:.3f}" for key, value in results["averages"].items()
     }
 
 
 @pytest.mark.golden
 @pytest.mark.parametrize("name", ["orig", "anon"])
 def test_the_categories_of_zebra_are_those_of_the_files(shared: Path, name: str) -> None:
-    results = read_results(shared / "formats" / "vpc2022_results" / f"results.{name}_mcadams")
-    assert len(results.tags) == len(results.asv) == 36
-    assert {key: tag(values["individual"]) for key, values in results.asv.items()} == results.tags
+    path = shared / "formats" / "vpc2022_results" / f"results.{name}_mcadams"
+    tags = re.findall(r"Individual: \S+ \((\w)\)", path.read_text())
+    assert len(tags) == 36
+    assert [tag(value) for value in read_results(path)["individual"].values()] == tags
 
 
 @pytest.mark.golden
 def test_both_kinds_of_file_say_the_same(shared: Path) -> None:
     folder = shared / "formats" / "vpc2022_results"
     summary, single = read_results(folder / "RESULTS_summary_mcadams"), read_results(folder / "results.anon_mcadams")
-    same = [key for key in summary.asv if key[0].endswith("_anon")]
+    same = [key for key in summary["eer"] if key.split("-")[0].endswith("_anon")]
     assert len(same) == 12
-    assert all(single.asv[key]["eer"] == summary.asv[key]["eer"] for key in same)
-    assert single.pitch == summary.pitch
-    assert single.gain == summary.gain
-    assert single.deid["libri_dev_trials_f"] == 0.7805323634528221
+    assert all(single["eer"][key] == summary["eer"][key] for key in same)
+    assert single["pitch"] == summary["pitch"]
+    assert single["gain"] == summary["gain"]
+    assert single["deid"]["libri_dev_trials_f"] == 0.7805323634528221
 
 
 @pytest.mark.golden
 def test_the_form_of_2020_is_read(shared: Path) -> None:
     results = read_results(shared / "formats" / "vpc2020_kaldi_dir" / "results.txt")
-    first = results.asv["libri_test_enrolls", "libri_test_trials_f"]
-    assert first == {"eer": 7.664, "min_cllr": 0.184, "cllr": 26.793, "rocch_eer": 7.165}
-    assert results.wer["libri_test_asr"] == (4.14, 1452, 35042)
+    expected = {"eer": 7.664, "min_cllr": 0.184, "cllr": 26.793, "rocch_eer": 7.165}
+    assert {name: results[name]["libri_test_enrolls-libri_test_trials_f"] for name in expected} == expected
+    assert results["wer"]["libri_test_asr"] == 4.14
     assert recompute_averages(results) == {}
 
 
