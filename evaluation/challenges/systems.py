@@ -455,18 +455,11 @@ def plot_systems(
         raise DataError(f"no system has a utility to plot over: {', '.join(utilities)}", remedy=remedy)
     files = [path if len(shown) == 1 else path.with_name(f"{path.stem}_{name}{path.suffix}") for name in shown]
     for name, file in zip(shown, files, strict=True):
-        points = []
-        for system in systems:
-            if name in system.utilities:
-                eer, utility = system.eer, system.utilities[name]
-                point = TradeOff(
-                    f"{system.name}, {system.attacker}" if mixed else system.name,
-                    100 * utility.value,
-                    eer.value,
-                    (eer.low, eer.high) if eer.has_interval else None,
-                    (100 * utility.low, 100 * utility.high) if utility.has_interval else None,
-                )
-                points.append(point)
+        points = [
+            TradeOff(f"{one.name}, {one.attacker}" if mixed else one.name, one.utilities[name], one.eer)
+            for one in systems
+            if name in one.utilities
+        ]
         bands = [target for target in targets if 0 < target < 0.5]
         better = LOWER_IS_BETTER[name]
         plot_privacy_utility(points, path=file, measure=_TITLES[name], lower_is_better=better, targets=bands)

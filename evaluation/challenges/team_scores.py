@@ -87,7 +87,7 @@ def read_results(path: str | Path) -> dict[str, dict[str, float]]:
             header, text = word or header, rest.strip()
         if not text:
             continue
-        found = {}
+        found: dict[tuple[str, str], float] = {}
         for start, pattern in _LINES:
             if header.startswith(start) and (match := re.fullmatch(pattern, text)):
                 values = match.groupdict()

@@ -71,19 +71,19 @@ def plot(kind: str, systems: list[System], path: tuple[Path, ...], title: str | 
     shared: dict[str, Any] = {"path": path, "title": title}
     shared |= {"sort": own["sort"]} if "sort" in KINDS[kind][1] else {}
     prior = None if own["prior"] is None else parse_prior(own["prior"])
-    over_priors = plots.PriorStyle(own["log_odds"] or (-10, 10), eer=own["eer"])
+    over_priors: dict[str, Any] = {"log_odds": own["log_odds"] or (-10, 10)}
     if kind == "det":
-        style = plots.DetStyle(window=own["window"] or "auto", steppy=not own["hull_only"])
-        plots.plot_det(drawn, style=style, prior=prior or effective_prior(*SRE08), **shared)
+        shared |= {"window": own["window"] or "auto", "hull_only": own["hull_only"]}
+        plots.plot_det(drawn, prior=prior or effective_prior(*SRE08), **shared)
     elif kind == "roc":
         plots.plot_roc(drawn, lowest_fpr=own["lowest_fpr"], **shared)
     elif kind in ("ece", "nece"):
-        plots.plot_ece(drawn, normalised=kind == "nece", style=over_priors, **shared)
+        plots.plot_ece(drawn, normalised=kind == "nece", **over_priors, **shared)
     elif kind in ("ape", "nber"):
-        plots.plot_ape(drawn, normalised=kind == "nber", style=over_priors, **shared)
+        plots.plot_ape(drawn, normalised=kind == "nber", with_eer=own["eer"], **over_priors, **shared)
     elif kind == "zebra":
         tags = SCALE if own["scale"] is None else read_scale(own["scale"])
-        plots.plot_zebra(drawn, scale=tags, style=over_priors, **shared)
+        plots.plot_zebra(drawn, scale=tags, **over_priors, **shared)
     elif kind == "histogram":
         plots.plot_histogram(drawn, bins=own["bins"] or 60, own_scale=own["own_scale"], **shared)
     else:

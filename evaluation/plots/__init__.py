@@ -20,8 +20,6 @@ from evaluation.plots.linkability import (
 from evaluation.plots.others import TradeOff, plot_exposure, plot_likelihood, plot_privacy_utility, plot_similarity
 from evaluation.plots.scores import (
     WINDOWS,
-    DetStyle,
-    PriorStyle,
     System,
     plot_ape,
     plot_det,

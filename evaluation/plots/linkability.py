@@ -21,7 +21,6 @@ from evaluation.plots.style import (
     Paths,
     axes_for,
     figure_for,
-    figure_of,
     finish,
     keep_together,
     legend_below,
@@ -127,8 +126,7 @@ def plot_linkability(
         label = _LINKED if first else "Probability that the owner is among the first r"
         across = _log_scale(_SIZE, 2, farthest)
         pad = 18 if beyond else 8
-        finish(axes, title or "Linkability", across, upright.scale(label), entries, "\n".join(words), pad=pad)
-    return figure_of(axes)
+        return finish(axes, title or "Linkability", across, upright.scale(label), entries, "\n".join(words), pad=pad)
 
 
 def plot_linkability_panels(
@@ -232,8 +230,7 @@ def plot_extrapolation(
         _draw_measured(axes, curve, black, upright)
         words = f"Dotted, on grey: {_EXTRAPOLATED}; bands: intervals of {100 * extrapolation.level:g} % of each method"
         title, across = title or "Linkability beyond the gallery", _log_scale(_SIZE, 2, farthest)
-        finish(axes, title, across, upright.scale(_LINKED), [*entries, (_CHANCE, "chance")], words, pad=18)
-    return figure_of(axes)
+        return finish(axes, title, across, upright.scale(_LINKED), [*entries, (_CHANCE, "chance")], words, pad=18)
 
 
 def plot_cmc(
@@ -270,8 +267,7 @@ def plot_cmc(
             entries.append((line_of(number), f"{name} {keep_together(numbers)}"))
         title, across = title or "Cumulative match characteristic", _log_scale("Rank r", 1, max(most, 2))
         upright = ("Probability that the owner is among the first r", 0.0, 1.0)
-        finish(axes, title, across, upright, [*entries, (_CHANCE, "chance")])
-    return figure_of(axes)
+        return finish(axes, title, across, upright, [*entries, (_CHANCE, "chance")])
 
 
 class _Upright:
@@ -394,8 +390,7 @@ def plot_speakers(
         if any("L = " in text for text in (*values, title or "")):
             words += f"\n{_MEANING_OF_L}"
         across = ("Linkability of a speaker, averaged over sizes of the gallery", 0.0, 1.0)
-        finish(axes, title or "Linkability of single speakers", across, upright, entries, words)
-    return figure_of(axes)
+        return finish(axes, title or "Linkability of single speakers", across, upright, entries, words)
 
 
 def plot_speaker_grid(
@@ -518,8 +513,9 @@ def plot_jaccard(
         across = ("Conditions that differ in", -0.6, len(ticks) - 0.4, ticks)
         upright = ("Mean Jaccard similarity", 0.0, min(1.0, 1.12 * top))
         words = "Upright lines: standard deviation over pairs"
-        finish(axes, title or "Do conditions agree on who is easy or hard to link?", across, upright, entries, words)
-    return figure_of(axes)
+        return finish(
+            axes, title or "Do conditions agree on who is easy or hard to link?", across, upright, entries, words
+        )
 
 
 def plot_intersections(
@@ -565,5 +561,4 @@ def plot_intersections(
         entries += [(plain(colour, 8.0) | {"alpha": 0.3}, f"{words}, in any") for colour, words in _EASE.values()]
         across, upright = ("Number of speakers", 0.0, 1.05 * most), ("", -0.6, len(comparisons) - 0.4, ticks)
         title = title or "Who is easy or hard to link in all conditions, and in any"
-        finish(axes, title, across, upright, entries, "Jaccard: in all / in any")
-    return figure_of(axes)
+        return finish(axes, title, across, upright, entries, "Jaccard: in all / in any")

@@ -17,7 +17,6 @@ from evaluation.plots.style import (
     Paths,
     axes_for,
     figure_for,
-    figure_of,
     finish,
     keep_together,
     line_of,
@@ -26,6 +25,7 @@ from evaluation.plots.style import (
     printable,
     write_in_margin,
 )
+from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
@@ -50,19 +50,15 @@ class TradeOff:
     ----------
     name : str
         What the legend calls it.
-    utility : float
-        In percent, such as a word error rate.
-    eer : float
+    utility : Interval
+        A rate as a fraction, such as a word error rate, with its interval where there is one.
+    eer : Interval
         Equal error rate of the strongest attacker, as a fraction.
-    eer_interval, utility_interval : (float, float), optional
-        Their confidence intervals.
     """
 
     name: str
-    utility: float
-    eer: float
-    eer_interval: tuple[float, float] | None = None
-    utility_interval: tuple[float, float] | None = None
+    utility: Interval
+    eer: Interval
 
 
 def plot_privacy_utility(
@@ -89,7 +85,7 @@ def plot_privacy_utility(
     ax : Axes of matplotlib, optional
         Where to draw, with the caller's rcParams; a new figure by default.
     measure : str
-        Name of the utility measure, which is in percent.
+        Name of the utility measure.
     lower_is_better : bool
         Its direction; the axis runs from the worst to the best.
     targets : sequence of float
@@ -105,13 +101,13 @@ def plot_privacy_utility(
     if not systems:
         raise DataError("expected a system to plot", remedy="give utility and an equal error rate")
     for system in systems:
-        if not (np.isfinite(system.utility) and 0 <= system.eer <= 1):
+        if not (np.isfinite(system.utility.value) and 0 <= system.eer.value <= 1):
             expected = f"{system.name}: expected a finite utility and an EER from 0 to 1"
-            raise DataError(f"{expected}, got {system.utility} and {system.eer}")
+            raise DataError(f"{expected}, got {system.utility.value:g} and {system.eer.value:g}")
     if not all(0 < target < _TOP for target in targets) or sorted(set(targets)) != [*targets]:
         raise DataError(f"expected target EERs that rise between 0 and {_TOP:g}, got {[*targets]}")
-    values = [system.utility for system in systems]
-    values += [end for system in systems for end in system.utility_interval or () if np.isfinite(end)]
+    rates = [100 * np.array([system.utility.value, system.utility.low, system.utility.high]) for system in systems]
+    values = [float(rate) for of_one in rates for rate in of_one if np.isfinite(rate)]
     margin = 0.12 * (max(values) - min(values)) or 1.0
     low, high = min(values) - margin, max(values) + margin
     low = max(low, 0.0) if min(values) >= 0 else low
@@ -124,22 +120,21 @@ def plot_privacy_utility(
             axes.fill_between([left, right], 100 * target, color=PALE, alpha=0.14, linewidth=0)
             write_in_margin(axes, f"{100 * target:g} %", target / _TOP, across=True)
         for number, system in enumerate(systems):
-            colour, x, y = line_of(number)["color"], sign * system.utility, 100 * system.eer
-            cross = plain(colour, 1.4) | {"alpha": 0.75}
-            if system.eer_interval is not None and np.isfinite(system.eer_interval).all():
-                axes.plot([x, x], 100 * np.clip(system.eer_interval, 0.0, _TOP), **cross)
-            if system.utility_interval is not None and np.isfinite(system.utility_interval).all():
-                axes.plot(sign * np.array(system.utility_interval), [y, y], **cross)
+            colour, (rate, *reach), y = line_of(number)["color"], rates[number], 100 * system.eer.value
+            cross, x = plain(colour, 1.4) | {"alpha": 0.75}, sign * rate
+            if system.eer.has_interval:
+                axes.plot([x, x], 100 * np.clip([system.eer.low, system.eer.high], 0.0, _TOP), **cross)
+            if system.utility.has_interval:
+                axes.plot(sign * np.array(reach), [y, y], **cross)
             dot = marker(MARKERS[number % len(MARKERS)], colour)
             axes.plot([x], [y], **dot)
-            numbers = keep_together(f"({measure.lower()} {system.utility:.1f} %, EER {y:.1f} %)")
+            numbers = keep_together(f"({measure.lower()} {rate:.1f} %, EER {y:.1f} %)")
             entries.append((dot, f"{system.name} {numbers}"))
         direction = "lower is better" if lower_is_better else "higher is better"
         across = (f"{measure} (%), {direction}: best on the right", left, right, _ticks(low, high, sign))
         upright = ("Equal error rate (%), best above", 0.0, 100 * _TOP)
         words = "Grey edges: minimum target EERs of the challenge" if targets else ""
-        finish(axes, title or f"Privacy against {measure.lower()}", across, upright, entries, words)
-    return figure_of(axes)
+        return finish(axes, title or f"Privacy against {measure.lower()}", across, upright, entries, words)
 
 
 def _ticks(low: float, high: float, sign: float) -> list[tuple[float, str]]:
@@ -181,8 +176,7 @@ def plot_exposure(
                 entries.append((look, {"f": "female", "m": "male", "": "speaker"}.get(sex, sex)))
         entries.append((dashed, f"mean over speakers ({mean:.2f})"))
         across = ("Speakers, sorted", 0.0, len(speakers) + 1.0)
-        finish(axes, title or "Linkability of speakers", across, ("Mean linkability", 0.0, 1.05), entries)
-    return figure_of(axes)
+        return finish(axes, title or "Linkability of speakers", across, ("Mean linkability", 0.0, 1.05), entries)
 
 
 def plot_similarity(
@@ -310,4 +304,5 @@ def plot_likelihood(
         if len(curves) > 1:
             axes.legend(loc="lower right")
         axes.set_title(title or "Training of the background model", pad=26 if doublings else 8)
-    return figure_of(axes)
+        figure: Any = axes.get_figure()
+        return figure.figure

@@ -43,7 +43,6 @@ from evaluation.plots.style import (
     Paths,
     Style,
     axes_for,
-    figure_of,
     finish,
     keep_together,
     line_of,
@@ -169,41 +168,16 @@ def fitting_window(rates: Sequence[float]) -> Window:
     return Window((low, high), (low, high), ticks, ticks)
 
 
-@dataclass(frozen=True)
-class DetStyle:
-    """What a DET plot shows beside the points of least cost.
-
-    Attributes
-    ----------
-    window : {"auto", "sre10", "old", "new", "big"}
-        The part of the plane: grown until the EER and minDCF of each system are well inside, with the same axis twice;
-        or a fixed one, by SIDEKIT's names.
-    rocch : bool
-        Draw the convex hull, from which EER and minDCF are read; thin where the curve itself is drawn too.
-    steppy : bool
-        Draw the curve itself.
-    rule_of_30 : bool
-        Draw where 30 misses and 30 false alarms lie; beyond, a rate is not known within 30 % (with 90 % confidence).
-    eer_line : bool
-        Draw the diagonal where misses and false alarms are equally frequent, with a ring at the EER of each system.
-    """
-
-    window: str = "auto"
-    rocch: bool = True
-    steppy: bool = True
-    rule_of_30: bool = True
-    eer_line: bool = True
-
-
 def plot_det(
     systems: Systems,
     *,
     path: Paths | None = None,
     ax: Axes | None = None,
-    style: DetStyle | None = None,
-    prior: float | None = None,
     title: str | None = None,
     sort: bool = False,
+    window: str = "auto",
+    prior: float | None = None,
+    hull_only: bool = False,
 ) -> Figure:
     """Plot detection error trade-off curves on probit axes.
 
@@ -215,14 +189,17 @@ def plot_det(
         The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
     ax : Axes of matplotlib, optional
         Where to draw, with the caller's rcParams; a new figure by default.
-    style : DetStyle, optional
-        Which part of the plane and which lines to show.
-    prior : float, optional
-        Effective target prior (not its logit) of the minDCF point; that of SRE08, 0.0917, by default.
     title : str, optional
         Stands above the plot.
     sort : bool
         Put the systems in the order of their EER, the highest first.
+    window : {"auto", "sre10", "old", "new", "big"}
+        The part of the plane: grown until the EER and minDCF of each system are well inside, with the same axis twice;
+        or a fixed one, by SIDEKIT's names.
+    prior : float, optional
+        Effective target prior (not its logit) of the minDCF point; that of SRE08, 0.0917, by default.
+    hull_only : bool
+        Draw the convex hulls, from which EER and minDCF are read, without the curves themselves.
 
     Raises
     ------
@@ -235,67 +212,57 @@ def plot_det(
     """
     from scipy.special import ndtri
 
-    style = style or DetStyle()
-    if not (style.rocch or style.steppy):
-        raise DataError("expected a system and a curve to plot", remedy="leave rocch or steppy on")
-    if style.window not in ("auto", *WINDOWS):
-        raise DataError(f"expected a window among {', '.join(('auto', *WINDOWS))}, got {style.window!r}")
+    if window not in ("auto", *WINDOWS):
+        raise DataError(f"expected a window among {', '.join(('auto', *WINDOWS))}, got {window!r}")
     prior = effective_prior(*SRE08) if prior is None else effective_prior(prior)
     known = _by_eer(sorted_systems(systems)) if sort else sorted_systems(systems)
     hulls = [scores.hull for _, scores in known]
     points = [(hull.eer, *hull_min_dcf(hull, prior)) for hull in hulls]  # EER, minDCF, and where that is
-    window = fitting_window([rate for rate, _, p_miss, p_fa in points for rate in (rate, p_miss, p_fa)])
-    window = WINDOWS.get(style.window, window)
-    low, high = max(window.p_fa[0], window.p_miss[0]), min(window.p_fa[1], window.p_miss[1])
+    fitting = fitting_window([rate for rate, _, p_miss, p_fa in points for rate in (rate, p_miss, p_fa)])
+    shown = WINDOWS.get(window, fitting)
+    low, high = max(shown.p_fa[0], shown.p_miss[0]), min(shown.p_fa[1], shown.p_miss[1])
     entries = []
     with axes_for(path, ax, 6.6, 6.9) as axes:
-        if style.eer_line and low < high:
+        if low < high:
             axes.plot(*[ndtri(np.array([low, high]))] * 2, **plain(PALE, 1.0))
-        if style.rule_of_30:
-            _rule_of_30(axes, window, [(hull.n_target, hull.n_nontarget) for hull in hulls])
+        _rule_of_30(axes, shown, [(hull.n_target, hull.n_nontarget) for hull in hulls])
         for number, ((name, scores), (rate, cost, p_miss, p_fa)) in enumerate(zip(known, points, strict=True)):
-            look, box = line_of(number), (*window.p_fa, *window.p_miss)
-            pieces = 0
-            if style.steppy:
+            look, box = line_of(number), (*shown.p_fa, *shown.p_miss)
+            slight, pieces = look, 0
+            if not hull_only:
                 corners = roc(scores)
                 n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))  # the short pieces of many bend little
                 pieces += _draw_pieces(axes, *det_curve(*corners, box=box, points=n_points), n_points, look)
-            if style.rocch:
-                slight = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75} if style.steppy else look
-                pieces += _draw_pieces(axes, *det_curve(hulls[number].p_miss, hulls[number].p_fa, box=box), 101, slight)
-            numbers = f"(EER {100 * rate:.2f} %, minDCF {cost:.3f})"
-            label = f"{name} {keep_together(numbers)}"
-            visible = window.p_fa[0] <= p_fa <= window.p_fa[1] and window.p_miss[0] <= p_miss <= window.p_miss[1]
+                slight = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75}
+            pieces += _draw_pieces(axes, *det_curve(hulls[number].p_miss, hulls[number].p_fa, box=box), 101, slight)
+            label = f"{name} {keep_together(f'(EER {100 * rate:.2f} %, minDCF {cost:.3f})')}"
+            visible = shown.p_fa[0] <= p_fa <= shown.p_fa[1] and shown.p_miss[0] <= p_miss <= shown.p_miss[1]
             if not pieces:
                 label += "\ncurve outside this window"
             elif not visible:
                 label += "\nminDCF point outside this window"
-            if style.eer_line and low <= rate <= high:
+            if low <= rate <= high:
                 axes.plot([ndtri(rate)], [ndtri(rate)], **marker("ring", look["color"]))
             dot = marker(MARKERS[number % len(MARKERS)], look["color"])
             if visible:
                 axes.plot([ndtri(p_fa)], [ndtri(p_miss)], **dot)
             entries.append((dot | look if visible else look, label))
-        words = [f"Points: minDCF (normalised) at effective target prior {prior:.3g}"]
-        if style.eer_line:
-            words[0] += "; rings: EER, on the diagonal"
-        if style.rocch and style.steppy:
-            words.append("Thick: the curve itself; thin: its convex hull, from which EER and minDCF are read")
-        else:
-            words.append("Lines: the curve itself" if style.steppy else "Lines: convex hulls of the curves (ROCCH)")
-        if style.rule_of_30:
-            words.append("Dotted: 30 errors; what lies beyond is uncertain")
+        lines = "Thick: the curve itself; thin: its convex hull, from which EER and minDCF are read"
+        words = [
+            f"Points: minDCF (normalised) at effective target prior {prior:.3g}; rings: EER, on the diagonal",
+            "Lines: convex hulls of the curves (ROCCH)" if hull_only else lines,
+            "Dotted: 30 errors; what lies beyond is uncertain",
+        ]
         across, upright = [
             (label, *ndtri(ends).tolist(), [(float(ndtri(tick / 100)), f"{tick:g}") for tick in ticks])
             for label, ends, ticks in (
-                ("False-alarm rate (%)", window.p_fa, window.ticks_fa),
-                ("Miss rate (%)", window.p_miss, window.ticks_miss),
+                ("False-alarm rate (%)", shown.p_fa, shown.ticks_fa),
+                ("Miss rate (%)", shown.p_miss, shown.ticks_miss),
             )
         ]
         title = "Detection error trade-off" if title is None else title
         above = 18 if any(not text.get_rotation() for text in axes.texts) else 8
-        finish(axes, title, across, upright, entries, "\n".join(words), square=True, pad=above)
-    return figure_of(axes)
+        return finish(axes, title, across, upright, entries, "\n".join(words), square=True, pad=above)
 
 
 def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]]) -> None:
@@ -386,16 +353,11 @@ def plot_roc(
         ends = (float(np.log10(lowest_fpr)), 0.0) if lowest_fpr else (0.0, 1.0)
         title = "Receiver operating characteristic" if title is None else title
         upright = ("True-accept rate", 0.0, 1.0)
-        finish(axes, title, ("False-accept rate", *ends, ticks), upright, entries, square=True)
-    return figure_of(axes)
+        return finish(axes, title, ("False-accept rate", *ends, ticks), upright, entries, square=True)
 
 
 def _by_eer(known: list[tuple[str, SortedScores]]) -> list[tuple[str, SortedScores]]:
     return sorted(known, key=lambda system: -eer(system[1]))
-
-
-def _figure_of(axes: Axes) -> Any:
-    return axes.get_figure()
 
 
 # ---- densities
@@ -459,8 +421,7 @@ def plot_histogram(
                 ticks.append(((strip + 0.5) * height, "\n".join([*wrap(name, 24)[:3], *counts, *span])))
             scale = "each on its own scale" if own_scale else f"0 to {height:.3g} in each strip"
             upright = (f"Density, {scale}", 0.0, len(known) * height, ticks)
-        finish(axes, "Distribution of scores" if title is None else title, across, upright, entries)
-    return figure_of(axes)
+        return finish(axes, "Distribution of scores" if title is None else title, across, upright, entries)
 
 
 def draw_steps(axes: Axes, edges: np.ndarray, heights: np.ndarray, look: Style, base: float = 0.0) -> None:
@@ -531,8 +492,7 @@ def plot_reliability(
             entries.append((line_of(number), f"{name} {keep_together(numbers)}"))
         title = "Reliability diagram" if title is None else title
         across = (f"Claimed probability of a target trial (prior {prior:g})", 0.0, 1.0)
-        finish(axes, title, across, ("Share of target trials", 0.0, 1.0), entries, square=True)
-    return figure_of(axes)
+        return finish(axes, title, across, ("Share of target trials", 0.0, 1.0), entries, square=True)
 
 
 def reliability(scores: SortedScores, prior: float) -> tuple[np.ndarray, np.ndarray]:
@@ -551,29 +511,12 @@ _ODDS = "Prior log-odds log(P / (1 - P)) of a target trial"
 _DEFAULT = plain("#000000", 1.4, (10, 3))
 
 
-@one_line
-@dataclass(frozen=True)
-class PriorStyle:
-    """What a plot over the prior shows.
-
-    Attributes
-    ----------
-    log_odds : (float, float)
-        Ends of the axis, prior log-odds log(P / (1 - P)) within -30 and 30.
-    eer : bool
-        Of Bayes error rates that are not normalised: draw the EER of each system, the highest that its dotted curve
-        reaches.
-    """
-
-    log_odds: tuple[float, float] = (-10.0, 10.0)
-    eer: bool = False
-
-    def grid(self) -> np.ndarray:
-        """Return the prior log-odds at which curves are computed, shape (201,)."""
-        low, high = self.log_odds
-        if not -30 <= low < high <= 30:
-            raise DataError(f"expected prior log-odds that rise within -30 and 30, got {low:g} to {high:g}")
-        return np.linspace(low, high, 201)
+def _grid(log_odds: tuple[float, float]) -> np.ndarray:
+    """The prior log-odds at which curves are computed, shape (201,)."""
+    low, high = log_odds
+    if not -30 <= low < high <= 30:
+        raise DataError(f"expected prior log-odds that rise within -30 and 30, got {low:g} to {high:g}")
+    return np.linspace(low, high, 201)
 
 
 def plot_zebra(
@@ -584,7 +527,7 @@ def plot_zebra(
     title: str | None = None,
     sort: bool = False,
     scale: Sequence[tuple[str, float]] = SCALE,
-    style: PriorStyle | None = None,
+    log_odds: tuple[float, float] = (-10.0, 10.0),
     numbers: Mapping[str, int] | None = None,
 ) -> Figure:
     """Plot ZEBRA profiles: what remains unknown of a trial, for each prior, after the best calibration of the scores.
@@ -600,8 +543,8 @@ def plot_zebra(
         Put the systems in the order of their population figure, the most private first.
     scale : sequence of (str, float)
         Tags of the individual figure; see `evaluation.metrics.read_scale`.
-    style : PriorStyle, optional
-        Which priors to show.
+    log_odds : (float, float)
+        Ends of the axis, prior log-odds log(P / (1 - P)) within -30 and 30.
     numbers : mapping of str to int, optional
         Which of the colours and line styles a system has, by its name, so that it has the same in several plots.
 
@@ -611,7 +554,7 @@ def plot_zebra(
         If there is no system, an extension is unknown, or scores are empty or NaN.
     """
     known = [(name, scores, zebra(scores, scale=scale)) for name, scores in sorted_systems(systems)]
-    grid = (style or PriorStyle()).grid()
+    grid = _grid(log_odds)
     entries = [(_DEFAULT, keep_together("perfect privacy (0, 0, 0)"))]
     with axes_for(path, ax, 7.0, 4.8) as axes:
         axes.plot(grid, _entropy(grid), **_DEFAULT)
@@ -624,8 +567,7 @@ def plot_zebra(
         title = "ZEBRA profile" if title is None else title
         upright = ("Empirical cross-entropy (bit)", 0.0, 1.05)
         words = "(population in bit, individual as log10 LLR, category)"
-        finish(axes, title, (_ODDS, grid[0], grid[-1]), upright, entries, words)
-    return figure_of(axes)
+        return finish(axes, title, (_ODDS, grid[0], grid[-1]), upright, entries, words)
 
 
 def plot_ece(
@@ -636,7 +578,7 @@ def plot_ece(
     title: str | None = None,
     sort: bool = False,
     normalised: bool = False,
-    style: PriorStyle | None = None,
+    log_odds: tuple[float, float] = (-10.0, 10.0),
 ) -> Figure:
     """Plot the empirical cross-entropy of scores that are log-likelihood ratios, and its minimum.
 
@@ -648,10 +590,10 @@ def plot_ece(
         Put the systems in the order of their Cllr.
     normalised : bool
         Divide by the entropy of the prior (NECE).
-    style : PriorStyle, optional
-        Which priors to show.
+    log_odds : (float, float)
+        See `plot_zebra`.
     """
-    grid = (style or PriorStyle()).grid()
+    grid = _grid(log_odds)
     scale = _entropy(grid) if normalised else np.ones(len(grid))
     known = [
         (name, scores, ece(scores, prior=_prior(grid)) / scale, min_ece(scores, prior=_prior(grid)) / scale)
@@ -670,7 +612,8 @@ def plot_ape(
     title: str | None = None,
     sort: bool = False,
     normalised: bool = False,
-    style: PriorStyle | None = None,
+    log_odds: tuple[float, float] = (-10.0, 10.0),
+    with_eer: bool = False,
 ) -> Figure:
     """Plot Bayes error rates (applied probability of error) of scores that are log-likelihood ratios.
 
@@ -682,13 +625,14 @@ def plot_ape(
         Put the systems in the order of their Cllr.
     normalised : bool
         Divide by the error rate of deciding by the prior alone (NBER).
-    style : PriorStyle, optional
-        Which priors to show, and whether to draw the EER.
+    log_odds : (float, float)
+        See `plot_zebra`.
+    with_eer : bool
+        Of error rates that are not normalised: draw the EER of each system, the highest that its dotted curve reaches.
     """
-    style = style or PriorStyle()
-    if style.eer and normalised:
-        raise DataError("the EER is an error rate that is not normalised", remedy="leave out eer or normalised")
-    grid = style.grid()
+    if with_eer and normalised:
+        raise DataError("the EER is an error rate that is not normalised", remedy="leave out one of them")
+    grid = _grid(log_odds)
     common: dict[str, Any] = {"p_target": _prior(grid), "normalised": normalised}
     known = [
         (name, scores, act_dcf(scores, **common), min_dcf(scores, **common)) for name, scores in sorted_systems(systems)
@@ -696,7 +640,7 @@ def plot_ape(
     default = np.ones(len(grid)) if normalised else _prior(-np.abs(grid))
     label = "Normalised Bayes error rate" if normalised else "Bayes error rate"
     return _plot_pairs(
-        known, grid, default, path, ax, label if title is None else title, label, sort=sort, rates=style.eer
+        known, grid, default, path, ax, label if title is None else title, label, sort=sort, rates=with_eer
     )
 
 
@@ -741,8 +685,7 @@ def _plot_pairs(
         top = min(1.08 * highest, 2 * float(default.max()))  # badly calibrated scores leave the picture
         rule = "No LLRs: Cllr above 1.05 bit, or more than twice its minimum and 0.1 bit above it" if misread else ""
         ends = (_ODDS, grid[0], grid[-1])
-        finish(axes, title, ends, (label, 0.0, top), entries, rule, pad=18 if misread else 8)
-    return figure_of(axes)
+        return finish(axes, title, ends, (label, 0.0, top), entries, rule, pad=18 if misread else 8)
 
 
 def are_no_llrs(actual: float, least: float) -> bool:

@@ -10,11 +10,9 @@ that are given, follow the caller's settings; ``with house_style():`` asks for o
 
 from __future__ import annotations
 
-import os
-import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -110,7 +108,8 @@ def house_style() -> Iterator[None]:
     >>> with house_style():
     ...     figure = plot_det(systems)  # doctest: +SKIP
     """
-    matplotlib = _matplotlib()
+    import matplotlib
+
     defaults: dict[Any, Any] = {
         name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith("backend")
     }
@@ -144,7 +143,8 @@ def figure_for(
         if file.suffix.lower() not in extensions:
             remedy = f"use one of {', '.join(extensions)}"
             raise DataError(f"no format of plots is known for the extension {file.suffix!r}", file=file, remedy=remedy)
-    matplotlib = _matplotlib()
+    import matplotlib
+
     with house_style() if paths and ax is None else matplotlib.rc_context({"text.parse_math": False}):
         figure: Any
         if ax is None:
@@ -179,12 +179,6 @@ def axes_for(
         yield figure.add_subplot() if ax is None else ax
 
 
-def figure_of(axes: Axes) -> Any:
-    """Return the whole figure that axes are in."""
-    figure: Any = axes.get_figure()
-    return figure.figure
-
-
 def finish(
     axes: Axes,
     title: str,
@@ -195,8 +189,8 @@ def finish(
     *,
     square: bool = False,
     pad: float = 8,
-) -> None:
-    """Name and limit the axes, and put the title above and the legend below.
+) -> Any:
+    """Name and limit the axes, put the title above and the legend below, and return the whole figure.
 
     Parameters
     ----------
@@ -225,6 +219,8 @@ def finish(
     if entries:
         legend_below(axes, entries, legend_title)
     axes.set_title(printable(title), pad=pad)
+    figure: Any = axes.get_figure()
+    return figure.figure
 
 
 def legend_below(axes: Axes, entries: Sequence[tuple[Style, str]], title: str = "") -> None:
@@ -287,19 +283,3 @@ def _picture() -> Any:
             return buffer.getvalue()
 
     return Picture
-
-
-def _matplotlib() -> Any:
-    """matplotlib, also where MPLBACKEND names a backend that is not here, as notebooks hand it to their children."""
-    if "matplotlib" in sys.modules:
-        return sys.modules["matplotlib"]
-    backend = os.environ.pop("MPLBACKEND", None)  # importing fails on one that cannot be had, and we need none
-    try:
-        import matplotlib
-    finally:
-        if backend is not None:
-            os.environ["MPLBACKEND"] = backend
-    if backend is not None:
-        with suppress(ValueError):
-            matplotlib.rcParams["backend"] = backend  # for the caller's own plots
-    return matplotlib

@@ -320,15 +320,7 @@ def _trade_offs(results: Results, values: Sequence[UtilityValue]) -> Iterator[tu
                 outcome = next((other for other in same if other.scenario == "original"), outcome)
                 if outcome.scenario != "original" or not outcome.eer.known:
                     continue
-            eer, value = outcome.eer, one.value
-            point = TradeOff(
-                short(", ".join(names) or results.name or "anonymised"),
-                100 * value.value,
-                eer.value,
-                (eer.low, eer.high) if eer.has_interval else None,
-                (100 * value.low, 100 * value.high) if value.has_interval else None,
-            )
-            points.append(point)
+            points.append(TradeOff(short(", ".join(names) or results.name or "anonymised"), one.value, outcome.eer))
         if points:
             yield measure, points
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from evaluation.linkage import Curve, all_sizes, linkability_curve, ranks_from_scores
 from evaluation.metrics import METRICS, Metric, Metrics, d_sys, eer, effective_prior, min_dcf, prbep, sort_scores
-from evaluation.plots import DetStyle, System, plot_det, plot_histogram, plot_likelihood, plot_linkability, plot_zebra
+from evaluation.plots import System, plot_det, plot_histogram, plot_likelihood, plot_linkability, plot_zebra
 from evaluation.trials import Key, Scores, split_scores
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.configuration import to_dict
@@ -304,7 +304,7 @@ def _plot(
         return [run.path(file) for file in _plots(name, config)]
 
     prior = effective_prior(point.p_target, point.c_miss, point.c_fa)
-    plot_det(drawn, path=paths("det"), style=DetStyle(window=point.window), prior=prior, title=title)
+    plot_det(drawn, path=paths("det"), window=point.window, prior=prior, title=title)
     plot_zebra(drawn, path=paths("zebra"), title=f"ZEBRA: {title}")
     known = [(d_sys(system.target, system.nontarget), system) for system in drawn]
     if len(known) > _SHOWN:
