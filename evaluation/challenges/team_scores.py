@@ -19,18 +19,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from evaluation import metrics
 from evaluation.formats import join, read_scores_and_key
-from evaluation.metrics import (
-    SortedScores,
-    cllr,
-    eer,
-    format_value,
-    individual,
-    min_cllr,
-    population,
-    sort_scores,
-    tag,
-)
 from evaluation.plots import plot_zebra
 from evaluation.reports import latex_table
 from evaluation.trials import read_speakers
@@ -244,7 +234,7 @@ class Assessment:
     """
 
     source: ScoreList
-    scores: SortedScores
+    scores: metrics.SortedScores
     values: dict[str, float]
     intervals: dict[str, Interval]
 
@@ -364,15 +354,15 @@ def assess(
     return assessed
 
 
-def assessed_values(scores: SortedScores) -> dict[str, float]:
+def assessed_values(scores: metrics.SortedScores) -> dict[str, float]:
     """Return the numbers of an assessment by name; the statistic that resamples compute anew."""
     return {
-        "eer.rocch": eer(scores),
-        "eer.kaldi": eer(scores, method="kaldi"),
-        "zebra.population": population(scores),
-        "zebra.individual": individual(scores),
-        "cllr": cllr(scores),
-        "min_cllr": min_cllr(scores),
+        "eer.rocch": metrics.eer(scores),
+        "eer.kaldi": metrics.eer(scores, method="kaldi"),
+        "zebra.population": metrics.population(scores),
+        "zebra.individual": metrics.individual(scores),
+        "cllr": metrics.cllr(scores),
+        "min_cllr": metrics.min_cllr(scores),
     }
 
 
@@ -380,7 +370,7 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
     scores, key = read_scores_and_key(listed.scores, listed.key)
     target, nontarget = join(scores, key, files=(listed.scores, listed.key))
     with errors_of(listed.key):
-        sorted_scores = sort_scores(target, nontarget)
+        sorted_scores = metrics.sort_scores(target, nontarget)
     intervals: dict[str, Interval] = {}
     if resampling.replicates:
         beside = listed.key.parent / "utt2spk"
@@ -482,7 +472,7 @@ def _row(assessment: Assessment, *, exact: bool = False) -> dict[str, Any]:
     row: dict[str, Any] = dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
     for title, (metric, factor, decimals) in _COLUMNS.items():
         if not metric:
-            row[title] = tag(assessment.values["zebra.individual"])
+            row[title] = metrics.tag(assessment.values["zebra.individual"])
             continue
         found = assessment.intervals.get(metric, Interval())
         numbers = [float(factor * value) for value in (assessment.values[metric], found.low, found.high)]
@@ -490,7 +480,7 @@ def _row(assessment: Assessment, *, exact: bool = False) -> dict[str, Any]:
             names = [title, *([f"{title} low", f"{title} high"] if assessment.intervals else [])]
             row |= {name: "" if value != value else value for name, value in zip(names, numbers, strict=False)}
         else:
-            shown = format_value if metric.startswith("zebra") else f"{{:.{decimals}f}}".format
+            shown = metrics.format_value if metric.startswith("zebra") else f"{{:.{decimals}f}}".format
             texts = ["-" if value != value else shown(value) for value in numbers]
             row[title] = texts[0] + (f" [{', '.join(texts[1:])}]" if found.has_interval else "")
     return row

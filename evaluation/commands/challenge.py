@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.commands.options import json_option, label_option, resampling_options, show_json
+from evaluation.commands.shared import json_option, label_option, resampling_options, show_json
 from evaluation.commands.tables import write_papers
 from evaluation.uncertainty import Resampling
 from spkbase.console import FILE, Command, choice_option, path_option

@@ -11,41 +11,24 @@ from typing import Any
 import click
 import numpy as np
 
-from evaluation.commands.options import (
-    Reader,
-    model_speakers_option,
-    parse_prior,
-    reader_options,
-    scores_option,
-    segment_speakers_option,
-    told_apart,
-    warn_of_own,
-)
-from evaluation.formats import (
-    FORMATS,
-    KEYS,
-    KINDS,
-    MATLAB,
-    SCORES,
-    Kind,
-    format_named,
-    read_key,
-    read_scores,
-    read_trials,
-    write_as,
-    write_in_order,
-    write_key,
-    write_scores,
-    write_trials,
-)
+from evaluation import formats
+from evaluation.commands import shared
 from evaluation.trials import Key, Scores, align, read_speakers
 from spkbase.console import FILE, Command, Function, choice_option, number_option, path_option, together
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
 
-_READERS: dict[Kind, Callable[..., Any]] = {"scores": read_scores, "key": read_key, "trials": read_trials}
-_WRITERS: dict[Kind, Callable[..., None]] = {"scores": write_scores, "key": write_key, "trials": write_trials}
+_READERS: dict[formats.Kind, Callable[..., Any]] = {
+    "scores": formats.read_scores,
+    "key": formats.read_key,
+    "trials": formats.read_trials,
+}
+_WRITERS: dict[formats.Kind, Callable[..., None]] = {
+    "scores": formats.write_scores,
+    "key": formats.write_key,
+    "trials": formats.write_trials,
+}
 _out_option = path_option("-o", "--output", required=True, help="Scores to write; the extension says how.")
 _TRAINED = "are trained on too: they look better than new ones will"
 
@@ -56,12 +39,12 @@ def _training_options(command: Function) -> Function:
         path_option("--train-key", help="Key of the scores to train on."),
         path_option("--calibration", help="Apply this saved calibration instead of training one."),
         number_option("--seed", help="Deals the speakers into folds."),
-        model_speakers_option,
-        segment_speakers_option,
+        shared.model_speakers_option,
+        shared.segment_speakers_option,
         click.option("-p", "--prior", default="0.5", help="Target prior to train for."),
         click.option("--ridge", type=click.FloatRange(min=0), default=0.0, help=ridge),
         path_option("--save", help="Write the calibration to this JSON file."),
-        reader_options(),
+        shared.reader_options(),
     ]
     return together(options, command)
 
@@ -69,9 +52,11 @@ def _training_options(command: Function) -> Function:
 # which extension is for which format, the two most usual ones of each
 _EXTENSIONS = "; ".join(
     f"{' or '.join(suffix or 'none' for suffix in row.suffixes[:2])} for {row.title or row.name}"
-    for row in reversed(FORMATS)
+    for row in reversed(formats.FORMATS)
     if row.suffixes
 )
+_OF_KEYS = ", ".join(formats.KEYS.keys() - formats.SCORES)
+_MATLAB = f"{formats.MATLAB.name}, {formats.MATLAB.title}"
 
 
 @click.command(
@@ -80,47 +65,47 @@ _EXTENSIONS = "; ".join(
     f"The content of SOURCE says what it is, the extension of DESTINATION what to write: {_EXTENSIONS}; each with "
     ".gz behind it too. --to writes the text of another tool.",
 )
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=click.Choice(formats.KINDS))
 @click.argument("source", type=FILE)
 @click.argument("destination", type=FILE)
 @click.option(
     "--to",
     "order",
-    help=f"Order of the columns of a text: {', '.join(SCORES)} (a key: {', '.join(KEYS.keys() - SCORES)} too), or "
-    f"roles such as {','.join(SCORES['voxsrc'])}; or {MATLAB.name}, {MATLAB.title}, or another format by its name.",
+    help=f"Order of the columns of a text: {', '.join(formats.SCORES)} (a key: {_OF_KEYS} too), or roles such as "
+    f"{','.join(formats.SCORES['voxsrc'])}; or {_MATLAB}, or another format by its name.",
 )
 @path_option("-k", "--key", "key_path", help="The truth of scores, for orders that hold it.")
 @path_option("--segment-speakers", help="Who speaks in each segment, as in utt2spk, for bob's orders.")
-@reader_options()
+@shared.reader_options()
 def convert(
-    kind: Kind,
+    kind: formats.Kind,
     source: Path,
     destination: Path,
     order: str | None,
     key_path: Path | None,
     segment_speakers: Path | None,
-    reader: Reader,
+    reader: shared.Reader,
 ) -> None:
     """Convert a file of scores, a key or a list of trials between formats."""
-    formats = reader.scores.formats
+    own_formats = reader.scores.formats
     found = _READERS[kind](source, reader.scores if kind == "scores" else reader.key)
-    form = None if order is None else format_named(order, formats)
+    form = None if order is None else formats.format_named(order, own_formats)
     if order is None:
-        _WRITERS[kind](destination, found, formats=formats)
+        _WRITERS[kind](destination, found, formats=own_formats)
     elif form is not None:
         if kind not in form.writes():
             raise click.UsageError(f"the {form.name} form holds {' and '.join(form.writes())} only")
-        write_as(destination, kind, found, form)
+        formats.write_as(destination, kind, found, form)
     elif kind == "trials":
         raise click.UsageError("a list of trials has one order: --to is for scores and keys")
     else:
-        key = None if key_path is None else read_key(key_path, reader.key)
+        key = None if key_path is None else formats.read_key(key_path, reader.key)
         speakers = None if segment_speakers is None else read_speakers(segment_speakers)
-        write_in_order(destination, found, order, key=key, speakers=speakers)
+        formats.write_in_order(destination, found, order, key=key, speakers=speakers)
 
 
 @click.command(cls=Command)
-@scores_option
+@shared.scores_option
 @_out_option
 @choice_option(
     *("-m", "--method"),
@@ -132,7 +117,7 @@ def convert(
 @path_option("--model-cohort", help="Scores 'model cohort score' of each model against the cohort.")
 @path_option("--segment-cohort", help="Scores 'cohort segment score' of the cohort against each segment.")
 @number_option("--top", default=300, least=2, help="Cohort scores that 'as' takes a side.")
-@reader_options(key=False)
+@shared.reader_options(key=False)
 def normalise(
     scores: Path,
     output: Path,
@@ -140,21 +125,21 @@ def normalise(
     model_cohort: Path | None,
     segment_cohort: Path | None,
     top: int,
-    reader: Reader,
+    reader: shared.Reader,
 ) -> None:
     """Normalise scores by a cohort of impostors."""
     from evaluation.calibration import closed_set_scores, s_norm, t_norm, z_norm
 
-    given = read_scores(scores, reader.scores)
+    given = formats.read_scores(scores, reader.scores)
     needed = {"model": (model_cohort, "zsas"), "segment": (segment_cohort, "tsas")}
     cohorts = {}
     for side, (path, methods) in needed.items():
         if path is None and method in methods:
             raise click.UsageError(f"method {method} needs --{side}-cohort")
         if path is not None and method in methods:
-            cohorts[side] = read_scores(path, reader.scores)
+            cohorts[side] = formats.read_scores(path, reader.scores)
             text = "stand in the cohort too: a score is normalised by itself (give scores of others)"
-            warn_of_own(given, cohorts[side], text)
+            shared.warn_of_own(given, cohorts[side], text)
     if method == "closed-set":
         result = closed_set_scores(given)
     elif method == "z":
@@ -163,12 +148,12 @@ def normalise(
         result = t_norm(given, cohorts["segment"])
     else:
         result = s_norm(given, cohorts["model"], cohorts["segment"], top=top if method == "as" else None)
-    write_scores(output, result, formats=reader.scores.formats)
+    formats.write_scores(output, result, formats=reader.scores.formats)
     click.echo(f"{len(result)} scores -> {output}")
 
 
 @click.command(cls=Command)
-@scores_option
+@shared.scores_option
 @_out_option
 @path_option("--train-scores", help="Scores to train on.")
 @path_option("-k", "--key", help="Key of the scores: calibrate them by trials of other speakers (folds).")
@@ -188,7 +173,7 @@ def calibrate(
     prior: str,
     ridge: float,
     save: Path | None,
-    reader: Reader,
+    reader: shared.Reader,
 ) -> None:
     """Turn scores into natural log-likelihood ratios by an affine map (logistic regression).
 
@@ -200,25 +185,27 @@ def calibrate(
     ways = [train_scores is not None and train_key is not None, calibration is not None, key is not None]
     if sum(ways) != 1 or (train_scores is None) != (train_key is None):
         raise click.UsageError("give --train-scores and --train-key, or --calibration, or -k for cross-validation")
-    given = read_scores(scores, reader.scores)
+    given = formats.read_scores(scores, reader.scores)
     if key is not None:
         if save is not None:
             raise click.UsageError("cross-validation trains several calibrations: there is none to --save")
-        truth, people = read_key(key, reader.key), (model_speakers, segment_speakers)
-        chosen = {"prior": parse_prior(prior), "folds": folds, "seed": seed, "ridge": ridge}
+        truth, people = formats.read_key(key, reader.key), (model_speakers, segment_speakers)
+        chosen = {"prior": shared.parse_prior(prior), "folds": folds, "seed": seed, "ridge": ridge}
         result = _cross_validated(align(given, truth), truth, people, **chosen)
-        write_scores(output, result, formats=reader.scores.formats)
+        formats.write_scores(output, result, formats=reader.scores.formats)
         return
     if train_scores is not None and train_key is not None:
         read = reader.read(train_scores, train_key)
         target, nontarget = reader.split(read, train_scores, train_key)
-        warn_of_own(given, read[0], f"{_TRAINED} (train on other trials, or cross-validate: -k KEY)")
-        affine = train_affine(target, nontarget, prior=parse_prior(prior), ridge=ridge)
+        shared.warn_of_own(given, read[0], f"{_TRAINED} (train on other trials, or cross-validate: -k KEY)")
+        affine = train_affine(target, nontarget, prior=shared.parse_prior(prior), ridge=ridge)
     elif calibration is not None:
         affine = load_affine(calibration)
     if save is not None:
         save_affine(save, affine)
-    write_scores(output, replace(given, values=apply_affine(affine, given.values)), formats=reader.scores.formats)
+    formats.write_scores(
+        output, replace(given, values=apply_affine(affine, given.values)), formats=reader.scores.formats
+    )
 
 
 def _cross_validated(scores: np.ndarray, key: Key, people: tuple[Path | None, Path | None], **options: Any) -> Scores:
@@ -261,7 +248,7 @@ def fuse(
     prior: str,
     ridge: float,
     save: Path | None,
-    reader: Reader,
+    reader: shared.Reader,
 ) -> None:
     """Fuse the scores of several systems into log-likelihood ratios by logistic regression.
 
@@ -280,36 +267,36 @@ def fuse(
     if folds is not None and (train_key is None or train_paths or save is not None):
         text = "--cross-validate takes the systems' own scores of --train-key, and trains several fusions"
         raise click.UsageError(f"{text}: leave out --calibration, --train-scores and --save")
-    systems = [read_scores(path, reader.scores) for path in scores_paths]
+    systems = [formats.read_scores(path, reader.scores) for path in scores_paths]
     order = list(range(len(systems)))
     if folds is not None and train_key is not None:
-        key = read_key(train_key, reader.key)
+        key = formats.read_key(train_key, reader.key)
         rows = _stacked(systems, key, scores_paths)
-        chosen = {"prior": parse_prior(prior), "folds": folds, "seed": seed, "ridge": ridge}
+        chosen = {"prior": shared.parse_prior(prior), "folds": folds, "seed": seed, "ridge": ridge}
         result = _cross_validated(rows, key, (model_speakers, segment_speakers), **chosen)
-        write_scores(output, result, formats=reader.scores.formats)
+        formats.write_scores(output, result, formats=reader.scores.formats)
         return
     if train_key is not None:
-        key = read_key(train_key, reader.key)
-        training = [read_scores(path, reader.scores) for path in train_paths] or systems
+        key = formats.read_key(train_key, reader.key)
+        training = [formats.read_scores(path, reader.scores) for path in train_paths] or systems
         rows = _stacked(training, key, train_paths or scores_paths)
         learnt = Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=rows[:, 0])
-        warn_of_own(systems[0], learnt, f"{_TRAINED} (train on other trials, or --cross-validate K)")
+        shared.warn_of_own(systems[0], learnt, f"{_TRAINED} (train on other trials, or --cross-validate K)")
         names = tuple(map(str, scores_paths))
         target, nontarget = rows[key.is_target], rows[~key.is_target]
-        affine = train_affine(target, nontarget, prior=parse_prior(prior), ridge=ridge, names=names)
+        affine = train_affine(target, nontarget, prior=shared.parse_prior(prior), ridge=ridge, names=names)
     elif calibration is not None:
         affine = load_affine(calibration)
         order = _order_of(affine.names, scores_paths, calibration)
     if save is not None:
         save_affine(save, affine)
     fused = apply_affine(affine, _stacked(systems, systems[0], scores_paths)[:, order])
-    write_scores(output, replace(systems[0], values=fused), formats=reader.scores.formats)
+    formats.write_scores(output, replace(systems[0], values=fused), formats=reader.scores.formats)
 
 
 def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path) -> list[int]:
     """Return the places of a fusion's systems among the given ones, by the names of their files."""
-    trained, given = told_apart(tuple(map(Path, names or paths))), told_apart(paths)
+    trained, given = shared.told_apart(tuple(map(Path, names or paths))), shared.told_apart(paths)
     if sorted(trained) == sorted(given):
         if trained != given:
             logger.warning("the systems are taken in the order of %s: %s", calibration, ", ".join(trained))

@@ -7,15 +7,7 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import (
-    json_option,
-    mean_option,
-    model_speakers_option,
-    pickle_option,
-    resampling_options,
-    segment_speakers_option,
-    show_json,
-)
+from evaluation.commands import shared
 from evaluation.commands.tables import show_rows
 from evaluation.embeddings import (
     Averaging,
@@ -51,11 +43,11 @@ _RIDGE, _RESTARTS = 0.1, 5
 @click.command(cls=Command)
 @path_option("--enroll", required=True, multiple=True, help="Embeddings of the enrolled; repeatable.")
 @path_option("--trial", required=True, multiple=True, help="Embeddings of the tested; repeatable.")
-@model_speakers_option
-@segment_speakers_option
-@pickle_option
+@shared.model_speakers_option
+@shared.segment_speakers_option
+@shared.pickle_option
 @path_option("--trials", required=True, help="List of trials, or a key: which model meets which segment.")
-@mean_option
+@shared.mean_option
 @path_option("-o", "--output", required=True, help="Scores to write; the extension says in which format.")
 def cosine(
     enroll: tuple[Path, ...],
@@ -94,7 +86,7 @@ def cosine(
 @click.command(cls=Command)
 @path_option("--original", required=True, multiple=True, help="Embeddings of original speech; repeatable.")
 @path_option("--anonymised", required=True, multiple=True, help="Of anonymised speech; repeatable.")
-@model_speakers_option
+@shared.model_speakers_option
 @path_option("--segment-speakers", help="Of the anonymised utterances; those of --model-speakers by default.")
 @path_option("--train-original", multiple=True, help="What maps are learnt from: other speakers' ...")
 @path_option("--train-anonymised", multiple=True, help="... with an original of the same id for each.")
@@ -133,10 +125,10 @@ def cosine(
 @click.option("--top", multiple=True, type=click.IntRange(min=1), default=(1, 5), help="Among the first k; repeatable.")
 @click.option("--plain", is_flag=True, help="Align vectors as they are, not scaled to length 1.")
 @click.option("--other-extractor", is_flag=True, help="wasserstein: the two sides are of two extractors.")
-@pickle_option
-@resampling_options()
+@shared.pickle_option
+@shared.resampling_options()
 @path_option("-o", "--output", help="Folder for the aligned vectors, ALIGNMENT.h5, for other back-ends.")
-@json_option
+@shared.json_option
 def align(resampling: Resampling, **options: Any) -> None:
     """Link anonymised embeddings to original speakers, after aligning the two spaces.
 
@@ -166,7 +158,7 @@ def align(resampling: Resampling, **options: Any) -> None:
             write_embeddings(make_folder(options["output"]) / f"{kind}.h5", moved)
     draws = {"replicates": resampling.replicates, "seed": resampling.seed, "level": resampling.level}
     report = _report(sides, training, {**options, **draws}, rows)
-    if show_json(report, options["json_path"]):
+    if shared.show_json(report, options["json_path"]):
         return
     counts = f"{report['segments']:,} segments of {report['speakers']:,} speakers among {report['gallery']:,}"
     means = ", each side's own mean taken off (level: whole list)" if options["own_means"] else ""
@@ -211,8 +203,8 @@ def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> 
         {name for one in both[first:] for name in (one.ids if first else one.speakers).tolist()}
         for both in (sides, (original, anonymised))
     )
-    if shared := sorted(linked & learnt):
-        text = f"{len(shared)} {what} would be both learnt from and linked: {few(shared)}"
+    if common := sorted(linked & learnt):
+        text = f"{len(common)} {what} would be both learnt from and linked: {few(common)}"
         remedy = "give others; --own-pairs allows other utterances of the same speakers; without, --folds of speakers"
         raise DataError(text, file=paths[1][0], remedy=remedy)
     return original, anonymised
@@ -251,7 +243,7 @@ def _report(
 
 
 @click.command(cls=Command)
-@path_option("-e", "--embeddings", required=True, help="Vectors of original speech.")
+@path_option("-e", "--embeddings", "original", required=True, help="Vectors of original speech.")
 @path_option("--anonymised", help="Vectors of the same utterances, anonymised.")
 @path_option(
     *("--labels", "labels_path"),
@@ -261,13 +253,13 @@ def _report(
 @click.option("--column", "columns", multiple=True, help="Column of the table; repeatable, one attribute each.")
 @path_option("--training", help="Vectors of other speakers to learn from; else cross-validation.")
 @path_option("--training-anonymised", help="The same, anonymised, for the informed attacker.")
-@segment_speakers_option
+@shared.segment_speakers_option
 @choice_option("--missing", of=["error", "drop"], help="Utterances without a label: stop, or drop and count.")
-@pickle_option
-@resampling_options()
-@json_option
+@shared.pickle_option
+@shared.resampling_options()
+@shared.json_option
 def attributes(
-    embeddings: Path,
+    original: Path,
     anonymised: Path | None,
     labels_path: Path,
     columns: tuple[str, ...],
@@ -292,14 +284,14 @@ def attributes(
     else:
         tables = {labels_path.stem: read_labels(labels_path, "label")}
 
-    def read(original: Path, other: Path | None) -> Sides:
+    def read(plain: Path, other: Path | None) -> Sides:
         how: dict[str, Any] = {"speakers": segment_speakers, "allow_pickle": allow_pickle}
-        sides = Sides(read_embeddings(original, **how), None if other is None else read_embeddings(other, **how))
+        sides = Sides(read_embeddings(plain, **how), None if other is None else read_embeddings(other, **how))
         if sides.anonymised is not None:
             check_anonymised(sides.original, sides.anonymised)
         return sides
 
-    tested, others = read(embeddings, anonymised), None if training is None else read(training, training_anonymised)
+    tested, others = read(original, anonymised), None if training is None else read(training, training_anonymised)
     rows, report, notes = [], {}, []
     for name, labels in tables.items():
         settings: dict[str, Any] = {"training": others, "missing": missing, "resampling": resampling}

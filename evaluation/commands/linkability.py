@@ -15,62 +15,14 @@ import numpy as np
 from click.core import ParameterSource
 from numpy.typing import NDArray
 
+from evaluation import linkage, reports
+from evaluation.commands import shared
 from evaluation.commands.linkability_compare import linkability_compare
-from evaluation.commands.options import (
-    Reader,
-    json_option,
-    mean_option,
-    model_speakers_option,
-    pickle_option,
-    reader_options,
-    resampling_options,
-    segment_speakers_option,
-    show_json,
-)
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors, warn_of_enrolled
-from evaluation.linkage import (
-    KEPT,
-    REPORTED,
-    SPANNED,
-    TIE_RULES,
-    Ranks,
-    largest_impostor_scores,
-    rank_scores,
-    rank_speakers,
-    ranks_of_matrix,
-    read_ranks,
-    singling_out,
-)
 from evaluation.metrics import reversal
-from evaluation.reports import (
-    ALL,
-    RANKS,
-    Beyond,
-    Linkage,
-    Settings,
-    clear_linkage,
-    extrapolate_linkage,
-    measure_linkage,
-    report_extrapolation,
-    speaker_quarters,
-    utterances_name,
-    write_extrapolation,
-    write_linkage,
-    write_plots,
-    write_speaker_lists,
-)
 from evaluation.trials import Key, TrialSpeakers, doubt_speakers, find_speakers, read_speakers
 from evaluation.uncertainty import Resampling
-from spkbase.console import (
-    FILE,
-    Command,
-    Function,
-    choice_option,
-    number_option,
-    path_option,
-    together,
-    worker_options,
-)
+from spkbase.console import FILE, Command, Function, choice_option, number_option, path_option, together, worker_options
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import atomic_path, format_table, load_yaml, read_yaml_text
 from spkbase.plain_pickle import read_npz, read_torch
@@ -101,12 +53,14 @@ def _embeddings_options(*, required: bool) -> Any:
 
     def decorate(command: Function) -> Function:
         options = [
-            path_option("--enroll", required=required, help="Embeddings of the enrolled, as of `cosine --help`."),
+            path_option(
+                "--enroll", required=required, help="Embeddings of the enrolled, as of `cosine --help`."
+            ),
             path_option("--trial", required=required, help="Embeddings of the trials."),
-            model_speakers_option,
-            segment_speakers_option,
-            pickle_option,
-            mean_option,
+            shared.model_speakers_option,
+            shared.segment_speakers_option,
+            shared.pickle_option,
+            shared.mean_option,
             _choice_option,
             _utterances_option,
         ]
@@ -118,9 +72,11 @@ def _embeddings_options(*, required: bool) -> Any:
 def _results_options(command: Function) -> Function:
     """Add the options that say where results go."""
     options = [
-        path_option("-o", "--output", help="Folder for all results: numbers, plots, lists of easy and hard speakers."),
+        path_option(
+            "-o", "--output", help="Folder for all results: numbers, plots, lists of easy and hard speakers."
+        ),
         click.option("--no-plots", is_flag=True, help="Leave the plots of the folder out."),
-        json_option,
+        shared.json_option,
     ]
     return together(options, command)
 
@@ -130,7 +86,7 @@ def _results_options(command: Function) -> Function:
 @path_option("-s", "--scores", help="Scores of any kind, or a .pt of similarities, instead of embeddings.")
 @path_option("-k", "--key", help="Their key; none where the scores hold labels.")
 @path_option("--ranks", help="Ranks of an earlier run, its --output: for other sizes, ties or intervals.")
-@reader_options(missing=True)
+@shared.reader_options(missing=True)
 @choice_option(
     "--bootstrap-by", of=["speaker", "id"], help="Intervals of scores draw speakers, or each model id as one."
 )
@@ -139,13 +95,15 @@ def _results_options(command: Function) -> Function:
 )
 @click.option("--sizes", multiple=True, help="Gallery sizes: all (default), log, published, or numbers as 2,10,100.")
 @click.option("--top", multiple=True, help="Also: the owner among the first R; numbers as 5,10.")
-@choice_option("--ties", of=TIE_RULES, help="What a tie counts.")
-@number_option("--runs", default=None, least=1, help="Draw galleries, this often, in place of the exact values.")
+@choice_option("--ties", of=linkage.TIE_RULES, help="What a tie counts.")
+@number_option(
+    "--runs", default=None, least=1, help="Draw galleries, this often, in place of the exact values."
+)
 @click.option("--keep-impostors", is_flag=True, help="Write what linkability-extrapolate needs into the folder.")
-@resampling_options()
+@shared.resampling_options()
 @worker_options
 @_results_options
-def linkability(reader: Reader, resampling: Resampling, **options: Any) -> None:
+def linkability(reader: shared.Reader, resampling: Resampling, **options: Any) -> None:
     """Compute how often the owner of a voice scores highest among N enrolled speakers, exactly, for all N.
 
     Give embeddings (--enroll and --trial), scores (-s and -k), or the folder of an earlier run (--ranks).
@@ -177,21 +135,21 @@ def linkability(reader: Reader, resampling: Resampling, **options: Any) -> None:
     else:
         ranks, largest = _rank_embeddings(options, numbers, resampling.seed)
         named = True
-    linkage = measure_linkage(ranks, settings if named else replace(settings, replicates=0))
-    report = _write(linkage, {}, options)
+    measured = reports.measure_linkage(ranks, settings if named else replace(settings, replicates=0))
+    report = _write(measured, {}, options)
     if options["keep_impostors"] or (ranked and largest and options["output"] is not None):
         with atomic_path(options["output"] / IMPOSTORS) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, **{str(number): scores for number, scores in largest.items()})  # type: ignore[arg-type]
-    if not show_json(report, options["json_path"]):
-        click.echo(_summary(linkage, report, named))
+    if not shared.show_json(report, options["json_path"]):
+        click.echo(_summary(measured, report, named))
 
 
 @click.command(cls=Command)
 @click.argument("ranks", type=FILE)
 @click.option("--populations", required=True, multiple=True, help="How many speakers: numbers as 10000,1000000.")
 @_utterances_option
-@choice_option("--ties", of=TIE_RULES, help="What a tie counts.")
-@resampling_options()
+@choice_option("--ties", of=linkage.TIE_RULES, help="What a tie counts.")
+@shared.resampling_options()
 @_results_options
 def extrapolate(ranks: Path, populations: tuple[str, ...], resampling: Resampling, **options: Any) -> None:
     """Estimate linkability in populations larger than the gallery, marked as extrapolated.
@@ -203,17 +161,17 @@ def extrapolate(ranks: Path, populations: tuple[str, ...], resampling: Resamplin
     settings = _settings(resampling, ties=options["ties"])
     tables, largest, named = _ranks_of(ranks, _utterances(options["utterances"]))
     settings = settings if named else replace(settings, replicates=0)
-    beyond = extrapolate_linkage(tables, settings, asked, impostor_scores=largest)
-    linkage = measure_linkage(tables, settings)
-    report = _write(linkage, beyond, options)
-    if not show_json(report, options["json_path"]):
-        click.echo("\n".join([_summary(linkage, report, named), *_beyond_summary(beyond)]))
+    beyond = reports.extrapolate_linkage(tables, settings, asked, impostor_scores=largest)
+    measured = reports.measure_linkage(tables, settings)
+    report = _write(measured, beyond, options)
+    if not shared.show_json(report, options["json_path"]):
+        click.echo("\n".join([_summary(measured, report, named), *_beyond_summary(beyond)]))
 
 
 @click.command("singling-out", cls=Command)
 @_embeddings_options(required=True)
-@resampling_options()
-@json_option
+@shared.resampling_options()
+@shared.json_option
 def single_out(utterances: tuple[str, ...], resampling: Resampling, **options: Any) -> None:
     """Compute how often exactly one speaker of a crowd is isolated, by embeddings."""
     enrol, trial = _sides(options)
@@ -221,20 +179,20 @@ def single_out(utterances: tuple[str, ...], resampling: Resampling, **options: A
     report: dict[str, Any] = {}
     failure: DataError | None = None
     for number in _utterances(utterances) or [1]:
-        if number == ALL:
+        if number == reports.ALL:
             continue
-        name = utterances_name(number)
+        name = reports.utterances_name(number)
         try:
-            report[name] = singling_out(
+            report[name] = linkage.singling_out(
                 enrol, trial, utterances=number, averaging=averaging, resampling=resampling
             ).to_dict()
         except DataError as error:  # too few utterances for so long conversations, which shorter ones may not have
             failure = error
             logger.warning("no singling out for L = %d: %s", number, error.text)
-            report[name] = dict.fromkeys(REPORTED) | {"notes": [error.text]}
+            report[name] = dict.fromkeys(linkage.REPORTED) | {"notes": [error.text]}
     if failure is not None and all(entry["value"] is None for entry in report.values()):
         raise failure
-    if show_json({"singling_out": report}, options["json_path"]):
+    if shared.show_json({"singling_out": report}, options["json_path"]):
         return
     for name, found in report.items():
         if found["value"] is not None:
@@ -256,7 +214,7 @@ def _sides(options: Mapping[str, Any]) -> tuple[Embeddings, Embeddings]:
 
 def _rank_embeddings(
     options: Mapping[str, Any], numbers: list[int] | None, seed: int
-) -> tuple[dict[int, Ranks], dict[int, NDArray]]:
+) -> tuple[dict[int, linkage.Ranks], dict[int, NDArray]]:
     """Rank; give the largest impostor scores too, if they are to be kept."""
     enrol, trial = _sides(options)
     averaging = Averaging(options["mean"], options["choice"], seed)
@@ -269,23 +227,23 @@ def _rank_embeddings(
     ranks, largest = {}, {}
     for number in numbers or [1]:
         try:
-            trials = speaker_vectors(trial, averaging=averaging, utterances=None if number == ALL else number)
-            ranks[number] = rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], work=work)
+            trials = speaker_vectors(trial, averaging=averaging, utterances=None if number == reports.ALL else number)
+            ranks[number] = linkage.rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], work=work)
             if numbers is None and len(trial.ids) > len(trials.names):
                 which = "first" if averaging.choice == "first" else "one drawn"
                 text = f"each speaker is tried by the {which} of its utterances alone ({len(trials.names)} of"
                 note = f"{text} {len(trial.ids)}); --utterances all averages them"
                 ranks[number] = replace(ranks[number], notes=(*ranks[number].notes, note))
-            if options["keep_impostors"] and ranks[number].largest_size > KEPT:
-                largest[number] = largest_impostor_scores(gallery, trials, ranks[number], jobs=work.jobs)
+            if options["keep_impostors"] and ranks[number].largest_size > linkage.KEPT:
+                largest[number] = linkage.largest_impostor_scores(gallery, trials, ranks[number], jobs=work.jobs)
         except DataError as error:
             raise DataError(error.text, file=options["trial"], remedy=error.remedy) from error
     return ranks, largest
 
 
 def _rank_scores(
-    options: Mapping[str, Any], reader: Reader, numbers: list[int] | None
-) -> tuple[dict[int, Ranks], dict[int, NDArray], bool]:
+    options: Mapping[str, Any], reader: shared.Reader, numbers: list[int] | None
+) -> tuple[dict[int, linkage.Ranks], dict[int, NDArray], bool]:
     """Rank from scores; without --utterances each segment is a trial of its own. See `_rank_embeddings`.
 
     Also tells whether the speakers are known, of whom intervals are. A file of PyTorch is a matrix of similarities.
@@ -295,17 +253,17 @@ def _rank_scores(
         if len(numbers or [1]) > 1:
             raise click.UsageError("a matrix of similarities is of one number of utterances: say which")
         try:
-            return {(numbers or [1])[0]: ranks_of_matrix(read_torch(files[0]))}, {}, True
+            return {(numbers or [1])[0]: linkage.ranks_of_matrix(read_torch(files[0]))}, {}, True
         except DataError as error:
             raise DataError(error.text, file=files[0], remedy=error.remedy) from error
     scores, key = reader.read(*files)
     turned = reversal(*reader.split((scores, key), *files))  # whose errors name places in the files
     wanted: list[int | Literal["all"] | None] = [None] if numbers is None else []
-    wanted += ["all" if number == ALL else number for number in numbers or []]
+    wanted += ["all" if number == reports.ALL else number for number in numbers or []]
     speakers, doubt = _speakers(options, key)
-    kept = KEPT if options["keep_impostors"] else 0
+    kept = linkage.KEPT if options["keep_impostors"] else 0
     try:
-        found = rank_scores(scores, key, wanted, largest=kept, missing=reader.missing, speakers=speakers)
+        found = linkage.rank_scores(scores, key, wanted, largest=kept, missing=reader.missing, speakers=speakers)
     except DataError as error:
         raise DataError(error.text, file=files[1] or files[0], remedy=error.remedy) from error
     notes = [*doubt, *([] if turned is None else [turned.text])]
@@ -339,7 +297,7 @@ def _speakers(options: Mapping[str, Any], key: Key) -> tuple[TrialSpeakers | Non
     return (None if all(of_side is None for of_side in maps.values()) else find_speakers(key, **maps)), []
 
 
-def _ranks_of(path: Path, numbers: list[int] | None) -> tuple[dict[int, Ranks], dict[int, NDArray], bool]:
+def _ranks_of(path: Path, numbers: list[int] | None) -> tuple[dict[int, linkage.Ranks], dict[int, NDArray], bool]:
     """Return ranks of an earlier run, and the largest impostor scores where it kept them; see `_rank_scores`.
 
     Raises
@@ -347,11 +305,11 @@ def _ranks_of(path: Path, numbers: list[int] | None) -> tuple[dict[int, Ranks], 
     DataError
         If there are none, or not of these numbers of utterances.
     """
-    file = path / RANKS if path.is_dir() else path
-    tables = read_ranks(file)
-    absent = [utterances_name(number) for number in numbers or [] if number not in tables]
+    file = path / reports.RANKS if path.is_dir() else path
+    tables = linkage.read_ranks(file)
+    absent = [reports.utterances_name(number) for number in numbers or [] if number not in tables]
     if absent:
-        known = ", ".join(map(utterances_name, tables))
+        known = ", ".join(map(reports.utterances_name, tables))
         raise DataError(f"holds ranks of L = {known}, not of {', '.join(absent)}", file=file)
     ranks = {number: table for number, table in tables.items() if numbers is None or number in numbers}
     named = not any(note.startswith("no intervals:") for table in ranks.values() for note in table.notes)
@@ -370,8 +328,8 @@ def _ranks_of(path: Path, numbers: list[int] | None) -> tuple[dict[int, Ranks], 
 # What the options say
 
 
-def _settings(resampling: Resampling, **more: Any) -> Settings:
-    return Settings(replicates=resampling.replicates, seed=resampling.seed, level=resampling.level, **more)
+def _settings(resampling: Resampling, **more: Any) -> reports.Settings:
+    return reports.Settings(replicates=resampling.replicates, seed=resampling.seed, level=resampling.level, **more)
 
 
 def _check_outputs(options: Mapping[str, Any]) -> None:
@@ -390,8 +348,8 @@ def _utterances(given: tuple[str, ...]) -> list[int] | None:
     words = _split(given)
     if not words:
         return None
-    numbers = {ALL if word == "all" else _number(word, "--utterances", 1, "all, or numbers") for word in words}
-    return sorted(numbers, key=lambda number: (number == ALL, number))
+    numbers = {reports.ALL if word == "all" else _number(word, "--utterances", 1, "all, or numbers") for word in words}
+    return sorted(numbers, key=lambda number: (number == reports.ALL, number))
 
 
 def _split(given: tuple[str, ...]) -> list[str]:
@@ -408,26 +366,26 @@ def _number(text: str, option: str, least: int, expected: str) -> int:
 # What is shown
 
 
-def _write(linkage: Linkage, beyond: dict[int, Beyond], options: Mapping[str, Any]) -> dict[str, Any]:
+def _write(measured: reports.Linkage, beyond: dict[int, reports.Beyond], options: Mapping[str, Any]) -> dict[str, Any]:
     """Write all into the folder, if there is one, plots and lists of speakers too; `linkability.json` at last."""
-    additions: dict[str, Any] = {"extrapolation": report_extrapolation(beyond)} if beyond else {}
+    additions: dict[str, Any] = {"extrapolation": reports.report_extrapolation(beyond)} if beyond else {}
     folder: Path | None = options["output"]
     if folder is None:
-        return linkage.report | additions
-    clear_linkage(folder)
-    additions["quartiles"] = write_speaker_lists(folder, speaker_quarters(linkage, rule="nearest"))
+        return measured.report | additions
+    reports.clear_linkage(folder)
+    additions["quartiles"] = reports.write_speaker_lists(folder, reports.speaker_quarters(measured, rule="nearest"))
     if beyond:
-        write_extrapolation(folder, beyond)
+        reports.write_extrapolation(folder, beyond)
     if not options["no_plots"]:
-        write_plots(folder, linkage, beyond)
-    return write_linkage(folder, linkage, beyond=beyond, additions=additions)
+        reports.write_plots(folder, measured, beyond)
+    return reports.write_linkage(folder, measured, beyond=beyond, additions=additions)
 
 
-def _summary(linkage: Linkage, report: dict[str, Any], named: bool) -> str:
+def _summary(measured: reports.Linkage, report: dict[str, Any], named: bool) -> str:
     """A table of a few sizes of each number of utterances."""
     rows = []
     names = ("size", "linkability", "low", "high", "chance")
-    for number, curve in linkage.curves.items():
+    for number, curve in measured.curves.items():
         last = len(curve.sizes) - 1
         few = last < len(_SHOWN)
         shown_rows = [row for row, size in enumerate(curve.sizes.tolist()) if few or size in _SHOWN or row == last]
@@ -435,7 +393,7 @@ def _summary(linkage: Linkage, report: dict[str, Any], named: bool) -> str:
         for row in shown_rows:
             point = {name: column[row].item() for name, column in zip(names, columns, strict=True)}
             known = {name: value for name, value in point.items() if value == value}
-            rows.append({"utterances": utterances_name(number)} | known)
+            rows.append({"utterances": reports.utterances_name(number)} | known)
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
     head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} "
     head += "speakers" if named else "models"
@@ -450,7 +408,7 @@ def _summary(linkage: Linkage, report: dict[str, Any], named: bool) -> str:
     return "\n".join(lines)
 
 
-def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
+def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
     """Return lines that show the extrapolated in a table of its own, so that nobody takes it for measured."""
     if not beyond:
         return []
@@ -463,14 +421,14 @@ def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
             said = {name: method.linkability[row].item() for name, method in part.populations.predictions.items()}
             methods = {name: value for name, value in said.items() if value == value}  # bounds have no estimate
             ends = {"low": low[row].item(), "high": high[row].item()}
-            rows.append({"utterances": utterances_name(number), "population": f"{size:,.0f}"} | methods | ends)
+            rows.append({"utterances": reports.utterances_name(number), "population": f"{size:,.0f}"} | methods | ends)
     forms = {name: "" if name in ("utterances", "population") else ".4g" for name in rows[0]}
     notes = [
-        f"note: L = {utterances_name(number)}: {note}"
+        f"note: L = {reports.utterances_name(number)}: {note}"
         for number, part in beyond.items()
         for note in part.populations.notes
     ]
-    spanned = [name for name in SPANNED if name in first.populations.predictions]
+    spanned = [name for name in linkage.SPANNED if name in first.populations.predictions]
     return [
         *lines,
         format_table(rows, forms),

@@ -9,28 +9,8 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import json_option, show_json
-from evaluation.linkage import (
-    KINDS,
-    MEASURES,
-    RULES,
-    TIE_RULES,
-    UTTERANCES,
-    Agreement,
-    Comparison,
-    Comparisons,
-    Curve,
-    LinkageCondition,
-    Ranks,
-    TieRule,
-    by_speaker,
-    compare_conditions,
-    linkability_curve,
-    linkability_over_sizes,
-    log_spaced_sizes,
-    published,
-    read_ranks,
-)
+from evaluation import linkage
+from evaluation.commands.shared import json_option, show_json
 from evaluation.reports import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, number_option, path_option
@@ -46,18 +26,18 @@ _REPLICATES, _MOST_BANDS = 500, 6
 @click.argument("runs", nargs=-1, required=True)
 @choice_option(
     *("--quartile-ties", "rule"),
-    of=RULES,
+    of=linkage.RULES,
     help="Equal speakers at the edge of a quarter: all in or all out, whichever is nearer to a quarter; all in, as "
     "published; all out; or as many as a quarter by a draw.",
 )
 @choice_option(
     "--measure",
-    of=MEASURES,
+    of=linkage.MEASURES,
     help="How sizes of the gallery count in a speaker's mean; without effect where each speaker has one trial.",
 )
 @choice_option(
     "--ties",
-    of=TIE_RULES,
+    of=linkage.TIE_RULES,
     help="What equal scores count, however the runs counted them.",
 )
 @number_option("--permutations", default=1000, least=1, help="For chance.")
@@ -100,16 +80,16 @@ def linkability_compare(
     """
     tables = read_runs(runs)
     everything = {
-        condition: by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties))
+        condition: linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks, measure=measure, ties=ties))
         for condition, ranks in tables.items()
     }
-    levels = {one: {level for factor, level in one.levels if factor != UTTERANCES} for one in everything}
+    levels = {one: {level for factor, level in one.levels if factor != linkage.UTTERANCES} for one in everything}
     known = set().union(*levels.values())
     if unknown := sorted(set(originals) - known):
         text = f"expected --original among the levels {', '.join(sorted(known))}, got {', '.join(unknown)}"
         raise DataError(text)
     conditions = {one: values for one, values in everything.items() if not levels[one] & set(originals)}
-    comparisons = compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
+    comparisons = linkage.compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
     report = {"measure": measure, "score_ties": ties, **comparisons.to_dict()}
     if originals:
         report["originals"] = sorted(originals)
@@ -122,7 +102,7 @@ def linkability_compare(
         click.echo(format_comparisons(comparisons))
 
 
-def plot_agreement(folder: Path, comparisons: Comparisons) -> None:
+def plot_agreement(folder: Path, comparisons: linkage.Comparisons) -> None:
     """Plot means by factor, and intersections and unions of each: of all its levels at once, or of a pair of two."""
     from evaluation.plots import plot_intersections, plot_jaccard
 
@@ -140,7 +120,7 @@ def _pictures(folder: Path, name: str) -> list[Path]:
     return [folder / f"{name}.png", folder / f"{name}.svg"]
 
 
-def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
+def read_runs(runs: tuple[str, ...]) -> dict[linkage.LinkageCondition, linkage.Ranks]:
     """Return the ranks of each run, for each number of utterances; a warning where two runs are one.
 
     Raises
@@ -149,8 +129,8 @@ def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
         With all runs that cannot be read or have the label of another.
     """
     problems = Problems()
-    ranks_of: dict[LinkageCondition, Ranks] = {}
-    firsts: dict[tuple[int, bytes, bytes], LinkageCondition] = {}
+    ranks_of: dict[linkage.LinkageCondition, linkage.Ranks] = {}
+    firsts: dict[tuple[int, bytes, bytes], linkage.LinkageCondition] = {}
     for text in runs:
         label, equals, rest = text.partition("=")
         if equals and label and rest and not Path(text).exists():
@@ -162,12 +142,12 @@ def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
         both = slash and attacker and anonymiser and "/" not in anonymiser
         levels = (("attacker", attacker), ("anonymiser", anonymiser)) if both else (("run", label),)
         try:
-            tables = read_ranks(path / RANKS if path.is_dir() else path)
+            tables = linkage.read_ranks(path / RANKS if path.is_dir() else path)
         except DataError as error:
             problems.note(error)
             continue
         for utterances, ranks in tables.items():
-            condition = LinkageCondition((*levels, (UTTERANCES, utterances_name(utterances))))
+            condition = linkage.LinkageCondition((*levels, (linkage.UTTERANCES, utterances_name(utterances))))
             if condition in ranks_of:
                 problems.add(
                     f"two runs are {condition.name}", file=path, remedy="give labels, as LABEL=PATH, that differ"
@@ -183,9 +163,9 @@ def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
 
 def plot_runs(
     folder: Path,
-    tables: dict[LinkageCondition, Ranks],
-    means: dict[LinkageCondition, dict[str, float]],
-    ties: TieRule,
+    tables: dict[linkage.LinkageCondition, linkage.Ranks],
+    means: dict[linkage.LinkageCondition, dict[str, float]],
+    ties: linkage.TieRule,
     resampling: Resampling,
 ) -> None:
     """Plot linkability against the size of the gallery, and its distribution over speakers, of all runs.
@@ -194,15 +174,17 @@ def plot_runs(
     """
     from evaluation.plots import plot_linkability_panels, plot_speaker_grid
 
-    panels: dict[str, dict[tuple[str, str], Curve]] = {}
+    panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
     cells: dict[str, dict[tuple[str, str], list[float]]] = {}
     if len({condition.levels[:-1] for condition in tables}) > _MOST_BANDS:
         resampling = replace(resampling, replicates=0)
     for condition, ranks in tables.items():
         *names, number = (level for _, level in condition.levels)
         name = (names[0], names[1]) if len(names) > 1 else ("", names[0])
-        sizes = log_spaced_sizes(ranks.largest_size)
-        panels.setdefault(f"L = {number}", {})[name] = linkability_curve(ranks, sizes, ties=ties, resampling=resampling)
+        sizes = linkage.log_spaced_sizes(ranks.largest_size)
+        panels.setdefault(f"L = {number}", {})[name] = linkage.linkability_curve(
+            ranks, sizes, ties=ties, resampling=resampling
+        )
         cells.setdefault(number, {})[name] = list(means[condition].values())
     plot_linkability_panels(panels, path=_pictures(folder, "linkability"))
     for number, values in cells.items():
@@ -210,15 +192,15 @@ def plot_runs(
         plot_speaker_grid(values, path=_pictures(folder, f"distribution_L{number}"), title=title)
 
 
-def format_comparisons(found: Comparisons) -> str:
+def format_comparisons(found: linkage.Comparisons) -> str:
     """Lay out means by factor with the published ones, then each comparison."""
     parts = [
         f"{found.n_speakers:,} speakers, {len(found.sets)} conditions, equal speakers: {found.settings['tie_rule']}"
     ]
-    known = published()
+    known = linkage.published()
     rows = []
     for factor, kinds in found.factors.items():
-        for kind in KINDS:
+        for kind in linkage.KINDS:
             row = {"differ in": factor, "speakers": kind, "pairs": kinds[kind].n_pairs, **_columns(kinds[kind])}
             if factor in known:
                 row |= {"published": known[factor][kind]["jaccard"], "its corrected": known[factor][kind]["corrected"]}
@@ -241,7 +223,7 @@ def format_comparisons(found: Comparisons) -> str:
     return "\n\n".join([*parts, *(["\n".join(f"note: {note}" for note in found.notes)] if found.notes else [])])
 
 
-def members_csv(comparisons: Comparisons, conditions: dict[LinkageCondition, dict[str, float]]) -> str:
+def members_csv(comparisons: linkage.Comparisons, conditions: dict[linkage.LinkageCondition, dict[str, float]]) -> str:
     """Return linkability and set of each speaker in each condition, as CSV."""
     names = [condition.name for condition in comparisons.sets]
     rows = []
@@ -249,7 +231,7 @@ def members_csv(comparisons: Comparisons, conditions: dict[LinkageCondition, dic
     for speaker in shared:
         row: list[str] = [speaker]
         for condition, sets in comparisons.sets.items():
-            kinds = [kind for kind in KINDS if speaker in getattr(sets, kind)]
+            kinds = [kind for kind in linkage.KINDS if speaker in getattr(sets, kind)]
             row += [f"{conditions[condition][speaker]:.6g}", "+".join(kinds)]
         rows.append(row)
     return format_csv(["speaker", *(f"{name} {what}" for name in names for what in ("linkability", "set"))], rows)
@@ -258,20 +240,20 @@ def members_csv(comparisons: Comparisons, conditions: dict[LinkageCondition, dic
 _FORMATS = {"Jaccard": ".3f", "chance": ".3f", "from": ".3f", "to": ".3f", "corrected": ".3f", "p": ".2g"}
 
 
-def _columns(agreement: Agreement) -> dict[str, Any]:
+def _columns(agreement: linkage.Agreement) -> dict[str, Any]:
     names = ("jaccard", "chance", "low", "high", "corrected", "p_value")
     values = [getattr(agreement, name) for name in names]
     return {title: None if value != value else value for title, value in zip(_FORMATS, values, strict=True)}
 
 
-def _rows(comparison: Comparison) -> list[dict[str, Any]]:
+def _rows(comparison: linkage.Comparison) -> list[dict[str, Any]]:
     many = len(comparison.compared) > 3
     compared = f"{len(comparison.compared)} conditions" if many else " / ".join(comparison.compared)
     compared = compared if many or comparison.factor == "all" else f"{comparison.factor} {compared}"
-    fixed = ", ".join(f"L = {level}" if factor == UTTERANCES else level for factor, level in comparison.fixed)
+    fixed = ", ".join(f"L = {level}" if factor == linkage.UTTERANCES else level for factor, level in comparison.fixed)
     rows = []
-    for kind in KINDS:
-        agreement: Agreement = getattr(comparison, kind)
+    for kind in linkage.KINDS:
+        agreement: linkage.Agreement = getattr(comparison, kind)
         row = {"compared": compared, "at": fixed, "speakers": kind, "in all": agreement.intersection}
         rows.append({**row, "in any": agreement.union, **_columns(agreement)})
     return rows

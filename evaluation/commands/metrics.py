@@ -8,50 +8,10 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import (
-    People,
-    System,
-    convention_option,
-    json_option,
-    parse_names,
-    parse_prior,
-    people_options,
-    resampling_options,
-    scale_option,
-    show_json,
-    system_options,
-    warn_of_own,
-)
-from evaluation.commands.tables import (
-    chosen_columns,
-    difference_rows,
-    format_groups,
-    format_systems,
-    system_rows,
-    write_papers,
-)
-from evaluation.metrics import (
-    METRICS,
-    PRIORS,
-    Evaluation,
-    Metric,
-    Metrics,
-    metrics_at_thresholds_of,
-    metrics_with,
-    read_scale,
-    sort_scores,
-)
+from evaluation import metrics as measures
+from evaluation import uncertainty
+from evaluation.commands import shared, tables
 from evaluation.trials import find_speakers, group_trials, order_free_digest, read_metadata
-from evaluation.uncertainty import (
-    Groups,
-    Interval,
-    Resampling,
-    Sample,
-    confidence_intervals,
-    evaluate_groups,
-    paired_differences,
-    sample_from,
-)
 from spkbase.console import Command, path_option, worker_options
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import format_table
@@ -62,10 +22,10 @@ from spkbase.plugins import load_plugin
 class _Assessed:
     """What was found of a system, and its trials by a number that others share with the same ones."""
 
-    result: Evaluation
+    result: measures.Evaluation
     trials: int
-    sample: Sample | None = None
-    groups: Groups | None = None
+    sample: uncertainty.Sample | None = None
+    groups: uncertainty.Groups | None = None
     methods: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,17 +34,17 @@ class _Assessed:
 
 
 @click.command(cls=Command)
-@system_options
-@convention_option
+@shared.system_options
+@shared.convention_option
 @click.option(
     *("-p", "--prior", "priors"),
     multiple=True,
-    default=PRIORS,
+    default=measures.PRIORS,
     help="Target prior of a detection cost with costs of 1; repeatable.",
 )
-@scale_option
-@resampling_options(0)
-@people_options
+@shared.scale_option
+@shared.resampling_options(0)
+@shared.people_options
 @click.option("--reference", help="Label of the system that others are compared with; the first by default.")
 @click.option(
     *("--metric", "own_metrics"),
@@ -104,14 +64,14 @@ class _Assessed:
 @path_option("--markdown", help="Write the table as Markdown.")
 @click.option("--columns", help="Metrics of these tables by their names in the JSON, such as eer.rocch,min_cllr.")
 @worker_options
-@json_option
+@shared.json_option
 def metrics(
-    systems: list[System],
+    systems: list[shared.System],
     convention: str,
     priors: tuple[str, ...],
     scale: Path | None,
-    resampling: Resampling,
-    people: People,
+    resampling: uncertainty.Resampling,
+    people: shared.People,
     reference: str | None,
     own_metrics: tuple[str, ...],
     threshold_from: tuple[Path, Path] | None,
@@ -132,29 +92,29 @@ def metrics(
     differences from the --reference too.
     """
     for prior in priors:
-        parse_prior(prior)
+        shared.parse_prior(prior)
     if (column is None) != (metadata is None):
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")
     reference = reference or systems[0].name
     if reference not in (names := [system.name for system in systems]):
         raise click.UsageError(f"--reference {reference!r} is none of the labels: {', '.join(names)}")
-    table = METRICS if scale is None else metrics_with(scale=read_scale(scale))
+    table = measures.METRICS if scale is None else measures.metrics_with(scale=measures.read_scale(scale))
     table += tuple(map(_own_metric, own_metrics))
     if threshold_from is not None:
-        table += metrics_at_thresholds_of(sort_scores(*_development(systems, threshold_from)), priors)
-    statistic = Metrics(priors, convention, table)
+        table += measures.metrics_at_thresholds_of(measures.sort_scores(*_development(systems, threshold_from)), priors)
+    statistic = measures.Metrics(priors, convention, table)
     groups_of = None if metadata is None else (read_metadata(metadata, column or ""), column or "")
     found = {
         system.name: _assess(system, statistic, people, resampling, groups_of, jobs, several=len(systems) > 1)
         for system in systems
     }
-    differences: dict[str, dict[str, Interval]] = {}
+    differences: dict[str, dict[str, uncertainty.Interval]] = {}
     notes = {}
     if len(systems) > 1 and resampling.replicates:
         samples = {name: of_it.sample for name, of_it in found.items() if of_it.sample is not None}
         try:
             samples = {reference: samples[reference], **samples}
-            differences = paired_differences(samples, statistic, resampling, jobs=jobs)
+            differences = uncertainty.paired_differences(samples, statistic, resampling, jobs=jobs)
         except DataError as error:
             notes["differences"] = error.text
     sizes = {name: (of_it.trials, of_it.result.n_target, of_it.result.n_nontarget) for name, of_it in found.items()}
@@ -163,20 +123,20 @@ def metrics(
         notes["trials"] = f"{', '.join(unlike)}: {text}"
 
     results = {name: of_it.result for name, of_it in found.items()}
-    shown = chosen_columns(results[systems[0].name], parse_names(columns))
-    less = difference_rows(differences, shown, reference)
+    shown = tables.chosen_columns(results[systems[0].name], shared.parse_names(columns))
+    less = tables.difference_rows(differences, shown, reference)
     drawn = results[systems[0].name].notes.get("intervals", "")
     caption = "Metrics of the systems." + (f" In brackets: {drawn}." if drawn else "")
-    write_papers(
-        system_rows(results, shown), less, latex=latex, markdown=markdown, caption=caption, label="tab:metrics"
+    tables.write_papers(
+        tables.system_rows(results, shown), less, latex=latex, markdown=markdown, caption=caption, label="tab:metrics"
     )
     report: dict[str, Any] = {name: of_it.to_dict() for name, of_it in found.items()}
     if len(systems) > 1:
         gaps = {name: {metric: gap.to_dict() for metric, gap in of_it.items()} for name, of_it in differences.items()}
         report = {"systems": report, "reference": reference, "differences": gaps} | ({"notes": notes} if notes else {})
-    if show_json(report if len(systems) > 1 else report[systems[0].name], json_path):
+    if shared.show_json(report if len(systems) > 1 else report[systems[0].name], json_path):
         return
-    click.echo(format_systems(results, shown) if len(systems) > 1 else str(results[systems[0].name]))
+    click.echo(tables.format_systems(results, shown) if len(systems) > 1 else str(results[systems[0].name]))
     if differences:
         click.echo("\n" + format_table(less))
     if "trials" in notes:
@@ -185,34 +145,34 @@ def metrics(
         click.echo(f"\nno differences: {notes['differences']}")
     for name, of_it in found.items():
         if of_it.groups is not None:
-            click.echo((f"\n{name}:\n" if len(systems) > 1 else "\n") + format_groups(of_it.groups))
+            click.echo((f"\n{name}:\n" if len(systems) > 1 else "\n") + tables.format_groups(of_it.groups))
 
 
-def _own_metric(name: str) -> Metric:
+def _own_metric(name: str) -> measures.Metric:
     """Return the row of a metric that a user names."""
     metric = load_plugin(name, "metric")[0]
-    if not isinstance(metric, Metric):
+    if not isinstance(metric, measures.Metric):
         text = f"the metric {name!r} is a {type(metric).__name__}, expected an evaluation.Metric"
         raise ConfigError(text, remedy="docs/metrics.md has an example")
     return metric
 
 
-def _development(systems: list[System], files: tuple[Path, Path]) -> tuple[Any, Any]:
+def _development(systems: list[shared.System], files: tuple[Path, Path]) -> tuple[Any, Any]:
     """Read the target and nontarget scores of the list that thresholds are taken from."""
     if len(systems) > 1:
         raise click.UsageError("--threshold-from is for one system: its threshold is no other's")
     (system,) = systems
     development = system.reader.read(*files)
     text = "chose the threshold too: its error rates look better than new ones will (give other trials)"
-    warn_of_own(system.reader.read(system.scores, system.key)[0], development[0], text)
+    shared.warn_of_own(system.reader.read(system.scores, system.key)[0], development[0], text)
     return system.reader.split(development, *files)
 
 
 def _assess(
-    system: System,
-    statistic: Metrics,
-    people: People,
-    resampling: Resampling,
+    system: shared.System,
+    statistic: measures.Metrics,
+    people: shared.People,
+    resampling: uncertainty.Resampling,
     groups_of: tuple[Any, str] | None,
     jobs: int | None,
     *,
@@ -223,16 +183,18 @@ def _assess(
     parts = system.reader.split(read, system.scores, system.key)  # with its errors, which name the place in the files
     trials = order_free_digest(read[1]) if several else 0
     if not resampling.replicates and groups_of is None:
-        return _Assessed(statistic.evaluate(sort_scores(*parts)), trials)
+        return _Assessed(statistic.evaluate(measures.sort_scores(*parts)), trials)
     by_trial = people.by == "trial"
     # without intervals nothing is drawn, and ids do as names
     as_ids = people.by == "id" or not resampling.replicates
     missing = system.reader.missing
-    sample, scored = sample_from(*read, by_trial=by_trial, ids_are_speakers=as_ids, missing=missing, **people.maps)
+    sample, scored = uncertainty.sample_from(
+        *read, by_trial=by_trial, ids_are_speakers=as_ids, missing=missing, **people.maps
+    )
     result, groups = statistic.evaluate(sample.runs()), None
     methods: dict[str, str] = {}
     if resampling.replicates:
-        intervals = confidence_intervals(sample, statistic, resampling, jobs=jobs)
+        intervals = uncertainty.confidence_intervals(sample, statistic, resampling, jobs=jobs)
         drawn = people.units if by_trial else f"{people.units} ({sample.n_effective} of the scarcer class)"
         by = f"{100 * resampling.level:g} % by {resampling.replicates} resamples of {drawn}, seed {resampling.seed}"
         notes = {"intervals": by + ("; far too narrow where trials share speakers" if by_trial else "")}
@@ -242,5 +204,5 @@ def _assess(
     if groups_of is not None:
         speakers = None if by_trial else find_speakers(scored, **people.maps)
         grouped, column = group_trials(scored, groups_of[0], speakers=speakers), groups_of[1]
-        groups = evaluate_groups(sample, *grouped, statistic, resampling, column=column, jobs=jobs)
+        groups = uncertainty.evaluate_groups(sample, *grouped, statistic, resampling, column=column, jobs=jobs)
     return _Assessed(result, trials, sample, groups, methods)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import System, parse_prior, scale_option, system_options
+from evaluation.commands.shared import System, parse_prior, scale_option, system_options
 from evaluation.metrics import SCALE, SRE08, effective_prior, read_scale
 from spkbase.console import Command, number_option, path_option
 

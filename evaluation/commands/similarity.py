@@ -9,25 +9,11 @@ from pathlib import Path
 import click
 import numpy as np
 
-from evaluation.commands.options import (
-    Reader,
-    json_option,
-    model_speakers_option,
-    reader_options,
-    resampling_options,
-    segment_speakers_option,
-    show_json,
-)
+from evaluation import utility
+from evaluation.commands import shared
 from evaluation.formats import read_scores
 from evaluation.trials import Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling
-from evaluation.utility import (
-    CALIBRATIONS,
-    Voices,
-    VoiceSimilarity,
-    compare_voices,
-    matrix_of_voices,
-)
 from spkbase.console import Command, choice_option, path_option
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
@@ -50,11 +36,11 @@ TITLES = {
     help="Key: one for all, or one for each file of scores in the order above; none where both maps of speakers are "
     "given or scores hold labels.",
 )
-@model_speakers_option
-@segment_speakers_option
+@shared.model_speakers_option
+@shared.segment_speakers_option
 @choice_option(
     *("--calibrate", "calibration"),
-    of=CALIBRATIONS,
+    of=utility.CALIBRATIONS,
     help="How scores become log-likelihood ratios. folds: learnt from other speakers' trials; pav: by isotonic "
     "regression on these very trials, as VoicePrivacy 2022 means to; none: they are already.",
 )
@@ -63,10 +49,10 @@ TITLES = {
     is_flag=True,
     help="The lists hold each pair of recordings once: count it both ways (not across original and anonymised).",
 )
-@resampling_options(0)
+@shared.resampling_options(0)
 @path_option("--plot", help="Draw the matrices side by side: PNG, PDF or SVG.")
-@reader_options()
-@json_option
+@shared.reader_options()
+@shared.json_option
 def similarity(
     original: Path,
     original_anonymised: Path | None,
@@ -78,7 +64,7 @@ def similarity(
     symmetric: bool,
     resampling: Resampling,
     plot: Path | None,
-    reader: Reader,
+    reader: shared.Reader,
     json_path: Path | None,
 ) -> None:
     """Compare voices before and after anonymisation by similarity matrices of speakers.
@@ -94,25 +80,25 @@ def similarity(
     if len(keys) not in (0, 1, len(given)):
         raise click.UsageError(f"expected a key, or one for each of {len(given)} files of scores, got {len(keys)}")
     speakers = [None if path is None else read_speakers(path) for path in (model_speakers, segment_speakers)]
-    voices = Voices(calibration, resampling.seed, *speakers)  # type: ignore[arg-type]  # click checked the choice
+    voices = utility.Voices(calibration, resampling.seed, *speakers)  # type: ignore[arg-type]  # click checked the choice
     matrices, notes = {}, []
     of_each: tuple[Path | None, ...] = keys * len(given) if len(keys) == 1 else keys or (None,) * len(given)
     for (name, path), key in zip(given.items(), of_each, strict=True):
         try:
             how = replace(voices, symmetric=symmetric and name != "oa")
-            matrices[name], found = matrix_of_voices(*_read(path, key, reader, voices), how)
+            matrices[name], found = utility.matrix_of_voices(*_read(path, key, reader, voices), how)
         except DataError as error:
             raise DataError(error.text, file=error.file or path, line=error.line, remedy=error.remedy) from error
         notes += [f"{name}: {note}" for note in found]
-    result = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
+    result = utility.compare_voices(matrices, resampling=resampling, notes=tuple(notes))
     if plot is not None:
         draw_similarity(result, plot)
-    report = {"calibration": calibration, "calibration_is": CALIBRATIONS[voices.calibration]} | result.to_dict()
-    if not show_json(report, json_path):
-        click.echo(format_similarity(result, CALIBRATIONS[voices.calibration]))
+    report = {"calibration": calibration, "calibration_is": utility.CALIBRATIONS[voices.calibration]} | result.to_dict()
+    if not shared.show_json(report, json_path):
+        click.echo(format_similarity(result, utility.CALIBRATIONS[voices.calibration]))
 
 
-def format_similarity(result: VoiceSimilarity, calibration: str) -> str:
+def format_similarity(result: utility.VoiceSimilarity, calibration: str) -> str:
     """Return DeID and G_VD as a table, with what they rest on below."""
     columns = result.to_columns()
     rows = [
@@ -128,7 +114,7 @@ def format_similarity(result: VoiceSimilarity, calibration: str) -> str:
     return "\n".join([format_table(rows, forms), "", f"{speakers}; calibration: {calibration}", *result.notes])
 
 
-def draw_similarity(result: VoiceSimilarity, path: Path) -> None:
+def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:
     """Draw the matrices side by side, with how distinct the voices of each are."""
     from evaluation.plots import plot_similarity
 
@@ -145,7 +131,7 @@ def draw_similarity(result: VoiceSimilarity, path: Path) -> None:
     )
 
 
-def _read(path: Path, key: Path | None, reader: Reader, voices: Voices) -> tuple[Scores, Key]:
+def _read(path: Path, key: Path | None, reader: shared.Reader, voices: utility.Voices) -> tuple[Scores, Key]:
     """Read scores and their key; where both maps are given and no key, same names are target trials."""
     if key is not None or voices.model_speakers is None or voices.segment_speakers is None:
         return reader.read(path, key)

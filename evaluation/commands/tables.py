@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import show_json
+from evaluation.commands.shared import show_json
 from evaluation.metrics import METRICS, Evaluation, Metric, format_value
 from evaluation.plots import escape
 from evaluation.uncertainty import Groups, Interval

@@ -9,25 +9,11 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import json_option, label_option, resampling_options, segment_speakers_option
+from evaluation import utility
+from evaluation.commands.shared import json_option, label_option, resampling_options, segment_speakers_option
 from evaluation.commands.tables import show_rows
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling
-from evaluation.utility import (
-    NORMALISERS,
-    average_recall,
-    compare_recordings,
-    confusions,
-    count_errors,
-    error_rate,
-    error_rate_differences,
-    mean_correlation,
-    read_labels,
-    read_recordings,
-    read_transcripts,
-    recall_differences,
-    speakers_of,
-)
 from spkbase.console import FILE, Command, choice_option, path_option, worker_options
 from spkbase.errors import DataError, few
 
@@ -50,7 +36,7 @@ _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters
 )
 @choice_option(
     "--normaliser",
-    of=NORMALISERS,
+    of=utility.NORMALISERS,
     help="What is done to both transcripts before: nothing, or lower case without punctuation.",
 )
 @choice_option(
@@ -77,16 +63,16 @@ def wer(
     --hyp the differences from the first are given too, under shared draws.
     """
     names = _names(hypotheses, labels)
-    truth = read_transcripts(reference)
+    truth = utility.read_transcripts(reference)
     speakers = _speakers(segment_speakers, truth, resampling)
-    texts = [(path, read_transcripts(path)) for path in hypotheses]
+    texts = [(path, utility.read_transcripts(path)) for path in hypotheses]
     rows: list[dict[str, Any]] = []
     report: dict[str, dict[str, Any]] = {}
     for unit in units:
         settings: dict[str, Any] = {"unit": _UNITS[unit], "normaliser": normaliser, "missing": missing}
-        counts = [count_errors(truth, text, file=path, **settings) for path, text in texts]
-        rates = [error_rate(errors, speakers, resampling, segment_speakers) for errors in counts]
-        gaps = [None, *error_rate_differences(counts, speakers, resampling)] if len(counts) > 1 else [None]
+        counts = [utility.count_errors(truth, text, file=path, **settings) for path, text in texts]
+        rates = [utility.error_rate(errors, speakers, resampling, segment_speakers) for errors in counts]
+        gaps = [None, *utility.error_rate_differences(counts, speakers, resampling)] if len(counts) > 1 else [None]
         for name, rate, gap in zip(names, rates, gaps, strict=True):
             rows.append(_row(name, unit.upper(), rate.interval, gap) | rate.counts | {"utterances": rate.n_utterances})
             report.setdefault(name, {})[unit] = rate.to_dict() | _difference(gap)
@@ -135,20 +121,20 @@ def uar(
     names = _names(predictions, labels)
     if segment_speakers is None and (spk2fold is not None or convention == "vpc2024"):
         raise click.UsageError("folds are of speakers: give --segment-speakers")
-    truth = read_labels(reference)
+    truth = utility.read_labels(reference)
     speakers = _speakers(segment_speakers, truth, resampling)
     convention = "pooled" if segment_speakers is None else convention
-    folds = None if spk2fold is None else read_labels(spk2fold, "fold")
+    folds = None if spk2fold is None else utility.read_labels(spk2fold, "fold")
     settings: dict[str, Any] = {"folds": folds, "convention": convention, "missing": missing}
-    heard = [(path, read_labels(path)) for path in predictions]
-    counted = [confusions(truth, said, speakers, file=path, **settings) for path, said in heard]
+    heard = [(path, utility.read_labels(path)) for path in predictions]
+    counted = [utility.confusions(truth, said, speakers, file=path, **settings) for path, said in heard]
     for path, said in heard:
         _doubt(path, truth, said, missing)
         if strange := sorted(set(said.values()) - set(truth.values())):
             told = "%s: %d labels that the reference does not have, each an error: %s (its own: %s)"
             logger.warning(told, path, len(strange), few(strange, repr), few(sorted(set(truth.values())), repr))
-    averages = [average_recall(confused, resampling) for confused in counted]
-    gaps = [None, *recall_differences(counted, resampling)] if len(counted) > 1 else [None]
+    averages = [utility.average_recall(confused, resampling) for confused in counted]
+    gaps = [None, *utility.recall_differences(counted, resampling)] if len(counted) > 1 else [None]
     rows, report = [], {}
     for name, average, gap in zip(names, averages, gaps, strict=True):
         recalls = {f"{label} [%]": round(100 * value, 2) for label, value in average.recalls.items()}
@@ -185,13 +171,13 @@ def f0(
     """
     map_path = segment_speakers or (original if original.is_dir() else original.parent) / "utt2spk"
     speakers = read_speakers(map_path)
-    files = [read_recordings(path) for path in (original, anonymised)]
-    speakers_of(files[0], speakers, map_path)
-    compared = compare_recordings(*files, jobs=jobs, file=anonymised, convention=convention)
+    files = [utility.read_recordings(path) for path in (original, anonymised)]
+    utility.speakers_of(files[0], speakers, map_path)
+    compared = utility.compare_recordings(*files, jobs=jobs, file=anonymised, convention=convention)
     _doubt(
         anonymised, dict.fromkeys(compared, 1.0), {name: round(one.correlation, 9) for name, one in compared.items()}
     )
-    found = mean_correlation(compared, speakers, resampling=resampling, convention=convention)
+    found = utility.mean_correlation(compared, speakers, resampling=resampling, convention=convention)
     row = {"system": anonymised.name, "rho_F0": found.interval.value}
     row |= {"from": found.interval.low, "to": found.interval.high, "deviation": found.deviation}
     row |= {"same voicing": found.voicing_agreement, "utterances": found.n_utterances, "undefined": found.n_undefined}

@@ -6,16 +6,7 @@ from pathlib import Path
 
 import click
 
-from evaluation.commands.options import (
-    Reader,
-    convention_option,
-    json_option,
-    key_option,
-    reader_options,
-    scale_option,
-    scores_option,
-    show_json,
-)
+from evaluation.commands import shared
 from evaluation.linkage import worst_case_from
 from evaluation.metrics import SCALE, WorstCase, evaluate, format_profile, meaning_of, metrics_with, read_scale
 from spkbase.console import Command
@@ -25,11 +16,11 @@ _READINGS = ("isotonic regression", "Gaussians", "Student's t", "ranks")
 
 
 @click.command(cls=Command)
-@scores_option
-@key_option
-@reader_options(missing=True)
-@convention_option
-@scale_option
+@shared.scores_option
+@shared.key_option
+@shared.reader_options(missing=True)
+@shared.convention_option
+@shared.scale_option
 @click.option("-l", "--label", default="ZEBRA profile", help="Name of the system, also of exported files.")
 @click.option(
     *("-e", "--export", "extensions"),
@@ -42,11 +33,11 @@ _READINGS = ("isotonic regression", "Gaussians", "Student's t", "ranks")
     is_flag=True,
     help="Add the strongest evidence of any trial by isotonic regression, Gaussians, Student's t and ranks.",
 )
-@json_option
+@shared.json_option
 def zebra(
     scores: Path,
     key: Path | None,
-    reader: Reader,
+    reader: shared.Reader,
     convention: str,
     scale: Path | None,
     label: str,
@@ -65,7 +56,7 @@ def zebra(
     worst = worst_case_from(*read, missing=reader.missing) if with_worst_case else None
     if worst is not None:
         report["worst_case"] = worst.to_dict()
-    if not show_json({"label": label} | report, json_path):
+    if not shared.show_json({"label": label} | report, json_path):
         click.echo(format_profile(result.zebra, label))
         click.echo(f"Category {result.zebra.tag}: {meaning_of(result.zebra.tag, scale=tags)}")
         if "zebra.individual" in notes:

@@ -13,23 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evaluation.plots import style
 from evaluation.plots.scores import draw_steps
-from evaluation.plots.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    Paths,
-    axes_for,
-    figure_for,
-    finish,
-    keep_together,
-    legend_below,
-    line_of,
-    marker,
-    plain,
-    printable,
-    write_in_margin,
-)
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -41,7 +26,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _BAND, _PALE_BAND = 0.16, 0.10
-_CHANCE = plain(GREY, 1.2, (10, 3))
+_CHANCE = style.plain(style.GREY, 1.2, (10, 3))
 _DOTS = (0, (1.2, 1.6))
 _SIZE = "Number of enrolled speakers N"
 _LINKED = "Linkability: probability that the owner is first"
@@ -53,7 +38,7 @@ _PICTURES = (".png", ".pdf", ".svg")
 def plot_linkability(
     curves: Mapping[str, Curve],
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     extrapolations: Mapping[str, Extrapolation] | None = None,
     method: str = "normal",
@@ -96,14 +81,14 @@ def plot_linkability(
     farthest = max([largest, *(float(fit.sizes.max()) for fit in beyond.values())])
     grid = np.geomspace(2, farthest, 200)
     entries = []
-    with axes_for(path, ax, 7.0, 4.8) as axes:
+    with style.axes_for(path, ax, 7.0, 4.8) as axes:
         if beyond:
             _draw_ground(axes, largest, farthest, upright)
         axes.plot(np.log10(grid), upright(_chance_of(curves.values(), grid)), **_CHANCE)
         for number, (name, curve) in enumerate(curves.items()):
-            look = line_of(number)
+            look = style.line_of(number)
             _draw_measured(axes, curve, look, upright)
-            entries.append((look, f"{name} {keep_together(_at(curve.values[-1], curve.sizes[-1]))}"))
+            entries.append((look, f"{name} {style.keep_together(_at(curve.values[-1], curve.sizes[-1]))}"))
             if name in beyond:  # not joined to what was measured, which it need not meet
                 fit = beyond[name]
                 past = fit.sizes >= curve.sizes.max()
@@ -113,7 +98,7 @@ def plot_linkability(
         entries.append((_CHANCE, "chance"))
         if beyond:
             text = f"dotted: {_EXTRAPOLATED} ({method}; band: span of methods)"
-            entries.append((plain(GREY) | {"linestyle": _DOTS}, text))
+            entries.append((style.plain(style.GREY) | {"linestyle": _DOTS}, text))
         levels = {curve.level for curve in curves.values() if np.isfinite(curve.low).any()}
         words = []
         if levels:
@@ -126,11 +111,13 @@ def plot_linkability(
         label = _LINKED if first else "Probability that the owner is among the first r"
         across = _log_scale(_SIZE, 2, farthest)
         pad = 18 if beyond else 8
-        return finish(axes, title or "Linkability", across, upright.scale(label), entries, "\n".join(words), pad=pad)
+        return style.finish(
+            axes, title or "Linkability", across, upright.scale(label), entries, "\n".join(words), pad=pad
+        )
 
 
 def plot_linkability_panels(
-    panels: Mapping[str, Mapping[tuple[str, str], Curve]], *, path: Paths, title: str | None = None
+    panels: Mapping[str, Mapping[tuple[str, str], Curve]], *, path: style.Paths, title: str | None = None
 ) -> Figure:
     """Plot linkability of attackers against anonymisers, a panel for each number of utterances, on the same axes.
 
@@ -146,41 +133,41 @@ def plot_linkability_panels(
     """
     names = dict.fromkeys(name for curves in panels.values() for name in curves)
     attackers, anonymisers = (list(dict.fromkeys(side)) for side in zip(*names, strict=True))
-    markers = dict(zip(attackers, cycle(MARKERS if attackers != [""] else ("",))))
-    colours = {name: line_of(number)["color"] for number, name in enumerate(anonymisers)}
+    markers = dict(zip(attackers, cycle(style.MARKERS if attackers != [""] else ("",))))
+    colours = {name: style.line_of(number)["color"] for number, name in enumerate(anonymisers)}
     farthest = max(float(curve.sizes.max()) for curves in panels.values() for curve in curves.values())
     grid = np.geomspace(2, farthest, 200)
-    entries = [(plain(colour, 4.0), name) for name, colour in colours.items()]
-    entries += [(marker(shape, GREY), name) for name, shape in markers.items() if name]
-    with figure_for(path, 1.2 + 3.4 * len(panels), 4.2, extensions=_PICTURES) as figure:
+    entries = [(style.plain(colour, 4.0), name) for name, colour in colours.items()]
+    entries += [(style.marker(shape, style.GREY), name) for name, shape in markers.items() if name]
+    with style.figure_for(path, 1.2 + 3.4 * len(panels), 4.2, extensions=_PICTURES) as figure:
         places = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
         for axes, (panel, curves) in zip(places, panels.items(), strict=True):
             axes.plot(np.log10(grid), _chance_of(curves.values(), grid), **_CHANCE)
             for (attacker, anonymiser), curve in curves.items():
-                _draw_measured(axes, curve, plain(colours[anonymiser]), _Upright(False, 1.0))
+                _draw_measured(axes, curve, style.plain(colours[anonymiser]), _Upright(False, 1.0))
                 x = np.log10(curve.sizes)
                 marked = np.unique(np.searchsorted(x, np.linspace(x[0], x[-1], 8)[1:-1]))
                 if markers[attacker]:
-                    axes.plot(x[marked], curve.values[marked], **marker(markers[attacker], colours[anonymiser]))
-            finish(axes, panel, _log_scale("", 2, farthest), ("", 0.0, 1.03))
+                    axes.plot(x[marked], curve.values[marked], **style.marker(markers[attacker], colours[anonymiser]))
+            style.finish(axes, panel, _log_scale("", 2, farthest), ("", 0.0, 1.03))
         _frame(figure, [places], title or "Linkability", _SIZE, _LINKED)
-        legend_below(places[0], [*entries, (_CHANCE, "chance")], _MEANING_OF_L)
+        style.legend_below(places[0], [*entries, (_CHANCE, "chance")], _MEANING_OF_L)
     return figure
 
 
 def _frame(figure: Figure, places: Any, title: str, across: str, upright: str) -> None:
     """Name a grid of axes as a whole: the title above, and each axis once in the middle."""
-    figure.suptitle(printable(title), fontsize=12)
+    figure.suptitle(style.printable(title), fontsize=12)
     shown = [axes for axes in places[-1] if axes.axison]
-    shown[len(shown) // 2].set_xlabel(printable(across))
-    places[len(places) // 2][0].set_ylabel(printable(upright))
+    shown[len(shown) // 2].set_xlabel(style.printable(across))
+    places[len(places) // 2][0].set_ylabel(style.printable(upright))
 
 
 def plot_extrapolation(
     curve: Curve,
     extrapolation: Extrapolation,
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     name: str = "",
     title: str | None = None,
@@ -208,35 +195,35 @@ def plot_extrapolation(
     # a tail may end, and then its estimate falls without end
     drawn = [prediction.linkability for method, prediction in parts.items() if method != "tail"]
     upright = _Upright(True, max(_lowest([curve.values, *drawn]) / 3, 1e-9))
-    black = plain("#000000", 2.2)
+    black = style.plain("#000000", 2.2)
     entries = [(black, f"{name} measured".strip())]
     past, grid = sizes >= largest, np.geomspace(2, farthest, 100)
     x = np.log10(sizes[past])
-    with axes_for(path, ax, 7.0, 5.4) as axes:
+    with style.axes_for(path, ax, 7.0, 5.4) as axes:
         _draw_ground(axes, largest, farthest, upright)
         axes.plot(np.log10(grid), upright(1 / grid), **_CHANCE)
         bounds = extrapolation.predictions.get("bounds")
         if bounds is not None and np.isfinite(bounds.low[past]).all():
-            look = plain(GREY, 0.9, (1, 1))
+            look = style.plain(style.GREY, 0.9, (1, 1))
             for end in (bounds.low, bounds.high):
                 axes.plot(x, upright(end[past]), **look)
             entries.append((look, "bounds: what the ranks alone do not rule out"))
         for number, (method, prediction) in enumerate(parts.items()):
-            look = line_of(number, linestyle=_DOTS)
+            look = style.line_of(number, linestyle=_DOTS)
             low, high = upright(prediction.low[past]), upright(prediction.high[past])
             _draw_band(axes, x, low, high, look["color"], _PALE_BAND)
             axes.plot(x, upright(prediction.linkability[past]), **look)
-            entries.append((look, f"{method} {keep_together(_at(prediction.linkability[-1], sizes[-1]))}"))
+            entries.append((look, f"{method} {style.keep_together(_at(prediction.linkability[-1], sizes[-1]))}"))
         _draw_measured(axes, curve, black, upright)
         words = f"Dotted, on grey: {_EXTRAPOLATED}; bands: intervals of {100 * extrapolation.level:g} % of each method"
         title, across = title or "Linkability beyond the gallery", _log_scale(_SIZE, 2, farthest)
-        return finish(axes, title, across, upright.scale(_LINKED), [*entries, (_CHANCE, "chance")], words, pad=18)
+        return style.finish(axes, title, across, upright.scale(_LINKED), [*entries, (_CHANCE, "chance")], words, pad=18)
 
 
 def plot_cmc(
     systems: Mapping[str, ArrayLike],
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     largest: int | None = None,
     title: str | None = None,
@@ -257,17 +244,17 @@ def plot_cmc(
         raise DataError("expected a cumulative match characteristic of 2 or more ranks to plot")
     most = min(max(len(share) for share in shares.values()), largest or 2**62)
     entries = []
-    with axes_for(path, ax, 7.0, 4.8) as axes:
+    with style.axes_for(path, ax, 7.0, 4.8) as axes:
         for number, (name, share) in enumerate(shares.items()):
             ranks = np.arange(1, min(most, len(share)) + 1)
             axes.plot(np.log10(ranks), ranks / len(share), **_CHANCE | {"linewidth": 1.0})
-            axes.plot(np.log10(ranks), share[: len(ranks)], **line_of(number))
+            axes.plot(np.log10(ranks), share[: len(ranks)], **style.line_of(number))
             tenth = share[min(9, len(share) - 1)]
             numbers = f"(rank 1 {100 * share[0]:.1f} %, rank 10 {100 * tenth:.1f} %, N {len(share):,})"
-            entries.append((line_of(number), f"{name} {keep_together(numbers)}"))
+            entries.append((style.line_of(number), f"{name} {style.keep_together(numbers)}"))
         title, across = title or "Cumulative match characteristic", _log_scale("Rank r", 1, max(most, 2))
         upright = ("Probability that the owner is among the first r", 0.0, 1.0)
-        return finish(axes, title, across, upright, [*entries, (_CHANCE, "chance")])
+        return style.finish(axes, title, across, upright, [*entries, (_CHANCE, "chance")])
 
 
 class _Upright:
@@ -306,7 +293,7 @@ def _draw_ground(axes: Axes, largest: float, farthest: float, upright: _Upright)
     low, high = np.full(2, upright.low), np.full(2, 0.0 if upright.logarithmic else 1.0)
     _draw_band(axes, np.array([start, end]), low, high, "#808080", 0.10)
     share = ((start + end) / 2 - np.log10(2)) / (end - np.log10(2))
-    write_in_margin(axes, _EXTRAPOLATED, float(share))
+    style.write_in_margin(axes, _EXTRAPOLATED, float(share))
 
 
 def _log_scale(label: str, low: float, high: float) -> tuple[Any, ...]:
@@ -347,7 +334,7 @@ def _at(value: float, size: float) -> str:
 def plot_speakers(
     systems: Mapping[str, ArrayLike],
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     bins: int = 20,
     title: str | None = None,
@@ -372,15 +359,15 @@ def plot_speakers(
     shares = {name: np.histogram(column.clip(0, 1), edges)[0] / len(column) for name, column in values.items()}
     height = 1.08 * max(float(share.max()) for share in shares.values())
     entries, ticks = [], []
-    with axes_for(path, ax, 7.0, max(4.8, 1.1 * len(shares))) as axes:
+    with style.axes_for(path, ax, 7.0, max(4.8, 1.1 * len(shares))) as axes:
         for number, (name, share) in enumerate(shares.items()):
-            base, colour = (len(shares) - 1 - number) * height, line_of(number)["color"]
-            draw_steps(axes, edges, share, plain(colour, 1.6), base)
+            base, colour = (len(shares) - 1 - number) * height, style.line_of(number)["color"]
+            draw_steps(axes, edges, share, style.plain(colour, 1.6), base)
             quartiles = np.quantile(values[name], [0.25, 0.5, 0.75])
             for place, dash in zip(quartiles, ((6, 2), (), (6, 2)), strict=True):
-                axes.plot([place, place], [base, base + height], **plain(colour, 1.1, dash))
+                axes.plot([place, place], [base, base + height], **style.plain(colour, 1.1, dash))
             numbers = "(Q1 {:.2f}, median {:.2f}, Q3 {:.2f})".format(*quartiles)
-            entries.append((plain(colour, 1.6), f"{name} {keep_together(numbers)}"))
+            entries.append((style.plain(colour, 1.6), f"{name} {style.keep_together(numbers)}"))
             ticks.append((base + height / 2, "\n".join([*wrap(name, 24)[:3], f"{len(values[name]):,} speakers"])))
         upright: tuple[Any, ...] = ("Share of speakers", 0.0, height)
         if len(shares) > 1:
@@ -390,11 +377,11 @@ def plot_speakers(
         if any("L = " in text for text in (*values, title or "")):
             words += f"\n{_MEANING_OF_L}"
         across = ("Linkability of a speaker, averaged over sizes of the gallery", 0.0, 1.0)
-        return finish(axes, title or "Linkability of single speakers", across, upright, entries, words)
+        return style.finish(axes, title or "Linkability of single speakers", across, upright, entries, words)
 
 
 def plot_speaker_grid(
-    cells: Mapping[tuple[str, str], ArrayLike], *, path: Paths, bins: int = 20, title: str | None = None
+    cells: Mapping[tuple[str, str], ArrayLike], *, path: style.Paths, bins: int = 20, title: str | None = None
 ) -> Figure:
     """Plot how linkability is spread over speakers, a row for each attacker and a column for each anonymiser.
 
@@ -416,11 +403,11 @@ def plot_speaker_grid(
     values = {name: np.asarray(column, np.float64).clip(0, 1) for name, column in cells.items()}
     shares = {name: 100 * np.histogram(column, edges)[0] / len(column) for name, column in values.items()}
     top = 1.08 * max(float(share.max()) for share in shares.values())
-    median, quartile = plain("#000000", 1.3), plain("#000000", 1.3, (5, 2))
+    median, quartile = style.plain("#000000", 1.3), style.plain("#000000", 1.3, (5, 2))
     wide = len(columns) if len(rows) > 1 else min(len(columns), 4)
     grid = [(row, column) for row in rows for column in columns]
     high = -(-len(grid) // wide)
-    with figure_for(path, 1.0 + 3.0 * wide, 0.8 + 2.4 * high, extensions=_PICTURES) as figure:
+    with style.figure_for(path, 1.0 + 3.0 * wide, 0.8 + 2.4 * high, extensions=_PICTURES) as figure:
         places = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False)
         for axes in places.flat[len(grid) :]:
             axes.set_axis_off()
@@ -429,15 +416,17 @@ def plot_speaker_grid(
                 axes.set_axis_off()
                 continue
             quartiles = np.quantile(values[name], [0.25, 0.5, 0.75])
-            draw_steps(axes, edges, shares[name], plain(COLOURS[columns.index(name[1]) % len(COLOURS)], 1.6))
+            draw_steps(
+                axes, edges, shares[name], style.plain(style.COLOURS[columns.index(name[1]) % len(style.COLOURS)], 1.6)
+            )
             for place, look in zip(quartiles, (quartile, median, quartile), strict=True):
                 axes.plot([place, place], [0.0, top], **look)
             heading = ", ".join(filter(None, name)) + "\nQ1 {:.2f}, median {:.2f}, Q3 {:.2f}".format(*quartiles)
-            finish(axes, heading, ("", -0.02, 1.02), ("", 0.0, top))
+            style.finish(axes, heading, ("", -0.02, 1.02), ("", 0.0, top))
         across = "Linkability of a speaker, averaged over sizes of the gallery"
         _frame(figure, places, title or "Linkability of single speakers", across, "Speakers (%)")
         text = "quartiles: left of Q1 the hard to link, right of Q3 the easy"
-        legend_below(places[0, 0], [(median, "median"), (quartile, text)])
+        style.legend_below(places[0, 0], [(median, "median"), (quartile, text)])
     return figure
 
 
@@ -445,14 +434,14 @@ def plot_speaker_grid(
 
 
 _WIDTH = 0.34
-_EASE = {"easy": (COLOURS[1], "easy to link"), "hard": (COLOURS[0], "hard to link")}
+_EASE = {"easy": (style.COLOURS[1], "easy to link"), "hard": (style.COLOURS[0], "hard to link")}
 _WORDS = {"anonymiser": "Anonymiser", "attacker": "Attacker", "utterances": "Number of utterances", "run": "Run"}
 
 
 def plot_jaccard(
     comparisons: Comparisons,
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     with_published: bool = False,
     title: str | None = None,
@@ -478,9 +467,9 @@ def plot_jaccard(
     if not comparisons.factors:
         raise DataError("expected conditions that differ in one factor alone, got none to draw a bar of")
     marks = published() if with_published else {}
-    black, diamond = plain("#000000", 1.2), marker("D", "#000000")
+    black, diamond = style.plain("#000000", 1.2), style.marker("D", "#000000")
     ticks, top = [], 0.2
-    with axes_for(path, ax, 7.0, 4.8) as axes:
+    with style.axes_for(path, ax, 7.0, 4.8) as axes:
         for place, (factor, agreements) in enumerate(comparisons.factors.items()):
             for side, (kind, (colour, _)) in zip((-1, 1), _EASE.items(), strict=True):
                 agreement, middle = agreements[kind], place + side * (_WIDTH / 2 + 0.02)
@@ -488,11 +477,11 @@ def plot_jaccard(
                 if np.isnan(value):
                     continue
                 left, right = middle - _WIDTH / 2, middle + _WIDTH / 2
-                axes.plot([left, left, right, right], [0, value, value, 0], **plain(colour, 1.2))
+                axes.plot([left, left, right, right], [0, value, value, 0], **style.plain(colour, 1.2))
                 axes.fill_between([left, right], value, color=colour, alpha=0.45, linewidth=0)
                 if np.isfinite(spread):
                     ends = np.array([value - spread, value + spread]).clip(0)
-                    axes.plot([middle, middle], ends, **plain("#404040", 1.2), zorder=3)
+                    axes.plot([middle, middle], ends, **style.plain("#404040", 1.2), zorder=3)
                 near = [middle - 0.45 * _WIDTH, middle + 0.45 * _WIDTH]
                 axes.plot(near, [agreement.chance] * 2, **black, zorder=3)
                 axes.fill_between(near, agreement.high, agreement.low, color="#000000", alpha=0.25, linewidth=0)
@@ -505,7 +494,7 @@ def plot_jaccard(
             corrected = ", ".join(f"{kind} {agreement.corrected:.2f}" for kind, agreement in agreements.items())
             text = f"{_WORDS.get(factor, factor)}\n{pairs} pair{'s' if pairs != 1 else ''}, corrected:\n{corrected}"
             ticks.append((float(place), text))
-        entries = [(plain(colour, 8.0), words) for colour, words in _EASE.values()]
+        entries = [(style.plain(colour, 8.0), words) for colour, words in _EASE.values()]
         level = 100 * float(comparisons.settings["level"])
         entries.append((black, f"chance: mean and {level:g} % interval of permutations"))
         if set(marks) & set(comparisons.factors):
@@ -513,7 +502,7 @@ def plot_jaccard(
         across = ("Conditions that differ in", -0.6, len(ticks) - 0.4, ticks)
         upright = ("Mean Jaccard similarity", 0.0, min(1.0, 1.12 * top))
         words = "Upright lines: standard deviation over pairs"
-        return finish(
+        return style.finish(
             axes, title or "Do conditions agree on who is easy or hard to link?", across, upright, entries, words
         )
 
@@ -521,7 +510,7 @@ def plot_jaccard(
 def plot_intersections(
     comparisons: Sequence[Comparison],
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -542,7 +531,7 @@ def plot_intersections(
     if not comparisons:
         raise DataError("expected comparisons of conditions to draw bars of, got none")
     most, ticks = 1.0, []
-    with axes_for(path, ax, 7.0, max(3.0, 0.62 * len(comparisons) + 1.2)) as axes:
+    with style.axes_for(path, ax, 7.0, max(3.0, 0.62 * len(comparisons) + 1.2)) as axes:
         for row, comparison in enumerate(reversed(comparisons)):
             numbers = []
             for side, (kind, (colour, _)) in zip((0.2, -0.2), _EASE.items(), strict=True):
@@ -557,8 +546,8 @@ def plot_intersections(
             compared = " / ".join(levels) if len(levels) < 5 else f"{len(levels)} levels"
             texts = [compared, *([", ".join(fixed)] if fixed else []), f"Jaccard: {', '.join(numbers)}"]
             ticks.append((float(row), "\n".join(texts)))
-        entries = [(plain(colour, 8.0), f"{words}, in all that are compared") for colour, words in _EASE.values()]
-        entries += [(plain(colour, 8.0) | {"alpha": 0.3}, f"{words}, in any") for colour, words in _EASE.values()]
+        entries = [(style.plain(colour, 8.0), f"{words}, in all that are compared") for colour, words in _EASE.values()]
+        entries += [(style.plain(colour, 8.0) | {"alpha": 0.3}, f"{words}, in any") for colour, words in _EASE.values()]
         across, upright = ("Number of speakers", 0.0, 1.05 * most), ("", -0.6, len(comparisons) - 0.4, ticks)
         title = title or "Who is easy or hard to link in all conditions, and in any"
-        return finish(axes, title, across, upright, entries, "Jaccard: in all / in any")
+        return style.finish(axes, title, across, upright, entries, "Jaccard: in all / in any")

@@ -9,22 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.plots.style import (
-    GREY,
-    GRID,
-    MARKERS,
-    PALE,
-    Paths,
-    axes_for,
-    figure_for,
-    finish,
-    keep_together,
-    line_of,
-    marker,
-    plain,
-    printable,
-    write_in_margin,
-)
+from evaluation.plots import style
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -64,7 +49,7 @@ class TradeOff:
 def plot_privacy_utility(
     systems: Sequence[TradeOff],
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     measure: str = "Word error rate",
     lower_is_better: bool = True,
@@ -114,27 +99,27 @@ def plot_privacy_utility(
     sign = -1.0 if lower_is_better else 1.0  # the axis runs to the better side
     left, right = sorted((sign * low, sign * high))
     entries = []
-    with axes_for(path, ax, 7.0, 4.8) as axes:
+    with style.axes_for(path, ax, 7.0, 4.8) as axes:
         for target in reversed(targets):
-            axes.plot([left, right], [100 * target] * 2, **plain(PALE, 0.9))
-            axes.fill_between([left, right], 100 * target, color=PALE, alpha=0.14, linewidth=0)
-            write_in_margin(axes, f"{100 * target:g} %", target / _TOP, across=True)
+            axes.plot([left, right], [100 * target] * 2, **style.plain(style.PALE, 0.9))
+            axes.fill_between([left, right], 100 * target, color=style.PALE, alpha=0.14, linewidth=0)
+            style.write_in_margin(axes, f"{100 * target:g} %", target / _TOP, across=True)
         for number, system in enumerate(systems):
-            colour, (rate, *reach), y = line_of(number)["color"], rates[number], 100 * system.eer.value
-            cross, x = plain(colour, 1.4) | {"alpha": 0.75}, sign * rate
+            colour, (rate, *reach), y = style.line_of(number)["color"], rates[number], 100 * system.eer.value
+            cross, x = style.plain(colour, 1.4) | {"alpha": 0.75}, sign * rate
             if system.eer.has_interval:
                 axes.plot([x, x], 100 * np.clip([system.eer.low, system.eer.high], 0.0, _TOP), **cross)
             if system.utility.has_interval:
                 axes.plot(sign * np.array(reach), [y, y], **cross)
-            dot = marker(MARKERS[number % len(MARKERS)], colour)
+            dot = style.marker(style.MARKERS[number % len(style.MARKERS)], colour)
             axes.plot([x], [y], **dot)
-            numbers = keep_together(f"({measure.lower()} {rate:.1f} %, EER {y:.1f} %)")
+            numbers = style.keep_together(f"({measure.lower()} {rate:.1f} %, EER {y:.1f} %)")
             entries.append((dot, f"{system.name} {numbers}"))
         direction = "lower is better" if lower_is_better else "higher is better"
         across = (f"{measure} (%), {direction}: best on the right", left, right, _ticks(low, high, sign))
         upright = ("Equal error rate (%), best above", 0.0, 100 * _TOP)
         words = "Grey edges: minimum target EERs of the challenge" if targets else ""
-        return finish(axes, title or f"Privacy against {measure.lower()}", across, upright, entries, words)
+        return style.finish(axes, title or f"Privacy against {measure.lower()}", across, upright, entries, words)
 
 
 def _ticks(low: float, high: float, sign: float) -> list[tuple[float, str]]:
@@ -148,7 +133,7 @@ def _ticks(low: float, high: float, sign: float) -> list[tuple[float, str]]:
 def plot_exposure(
     speakers: Sequence[tuple[float, str]],
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -162,28 +147,28 @@ def plot_exposure(
         See `plot_privacy_utility`.
     """
     places, values = np.arange(1, len(speakers) + 1), np.array([value for value, _ in speakers])
-    mean, dashed = float(values.mean()), plain(GREY, 1.2, (6, 3))
+    mean, dashed = float(values.mean()), style.plain(style.GREY, 1.2, (6, 3))
     entries = []
-    with axes_for(path, ax, 7.0, 3.6) as axes:
+    with style.axes_for(path, ax, 7.0, 3.6) as axes:
         axes.plot([0.0, len(speakers) + 1.0], [mean, mean], **dashed)
         if len(speakers) > _MOST_MARKED:
-            axes.plot(places, values, **line_of(0))
+            axes.plot(places, values, **style.line_of(0))
         else:
             for number, sex in enumerate(sorted({sex for _, sex in speakers})):
                 chosen = np.array([other == sex for _, other in speakers])
-                look = marker("os^"[number % 3], line_of(number)["color"])
+                look = style.marker("os^"[number % 3], style.line_of(number)["color"])
                 axes.plot(places[chosen], values[chosen], **look)
                 entries.append((look, {"f": "female", "m": "male", "": "speaker"}.get(sex, sex)))
         entries.append((dashed, f"mean over speakers ({mean:.2f})"))
         across = ("Speakers, sorted", 0.0, len(speakers) + 1.0)
-        return finish(axes, title or "Linkability of speakers", across, ("Mean linkability", 0.0, 1.05), entries)
+        return style.finish(axes, title or "Linkability of speakers", across, ("Mean linkability", 0.0, 1.05), entries)
 
 
 def plot_similarity(
     matrices: Mapping[str, ArrayLike],
     speakers: Sequence[str],
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     title: str | None = None,
     subtitles: Mapping[str, str] | None = None,
     axes_names: Mapping[str, tuple[str, str]] | None = None,
@@ -229,33 +214,35 @@ def plot_similarity(
     names = [speakers[place] if len(speakers[place]) <= 12 else f"{speakers[place][:11]}…" for place in order]
     middles = np.arange(len(names)) + 0.5
     wide = _SIDE + (0.6 if len(speakers) <= _MOST_NAMED else 0.0)
-    with figure_for(path, wide * len(cells) + 0.9, wide + 0.8, extensions=_PICTURES) as figure:
+    with style.figure_for(path, wide * len(cells) + 0.9, wide + 0.8, extensions=_PICTURES) as figure:
         places = figure.subplots(1, len(cells), squeeze=False)[0]
         for axes, (name, matrix) in zip(places, cells.items(), strict=True):
             picture = axes.pcolormesh(matrix[np.ix_(order, order)], cmap="cividis", vmin=0.0, vmax=1.0, linewidth=0)
-            heading = printable(name) + (f"\n{printable(subtitles[name])}" if subtitles and name in subtitles else "")
+            heading = style.printable(name) + (
+                f"\n{style.printable(subtitles[name])}" if subtitles and name in subtitles else ""
+            )
             axes.set_title(heading, fontsize=11)
             axes.set_box_aspect(1)
             axes.invert_yaxis()
             rows, columns = (axes_names or {}).get(name, ("speaker", "speaker"))
-            axes.set_ylabel(printable(rows), fontsize=9.5)
-            axes.set_xlabel(printable(columns), fontsize=9.5)
+            axes.set_ylabel(style.printable(rows), fontsize=9.5)
+            axes.set_xlabel(style.printable(columns), fontsize=9.5)
             if len(names) > _MOST_NAMED:
                 axes.set(xticks=[], yticks=[])
             else:
-                axes.set_xticks(middles, list(map(printable, names)), rotation=90, fontsize=7.5)
-                axes.set_yticks(middles, list(map(printable, names)), fontsize=7.5)
+                axes.set_xticks(middles, list(map(style.printable, names)), rotation=90, fontsize=7.5)
+                axes.set_yticks(middles, list(map(style.printable, names)), fontsize=7.5)
                 axes.tick_params(length=0)
         bar = figure.colorbar(picture, ax=list(places), shrink=0.8, pad=0.02)
-        bar.set_label("similarity: 0 unlike, 0.5 no evidence, 1 alike", fontsize=9.5, color=GREY)
+        bar.set_label("similarity: 0 unlike, 0.5 no evidence, 1 alike", fontsize=9.5, color=style.GREY)
         if title:
-            figure.suptitle(printable(title), fontsize=12)
+            figure.suptitle(style.printable(title), fontsize=12)
     return figure
 
 
 def plot_likelihood(
     series: Mapping[str, ArrayLike],
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     *,
     ax: Axes | None = None,
     doublings: Sequence[tuple[int, int]] = (),
@@ -286,12 +273,12 @@ def plot_likelihood(
     curves = {name: np.asarray(values, float) for name, values in series.items()}
     if not curves or not all(values.ndim == 1 and len(values) for values in curves.values()):
         raise DataError("expected a log-likelihood for each iteration of each model, got none")
-    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8.5, "color": GREY}
-    with axes_for(path, ax, 7.5, 4.6, _PICTURES) as axes:
+    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8.5, "color": style.GREY}
+    with style.axes_for(path, ax, 7.5, 4.6, _PICTURES) as axes:
         for number, (name, values) in enumerate(curves.items()):
-            axes.plot(np.arange(1, len(values) + 1), values, label=name, marker=".", **line_of(number))
+            axes.plot(np.arange(1, len(values) + 1), values, label=name, marker=".", **style.line_of(number))
         for first, n_components in doublings:  # the stages of training, marked above the plot
-            axes.axvline(first + 1, color=PALE, linewidth=0.9, linestyle=(0, (1, 2)))
+            axes.axvline(first + 1, color=style.PALE, linewidth=0.9, linestyle=(0, (1, 2)))
             above = ("data", "axes fraction")
             axes.annotate(str(n_components), (first + 1, 1), (0, 3), xycoords=above, ha="center", **words)
         if doublings:
@@ -300,7 +287,7 @@ def plot_likelihood(
         axes.set_ylabel("Mean log-likelihood per frame (nats)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.08)
-        axes.grid(axis="y", color=GRID, linewidth=0.8)
+        axes.grid(axis="y", color=style.GRID, linewidth=0.8)
         if len(curves) > 1:
             axes.legend(loc="lower right")
         axes.set_title(title or "Training of the background model", pad=26 if doublings else 8)

@@ -16,40 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics import (
-    SCALE,
-    SRE08,
-    SortedScores,
-    act_dcf,
-    cllr,
-    det_curve,
-    ece,
-    eer,
-    effective_prior,
-    hull_min_dcf,
-    min_cllr,
-    min_dcf,
-    min_ece,
-    reversal,
-    roc,
-    sort_scores,
-    zebra,
-)
-from evaluation.plots.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    PALE,
-    Paths,
-    Style,
-    axes_for,
-    finish,
-    keep_together,
-    line_of,
-    marker,
-    plain,
-    write_in_margin,
-)
+from evaluation import metrics
+from evaluation.plots import style
 from evaluation.trials import Key, Scores, split_scores
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -77,11 +45,13 @@ class System:
     nontarget: ArrayLike
 
 
-Systems = Sequence[System | tuple[str, ArrayLike, ArrayLike] | tuple[str, Scores, Key] | tuple[str, SortedScores]]
+Systems = Sequence[
+    System | tuple[str, ArrayLike, ArrayLike] | tuple[str, Scores, Key] | tuple[str, metrics.SortedScores]
+]
 """Systems as `System`, as names with target and nontarget scores, scores and key, or sorted scores."""
 
 
-def sorted_systems(systems: Systems) -> list[tuple[str, SortedScores]]:
+def sorted_systems(systems: Systems) -> list[tuple[str, metrics.SortedScores]]:
     """Return each system's name with its scores sorted; those whose scores look reversed are called so."""
     if not systems:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
@@ -89,8 +59,8 @@ def sorted_systems(systems: Systems) -> list[tuple[str, SortedScores]]:
     for system in systems:
         given: list[Any]
         name, *given = (system.name, system.target, system.nontarget) if isinstance(system, System) else system
-        scores = sort_scores(*(split_scores(*given) if isinstance(given[0], Scores) else given))
-        turned = reversal(scores)
+        scores = metrics.sort_scores(*(split_scores(*given) if isinstance(given[0], Scores) else given))
+        turned = metrics.reversal(scores)
         found.append((f"{name} (REVERSED scores?)" if turned is not None and turned.clear else name, scores))
     return found
 
@@ -171,7 +141,7 @@ def fitting_window(rates: Sequence[float]) -> Window:
 def plot_det(
     systems: Systems,
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     title: str | None = None,
     sort: bool = False,
@@ -214,36 +184,38 @@ def plot_det(
 
     if window not in ("auto", *WINDOWS):
         raise DataError(f"expected a window among {', '.join(('auto', *WINDOWS))}, got {window!r}")
-    prior = effective_prior(*SRE08) if prior is None else effective_prior(prior)
+    prior = metrics.effective_prior(*metrics.SRE08) if prior is None else metrics.effective_prior(prior)
     known = _by_eer(sorted_systems(systems)) if sort else sorted_systems(systems)
     hulls = [scores.hull for _, scores in known]
-    points = [(hull.eer, *hull_min_dcf(hull, prior)) for hull in hulls]  # EER, minDCF, and where that is
+    points = [(hull.eer, *metrics.hull_min_dcf(hull, prior)) for hull in hulls]  # EER, minDCF, and where that is
     fitting = fitting_window([rate for rate, _, p_miss, p_fa in points for rate in (rate, p_miss, p_fa)])
     shown = WINDOWS.get(window, fitting)
     low, high = max(shown.p_fa[0], shown.p_miss[0]), min(shown.p_fa[1], shown.p_miss[1])
     entries = []
-    with axes_for(path, ax, 6.6, 6.9) as axes:
+    with style.axes_for(path, ax, 6.6, 6.9) as axes:
         if low < high:
-            axes.plot(*[ndtri(np.array([low, high]))] * 2, **plain(PALE, 1.0))
+            axes.plot(*[ndtri(np.array([low, high]))] * 2, **style.plain(style.PALE, 1.0))
         _rule_of_30(axes, shown, [(hull.n_target, hull.n_nontarget) for hull in hulls])
         for number, ((name, scores), (rate, cost, p_miss, p_fa)) in enumerate(zip(known, points, strict=True)):
-            look, box = line_of(number), (*shown.p_fa, *shown.p_miss)
+            look, box = style.line_of(number), (*shown.p_fa, *shown.p_miss)
             slight, pieces = look, 0
             if not hull_only:
-                corners = roc(scores)
+                corners = metrics.roc(scores)
                 n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))  # the short pieces of many bend little
-                pieces += _draw_pieces(axes, *det_curve(*corners, box=box, points=n_points), n_points, look)
+                pieces += _draw_pieces(axes, *metrics.det_curve(*corners, box=box, points=n_points), n_points, look)
                 slight = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75}
-            pieces += _draw_pieces(axes, *det_curve(hulls[number].p_miss, hulls[number].p_fa, box=box), 101, slight)
-            label = f"{name} {keep_together(f'(EER {100 * rate:.2f} %, minDCF {cost:.3f})')}"
+            pieces += _draw_pieces(
+                axes, *metrics.det_curve(hulls[number].p_miss, hulls[number].p_fa, box=box), 101, slight
+            )
+            label = f"{name} {style.keep_together(f'(EER {100 * rate:.2f} %, minDCF {cost:.3f})')}"
             visible = shown.p_fa[0] <= p_fa <= shown.p_fa[1] and shown.p_miss[0] <= p_miss <= shown.p_miss[1]
             if not pieces:
                 label += "\ncurve outside this window"
             elif not visible:
                 label += "\nminDCF point outside this window"
             if low <= rate <= high:
-                axes.plot([ndtri(rate)], [ndtri(rate)], **marker("ring", look["color"]))
-            dot = marker(MARKERS[number % len(MARKERS)], look["color"])
+                axes.plot([ndtri(rate)], [ndtri(rate)], **style.marker("ring", look["color"]))
+            dot = style.marker(style.MARKERS[number % len(style.MARKERS)], look["color"])
             if visible:
                 axes.plot([ndtri(p_fa)], [ndtri(p_miss)], **dot)
             entries.append((dot | look if visible else look, label))
@@ -262,7 +234,7 @@ def plot_det(
         ]
         title = "Detection error trade-off" if title is None else title
         above = 18 if any(not text.get_rotation() for text in axes.texts) else 8
-        return finish(axes, title, across, upright, entries, "\n".join(words), square=True, pad=above)
+        return style.finish(axes, title, across, upright, entries, "\n".join(words), square=True, pad=above)
 
 
 def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]]) -> None:
@@ -275,9 +247,9 @@ def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]
         shares: list[float] = []
         for number in dict.fromkeys(number for number in numbers if low < 30 / number < high):
             shares.append(float((ndtri(30 / number) - ndtri(low)) / (ndtri(high) - ndtri(low))))
-            colour = GREY if len(set(numbers)) == 1 else line_of(numbers.index(number))["color"]
+            colour = style.GREY if len(set(numbers)) == 1 else style.line_of(numbers.index(number))["color"]
             there = np.full(2, ndtri(30 / number))
-            axes.plot(*((ends[0], there) if across else (there, ends[1])), **plain(colour, 1.1, (1, 2)))
+            axes.plot(*((ends[0], there) if across else (there, ends[1])), **style.plain(colour, 1.1, (1, 2)))
         groups: list[list[float]] = []  # of neighbours, whose names would overlap
         for share in sorted(shares):
             if groups and share - groups[-1][0] < 0.22:
@@ -286,10 +258,10 @@ def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]
                 groups.append([share])
         for group in groups:
             text = "30 misses" if across else "30 false alarms"
-            write_in_margin(axes, text, sum(group) / len(group), across=across)
+            style.write_in_margin(axes, text, sum(group) / len(group), across=across)
 
 
-def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: Style) -> int:
+def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: style.Style) -> int:
     """Draw a curve that leaves the window and comes back; the number of its pieces comes back."""
     if not len(x):
         return 0
@@ -304,7 +276,7 @@ def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: St
 def plot_roc(
     systems: Systems,
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     title: str | None = None,
     lowest_fpr: float | None = None,
@@ -337,15 +309,17 @@ def plot_roc(
 
     diagonal = np.geomspace(lowest_fpr, 1, 200) if lowest_fpr else np.linspace(0, 1, 2)
     entries = []
-    with axes_for(path, ax, 6.2, 6.2) as axes:
-        axes.plot(place(diagonal), diagonal, **plain(PALE, 1.0))
+    with style.axes_for(path, ax, 6.2, 6.2) as axes:
+        axes.plot(place(diagonal), diagonal, **style.plain(style.PALE, 1.0))
         for number, (name, scores) in enumerate(known):
-            p_miss, p_fa = roc(scores)
+            p_miss, p_fa = metrics.roc(scores)
             if lowest_fpr:  # straight pieces bend on this axis
                 grid = np.unique(np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]]))
                 p_miss, p_fa = np.interp(grid, p_fa[::-1], p_miss[::-1]), grid
-            axes.plot(place(p_fa), 1 - p_miss, **line_of(number))
-            entries.append((line_of(number), f"{name} {keep_together(f'(EER {100 * eer(scores):.2f} %)')}"))
+            axes.plot(place(p_fa), 1 - p_miss, **style.line_of(number))
+            entries.append(
+                (style.line_of(number), f"{name} {style.keep_together(f'(EER {100 * metrics.eer(scores):.2f} %)')}")
+            )
         ticks: list[tuple[float, str]] = []
         if lowest_fpr:
             decades = range(int(np.ceil(np.log10(lowest_fpr) - 1e-9)), 1)
@@ -353,11 +327,11 @@ def plot_roc(
         ends = (float(np.log10(lowest_fpr)), 0.0) if lowest_fpr else (0.0, 1.0)
         title = "Receiver operating characteristic" if title is None else title
         upright = ("True-accept rate", 0.0, 1.0)
-        return finish(axes, title, ("False-accept rate", *ends, ticks), upright, entries, square=True)
+        return style.finish(axes, title, ("False-accept rate", *ends, ticks), upright, entries, square=True)
 
 
-def _by_eer(known: list[tuple[str, SortedScores]]) -> list[tuple[str, SortedScores]]:
-    return sorted(known, key=lambda system: -eer(system[1]))
+def _by_eer(known: list[tuple[str, metrics.SortedScores]]) -> list[tuple[str, metrics.SortedScores]]:
+    return sorted(known, key=lambda system: -metrics.eer(system[1]))
 
 
 # ---- densities
@@ -366,7 +340,7 @@ def _by_eer(known: list[tuple[str, SortedScores]]) -> list[tuple[str, SortedScor
 def plot_histogram(
     systems: Systems,
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     title: str | None = None,
     bins: int = 60,
@@ -397,8 +371,8 @@ def plot_histogram(
     ]
     tops = [1.05 * (max(float(density.max()) for density in pair) or 1.0) for pair in densities]
     height, step = (1.0, 1 / bins) if own_scale else (max(tops), edges[0][1] - edges[0][0])
-    kinds = {"target": plain(COLOURS[0]), "nontarget": plain(COLOURS[1])}
-    with axes_for(path, ax, 7.0, max(4.8, 1.4 * len(known))) as axes:
+    kinds = {"target": style.plain(style.COLOURS[0]), "nontarget": style.plain(style.COLOURS[1])}
+    with style.axes_for(path, ax, 7.0, max(4.8, 1.4 * len(known))) as axes:
         for strip, (pair, places, top) in enumerate(zip(densities[::-1], edges[::-1], tops[::-1], strict=True)):
             if own_scale:  # as shares of the way from the lowest to the highest
                 places, pair = (places - places[0]) / (places[-1] - places[0]), [density / top for density in pair]
@@ -410,7 +384,7 @@ def plot_histogram(
         entries = [(look, f"{kind} trials") for kind, look in kinds.items()]
         if len(known) == 1:
             entries = [
-                (look, f"{known[0][0]}, {kind} {keep_together('(' + _count(known[0][1], side, ' trials') + ')')}")
+                (look, f"{known[0][0]}, {kind} {style.keep_together('(' + _count(known[0][1], side, ' trials') + ')')}")
                 for (kind, look), side in zip(kinds.items(), _sides(known[0][1]), strict=True)
             ]
         else:
@@ -421,10 +395,10 @@ def plot_histogram(
                 ticks.append(((strip + 0.5) * height, "\n".join([*wrap(name, 24)[:3], *counts, *span])))
             scale = "each on its own scale" if own_scale else f"0 to {height:.3g} in each strip"
             upright = (f"Density, {scale}", 0.0, len(known) * height, ticks)
-        return finish(axes, "Distribution of scores" if title is None else title, across, upright, entries)
+        return style.finish(axes, "Distribution of scores" if title is None else title, across, upright, entries)
 
 
-def draw_steps(axes: Axes, edges: np.ndarray, heights: np.ndarray, look: Style, base: float = 0.0) -> None:
+def draw_steps(axes: Axes, edges: np.ndarray, heights: np.ndarray, look: style.Style, base: float = 0.0) -> None:
     """Draw a histogram as steps on a base, with the area below."""
     x = np.repeat(edges, 2)
     y = base + np.concatenate([[0.0], np.repeat(heights, 2), [0.0]])
@@ -432,11 +406,11 @@ def draw_steps(axes: Axes, edges: np.ndarray, heights: np.ndarray, look: Style, 
     axes.fill_between(x, y, base, color=look["color"], alpha=0.25, linewidth=0)
 
 
-def _sides(scores: SortedScores) -> tuple[np.ndarray, np.ndarray]:
+def _sides(scores: metrics.SortedScores) -> tuple[np.ndarray, np.ndarray]:
     return scores.target, scores.nontarget
 
 
-def _edges(systems: Sequence[SortedScores], bins: int) -> np.ndarray:
+def _edges(systems: Sequence[metrics.SortedScores], bins: int) -> np.ndarray:
     finite = np.concatenate([scores.thresholds[np.isfinite(scores.thresholds)] for scores in systems])
     if not len(finite):
         raise DataError("expected finite scores to plot, got infinite ones alone")
@@ -448,7 +422,7 @@ def _edges(systems: Sequence[SortedScores], bins: int) -> np.ndarray:
     return np.linspace(low - margin, high + margin, bins + 1)
 
 
-def _count(scores: SortedScores, side: np.ndarray, of: str) -> str:
+def _count(scores: metrics.SortedScores, side: np.ndarray, of: str) -> str:
     n_infinite = side[~np.isfinite(scores.thresholds)].sum()
     return f"{side.sum():,.0f}{of}" + (f", {n_infinite:,.0f} infinite" if n_infinite else "")
 
@@ -456,7 +430,7 @@ def _count(scores: SortedScores, side: np.ndarray, of: str) -> str:
 def plot_reliability(
     systems: Systems,
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     title: str | None = None,
     sort: bool = False,
@@ -482,20 +456,22 @@ def plot_reliability(
     """
     if not 0 < prior < 1:
         raise DataError(f"expected a target prior between 0 and 1, got {prior}")
-    known = [(name, scores, cllr(scores) - min_cllr(scores)) for name, scores in sorted_systems(systems)]
+    known = [
+        (name, scores, metrics.cllr(scores) - metrics.min_cllr(scores)) for name, scores in sorted_systems(systems)
+    ]
     entries = []
-    with axes_for(path, ax, 6.2, 6.2) as axes:
-        axes.plot([0.0, 1.0], [0.0, 1.0], **plain(PALE, 1.0))
+    with style.axes_for(path, ax, 6.2, 6.2) as axes:
+        axes.plot([0.0, 1.0], [0.0, 1.0], **style.plain(style.PALE, 1.0))
         for number, (name, scores, loss) in enumerate(sorted(known, key=lambda one: one[2]) if sort else known):
-            axes.plot(*reliability(scores, prior), **line_of(number))
+            axes.plot(*reliability(scores, prior), **style.line_of(number))
             numbers = f"(calibration loss {loss:.3f} bit)"
-            entries.append((line_of(number), f"{name} {keep_together(numbers)}"))
+            entries.append((style.line_of(number), f"{name} {style.keep_together(numbers)}"))
         title = "Reliability diagram" if title is None else title
         across = (f"Claimed probability of a target trial (prior {prior:g})", 0.0, 1.0)
-        return finish(axes, title, across, ("Share of target trials", 0.0, 1.0), entries, square=True)
+        return style.finish(axes, title, across, ("Share of target trials", 0.0, 1.0), entries, square=True)
 
 
-def reliability(scores: SortedScores, prior: float) -> tuple[np.ndarray, np.ndarray]:
+def reliability(scores: metrics.SortedScores, prior: float) -> tuple[np.ndarray, np.ndarray]:
     """Return claimed probability and share of target trials at both ends of each isotonic block, each (2 B,)."""
     log_odds = np.log(prior) - np.log1p(-prior)
     ends = np.stack([scores.blocks.first, scores.blocks.last], axis=1).ravel()
@@ -508,7 +484,7 @@ def reliability(scores: SortedScores, prior: float) -> tuple[np.ndarray, np.ndar
 
 
 _ODDS = "Prior log-odds log(P / (1 - P)) of a target trial"
-_DEFAULT = plain("#000000", 1.4, (10, 3))
+_DEFAULT = style.plain("#000000", 1.4, (10, 3))
 
 
 def _grid(log_odds: tuple[float, float]) -> np.ndarray:
@@ -522,11 +498,11 @@ def _grid(log_odds: tuple[float, float]) -> np.ndarray:
 def plot_zebra(
     systems: Systems,
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     title: str | None = None,
     sort: bool = False,
-    scale: Sequence[tuple[str, float]] = SCALE,
+    scale: Sequence[tuple[str, float]] = metrics.SCALE,
     log_odds: tuple[float, float] = (-10.0, 10.0),
     numbers: Mapping[str, int] | None = None,
 ) -> Figure:
@@ -553,27 +529,27 @@ def plot_zebra(
     DataError
         If there is no system, an extension is unknown, or scores are empty or NaN.
     """
-    known = [(name, scores, zebra(scores, scale=scale)) for name, scores in sorted_systems(systems)]
+    known = [(name, scores, metrics.zebra(scores, scale=scale)) for name, scores in sorted_systems(systems)]
     grid = _grid(log_odds)
-    entries = [(_DEFAULT, keep_together("perfect privacy (0, 0, 0)"))]
-    with axes_for(path, ax, 7.0, 4.8) as axes:
+    entries = [(_DEFAULT, style.keep_together("perfect privacy (0, 0, 0)"))]
+    with style.axes_for(path, ax, 7.0, 4.8) as axes:
         axes.plot(grid, _entropy(grid), **_DEFAULT)
         for number, (name, scores, profile) in enumerate(
             sorted(known, key=lambda one: one[2].population) if sort else known
         ):
-            look = line_of((numbers or {}).get(name, number))
-            axes.plot(grid, min_ece(scores, prior=_prior(grid)), **look)
-            entries.append((look, f"{name} {keep_together(f'({profile})')}"))
+            look = style.line_of((numbers or {}).get(name, number))
+            axes.plot(grid, metrics.min_ece(scores, prior=_prior(grid)), **look)
+            entries.append((look, f"{name} {style.keep_together(f'({profile})')}"))
         title = "ZEBRA profile" if title is None else title
         upright = ("Empirical cross-entropy (bit)", 0.0, 1.05)
         words = "(population in bit, individual as log10 LLR, category)"
-        return finish(axes, title, (_ODDS, grid[0], grid[-1]), upright, entries, words)
+        return style.finish(axes, title, (_ODDS, grid[0], grid[-1]), upright, entries, words)
 
 
 def plot_ece(
     systems: Systems,
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     title: str | None = None,
     sort: bool = False,
@@ -596,7 +572,12 @@ def plot_ece(
     grid = _grid(log_odds)
     scale = _entropy(grid) if normalised else np.ones(len(grid))
     known = [
-        (name, scores, ece(scores, prior=_prior(grid)) / scale, min_ece(scores, prior=_prior(grid)) / scale)
+        (
+            name,
+            scores,
+            metrics.ece(scores, prior=_prior(grid)) / scale,
+            metrics.min_ece(scores, prior=_prior(grid)) / scale,
+        )
         for name, scores in sorted_systems(systems)
     ]
     label = "Normalised empirical cross-entropy" if normalised else "Empirical cross-entropy (bit)"
@@ -607,7 +588,7 @@ def plot_ece(
 def plot_ape(
     systems: Systems,
     *,
-    path: Paths | None = None,
+    path: style.Paths | None = None,
     ax: Axes | None = None,
     title: str | None = None,
     sort: bool = False,
@@ -635,7 +616,8 @@ def plot_ape(
     grid = _grid(log_odds)
     common: dict[str, Any] = {"p_target": _prior(grid), "normalised": normalised}
     known = [
-        (name, scores, act_dcf(scores, **common), min_dcf(scores, **common)) for name, scores in sorted_systems(systems)
+        (name, scores, metrics.act_dcf(scores, **common), metrics.min_dcf(scores, **common))
+        for name, scores in sorted_systems(systems)
     ]
     default = np.ones(len(grid)) if normalised else _prior(-np.abs(grid))
     label = "Normalised Bayes error rate" if normalised else "Bayes error rate"
@@ -645,10 +627,10 @@ def plot_ape(
 
 
 def _plot_pairs(
-    known: list[tuple[str, SortedScores, Any, Any]],
+    known: list[tuple[str, metrics.SortedScores, Any, Any]],
     grid: np.ndarray,
     default: np.ndarray,
-    path: Paths | None,
+    path: style.Paths | None,
     ax: Axes | None,
     title: str,
     label: str,
@@ -657,35 +639,35 @@ def _plot_pairs(
     rates: bool = False,
 ) -> Figure:
     """Plot the actual curve of each system as its line, and the least one dotted below it."""
-    told = [(*one, cllr(one[1]), min_cllr(one[1])) for one in known]
+    told = [(*one, metrics.cllr(one[1]), metrics.min_cllr(one[1])) for one in known]
     highest = max(float(curve[np.isfinite(curve)].max(initial=0.0)) for curve in (default, *(one[2] for one in known)))
     misread = [name for name, *_, loss, least in told if are_no_llrs(loss, least)]
     dotted, level = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}, {"linestyle": (0, (4, 2)), "linewidth": 1.0}
     entries = [(_DEFAULT, "default: the prior alone")]
-    with axes_for(path, ax, 7.0, 4.8) as axes:
+    with style.axes_for(path, ax, 7.0, 4.8) as axes:
         axes.plot(grid, default, **_DEFAULT)
         ordered = sorted(told, key=lambda one: float(one[4])) if sort else told
         for number, (name, scores, actual, least, *losses) in enumerate(ordered):
-            axes.plot(grid, actual, **line_of(number))
-            axes.plot(grid, least, **line_of(number, **dotted))
+            axes.plot(grid, actual, **style.line_of(number))
+            axes.plot(grid, least, **style.line_of(number, **dotted))
             numbers = "(Cllr {:.3f}, minimum {:.3f} bit".format(*losses)
             if rates:
-                axes.plot(grid[[0, -1]], [eer(scores)] * 2, **line_of(number, **level))
-                numbers += f", EER {100 * eer(scores):.2f} %"
-            entries.append((line_of(number), f"{name} {keep_together(numbers + ')')}"))
-        entries.append((plain(GREY) | dotted, "dotted: the least that any calibration reaches"))
+                axes.plot(grid[[0, -1]], [metrics.eer(scores)] * 2, **style.line_of(number, **level))
+                numbers += f", EER {100 * metrics.eer(scores):.2f} %"
+            entries.append((style.line_of(number), f"{name} {style.keep_together(numbers + ')')}"))
+        entries.append((style.plain(style.GREY) | dotted, "dotted: the least that any calibration reaches"))
         if rates:
-            entries.append((plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve"))
+            entries.append((style.plain(style.GREY) | level, "horizontal: EER, the highest point of the dotted curve"))
         if misread:
             which = ", ".join(misread)
             if len(which) > 30:
                 which = f"{len(misread)} systems" if len(misread) > 1 else f"{which[:29]}…"
             which = "the scores" if len(misread) == len(known) else which
-            write_in_margin(axes, f"WARNING: {which}: no calibrated LLRs; calibrate first", 0.5, warning=True)
+            style.write_in_margin(axes, f"WARNING: {which}: no calibrated LLRs; calibrate first", 0.5, warning=True)
         top = min(1.08 * highest, 2 * float(default.max()))  # badly calibrated scores leave the picture
         rule = "No LLRs: Cllr above 1.05 bit, or more than twice its minimum and 0.1 bit above it" if misread else ""
         ends = (_ODDS, grid[0], grid[-1])
-        return finish(axes, title, ends, (label, 0.0, top), entries, rule, pad=18 if misread else 8)
+        return style.finish(axes, title, ends, (label, 0.0, top), entries, rule, pad=18 if misread else 8)
 
 
 def are_no_llrs(actual: float, least: float) -> bool:

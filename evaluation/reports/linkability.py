@@ -31,36 +31,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.linkage import (
-    HIDDEN,
-    METHOD,
-    Backtest,
-    Curve,
-    DisclosureSets,
-    Extrapolation,
-    Measure,
-    Ranks,
-    TieRule,
-    TieSets,
-    all_sizes,
-    backtest,
-    by_speaker,
-    chance,
-    cumulative_match,
-    disclosure_sets,
-    extrapolate,
-    linkability_at_sizes,
-    linkability_by_row,
-    linkability_curve,
-    linkability_over_sizes,
-    log_spaced_sizes,
-    monte_carlo,
-    published_sizes,
-    similarity_rank_disclosure,
-    sizes_beyond,
-    write_lists,
-    write_ranks,
-)
+from evaluation import linkage
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 from spkbase.files import format_csv, write_json, write_text
@@ -111,9 +82,9 @@ class Settings:
 
     sizes: Sizes = "all"
     top: tuple[int, ...] = ()
-    ties: TieRule = "shared"
+    ties: linkage.TieRule = "shared"
     estimator: Literal["exact", "monte-carlo"] = "exact"
-    measure: Measure = "log"
+    measure: linkage.Measure = "log"
     replicates: int = 1000
     seed: int = 0
     level: float = 0.95
@@ -125,7 +96,7 @@ class Settings:
         """What intervals are drawn by."""
         return Resampling(self.replicates, self.seed, self.level)
 
-    def gallery_sizes(self, ranks: Ranks) -> NDArray[np.int64]:
+    def gallery_sizes(self, ranks: linkage.Ranks) -> NDArray[np.int64]:
         """Return the sizes of the gallery for these ranks.
 
         Raises
@@ -137,12 +108,12 @@ class Settings:
         if isinstance(self.sizes, tuple):
             return np.array(sorted(set(self.sizes)), np.int64)
         if self.sizes == "published":
-            sizes = published_sizes(largest)
+            sizes = linkage.published_sizes(largest)
             if not len(sizes):
                 text = f"expected a gallery of 20 or more for the published sizes, got {largest}"
                 raise DataError(text, remedy="--sizes all, or numbers")
             return sizes
-        return log_spaced_sizes(largest) if self.sizes == "log" else all_sizes(largest)
+        return linkage.log_spaced_sizes(largest) if self.sizes == "log" else linkage.all_sizes(largest)
 
 
 @one_line
@@ -162,8 +133,8 @@ class Linkage(Tabular):
         How they were computed.
     """
 
-    ranks: Mapping[int, Ranks]
-    curves: Mapping[int, Curve]
+    ranks: Mapping[int, linkage.Ranks]
+    curves: Mapping[int, linkage.Curve]
     report: dict[str, Any]
     settings: Settings
 
@@ -191,12 +162,12 @@ class Beyond:
         What the methods would have said of the gallery itself; empty where it is too small.
     """
 
-    populations: Extrapolation
-    curve: Extrapolation
-    backtest: list[Backtest]
+    populations: linkage.Extrapolation
+    curve: linkage.Extrapolation
+    backtest: list[linkage.Backtest]
 
 
-def measure_linkage(ranks: Mapping[int, Ranks], settings: Settings | None = None) -> Linkage:
+def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | None = None) -> Linkage:
     """Return all numbers of ranks.
 
     Parameters
@@ -218,7 +189,7 @@ def measure_linkage(ranks: Mapping[int, Ranks], settings: Settings | None = None
     settings = settings or Settings()
     if not ranks:
         raise DataError("expected ranks of at least one number of utterances, got none")
-    curves: dict[int, Curve] = {}
+    curves: dict[int, linkage.Curve] = {}
     blocks: dict[str, Any] = {}
     for number, table in ranks.items():
         curves[number], blocks[utterances_name(number)] = _numbers(table, settings)
@@ -237,13 +208,13 @@ def measure_linkage(ranks: Mapping[int, Ranks], settings: Settings | None = None
             "level": settings.level,
             "replicates": settings.replicates,
             "resampled": "trial speakers; the gallery stays",
-            "method": METHOD,
+            "method": linkage.METHOD,
         }
     return Linkage(ranks, curves, report | {"utterances": blocks, "per_speaker": None}, settings)
 
 
 def extrapolate_linkage(
-    measured: Mapping[int, Ranks],
+    measured: Mapping[int, linkage.Ranks],
     settings: Settings,
     populations: Sequence[int],
     *,
@@ -293,10 +264,10 @@ def extrapolate_linkage(
             "ties": settings.ties,
             "resampling": Resampling(replicates, settings.seed, settings.level),
         }
-        sizes = np.union1d(sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
-        curve = extrapolate(ranks, sizes, **common)
-        hidden = min(HIDDEN, (ranks.largest_size - 1) // _LEFT)
-        tested = backtest(ranks, hidden=hidden, **common) if hidden >= 2 else []
+        sizes = np.union1d(linkage.sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
+        curve = linkage.extrapolate(ranks, sizes, **common)
+        hidden = min(linkage.HIDDEN, (ranks.largest_size - 1) // _LEFT)
+        tested = linkage.backtest(ranks, hidden=hidden, **common) if hidden >= 2 else []
         beyond[number] = Beyond(curve.at(wanted), curve, tested)
     return beyond
 
@@ -309,45 +280,47 @@ def report_extrapolation(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
     }
 
 
-def mean_by_speaker(ranks: Ranks, settings: Settings) -> dict[str, float]:
+def mean_by_speaker(ranks: linkage.Ranks, settings: Settings) -> dict[str, float]:
     """Return each speaker's linkability, the mean over sizes and over its rows."""
-    over_sizes = linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
-    return by_speaker(ranks.speakers, over_sizes)
+    over_sizes = linkage.linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
+    return linkage.by_speaker(ranks.speakers, over_sizes)
 
 
-def speaker_quarters(linkage: Linkage, *, rule: TieSets = "nearest") -> dict[int, DisclosureSets | None]:
+def speaker_quarters(
+    measured: Linkage, *, rule: linkage.TieSets = "nearest"
+) -> dict[int, linkage.DisclosureSets | None]:
     """Return the easy and the hard speakers of each number of utterances; None where there are fewer than four."""
-    quarters: dict[int, DisclosureSets | None] = {}
-    for number, ranks in linkage.ranks.items():
-        means = mean_by_speaker(ranks, linkage.settings)
+    quarters: dict[int, linkage.DisclosureSets | None] = {}
+    for number, ranks in measured.ranks.items():
+        means = mean_by_speaker(ranks, measured.settings)
         enough = len(means) >= _LEAST_SPEAKERS
-        quarters[number] = disclosure_sets(means, rule=rule, seed=linkage.settings.seed) if enough else None
+        quarters[number] = linkage.disclosure_sets(means, rule=rule, seed=measured.settings.seed) if enough else None
     return quarters
 
 
-def match_curves(linkage: Linkage) -> dict[int, NDArray[np.float64]]:
+def match_curves(measured: Linkage) -> dict[int, NDArray[np.float64]]:
     """Return the cumulative match characteristic of each number of utterances whose galleries have one size."""
-    ties = linkage.settings.ties
+    ties = measured.settings.ties
     return {
-        number: cumulative_match(ranks, ties=ties)
-        for number, ranks in linkage.ranks.items()
+        number: linkage.cumulative_match(ranks, ties=ties)
+        for number, ranks in measured.ranks.items()
         if ranks.impostors.min() == ranks.impostors.max()
     }
 
 
-def speaker_table(linkage: Linkage) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def speaker_table(measured: Linkage) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return header and rows of ``per_speaker.csv``; at single sizes too where those were asked for by number."""
-    settings = linkage.settings
+    settings = measured.settings
     places, means, points = {}, {}, {}
-    for number, ranks in linkage.ranks.items():
+    for number, ranks in measured.ranks.items():
         label = utterances_name(number)
-        places[f"rank_L{label}"] = by_speaker(ranks.speakers, ranks.places(settings.ties))
+        places[f"rank_L{label}"] = linkage.by_speaker(ranks.speakers, ranks.places(settings.ties))
         means[f"linkability_L{label}"] = mean_by_speaker(ranks, settings)
         if isinstance(settings.sizes, tuple):
             sizes = settings.gallery_sizes(ranks)
-            columns = linkability_by_row(ranks, sizes, ties=settings.ties).T
+            columns = linkage.linkability_by_row(ranks, sizes, ties=settings.ties).T
             for size, column in zip(sizes.tolist(), columns, strict=True):
-                points[f"linkability_L{label}_N{size}"] = by_speaker(ranks.speakers, column)
+                points[f"linkability_L{label}_N{size}"] = linkage.by_speaker(ranks.speakers, column)
     table = places | means | points
     rows = []
     for name in sorted(set().union(*means.values())):
@@ -367,21 +340,21 @@ def utterances_name(number: int) -> str:
     return "all" if number == ALL else str(number)
 
 
-def _numbers(ranks: Ranks, settings: Settings) -> tuple[Curve, dict[str, Any]]:
+def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, dict[str, Any]]:
     """Compute the numbers of one number of utterances."""
     sizes = settings.gallery_sizes(ranks)
     common: dict[str, Any] = {"ties": settings.ties}
-    curve = linkability_curve(ranks, sizes, resampling=settings.resampling, **common)
+    curve = linkage.linkability_curve(ranks, sizes, resampling=settings.resampling, **common)
     extra: dict[str, Any] = {}
     if settings.estimator == "monte-carlo":
-        drawn = monte_carlo(ranks, sizes, runs=settings.runs, seed=settings.seed, **common)
+        drawn = linkage.monte_carlo(ranks, sizes, runs=settings.runs, seed=settings.seed, **common)
         extra["exact"] = curve.values
         extra["runs"] = settings.runs
         extra["standard_error"] = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
         if settings.single_runs:
             extra["single_runs"] = drawn
         curve = replace(curve, values=drawn.mean(axis=0))
-    over_sizes = linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
+    over_sizes = linkage.linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
     low, high = ranks.span(settings.ties)
     least, most = int(ranks.impostors.min()) + 1, int(ranks.impostors.max()) + 1
     notes = [*ranks.notes]
@@ -390,7 +363,7 @@ def _numbers(ranks: Ranks, settings: Settings) -> tuple[Curve, dict[str, Any]]:
         reason = "galleries differ in size between trials"
         disclosed: dict[str, Any] = {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": reason}
     else:
-        disclosure = similarity_rank_disclosure(ranks, ties=settings.ties)
+        disclosure = linkage.similarity_rank_disclosure(ranks, ties=settings.ties)
         names = ("mean_bits", "worst_bits", "histogram_mean_bits", "histogram_worst_bits", "alpha", "beta")
         disclosed = {f"srd_{name}": getattr(disclosure, name) for name in names}
     block: dict[str, Any] = {
@@ -404,14 +377,14 @@ def _numbers(ranks: Ranks, settings: Settings) -> tuple[Curve, dict[str, Any]]:
         # how often the owner is first in the whole gallery of its trial
         "rank1": float(np.where(low == 0, 1 / (high - low + 1), 0.0).mean()),
         "linkability_mean": float(over_sizes.mean()),
-        "top": {str(top): linkability_at_sizes(ranks, sizes, top=top, **common) for top in settings.top},
+        "top": {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top, **common) for top in settings.top},
     }
     return curve, block | disclosed | {"notes": notes}
 
 
 def write_linkage(
     folder: str | Path,
-    linkage: Linkage,
+    measured: Linkage,
     *,
     beyond: Mapping[int, Beyond] | None = None,
     additions: Mapping[str, Any] | None = None,
@@ -422,7 +395,7 @@ def write_linkage(
     ----------
     folder : path
         Made if it is missing.
-    linkage : Linkage
+    measured : Linkage
         What to write.
     beyond : mapping of int to Beyond, optional
         Larger populations, for ``curve.csv`` behind the measured sizes.
@@ -440,16 +413,16 @@ def write_linkage(
         If the folder cannot be written.
     """
     folder = Path(folder)
-    report = linkage.report | {"per_speaker": str(folder / "per_speaker.csv")} | dict(additions or {})
-    write_ranks(folder / RANKS, linkage.ranks)
-    write_text(folder / "per_speaker.csv", _csv(*speaker_table(linkage)))
+    report = measured.report | {"per_speaker": str(folder / "per_speaker.csv")} | dict(additions or {})
+    linkage.write_ranks(folder / RANKS, measured.ranks)
+    write_text(folder / "per_speaker.csv", _csv(*speaker_table(measured)))
     rows: list[tuple[Any, ...]] = []
-    for number, curve in linkage.curves.items():
+    for number, curve in measured.curves.items():
         columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
         rows += [(utterances_name(number), *point, "measured") for point in _points(columns)]
     header = ("utterances", "size", "linkability", "low", "high", "chance", "kind")
     write_text(folder / "curve.csv", _csv(header, [*rows, *extrapolated_rows(beyond or {})]))
-    matches = {utterances_name(number): match for number, match in match_curves(linkage).items()}
+    matches = {utterances_name(number): match for number, match in match_curves(measured).items()}
     rows = [(name, rank, share) for name, match in matches.items() for rank, share in enumerate(match.tolist(), 1)]
     write_text(folder / "cmc.csv", _csv(("utterances", "place", "share"), rows))
     write_json(folder / REPORT, report)
@@ -463,7 +436,7 @@ def extrapolated_rows(beyond: Mapping[int, Beyond]) -> list[tuple[Any, ...]]:
         found = part.populations
         low, high = found.span()
         estimate = found.predictions[SHOWN].linkability if SHOWN in found.predictions else np.full(len(low), np.nan)
-        columns = (found.sizes.astype(np.int64), estimate, low, high, chance(found.sizes))
+        columns = (found.sizes.astype(np.int64), estimate, low, high, linkage.chance(found.sizes))
         rows += [(utterances_name(number), *point, "extrapolated") for point in _points(columns)]
     return rows
 
@@ -486,7 +459,7 @@ def write_extrapolation(folder: str | Path, beyond: Mapping[int, Beyond]) -> Non
 
 def write_plots(
     folder: str | Path,
-    linkage: Linkage,
+    measured: Linkage,
     beyond: Mapping[int, Beyond] | None = None,
     *,
     formats: Sequence[str] = (".png", ".svg"),
@@ -498,19 +471,19 @@ def write_plots(
         return [Path(folder) / f"{name}{form}" for form in formats]
 
     beyond = beyond or {}
-    titles = {number: f"L = {utterances_name(number)}" for number in linkage.ranks}
-    curves = {titles[number]: curve for number, curve in linkage.curves.items()}
+    titles = {number: f"L = {utterances_name(number)}" for number in measured.ranks}
+    curves = {titles[number]: curve for number, curve in measured.curves.items()}
     drawn = {titles[number]: part.curve for number, part in beyond.items() if SHOWN in part.curve.predictions}
     plot_linkability(curves, path=paths("linkability"), extrapolations=drawn, method=SHOWN, logarithmic=bool(drawn))
     for number, part in beyond.items():
         name = f"extrapolation_L{utterances_name(number)}"
-        plot_extrapolation(linkage.curves[number], part.curve, path=paths(name), name=titles[number])
-    matches = {titles[number]: match for number, match in match_curves(linkage).items()}
+        plot_extrapolation(measured.curves[number], part.curve, path=paths(name), name=titles[number])
+    matches = {titles[number]: match for number, match in match_curves(measured).items()}
     if matches:
         plot_cmc(matches, path=paths("cmc"))
     spread = {
-        titles[number]: list(mean_by_speaker(ranks, linkage.settings).values())
-        for number, ranks in linkage.ranks.items()
+        titles[number]: list(mean_by_speaker(ranks, measured.settings).values())
+        for number, ranks in measured.ranks.items()
     }
     plot_speakers(spread, path=paths("speakers"))
 
@@ -537,7 +510,7 @@ def clear_linkage(folder: str | Path) -> None:
         raise DataError(f"of an earlier run cannot be removed: {error.strerror}", file=path, remedy=remedy) from error
 
 
-def write_speaker_lists(folder: str | Path, quarters: Mapping[int, DisclosureSets | None]) -> dict[str, Any]:
+def write_speaker_lists(folder: str | Path, quarters: Mapping[int, linkage.DisclosureSets | None]) -> dict[str, Any]:
     """Write the lists of easy and hard speakers of each number of utterances.
 
     Parameters
@@ -558,7 +531,7 @@ def write_speaker_lists(folder: str | Path, quarters: Mapping[int, DisclosureSet
         if sets is None:
             report[name] = {"notes": ["fewer than 4 speakers: no quarters"]}
             continue
-        paths = write_lists(folder, sets, suffix=f"_L{name}")
+        paths = linkage.write_lists(folder, sets, suffix=f"_L{name}")
         report[name] = {
             "q1": sets.q1,
             "q3": sets.q3,

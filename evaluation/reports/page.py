@@ -19,19 +19,7 @@ from typing import Any
 
 from evaluation.metrics import SCALE, ceiling_note, meaning_of
 from evaluation.plots import TradeOff
-from evaluation.reports.pictures import (
-    Picture,
-    label_of,
-    linkability_picture,
-    match_pictures,
-    paths_of,
-    printable,
-    score_pictures,
-    short,
-    similarity_pictures,
-    speakers_picture,
-    utility_picture,
-)
+from evaluation.reports import pictures
 from evaluation.reports.results import (
     GENDERS,
     SCENARIO_ORDER,
@@ -143,10 +131,11 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
         for count, place in enumerate(places, 1):
             worst = {name: outcome for name, results in systems.items() if (outcome := results.worst(*place))}
             drawn = {
-                name: (f"{short(name)}: {label_of(outcome)}", outcome, folders[name]) for name, outcome in worst.items()
+                name: (f"{pictures.short(name)}: {pictures.label_of(outcome)}", outcome, folders[name])
+                for name, outcome in worst.items()
             }
             where = _place(place)
-            curves.append((where, score_pictures(drawn, where, f"together-{count}", _COMPARED, "anonymiser")))
+            curves.append((where, pictures.score_pictures(drawn, where, f"together-{count}", _COMPARED, "anonymiser")))
         side_by_side = []
         for dataset in dict.fromkeys(dataset for dataset, _ in places):
             rows = [
@@ -205,17 +194,19 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
     curves, speakers, worst_cases = [], [], []
     for count, place in enumerate(results.main_places(), 1):
         where, outcomes = _place(place), results.outcomes_of(*place)
-        drawn = {label_of(outcome): (label_of(outcome), outcome, folder) for outcome in outcomes}
-        pictures = score_pictures(drawn, where, f"curves-{count}", _CURVES, "scenario")
-        curves.append((where, [*pictures, linkability_picture(outcomes, level, where, f"curves-{count}")]))
+        drawn = {pictures.label_of(outcome): (pictures.label_of(outcome), outcome, folder) for outcome in outcomes}
+        of_scores = pictures.score_pictures(drawn, where, f"curves-{count}", _CURVES, "scenario")
+        curves.append((where, [*of_scores, pictures.linkability_picture(outcomes, level, where, f"curves-{count}")]))
         worst = results.worst(*place)
         if worst is not None and worst.values.get("speakers"):
             rows = sorted(worst.values["speakers"], key=_exposure)
             known = [value for row in rows if not math.isnan(value := number(row["linkability_mean"]))]
-            speakers.append((worst, rows, known, speakers_picture(rows[: len(known)], where, f"speakers-{count}")))
+            speakers.append(
+                (worst, rows, known, pictures.speakers_picture(rows[: len(known)], where, f"speakers-{count}"))
+            )
         told = [outcome for outcome in outcomes if outcome.values.get("worst_case") or outcome.values.get("cmc")]
         if told:
-            worst_cases.append((where, told, match_pictures(told, where, f"cmc-{count}")))
+            worst_cases.append((where, told, pictures.match_pictures(told, where, f"cmc-{count}")))
     utility = utility_values(results)
     return {
         "results": results,
@@ -228,7 +219,7 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
         "voices": _voices(results),
         "utility": utility,
         "utility_pictures": [
-            utility_picture(points, measure.name, measure.lower_is_better, f"utility-{count}")
+            pictures.utility_picture(points, measure.name, measure.lower_is_better, f"utility-{count}")
             for count, (measure, points) in enumerate(_trade_offs(results, utility), 1)
         ],
         "summary": summary_rows(results),
@@ -244,18 +235,18 @@ def _exposure(speaker: Mapping[str, Any]) -> tuple[float, float, str]:
     return 1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, speaker["speaker"]
 
 
-def _voices(results: Results) -> list[tuple[str, list[Any], list[Picture]]]:
+def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Picture]]]:
     """Each data set with its entries on how alike voices are, and the matrices of the first one of each sex."""
     known = [entry for entry in results.raw.get("similarity") or () if interval_from(entry.get("deid")).known]
     found = []
     for count, dataset in enumerate(results.datasets(), 1):
         entries = [entry for entry in known if entry["dataset"] == dataset]
-        pictures: list[Picture] = []
+        matrices: list[pictures.Picture] = []
         for other, gender in enumerate(results.main_genders(dataset), 1):
             for entry in [entry for entry in entries if entry["gender"] == gender][:1]:
-                pictures += similarity_pictures(entry, _place((dataset, gender)), f"voices-{count}-{other}")
+                matrices += pictures.similarity_pictures(entry, _place((dataset, gender)), f"voices-{count}-{other}")
         if entries:
-            found.append((dataset, entries, pictures))
+            found.append((dataset, entries, matrices))
     return found
 
 
@@ -320,7 +311,9 @@ def _trade_offs(results: Results, values: Sequence[UtilityValue]) -> Iterator[tu
                 outcome = next((other for other in same if other.scenario == "original"), outcome)
                 if outcome.scenario != "original" or not outcome.eer.known:
                     continue
-            points.append(TradeOff(short(", ".join(names) or results.name or "anonymised"), one.value, outcome.eer))
+            points.append(
+                TradeOff(pictures.short(", ".join(names) or results.name or "anonymised"), one.value, outcome.eer)
+            )
         if points:
             yield measure, points
 
@@ -360,7 +353,7 @@ def _score_files(results: Results) -> list[tuple[str, list[list[str]]]]:
         names = [
             [
                 name
-                for name in paths_of(condition, kind)
+                for name in pictures.paths_of(condition, kind)
                 if not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
             ]
             for kind in ("scores", "key")
@@ -464,11 +457,15 @@ def first_two_sentences(text: str) -> tuple[str, str]:
 def _place(of: Condition | tuple[str, str]) -> str:
     """Name a data set, with the sex where it is one."""
     dataset, gender = of if isinstance(of, tuple) else (of.dataset, of.gender)
-    return short(dataset) if gender == "all" else f"{short(dataset)}, {short(GENDERS.get(gender, gender))}"
+    return (
+        pictures.short(dataset)
+        if gender == "all"
+        else f"{pictures.short(dataset)}, {pictures.short(GENDERS.get(gender, gender))}"
+    )
 
 
 def _scenario(name: str) -> str:
-    return SCENARIO_NAMES.get(name, short(name))
+    return SCENARIO_NAMES.get(name, pictures.short(name))
 
 
 def _level_class(level: int | None) -> str:
@@ -571,7 +568,7 @@ def _environment() -> Any:
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=lambda value: printable(value) if type(value) is str else value,
+        finalize=lambda value: pictures.printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
@@ -587,7 +584,7 @@ def _environment() -> Any:
         headlines,
         badge,
         one_in,
-        short,
+        pictures.short,
     )
     environment.filters |= {function.__name__: function for function in shown}
     environment.filters |= {

@@ -12,19 +12,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from evaluation import plots
 from evaluation.formats import read_split
 from evaluation.linkage import Curve
-from evaluation.plots import (
-    System,
-    TradeOff,
-    plot_cmc,
-    plot_det,
-    plot_exposure,
-    plot_linkability,
-    plot_privacy_utility,
-    plot_similarity,
-    plot_zebra,
-)
 from evaluation.reports.results import Condition, Outcome, number
 from spkbase.errors import DataError
 
@@ -147,14 +137,14 @@ def score_pictures(
     systems, missing = [], []
     for label, (words, outcome, folder) in outcomes.items():
         try:
-            systems.append(System(words, *read_scores_of(outcome, folder)))
+            systems.append(plots.System(words, *read_scores_of(outcome, folder)))
         except DataError as error:
             _log.warning("no curve of %s: %s", label, error)
             missing.append({"svg": "", "caption": f"No curve of {label}: {error}", "kind": ""})
     if not systems:
         return missing
     det = picture(
-        plot_det,
+        plots.plot_det,
         systems,
         title=f"Errors of the attacker: {where}",
         name=f"{name}-det",
@@ -163,7 +153,7 @@ def score_pictures(
         kind="tall" if each == "scenario" else "",
     )
     zebra = picture(
-        plot_zebra,
+        plots.plot_zebra,
         systems,
         title=f"What the scores disclose: {where}",
         name=f"{name}-zebra",
@@ -209,7 +199,7 @@ def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, n
     if not curves:
         return {"svg": "", "caption": "No linkability plot: the results hold no curve.", "kind": ""}
     return picture(
-        plot_linkability,
+        plots.plot_linkability,
         curves,
         title=f"Finding one among many: {where}",
         name=f"{name}-link",
@@ -237,7 +227,7 @@ def speakers_picture(speakers: Sequence[Mapping[str, Any]], where: str, name: st
         return []
     return [
         picture(
-            plot_exposure,
+            plots.plot_exposure,
             [(one["linkability_mean"], short(one["gender"])) for one in speakers],
             title=f"Speakers of {where}",
             name=name,
@@ -248,10 +238,10 @@ def speakers_picture(speakers: Sequence[Mapping[str, Any]], where: str, name: st
     ]
 
 
-def utility_picture(systems: Sequence[TradeOff], measure: str, lower_is_better: bool, name: str) -> Picture:
+def utility_picture(systems: Sequence[plots.TradeOff], measure: str, lower_is_better: bool, name: str) -> Picture:
     """Draw privacy against a measure of utility."""
     return picture(
-        plot_privacy_utility,
+        plots.plot_privacy_utility,
         systems,
         measure=measure,
         lower_is_better=lower_is_better,
@@ -269,7 +259,7 @@ def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[P
         return []
     return [
         picture(
-            plot_cmc,
+            plots.plot_cmc,
             curves,
             title=f"Owner among the first: {where}",
             name=name,
@@ -295,7 +285,7 @@ def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list
     }
     return [
         picture(
-            plot_similarity,
+            plots.plot_similarity,
             cells,
             next(iter(matrices.values()))["speakers"],
             title=f"Voice similarity: {where}",
