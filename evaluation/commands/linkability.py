@@ -53,9 +53,7 @@ def _embeddings_options(*, required: bool) -> Any:
 
     def decorate(command: Function) -> Function:
         options = [
-            path_option(
-                "--enroll", required=required, help="Embeddings of the enrolled, as of `cosine --help`."
-            ),
+            path_option("--enroll", required=required, help="Embeddings of the enrolled, as of `cosine --help`."),
             path_option("--trial", required=required, help="Embeddings of the trials."),
             shared.model_speakers_option,
             shared.segment_speakers_option,
@@ -72,9 +70,7 @@ def _embeddings_options(*, required: bool) -> Any:
 def _results_options(command: Function) -> Function:
     """Add the options that say where results go."""
     options = [
-        path_option(
-            "-o", "--output", help="Folder for all results: numbers, plots, lists of easy and hard speakers."
-        ),
+        path_option("-o", "--output", help="Folder for all results: numbers, plots, lists of easy and hard speakers."),
         click.option("--no-plots", is_flag=True, help="Leave the plots of the folder out."),
         shared.json_option,
     ]
@@ -96,9 +92,7 @@ def _results_options(command: Function) -> Function:
 @click.option("--sizes", multiple=True, help="Gallery sizes: all (default), log, published, or numbers as 2,10,100.")
 @click.option("--top", multiple=True, help="Also: the owner among the first R; numbers as 5,10.")
 @choice_option("--ties", of=linkage.TIE_RULES, help="What a tie counts.")
-@number_option(
-    "--runs", default=None, least=1, help="Draw galleries, this often, in place of the exact values."
-)
+@number_option("--runs", default=None, least=1, help="Draw galleries, this often, in place of the exact values.")
 @click.option("--keep-impostors", is_flag=True, help="Write what linkability-extrapolate needs into the folder.")
 @shared.resampling_options()
 @worker_options
