@@ -24,7 +24,13 @@ from spkver.rsr2015.lists import Config
 from spkver.voiceprivacy.settings import Config as VoicePrivacyConfig
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md"), *ROOT.glob("recipes/*/README.md")]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("docs/studies/*.md"),
+    *ROOT.glob("recipes/*/README.md"),
+]
 INDEX = ROOT / "docs/index.md"
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.M | re.S)
 FENCED = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.M | re.S)
@@ -67,9 +73,12 @@ def test_anchors_exist(path):
 def test_every_page_stands_in_the_navigation():
     listed = re.findall(r"^(?:.*<)?([\w./]+)>?$", "\n".join(TOCTREE.findall(INDEX.read_text(encoding="utf-8"))), re.M)
     pages = {(INDEX.parent / name).resolve() for name in listed}
-    wanted = {*ROOT.glob("docs/*.md"), *ROOT.glob("docs/notebooks/*.ipynb"), *ROOT.glob("recipes/*/README.md")} - {
-        INDEX
-    }
+    wanted = {
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/studies/*.md"),
+        *ROOT.glob("docs/notebooks/*.ipynb"),
+        *ROOT.glob("recipes/*/README.md"),
+    } - {INDEX}
     assert {path.with_suffix("") for path in wanted} <= pages
     assert len(listed) == len(set(listed))
 
