@@ -47,7 +47,7 @@ def main() -> None:
                 deepest[:] = stack
 
     program, *arguments = sys.argv[1:]
-    command = import_module("evaluation.cli" if program == "spkver-eval" else "spkver.cli").main
+    command = import_module("spkver.evaluation_cli" if program == "spkver-eval" else "spkver.cli").main
     jobs = [] if program == "spkver-eval" else ["--jobs", "1"]
     threading.setprofile(profile)
     sys.setprofile(profile)

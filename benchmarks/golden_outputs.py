@@ -118,7 +118,7 @@ def make(folder: Path, corpus: Path | None, public: Path | None) -> None:
     (folder / "times.json").write_text(json.dumps(times, indent=1) + "\n")
 
 
-_EVALUATION = "from evaluation.cli import main; main(prog_name='spkver-eval')"
+_EVALUATION = "from spkver.evaluation_cli import main; main(prog_name='spkver-eval')"
 
 
 def _spkver(*words: str) -> list[str]:

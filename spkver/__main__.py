@@ -11,8 +11,8 @@ def main() -> None:
 
 
 def evaluation_main() -> None:
-    """Run the command ``spkver-eval``: from here, so that the package `evaluation` is the one of this project."""
-    from evaluation.cli import main
+    """Run the command ``spkver-eval``."""
+    from spkver.evaluation_cli import main
 
     main(prog_name="spkver-eval")
 

@@ -16,10 +16,10 @@ import click
 import pytest
 import yaml
 
-from evaluation.cli import main as evaluation_main
 from spkbase.configuration import load_config
 from spkbase.version import __version__
 from spkver.cli import main as spkver_main
+from spkver.evaluation_cli import main as evaluation_main
 from spkver.rsr2015.lists import Config
 from spkver.voiceprivacy.settings import Config as VoicePrivacyConfig
 

@@ -1,1 +1,1 @@
-"""The commands of ``spkver-eval``, one module each; `evaluation.cli` registers them."""
+"""The commands of ``spkver-eval``, one module each; `spkver.evaluation_cli` registers them."""

@@ -14,7 +14,6 @@ def test_importing_loads_nothing_heavy() -> None:
 import json, sys
 import evaluation, evaluation.trials.lists, evaluation.formats.reading, evaluation.metrics.detection, evaluation.plots
 import evaluation.plots.style, spkbase.files
-import evaluation.cli
 before = [name for name in {HEAVY} if name in sys.modules]
 evaluation.metrics.detection.eer([1.0], [0.0])
 import evaluation.metrics.table

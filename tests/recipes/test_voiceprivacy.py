@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from voiceprivacy_runs import ENROLLED, REPLICATES, SUFFIX, lines_of, run_recipe, write, write_layout
 
 from evaluation.challenges.rank_files import ASV, ASV_ANON, PROTOCOL, read_rank_file
-from evaluation.cli import main as spkver_eval
 from evaluation.formats.reading import read_key, read_scores
 from evaluation.trials import align
 from spkver.attackers.config import PRESETS
 from spkver.cli import main as spkver
+from spkver.evaluation_cli import main as spkver_eval
 
 ATTACKERS = tuple(PRESETS)
 SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from numpy.testing import assert_allclose
 from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_originals
 
-from evaluation.cli import main as evaluation_main
 from spkver.cli import main as spkver_main
+from spkver.evaluation_cli import main as evaluation_main
 from spkver.voiceprivacy.checks import shared_draws
 from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config

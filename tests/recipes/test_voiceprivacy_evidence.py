@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 from voiceprivacy_runs import REPLICATES, run_recipe, write_layout
 
-from evaluation.cli import main as evaluate_main
 from evaluation.formats import read_key, read_scores
 from evaluation.linkage import worst_case_from
 from evaluation.linkage.ranks import Ranks
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Resampling, minimum_over_attackers, sample_from
+from spkver.evaluation_cli import main as evaluate_main
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, overestimated, reasons
 from spkver.voiceprivacy.choosing import attackers_run
 from spkver.voiceprivacy.numbers import match_by_rank, worst_of

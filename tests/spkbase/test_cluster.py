@@ -348,7 +348,7 @@ def test_engines_that_are_none(kind, scheduler):
 
 
 def test_the_command_line_uses_the_cluster(dask_cluster, tmp_path):
-    from evaluation.cli import main
+    from spkver.evaluation_cli import main
 
     rng = np.random.default_rng(0)
     names = [f"{model} {segment}" for model in "abcdef" for segment in "abcdef"]

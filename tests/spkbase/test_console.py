@@ -13,11 +13,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from evaluation.cli import main as evaluation_main
 from spkbase.console import Command, Group, ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError, WorkerError
 from spkbase.work import engine_kind
 from spkver.cli import main as spkver_main
+from spkver.evaluation_cli import main as evaluation_main
 
 
 def run(action, capsys, *, grouped=False, kind=Command) -> tuple[int, str]:

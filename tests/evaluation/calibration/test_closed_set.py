@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from numpy.testing import assert_allclose
 
 from evaluation.calibration import closed_set_scores, enrolled_blocks
-from evaluation.cli import main
 from evaluation.formats import read_scores
 from evaluation.linkage import ranks_from_scores
 from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
+from spkver.evaluation_cli import main
 
 
 def cross(models: list[str], segments: list[str]) -> tuple[list[str], list[str]]:

@@ -17,9 +17,9 @@ from evaluation.challenges.team_scores import (
     find_score_lists,
     write_challenge,
 )
-from evaluation.cli import main
 from evaluation.metrics.detection import eer
 from spkbase.errors import DataError
+from spkver.evaluation_cli import main
 
 SETS = [("libri", ""), ("vctk", ""), ("vctk", "_common")]
 

@@ -21,9 +21,9 @@ from evaluation.challenges import (
 )
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, RankFile, make_section, read_rank_file, write_rank_file
 from evaluation.challenges.ranking import ComparedSystem
-from evaluation.cli import main
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
+from spkver.evaluation_cli import main
 
 CONDITIONS = {
     ("ASV_eval", "original", "original"): "original",

@@ -15,9 +15,9 @@ from evaluation.challenges import figures_of_results
 from evaluation.challenges.rank_files import ASR, ASV_ANON, PROTOCOL, RankFile, make_section, write_rank_file
 from evaluation.challenges.ranking import RULES, ComparedSystem, OrderingRule, SystemOrder, difference, order_systems
 from evaluation.challenges.systems import Reading, read_system
-from evaluation.cli import main
 from evaluation.uncertainty.intervals import Interval
 from spkbase.errors import DataError
+from spkver.evaluation_cli import main
 
 FILES = {
     "B1": "b1b",

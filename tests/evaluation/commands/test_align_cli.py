@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 from scipy.linalg import orthogonal_procrustes
 
-from evaluation.cli import main
 from evaluation.embeddings import Embeddings, read_embeddings, write_embeddings
+from spkver.evaluation_cli import main
 
 N_SPEAKERS, EACH, DIMENSIONS = 24, 3, 8
 

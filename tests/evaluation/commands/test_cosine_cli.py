@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from evaluation.cli import main
 from evaluation.formats.reading import read_scores
+from spkver.evaluation_cli import main
 
 VECTORS = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [1.0, -1.0]], np.float32)
 TRIALS = "anna t1\nbert t2\nanna t3\n"

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evaluation import formats
-from evaluation.cli import main
 from evaluation.trials.lists import Key, Scores, Trials
+from spkver.evaluation_cli import main
 
 
 @pytest.fixture

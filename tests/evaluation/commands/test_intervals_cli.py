@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from evaluation.cli import main
 from evaluation.formats.reading import read_key, read_scores
 from evaluation.metrics.table import Metrics
 from evaluation.trials.speakers import read_speakers
 from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
+from spkver.evaluation_cli import main
 
 N_SPEAKERS, N_SEGMENTS = 16, 3
 

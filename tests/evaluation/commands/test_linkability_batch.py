@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from evaluation.cli import main
 from evaluation.embeddings import Embeddings, write_embeddings
+from spkver.evaluation_cli import main
 
 SPEAKERS = [f"s{number:02d}" for number in range(24)]
 NOISE = {"orig": 0.3, "B3": 1.2, "B5": 1.6}

@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 from torch_writer import write_torch
 
 from evaluation import formats
-from evaluation.cli import main
 from evaluation.embeddings.files import read_embeddings, write_embeddings
 from evaluation.embeddings.sets import Embeddings, cosine_scores
 from evaluation.linkage.curve import linkability_at_sizes, linkability_over_sizes
@@ -23,6 +22,7 @@ from evaluation.linkage.ranks import Ranks, ranks_from_embeddings, read_ranks
 from evaluation.reports.linkability import Settings, measure_linkage
 from evaluation.trials.lists import Key, Trials
 from spkbase.errors import DataError
+from spkver.evaluation_cli import main
 
 
 def run(*arguments: Any, command: str = "linkability") -> Result:

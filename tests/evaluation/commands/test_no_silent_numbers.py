@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from evaluation.cli import main
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_key, read_scores, write_key, write_scores
 from evaluation.trials import Key, Scores, split_scores
 from spkbase.console import OUTPUTS
 from spkver.cli import main as spkver_main
+from spkver.evaluation_cli import main
 
 N_SPEAKERS, N_MODELS, N_SEGMENTS = 8, 3, 2
 

@@ -11,11 +11,11 @@ from click.testing import CliRunner, Result
 
 from evaluation import formats
 from evaluation.calibration.affine import cross_validate_affine, train_affine
-from evaluation.cli import main
 from evaluation.formats.reading import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
 from evaluation.trials.lists import Key, Scores, align
 from evaluation.trials.speakers import find_speakers, read_speakers
+from spkver.evaluation_cli import main
 
 
 def run(*arguments: str | Path | float) -> Result:

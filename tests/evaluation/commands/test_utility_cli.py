@@ -11,7 +11,7 @@ import soundfile
 from click.testing import CliRunner, Result
 
 from evaluation.challenges.rank_files import ASR, ASV_ANON, RankFile, make_section, write_rank_file
-from evaluation.cli import main
+from spkver.evaluation_cli import main
 
 MAP = "--segment-speakers"
 

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evaluation import formats
-from evaluation.cli import main
 from evaluation.metrics import meaning_of
 from evaluation.trials.lists import Key, Scores
+from spkver.evaluation_cli import main
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from evaluation.cli import main
 from evaluation.formats.format import KINDS, Choice, Format
 from evaluation.formats.reading import FORMATS, check_extension, read_key, read_scores, write_key, write_scores
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import ConfigError, DataError
 from spkbase.plugins import load_plugin
+from spkver.evaluation_cli import main
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 SCORES = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.5, -0.25, 0.125, 3.0])

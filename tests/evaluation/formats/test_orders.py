@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from evaluation.cli import main
 from evaluation.formats.format import Choice
 from evaluation.formats.reading import read_key, read_scores, write_key, write_scores
 from evaluation.trials import Key, Scores, align
+from spkver.evaluation_cli import main
 
 KEY = Key.from_ids(["anna", "anna", "bert", "bert"], ["s1", "s2", "s1", "s2"], [True, False, False, True])
 SCORES = Scores.from_ids(["bert", "anna", "anna", "bert"], ["s2", "s2", "s1", "s1"], [1.5, -0.25, 2.0, 1 / 3])

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.cli import main
 from evaluation.linkage.agreement import (
     PUBLISHED,
     RULES,
@@ -28,6 +27,7 @@ from evaluation.linkage.agreement import (
 from evaluation.linkage.curve import linkability_by_row, linkability_over_sizes
 from evaluation.linkage.ranks import Ranks, write_ranks
 from spkbase.errors import DataError
+from spkver.evaluation_cli import main
 
 VALUES = st.lists(st.integers(0, 5), min_size=4, max_size=40)
 

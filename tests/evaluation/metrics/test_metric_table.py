@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from evaluation.cli import main
 from evaluation.commands.tables import format_groups
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from evaluation.metrics.table import (
@@ -37,6 +36,7 @@ from evaluation.uncertainty.groups import evaluate_groups
 from evaluation.uncertainty.resampling import Sample, sample_of
 from spkbase.errors import DataError
 from spkbase.files import to_json
+from spkver.evaluation_cli import main
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 HERTZ = Unit("hertz", ".2f")

@@ -29,7 +29,7 @@ def test_each_name_is_there(module: str, name: str) -> None:
 
 
 def test_commands_are_there() -> None:
-    from evaluation.cli import COMMANDS
+    from spkver.evaluation_cli import COMMANDS
 
     named = set(re.findall(r"`spkver-eval (\w+)", PAGE.read_text()))
     assert named <= set(COMMANDS)

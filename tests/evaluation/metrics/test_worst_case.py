@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from scipy import stats
 
 from evaluation import formats
-from evaluation.cli import main
 from evaluation.linkage import Ranks, rank_evidence_of, ranks_from_scores, worst_case_from
 from evaluation.metrics import individual, rank_evidence, sort_scores, worst_case
 from evaluation.metrics.worst_case import (
@@ -25,6 +24,7 @@ from evaluation.metrics.worst_case import (
 )
 from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
+from spkver.evaluation_cli import main
 
 
 def gallery(n_speakers: int, n_segments: int, distance: float, seed: int = 0) -> tuple[Scores, Key]:

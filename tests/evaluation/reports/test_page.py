@@ -18,7 +18,6 @@ import pytest
 from click.testing import CliRunner
 from gaussian_results import make_results
 
-from evaluation.cli import main
 from evaluation.reports import page as page_module
 from evaluation.reports.page import SCENARIO_NAMES, percent, render_comparison, render_page, write_page
 from evaluation.reports.pictures import inline, read_scores_of
@@ -26,6 +25,7 @@ from evaluation.reports.results import parse_results
 from evaluation.reports.verdict import headlines
 from spkbase.errors import DataError
 from spkbase.files import write_json
+from spkver.evaluation_cli import main
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 STYLE = Path(page_module.__file__).with_name("style.css").read_text("utf-8")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from evaluation.cli import main
 from evaluation.embeddings.files import write_embeddings
 from evaluation.embeddings.sets import Embeddings
 from evaluation.trials import metadata_columns
 from evaluation.uncertainty import Resampling
 from evaluation.utility.recalls import Leakage, Sides, attribute_leakage, predict_labels
 from spkbase.errors import DataError
+from spkver.evaluation_cli import main
 
 NONE = Resampling(0)
 

@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 
 from evaluation import formats
 from evaluation.calibration import cross_validate_affine
-from evaluation.cli import main
 from evaluation.metrics import pav_llrs
 from evaluation.plots import plot_similarity
 from evaluation.trials import Key, Scores, find_speakers
@@ -27,6 +26,7 @@ from evaluation.utility import (
     similarity_matrix,
 )
 from spkbase.errors import DataError
+from spkver.evaluation_cli import main
 
 NAMES = ("ann", "bob", "cat", "dan", "eve", "fay")
 

@@ -11,10 +11,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-import evaluation.cli
 import spkver.cli
+import spkver.evaluation_cli
 
-PROGRAMS = {"spkver": spkver.cli.main, "spkver-eval": evaluation.cli.main}
+PROGRAMS = {"spkver": spkver.cli.main, "spkver-eval": spkver.evaluation_cli.main}
 HEAVY = ("matplotlib", "sklearn", "librosa", "torch", "pandas")
 
 

@@ -1,4 +1,4 @@
-"""The command ``spkver-eval``: the commands of `evaluation.commands`."""
+"""The command ``spkver-eval``: the table of `evaluation.commands`, whose help needs no import of `evaluation`."""
 
 from __future__ import annotations
 
