@@ -75,11 +75,9 @@ def repeat_scores(world: str, kept: int, replicates: int, seed: int) -> Extrapol
     """Draw a sample of a world of scores, and extrapolate."""
     rng = np.random.default_rng(seed)
     mated, impostors = SCORE_WORLDS[world](rng)
-    ranks = Ranks.of((impostors > mated[:, None]).sum(axis=1), 0, N_FIT - 1, mated=mated)
+    ranks = Ranks((impostors > mated[:, None]).sum(axis=1), 0, N_FIT - 1, mated=mated)
     largest = -np.partition(-impostors, kept, axis=1)[:, : kept + 1]
-    return extrapolate(
-        ranks, SIZES, impostor_scores=largest, methods=METHODS, resampling=Resampling(replicates, seed=seed)
-    )
+    return extrapolate(ranks, SIZES, impostor_scores=largest, resampling=Resampling(replicates, seed=seed))
 
 
 def draw_sphere(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -115,11 +113,9 @@ def repeat_embeddings(kept: int, replicates: int, pair: tuple[np.ndarray, np.nda
     similarity = trials @ gallery.T
     mated = similarity.diagonal().copy()
     np.fill_diagonal(similarity, -np.inf)
-    ranks = Ranks.of((similarity > mated[:, None]).sum(axis=1), 0, len(gallery) - 1, mated=mated)
+    ranks = Ranks((similarity > mated[:, None]).sum(axis=1), 0, len(gallery) - 1, mated=mated)
     largest = -np.partition(-similarity, kept, axis=1)[:, : kept + 1]
-    return extrapolate(
-        ranks, SIZES[:1], impostor_scores=largest, methods=METHODS, resampling=Resampling(replicates, seed=seed)
-    )
+    return extrapolate(ranks, SIZES[:1], impostor_scores=largest, resampling=Resampling(replicates, seed=seed))
 
 
 def measured_curve(gallery: np.ndarray, trials: np.ndarray) -> float:

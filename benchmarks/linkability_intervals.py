@@ -70,8 +70,8 @@ def repeat(world: World, n_trials: int, n_enrolled: int, seed: int) -> np.ndarra
     offsets = world.wolves * rng.normal(size=n_enrolled)
     seen, fresh = beaters(world, rng, n_trials, gallery, offsets)
     sizes = np.array([2, 20, n_enrolled])
-    curve = linkability_curve(Ranks.of(seen, 0, n_enrolled - 1), sizes, resampling=Resampling(REPLICATES, seed=seed))
-    return np.array([curve.low, curve.high, linkability_at_sizes(Ranks.of(fresh, 0, n_enrolled), sizes)])
+    curve = linkability_curve(Ranks(seen, 0, n_enrolled - 1), sizes, resampling=Resampling(REPLICATES, seed=seed))
+    return np.array([curve.low, curve.high, linkability_at_sizes(Ranks(fresh, 0, n_enrolled), sizes)])
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from evaluation.embeddings import Alignment, Embeddings, MapKind, fit_alignment, read_embeddings
 from evaluation.formats import read_key
-from evaluation.linkage import LINKED, Side, link_aligned, linkability_curve, linked_shares, ranks_from_scores
+from evaluation.linkage import LINKED, link_aligned, linkability_curve, linked_shares, linked_vectors, ranks_from_scores
 from evaluation.metrics import SortedScores, eer
 from evaluation.reports import INVERTING, TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Key, Scores, read_speakers
@@ -97,17 +97,13 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
     if not first:
         return
     original = vectors.models(extractor, "", key)
-    source, target = (unit(vectors.read(extractor, f"enrolls{end}")).vectors for end in ("_anon", ""))
+    source, target = (linked_vectors(vectors.read(extractor, f"enrolls{end}")).vectors for end in ("_anon", ""))
     for kind, enrols, own_means, chain in MAPS:
         map_of = fit_alignment(source, target, kind)
-        mapped = [moved(unit(side), map_of, own_means=own_means) for side in (enrolled, tested)]
-        enrol = mapped[0] if enrols == "mapped" else centred(unit(original), map_of, own_means=own_means)
+        mapped = [moved(linked_vectors(side), map_of, own_means=own_means) for side in (enrolled, tested)]
+        enrol = mapped[0] if enrols == "mapped" else centred(linked_vectors(original), map_of, own_means=own_means)
         title = f"{kind} map, {enrols} enrolment{', own means' * own_means}, {chain}"
         yield title, INVERTING, train_chain(enrol, chain).score(enrol, mapped[1], key.trials())
-
-
-def unit(side: Embeddings) -> Embeddings:
-    return replace(side, vectors=Side.of(side).vectors)
 
 
 def moved(side: Embeddings, fitted: Alignment, *, own_means: bool) -> Embeddings:
@@ -148,7 +144,7 @@ def alignment_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, A
     """Return the shares of segments that are linked after maps learnt from the enrolment, as `spkver-eval align`."""
     rows = []
     for extractor in dict.fromkeys(extractor for extractor, *_ in SCENARIOS.values()):
-        learnt = tuple(Side.of(vectors.read(extractor, f"enrolls{end}")) for end in ("", "_anon"))
+        learnt = tuple(linked_vectors(vectors.read(extractor, f"enrolls{end}")) for end in ("", "_anon"))
         for kind in ALIGNMENTS:
             for own_means in (False, True):
                 row: dict[str, Any] = {"extractor": extractor.split("_")[0], "map": kind}
@@ -156,8 +152,10 @@ def alignment_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, A
                 how = {"ridge": 0.1, "prior": 0.0, "one_extractor": True, "seed": resampling.seed, "restarts": 5}
                 how["own_means"] = own_means
                 for sex, word in SEXES.items():
-                    sides = tuple(Side.of(vectors.read(extractor, f"trials_{sex}{end}")) for end in ("", "_anon"))
-                    linked = linked_shares(link_aligned(sides, learnt, kind, how), [1], resampling)  # type: ignore
+                    sides = tuple(
+                        linked_vectors(vectors.read(extractor, f"trials_{sex}{end}")) for end in ("", "_anon")
+                    )
+                    linked = linked_shares(link_aligned(sides, learnt, kind, how)[1], [1], resampling)  # type: ignore
                     for name in LINKED[:2]:
                         found = next(one for one in linked if one["linked"] == name)
                         row[f"{name}, {word}"] = cell(found["share"], found["low"], found["high"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from evaluation.embeddings import (
     write_embeddings,
 )
 from evaluation.formats import read_trials, write_scores
-from evaluation.linkage import ALIGNMENTS, Side, link_aligned, linked_shares
+from evaluation.linkage import ALIGNMENTS, link_aligned, linked_shares, linked_vectors
 from evaluation.trials import read_metadata
 from evaluation.uncertainty import Resampling
 from evaluation.utility import Sides, attribute_leakage, read_labels
@@ -145,17 +146,16 @@ def align(resampling: Resampling, **options: Any) -> None:
     kinds = tuple(dict.fromkeys(options["alignments"]))
     _check_dimensions(sides, kinds, options)
     options |= {"ridge": _RIDGE, "restarts": _RESTARTS}
-    learn, how = None, {**options, "seed": resampling.seed, "one_extractor": not options["other_extractor"]}
-    original, anonymised = (Side.of(side, unit=not options["plain"]) for side in sides)
-    if training is not None:
-        learn = Side.of(training[0], unit=not options["plain"]), Side.of(training[1], unit=not options["plain"])
+    how = {**options, "seed": resampling.seed, "one_extractor": not options["other_extractor"]}
+    unit = not options["plain"]
+    linked = linked_vectors(sides[0], unit=unit), linked_vectors(sides[1], unit=unit)
+    learnt = training and (linked_vectors(training[0], unit=unit), linked_vectors(training[1], unit=unit))
     rows = []
     for kind in kinds:
-        aligned = link_aligned((original, anonymised), learn, kind, how)
-        rows += [{"alignment": kind, **row} for row in linked_shares(aligned, sorted(set(options["top"])), resampling)]
+        vectors, ranks = link_aligned(linked, learnt, kind, how)
+        rows += [{"alignment": kind, **row} for row in linked_shares(ranks, sorted(set(options["top"])), resampling)]
         if options["output"] is not None:
-            moved = Embeddings(anonymised.ids, anonymised.speakers, aligned.vectors)
-            write_embeddings(make_folder(options["output"]) / f"{kind}.h5", moved)
+            write_embeddings(make_folder(options["output"]) / f"{kind}.h5", replace(sides[1], vectors=vectors))
     draws = {"replicates": resampling.replicates, "seed": resampling.seed, "level": resampling.level}
     report = _report(sides, training, {**options, **draws}, rows)
     if shared.show_json(report, options["json_path"]):

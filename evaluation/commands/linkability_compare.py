@@ -83,7 +83,7 @@ def linkability_compare(
         condition: linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks, measure=measure, ties=ties))
         for condition, ranks in tables.items()
     }
-    levels = {one: {level for factor, level in one.levels if factor != linkage.UTTERANCES} for one in everything}
+    levels = {one: {level for factor, level in one if factor != linkage.UTTERANCES} for one in everything}
     known = set().union(*levels.values())
     if unknown := sorted(set(originals) - known):
         text = f"expected --original among the levels {', '.join(sorted(known))}, got {', '.join(unknown)}"
@@ -120,7 +120,7 @@ def _pictures(folder: Path, name: str) -> list[Path]:
     return [folder / f"{name}.png", folder / f"{name}.svg"]
 
 
-def read_runs(runs: tuple[str, ...]) -> dict[linkage.LinkageCondition, linkage.Ranks]:
+def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
     """Return the ranks of each run, for each number of utterances; a warning where two runs are one.
 
     Raises
@@ -129,8 +129,8 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.LinkageCondition, linkage.R
         With all runs that cannot be read or have the label of another.
     """
     problems = Problems()
-    ranks_of: dict[linkage.LinkageCondition, linkage.Ranks] = {}
-    firsts: dict[tuple[int, bytes, bytes], linkage.LinkageCondition] = {}
+    ranks_of: dict[linkage.Levels, linkage.Ranks] = {}
+    firsts: dict[tuple[int, bytes, bytes], linkage.Levels] = {}
     for text in runs:
         label, equals, rest = text.partition("=")
         if equals and label and rest and not Path(text).exists():
@@ -147,24 +147,24 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.LinkageCondition, linkage.R
             problems.note(error)
             continue
         for utterances, ranks in tables.items():
-            condition = linkage.LinkageCondition((*levels, (linkage.UTTERANCES, utterances_name(utterances))))
+            condition = (*levels, (linkage.UTTERANCES, utterances_name(utterances)))
             if condition in ranks_of:
-                problems.add(
-                    f"two runs are {condition.name}", file=path, remedy="give labels, as LABEL=PATH, that differ"
-                )
+                text = f"two runs are {linkage.condition_name(condition)}"
+                problems.add(text, file=path, remedy="give labels, as LABEL=PATH, that differ")
                 continue
             ranks_of[condition] = ranks
             same = firsts.setdefault((utterances, ranks.beaters.tobytes(), ranks.mated.tobytes()), condition)
             if same != condition:
-                logger.warning("%s and %s are the same run, so they agree for that alone", same.name, condition.name)
+                names = linkage.condition_name(same), linkage.condition_name(condition)
+                logger.warning("%s and %s are the same run, so they agree for that alone", *names)
     problems.raise_if_any()
     return ranks_of
 
 
 def plot_runs(
     folder: Path,
-    tables: dict[linkage.LinkageCondition, linkage.Ranks],
-    means: dict[linkage.LinkageCondition, dict[str, float]],
+    tables: dict[linkage.Levels, linkage.Ranks],
+    means: dict[linkage.Levels, dict[str, float]],
     ties: linkage.TieRule,
     resampling: Resampling,
 ) -> None:
@@ -176,10 +176,10 @@ def plot_runs(
 
     panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
     cells: dict[str, dict[tuple[str, str], list[float]]] = {}
-    if len({condition.levels[:-1] for condition in tables}) > _MOST_BANDS:
+    if len({condition[:-1] for condition in tables}) > _MOST_BANDS:
         resampling = replace(resampling, replicates=0)
     for condition, ranks in tables.items():
-        *names, number = (level for _, level in condition.levels)
+        *names, number = (level for _, level in condition)
         name = (names[0], names[1]) if len(names) > 1 else ("", names[0])
         sizes = linkage.log_spaced_sizes(ranks.largest_size)
         panels.setdefault(f"L = {number}", {})[name] = linkage.linkability_curve(
@@ -223,9 +223,9 @@ def format_comparisons(found: linkage.Comparisons) -> str:
     return "\n\n".join([*parts, *(["\n".join(f"note: {note}" for note in found.notes)] if found.notes else [])])
 
 
-def members_csv(comparisons: linkage.Comparisons, conditions: dict[linkage.LinkageCondition, dict[str, float]]) -> str:
+def members_csv(comparisons: linkage.Comparisons, conditions: dict[linkage.Levels, dict[str, float]]) -> str:
     """Return linkability and set of each speaker in each condition, as CSV."""
-    names = [condition.name for condition in comparisons.sets]
+    names = [linkage.condition_name(condition) for condition in comparisons.sets]
     rows = []
     shared = sorted(set.intersection(*(set(values) for values in conditions.values())))
     for speaker in shared:

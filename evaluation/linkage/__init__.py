@@ -13,14 +13,15 @@ from evaluation.linkage.agreement import (
     Comparison,
     Comparisons,
     DisclosureSets,
-    LinkageCondition,
+    Levels,
     TieSets,
     compare_conditions,
+    condition_name,
     disclosure_sets,
     published,
     write_lists,
 )
-from evaluation.linkage.alignment import ALIGNMENTS, LINKED, Side, link_aligned, linked_shares
+from evaluation.linkage.alignment import ALIGNMENTS, LINKED, link_aligned, linked_shares, linked_vectors
 from evaluation.linkage.curve import (
     MEASURES,
     METHOD,

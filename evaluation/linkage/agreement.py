@@ -45,7 +45,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -107,37 +107,44 @@ def corrected_for_chance(jaccard: float, chance: float) -> float:
 
 
 @one_blas_thread()
-def pair_agreement(
-    first: Collection[str], second: Collection[str], n_speakers: int, *, level: float = 0.95
-) -> Agreement:
+def pair_agreement(first: NDArray[np.bool_], second: NDArray[np.bool_], *, level: float = 0.95) -> Agreement:
     """Return how far two sets out of the same speakers agree; chance is exact.
 
     Parameters
     ----------
-    first, second : collection of str
-        The sets.
-    n_speakers : int
-        How many speakers they were taken from.
+    first, second : ndarray of bool of shape (n_speakers,)
+        Who is in each set.
     level : float
         Share of permutations that the interval of chance holds.
 
     Raises
     ------
     DataError
-        If the sets hold more speakers than there are, or the level is out of range.
+        If the level is out of range.
 
     Examples
     --------
-    >>> round(pair_agreement(range(250), range(125, 375), 1000).chance, 3)
+    >>> place = np.arange(1000)
+    >>> round(pair_agreement(place < 250, (place >= 125) & (place < 375)).chance, 3)
     0.143
     """
-    first, second = frozenset(first), frozenset(second)
-    common, together = len(first & second), len(first | second)
-    _check(together, n_speakers, level)
-    if not first or not second:
+    from scipy.special import gammaln
+
+    _check(level)
+    common, together = int((first & second).sum()), int((first | second).sum())
+    total, one, other = len(first), int(first.sum()), int(second.sum())
+    if not one or not other:
         return _undefined(common, together)
-    counts, probability = _hypergeometric(n_speakers, len(first), len(second))
-    similarity = counts / (len(first) + len(second) - counts)
+
+    def log_choose(n: int, k: NDArray[np.int64] | int) -> NDArray[np.float64]:
+        return np.asarray(gammaln(n + 1) - gammaln(np.asarray(k) + 1) - gammaln(n - np.asarray(k) + 1))
+
+    # sizes of the intersection of two random sets, and their hypergeometric probabilities
+    counts = np.arange(max(0, one + other - total), min(one, other) + 1)
+    logs = log_choose(one, counts) + log_choose(total - one, other - counts) - log_choose(total, other)
+    probability = np.exp(logs - logs.max())
+    probability /= probability.sum()
+    similarity = counts / (one + other - counts)
     chance, jaccard = float(probability @ similarity), common / together
     tail = (1 - level) / 2
     ends = np.searchsorted(np.cumsum(probability), [tail + 1e-12, 1 - tail - 1e-12])
@@ -163,15 +170,13 @@ def joint_agreement(
     level : float
         See `pair_agreement`.
     """
-    _check(0, members.shape[1], level, permutations)
+    _check(level, permutations)
     common, together = int(members.all(axis=0).sum()), int(members.any(axis=0).sum())
     if not members.any(axis=1).all():
         return _undefined(common, together)
-    drawn = np.empty(permutations)
     rng = np.random.default_rng(seed)
-    for permutation in range(permutations):
-        shuffled = rng.permuted(members, axis=1)
-        drawn[permutation] = shuffled.all(axis=0).sum() / shuffled.any(axis=0).sum()
+    shuffled = (rng.permuted(members, axis=1) for _ in range(permutations))
+    drawn = np.array([rows.all(axis=0).sum() / rows.any(axis=0).sum() for rows in shuffled])
     return _against(drawn, common / together, level, common, together)
 
 
@@ -195,7 +200,7 @@ def mean_agreement(
     permutations, seed, level
         See `joint_agreement`.
     """
-    _check(0, members.shape[1], level, permutations)
+    _check(level, permutations)
     sizes = members.sum(axis=1)
     counted = [(first, second) for first, second in pairs if sizes[first] and sizes[second]]
     if not counted:
@@ -203,17 +208,17 @@ def mean_agreement(
     left, right = np.array(counted).T
     total = (sizes[left] + sizes[right]).astype(np.float64)
 
-    def similarities(rows: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def in_both(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         numbers = rows.astype(np.float32)
-        common = (numbers @ numbers.T)[left, right].astype(np.float64).round()
-        return common, common / (total - common)
+        return (numbers @ numbers.T)[left, right].astype(np.float64).round()
 
-    common, found = similarities(members)
     rng = np.random.default_rng(seed)
-    drawn = np.array([similarities(rng.permuted(members, axis=1))[1].mean() for _ in range(permutations)])
-    spread = float(found.std()) if len(found) > 1 else float("nan")
+    shuffled = (in_both(rng.permuted(members, axis=1)) for _ in range(permutations))
+    drawn = np.array([(common / (total - common)).mean() for common in shuffled])
+    common = in_both(members)
+    found = common / (total - common)
     mean = _against(drawn, float(found.mean()), level, float(common.mean()), float((total - common).mean()))
-    return replace(mean, spread=spread, n_pairs=len(counted))
+    return replace(mean, spread=float(found.std()) if len(found) > 1 else float("nan"), n_pairs=len(counted))
 
 
 def _against(drawn: NDArray[np.float64], jaccard: float, level: float, intersection: float, union: float) -> Agreement:
@@ -230,27 +235,9 @@ def _undefined(common: int = 0, together: int = 0, n_pairs: int = 1) -> Agreemen
     return Agreement(common, together, nan, nan, nan, nan, nan, nan, n_pairs=n_pairs)
 
 
-def _hypergeometric(total: int, first: int, second: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Sizes of the intersection of two random sets, and their probabilities."""
-    from scipy.special import gammaln
-
-    counts = np.arange(max(0, first + second - total), min(first, second) + 1)
-
-    def log_choose(n: int, k: NDArray[np.int64] | int) -> NDArray[np.float64]:
-        return np.asarray(gammaln(n + 1) - gammaln(np.asarray(k) + 1) - gammaln(n - np.asarray(k) + 1))
-
-    logs = log_choose(first, counts) + log_choose(total - first, second - counts) - log_choose(total, second)
-    probability = np.exp(logs - logs.max())
-    return counts, probability / probability.sum()
-
-
-def _check(n_members: int, n_speakers: int, level: float, permutations: int = 1) -> None:
-    if n_members > n_speakers:
-        raise DataError(f"expected sets out of {n_speakers} speakers, got {n_members} in them")
-    if not 0 < level < 1:
-        raise DataError(f"expected a level between 0 and 1, got {level}")
-    if permutations < 1:
-        raise DataError(f"expected at least 1 permutation, got {permutations}")
+def _check(level: float, permutations: int = 1) -> None:
+    if not 0 < level < 1 or permutations < 1:
+        raise DataError(f"expected a level between 0 and 1 and at least 1 permutation, got {level} and {permutations}")
 
 
 TieSets = Literal["nearest", "include", "exclude", "random"]
@@ -399,25 +386,21 @@ PUBLISHED: dict[str, tuple[tuple[float, float], ...]] = {
 # fmt: on
 
 
-@one_line
-@dataclass(frozen=True)
-class LinkageCondition:
-    """One level of each factor, in the order of the factors.
+Levels = tuple[tuple[str, str], ...]
+"""Factor and level of each factor; the number of utterances is the factor ``utterances``."""
 
-    Attributes
-    ----------
-    levels : tuple of (str, str)
-        Factor and level; the number of utterances is the factor ``utterances``.
+
+def condition_name(condition: Levels) -> str:
+    """Return words for a table.
+
+    Examples
+    --------
+    >>> condition_name((("attacker", "ECAPA"), ("anonymiser", "B3"), ("utterances", "3")))
+    'ECAPA/B3, L = 3'
     """
-
-    levels: tuple[tuple[str, str], ...]
-
-    @property
-    def name(self) -> str:
-        """Words for a table, such as ``ECAPA/B3, L = 3``."""
-        others = "/".join(level for factor, level in self.levels if factor != UTTERANCES)
-        number = dict(self.levels).get(UTTERANCES)
-        return others if number is None else f"{others}, L = {number}" if others else f"L = {number}"
+    others = "/".join(level for factor, level in condition if factor != UTTERANCES)
+    number = dict(condition).get(UTTERANCES)
+    return others if number is None else f"{others}, L = {number}" if others else f"L = {number}"
 
 
 @one_line
@@ -429,7 +412,7 @@ class Comparison:
     ----------
     factor : str
         What differs; ``all`` for all conditions at once.
-    fixed : tuple of (str, str)
+    fixed : Levels
         Levels of the other factors.
     compared : tuple of str
         The levels.
@@ -438,14 +421,10 @@ class Comparison:
     """
 
     factor: str
-    fixed: tuple[tuple[str, str], ...]
+    fixed: Levels
     compared: tuple[str, ...]
     easy: Agreement
     hard: Agreement
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers by name."""
-        return asdict(self) | {"fixed": dict(self.fixed), "compared": list(self.compared)}
 
 
 @one_line
@@ -457,7 +436,7 @@ class Comparisons:
     ----------
     n_speakers : int
         Speakers that all conditions share.
-    sets : dict of LinkageCondition to DisclosureSets
+    sets : dict of Levels to DisclosureSets
         The quarters.
     factors : dict of str to dict of str to Agreement
         Mean over the pairs of each factor, ``easy`` and ``hard``.
@@ -470,7 +449,7 @@ class Comparisons:
     """
 
     n_speakers: int
-    sets: dict[LinkageCondition, DisclosureSets]
+    sets: dict[Levels, DisclosureSets]
     factors: dict[str, dict[str, Agreement]]
     pairs: tuple[Comparison, ...]
     unions: tuple[Comparison, ...]
@@ -481,20 +460,19 @@ class Comparisons:
     def to_dict(self) -> dict[str, Any]:
         """Return everything by name, with the published figures of the same factors."""
         conditions = [
-            {**dict(condition.levels), "n_easy": len(sets.easy), "n_hard": len(sets.hard), "q1": sets.q1, "q3": sets.q3}
+            {**dict(condition), "n_easy": len(sets.easy), "n_hard": len(sets.hard), "q1": sets.q1, "q3": sets.q3}
             for condition, sets in self.sets.items()
         ]
-        factors = {
-            factor: {kind: asdict(agreement) for kind, agreement in kinds.items()}
-            for factor, kinds in self.factors.items()
-        }
         parts = {"pairs": self.pairs, "global": self.unions, "joint": self.joint}
         return {
             "n_speakers": self.n_speakers,
             **self.settings,
             "conditions": conditions,
-            "factors": factors,
-            **{name: [comparison.to_dict() for comparison in part] for name, part in parts.items()},
+            "factors": {
+                factor: {kind: asdict(agreement) for kind, agreement in kinds.items()}
+                for factor, kinds in self.factors.items()
+            },
+            **{name: [asdict(one) | {"fixed": dict(one.fixed)} for one in part] for name, part in parts.items()},
             "published": published(),
             "notes": list(self.notes),
         }
@@ -519,7 +497,7 @@ def published() -> dict[str, dict[str, dict[str, float]]]:
 
 
 def compare_conditions(
-    linkability: Mapping[LinkageCondition, Mapping[str, float]],
+    linkability: Mapping[Levels, Mapping[str, float]],
     *,
     rule: TieSets = "nearest",
     permutations: int = 1000,
@@ -530,7 +508,7 @@ def compare_conditions(
 
     Parameters
     ----------
-    linkability : mapping of LinkageCondition to mapping of str to float
+    linkability : mapping of Levels to mapping of str to float
         Linkability by speaker in each condition, at least 2 of them with the same factors.
     rule : {"nearest", "include", "exclude", "random"}
         For equal speakers; see `evaluation.linkage.agreement`.
@@ -551,12 +529,20 @@ def compare_conditions(
         If there are fewer than 2 conditions, their factors differ, or they share fewer than 4 speakers.
     """
     conditions = list(linkability)
-    factors = _checked(conditions)
+    if len(conditions) < 2:
+        raise DataError(f"expected at least 2 conditions to compare, got {len(conditions)}", remedy="give more runs")
+    factors = [factor for factor, _ in conditions[0]]
+    if others := [condition for condition in conditions if [factor for factor, _ in condition] != factors]:
+        name = condition_name(others[0])
+        raise DataError(
+            f"expected the factors {', '.join(factors)} in all conditions, got {name!r} with others",
+            remedy="label all runs in the same way, as ATTACKER/ANONYMISER=PATH or as LABEL=PATH",
+        )
     shared = sorted(set.intersection(*map(set, linkability.values())))
     if len(shared) < 4:
         raise DataError(f"expected at least 4 speakers that all conditions share, got {len(shared)}")
     notes = [
-        f"{condition.name}: {len(values) - len(shared)} speakers left out that not all conditions have"
+        f"{condition_name(condition)}: {len(values) - len(shared)} speakers left out that not all conditions have"
         for condition, values in linkability.items()
         if len(values) > len(shared)
     ]
@@ -564,80 +550,60 @@ def compare_conditions(
         condition: disclosure_sets({name: values[name] for name in shared}, rule=rule, seed=seed + number)
         for number, (condition, values) in enumerate(linkability.items())
     }
-    notes += [f"{condition.name}: {note}" for condition, quarters in sets.items() for note in quarters.notes]
-    quarters = {kind: {condition: getattr(sets[condition], kind) for condition in conditions} for kind in KINDS}
-    # unions over numbers of utterances, where there are several
-    unions: dict[str, dict[LinkageCondition, frozenset[str]]] = {kind: {} for kind in KINDS}
-    for condition in conditions:
-        rest = LinkageCondition(tuple(level for level in condition.levels if level[0] != UTTERANCES))
-        for kind in KINDS:
-            unions[kind][rest] = unions[kind].get(rest, frozenset()) | quarters[kind][condition]
-    several = len({dict(condition.levels).get(UTTERANCES) for condition in conditions}) > 1
+    notes += [f"{condition_name(condition)}: {note}" for condition, found in sets.items() for note in found.notes]
+    members = {kind: np.array([np.isin(shared, list(getattr(one, kind))) for one in sets.values()]) for kind in KINDS}
 
-    def members(kind: str, some: Sequence[LinkageCondition]) -> NDArray[np.bool_]:
-        return np.array([[name in quarters[kind][condition] for name in shared] for condition in some], bool)
-
-    def pairs(of: Mapping[str, Mapping[LinkageCondition, frozenset[str]]], factor: str) -> list[Comparison]:
+    def pairs(some: Sequence[Levels], of: Mapping[str, NDArray[np.bool_]], factor: str) -> list[Comparison]:
         found = []
-        some = list(of["easy"])
-        for left, right in ((some[row], some[column]) for row, column in _differing(some, factor)):
-            easy, hard = (pair_agreement(of[kind][left], of[kind][right], len(shared), level=level) for kind in KINDS)
-            fixed = tuple(other for other in left.levels if other[0] != factor)
-            found.append(Comparison(factor, fixed, (dict(left.levels)[factor], dict(right.levels)[factor]), easy, hard))
+        for left, right in _differing(some, factor):
+            easy, hard = (pair_agreement(of[kind][left], of[kind][right], level=level) for kind in KINDS)
+            compared = dict(some[left])[factor], dict(some[right])[factor]
+            found.append(Comparison(factor, _without(some[left], factor), compared, easy, hard))
         return found
 
     draws: dict[str, Any] = {"permutations": permutations, "seed": seed, "level": level}
-    everything = ("all", (), [condition.name for condition in conditions], conditions)
-    groups: list[tuple[str, Any, list[str], list[LinkageCondition]]] = [everything]
-    for factor in reversed(factors):
-        by_rest: dict[tuple[tuple[str, str], ...], list[LinkageCondition]] = {}
-        for condition in conditions:
-            by_rest.setdefault(tuple(other for other in condition.levels if other[0] != factor), []).append(condition)
-        groups[:0] = [
-            (factor, fixed, [dict(condition.levels)[factor] for condition in some], some)
-            for fixed, some in by_rest.items()
-        ]
-    joint = [
-        Comparison(factor, fixed, tuple(levels), *(joint_agreement(members(kind, some), **draws) for kind in KINDS))
-        for factor, fixed, levels, some in groups
-        if len(some) > 2
-    ]
-    means = {}
+    means: dict[str, dict[str, Agreement]] = {}
+    unions, joint = list[Comparison](), list[Comparison]()
+    # unions over numbers of utterances, where there are several
+    rests = [_without(condition, UTTERANCES) for condition in conditions]
+    whole = list(dict.fromkeys(rests))
+    united = {kind: np.array([rows[[rest == one for rest in rests]].any(axis=0) for one in whole])
+              for kind, rows in members.items()}  # fmt: skip
     for factor in factors:
         if rows := _differing(conditions, factor):
-            means[factor] = {kind: mean_agreement(members(kind, conditions), rows, **draws) for kind in KINDS}
+            means[factor] = {kind: mean_agreement(members[kind], rows, **draws) for kind in KINDS}
+        if factor != UTTERANCES and len({dict(condition).get(UTTERANCES) for condition in conditions}) > 1:
+            unions += pairs(whole, united, factor)
+    for factor in (*factors, "all"):
+        fixed = [() if factor == "all" else _without(condition, factor) for condition in conditions]
+        for rest in dict.fromkeys(fixed):
+            some = [number for number, other in enumerate(fixed) if other == rest]
+            levels = [dict(conditions[number]).get(factor, condition_name(conditions[number])) for number in some]
+            if len(some) > 2:
+                easy, hard = (joint_agreement(members[kind][some], **draws) for kind in KINDS)
+                joint.append(Comparison(factor, rest, tuple(levels), easy, hard))
     return Comparisons(
         n_speakers=len(shared),
         sets=sets,
         factors=means,
-        pairs=tuple(one for factor in factors for one in pairs(quarters, factor)),
-        unions=tuple(one for factor in factors if several and factor != UTTERANCES for one in pairs(unions, factor)),
+        pairs=tuple(one for factor in factors for one in pairs(conditions, members, factor)),
+        unions=tuple(unions),
         joint=tuple(joint),
-        settings={"tie_rule": rule, **{name: draws[name] for name in ("level", "permutations", "seed")}},
+        settings={"tie_rule": rule, "level": level, "permutations": permutations, "seed": seed},
         notes=tuple(notes),
     )
 
 
-def _differing(conditions: Sequence[LinkageCondition], factor: str) -> list[tuple[int, int]]:
+def _without(condition: Levels, factor: str) -> Levels:
+    """The levels of the other factors."""
+    return tuple(other for other in condition if other[0] != factor)
+
+
+def _differing(conditions: Sequence[Levels], factor: str) -> list[tuple[int, int]]:
     """Pairs of conditions, by their places, that differ in one factor alone."""
     return [
         (left, right)
         for left, right in combinations(range(len(conditions)), 2)
-        if [
-            one[0] for one, other in zip(conditions[left].levels, conditions[right].levels, strict=True) if one != other
-        ]
-        == [factor]
+        if conditions[left] != conditions[right]
+        and _without(conditions[left], factor) == _without(conditions[right], factor)
     ]
-
-
-def _checked(conditions: Sequence[LinkageCondition]) -> list[str]:
-    if len(conditions) < 2:
-        raise DataError(f"expected at least 2 conditions to compare, got {len(conditions)}", remedy="give more runs")
-    factors = [factor for factor, _ in conditions[0].levels]
-    for condition in conditions:
-        if [factor for factor, _ in condition.levels] != factors:
-            raise DataError(
-                f"expected the factors {', '.join(factors)} in all conditions, got {condition.name!r} with others",
-                remedy="label all runs in the same way, as ATTACKER/ANONYMISER=PATH or as LABEL=PATH",
-            )
-    return factors

@@ -22,7 +22,7 @@ Top k: the right speaker is among the k nearest, where a speaker is as near as i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,6 @@ from evaluation.linkage.curve import linkability_curve
 from evaluation.linkage.ranks import Ranks
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError, few
-from spkbase.showing import one_line
 
 Vectors = NDArray[np.float64]
 
@@ -52,24 +51,14 @@ ALIGNMENTS = ("none", *WITH_PAIRS, "wasserstein")
 an orthogonal map that is learnt without pairs."""
 
 
-@one_line
-@dataclass(frozen=True)
-class Side:
-    """Vectors of length 1 with their ids and speakers."""
-
-    ids: NDArray[np.object_]
-    speakers: NDArray[np.object_]
-    vectors: Vectors
-
-    @classmethod
-    def of(cls, embeddings: Embeddings, *, unit: bool = True) -> Side:
-        """Return the vectors of embeddings; DataError if one is not finite, or has no length."""
-        norms = embeddings.norms()
-        vectors = to_unit(embeddings.vectors, norms) if unit else np.array(embeddings.vectors, np.float64)
-        return cls(embeddings.ids, embeddings.speakers, vectors)
+def linked_vectors(embeddings: Embeddings, *, unit: bool = True) -> Embeddings:
+    """Return vectors in float64, scaled to length 1 with `unit`; DataError if one is not finite, or has no length."""
+    norms = embeddings.norms()
+    vectors = to_unit(embeddings.vectors, norms) if unit else np.asarray(embeddings.vectors, np.float64)
+    return replace(embeddings, vectors=vectors)
 
 
-def paired(original: Side, anonymised: Side) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def paired(original: Embeddings, anonymised: Embeddings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows of both sides that belong together: those of one id.
 
     Raises
@@ -81,7 +70,7 @@ def paired(original: Side, anonymised: Side) -> tuple[NDArray[np.int64], NDArray
     columns = np.array([row for row, name in enumerate(anonymised.ids.tolist()) if name in place], np.int64)
     rows = np.array([place[anonymised.ids[column]] for column in columns], np.int64)
     if len(rows) < 2:
-        text = f"{len(rows)} of {len(anonymised.ids)} anonymised utterances have an original of the same id"
+        text = f"{len(rows)} of {len(anonymised)} anonymised utterances have an original of the same id"
         raise DataError(text, remedy="pairs are found by id; without pairs: --alignment wasserstein")
     strange = anonymised.ids[columns][original.speakers[rows] != anonymised.speakers[columns]].tolist()
     if strange:
@@ -91,7 +80,10 @@ def paired(original: Side, anonymised: Side) -> tuple[NDArray[np.int64], NDArray
 
 
 def learnt_maps(
-    sides: tuple[Side, Side], training: tuple[Side, Side] | None, kind: str, options: Mapping[str, Any]
+    sides: tuple[Embeddings, Embeddings],
+    training: tuple[Embeddings, Embeddings] | None,
+    kind: str,
+    options: Mapping[str, Any],
 ) -> Iterator[tuple[NDArray[np.bool_], Alignment | None]]:
     """Yield which anonymised vectors a map is for, and the map, which has not learnt from their speakers.
 
@@ -108,74 +100,59 @@ def learnt_maps(
         ``folds``, ``seed``, ``ridge``, ``prior``, ``restarts`` and ``one_extractor``, see `fit_alignment` and
         `fit_alignment_without_pairs`; ``own_means``: every map takes off and adds the means of `sides`.
     """
-    original, anonymised = sides
-    everybody = np.ones(len(anonymised.ids), bool)
+    anonymised = sides[1]
+    everybody = np.ones(len(anonymised), bool)
     if kind == "none":
         yield everybody, None
-    elif kind == "wasserstein":
+        return
+    if kind == "wasserstein":
         source, target = reversed(training or sides)
         names = ("one_extractor", "seed", "restarts")
         of_both = fit_alignment_without_pairs(source.vectors, target.vectors, **{name: options[name] for name in names})
         yield everybody, of_both
-    elif training is not None:
-        rows, columns = paired(*training)
-        yield everybody, _fitted(training, rows, columns, kind, options)
-    else:
-        rows, columns = paired(original, anonymised)
+        return
+    originals, copies = training or sides
+    rows, columns = paired(originals, copies)
+    folds = np.zeros(len(anonymised), np.int64)
+    if training is None:
         folds = speaker_folds(anonymised.speakers.tolist(), options["folds"], seed=options["seed"])
-        for fold in range(folds.max() + 1):
-            others = folds[columns] != fold
-            yield folds == fold, _fitted(sides, rows[others], columns[others], kind, options)
-
-
-def _fitted(
-    sides: tuple[Side, Side],
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    kind: str,
-    options: Mapping[str, Any],
-) -> Alignment:
-    original, anonymised = sides
-    pairs = anonymised.vectors[columns], original.vectors[rows]
-    return fit_alignment(*pairs, kind, ridge=options["ridge"], prior=options["prior"])  # type: ignore[arg-type]
-
-
-@one_line
-@dataclass(frozen=True, eq=False)
-class Aligned:
-    """Anonymised vectors in the space of original ones, and the ranks of their owners.
-
-    Attributes
-    ----------
-    vectors : ndarray of float64 of shape (n, D)
-    ranks : dict of str to Ranks
-        By `LINKED`.
-    """
-
-    vectors: Vectors
-    ranks: dict[str, Ranks]
+    for fold in range(folds.max() + 1):
+        learnt = np.ones(len(rows), bool) if training else folds[columns] != fold
+        pairs = copies.vectors[columns[learnt]], originals.vectors[rows[learnt]]
+        yield folds == fold, fit_alignment(*pairs, kind, ridge=options["ridge"], prior=options["prior"])  # type: ignore[arg-type]
 
 
 def link_aligned(
-    sides: tuple[Side, Side], training: tuple[Side, Side] | None, kind: str, options: Mapping[str, Any]
-) -> Aligned:
-    """Align anonymised vectors and find the owner of each among the original speakers; see `learnt_maps`."""
+    sides: tuple[Embeddings, Embeddings],
+    training: tuple[Embeddings, Embeddings] | None,
+    kind: str,
+    options: Mapping[str, Any],
+) -> tuple[Vectors, dict[str, Ranks]]:
+    """Align anonymised vectors and find the owner of each among the original speakers; see `learnt_maps`.
+
+    Returns
+    -------
+    vectors : ndarray of float64 of shape (n, D)
+        Anonymised vectors in the space of original ones.
+    ranks : dict of str to Ranks
+        Of the owners, by `LINKED`.
+    """
     original, anonymised = sides
     own_means = anonymised.vectors.mean(axis=0), original.vectors.mean(axis=0)
     parts: dict[str, list[tuple[NDArray[Any], NDArray[np.int64]]]] = {name: [] for name in LINKED}
-    vectors = np.empty((len(anonymised.ids), original.vectors.shape[1]))
+    vectors = np.empty((len(anonymised), original.vectors.shape[1]))
     centres = np.zeros_like(vectors)
     for rows, alignment in learnt_maps(sides, training, kind, options):
-        if alignment is not None and options["own_means"]:
-            alignment = Alignment(*own_means, alignment.matrix)
-        some = anonymised.vectors[rows]
-        vectors[rows] = some if alignment is None else alignment.apply(some)
+        vectors[rows] = anonymised.vectors[rows]
         if alignment is not None:
+            if options["own_means"]:
+                alignment = Alignment(*own_means, alignment.matrix)
+            vectors[rows] = alignment.apply(anonymised.vectors[rows])
             centres[rows] = alignment.target_mean
         tested, gallery = (vectors - centres)[rows], original.vectors - centres[rows][0]
-        owners, people = _means(gallery, original.speakers)
-        speakers, voices = _means(tested, anonymised.speakers[rows])
         of_rows = anonymised.speakers[rows]
+        owners, people = _means(gallery, original.speakers)
+        speakers, voices = _means(tested, of_rows)
         for name, some_speakers, left, right, their in (
             (LINKED[0], of_rows, tested, gallery, original.speakers),
             (LINKED[2], of_rows, tested, people, owners),
@@ -185,18 +162,12 @@ def link_aligned(
     linked = np.isin(original.speakers.astype(str), anonymised.speakers.astype(str))
     left, owners = original.vectors[linked] - centres.mean(axis=0), original.speakers[linked]
     parts[LINKED[1]].append((owners, owner_ranks(left, owners, vectors - centres, anonymised.speakers)))
-    n_speakers = {name: len(set(original.speakers.tolist())) for name in LINKED}
-    n_speakers[LINKED[1]] = len(set(anonymised.speakers.tolist()))
-    ranks = {
-        name: Ranks.of(
-            np.concatenate([found for _, found in of_kind]) - 1,
-            0,
-            n_speakers[name] - 1,
-            speakers=np.concatenate([people for people, _ in of_kind]),
-        )
-        for name, of_kind in parts.items()
-    }
-    return Aligned(vectors, ranks)
+    ranks = {}
+    for name, of_kind in parts.items():
+        n_speakers = len(set((anonymised if name == LINKED[1] else original).speakers.tolist()))
+        people, places = (np.concatenate(columns) for columns in zip(*of_kind, strict=True))
+        ranks[name] = Ranks(places - 1, 0, n_speakers - 1, people)
+    return vectors, ranks
 
 
 def _means(vectors: Vectors, speakers: NDArray[np.object_]) -> tuple[NDArray[np.object_], Vectors]:
@@ -206,17 +177,16 @@ def _means(vectors: Vectors, speakers: NDArray[np.object_]) -> tuple[NDArray[np.
     return names.astype(object), sums / np.bincount(codes)[:, None]
 
 
-def linked_shares(aligned: Aligned, top: Sequence[int], resampling: Resampling) -> list[dict[str, Any]]:
+def linked_shares(aligned: Mapping[str, Ranks], top: Sequence[int], resampling: Resampling) -> list[dict[str, Any]]:
     """Return, for each kind of link and each k, the share that is linked, with its interval over speakers."""
     rows = []
-    for name, ranks in aligned.ranks.items():
+    for name, ranks in aligned.items():
         size = ranks.largest_size
         for first in top:
-            row: dict[str, Any] = {"linked": name, "top": first, "n": len(ranks), "chance": min(1.0, first / size)}
-            if first >= size:
-                rows.append({**row, "share": 1.0, "low": None, "high": None})
-                continue
-            curve = linkability_curve(ranks, [size], ties="strict", top=first, resampling=resampling)
-            ends = [None if end != end else float(end) for end in (curve.low[0], curve.high[0])]
-            rows.append({**row, "share": float(curve.values[0]), "low": ends[0], "high": ends[1]})
+            found: dict[str, Any] = {"share": 1.0, "low": None, "high": None}
+            if first < size:
+                curve = linkability_curve(ranks, [size], ties="strict", top=first, resampling=resampling)
+                ends = [None if end != end else float(end) for end in (curve.low[0], curve.high[0])]
+                found = {"share": float(curve.values[0]), "low": ends[0], "high": ends[1]}
+            rows.append({"linked": name, "top": first, "n": len(ranks), "chance": min(1.0, first / size), **found})
     return rows

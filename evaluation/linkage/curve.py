@@ -61,7 +61,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,9 +83,6 @@ from evaluation.uncertainty import (
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Measure = Literal["log", "uniform"]
 MEASURES: tuple[Measure, ...] = ("log", "uniform")
@@ -124,13 +121,12 @@ def linkability_at_sizes(
     --------
     Of nine impostors two beat the owner, so that it is first of two in seven cases of nine.
 
-    >>> linkability_at_sizes(Ranks.of([2], 0, 9), [1, 2, 10]).round(3)
+    >>> linkability_at_sizes(Ranks([2], 0, 9), [1, 2, 10]).round(3)
     array([1.   , 0.778, 0.   ])
     """
-    spans = distinct_spans(ranks, ties)
-    shares = np.bincount(spans.inverse, minlength=len(spans.low)) / len(ranks)
-    sizes = checked_sizes(ranks, sizes)
-    return np.concatenate([shares @ block for block in probability_blocks(spans, sizes, top)] or [np.empty(0)])
+    kinds, blocks = probabilities(ranks, sizes, ties=ties, top=top)
+    shares = np.bincount(kinds) / len(ranks)
+    return np.concatenate([shares @ block for block in blocks] or [np.empty(0)])
 
 
 def linkability_by_row(
@@ -142,14 +138,8 @@ def linkability_by_row(
     -------
     ndarray of float64 of shape (n, S)
     """
-    spans = distinct_spans(ranks, ties)
-    sizes = checked_sizes(ranks, sizes)
-    values = np.empty((len(ranks), len(sizes)))
-    at = 0
-    for block in probability_blocks(spans, sizes, top):
-        values[:, at : at + block.shape[1]] = block[spans.inverse]
-        at += block.shape[1]
-    return values
+    kinds, blocks = probabilities(ranks, sizes, ties=ties, top=top)
+    return np.hstack([np.empty((len(ranks), 0)), *(block[kinds] for block in blocks)])
 
 
 def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieRule = "shared") -> NDArray[np.float64]:
@@ -176,7 +166,7 @@ def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieR
 
     Examples
     --------
-    >>> linkability_over_sizes(Ranks.of([0, 1, 2], 0, 2), measure="uniform")
+    >>> linkability_over_sizes(Ranks([0, 1, 2], 0, 2), measure="uniform")
     array([1.  , 0.25, 0.  ])
     """
     if measure not in MEASURES:
@@ -185,7 +175,12 @@ def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieR
     values = np.empty(len(ranks))
     for impostors in np.unique(ranks.impostors).tolist():
         some = ranks.impostors == impostors
-        table = _over_sizes(impostors + 1, measure)
+        size, beaters = impostors + 1, np.arange(impostors + 1)
+        if measure == "uniform":
+            table = (size / (beaters + 1) - 1) / (size - 1)
+        else:
+            harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, size + 1)))
+            table = (size / (size - beaters) * (harmonic[size] - harmonic[beaters]) - 1) / (harmonic[size] - 1)
         sums = np.append(0.0, np.cumsum(table))
         first, last = low[some], high[some]
         means = (sums[last + 1] - sums[first]) / (last - first + 1)
@@ -226,8 +221,7 @@ def monte_carlo(
     """
     if runs < 1 or seed < 0:
         raise DataError(f"expected at least 1 run and a seed from 0, got {runs} and {seed}")
-    sizes = checked_sizes(ranks, sizes)
-    _check_top(top)
+    sizes = _checked_sizes(ranks, sizes, top)
     low, high = ranks.span(ties)
     shares = np.empty((runs, len(sizes)))
     for run in range(runs):
@@ -254,81 +248,54 @@ def published_sizes(largest: int) -> NDArray[np.int64]:
     return np.array(sizes[::-1], np.int64)
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class Spans:
-    """The distinct kinds of rows: low to high beaters, each as likely, among so many impostors.
-
-    Attributes
-    ----------
-    low, high, impostors : ndarray of int64 of shape (D,)
-        Of each kind.
-    inverse : ndarray of int64 of shape (n,)
-        The kind of each row.
-    """
-
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    impostors: NDArray[np.int64]
-    inverse: NDArray[np.int64]
-
-
-def distinct_spans(ranks: Ranks, ties: TieRule = "shared") -> Spans:
-    """Return the distinct kinds of rows under a rule for ties."""
-    low, high = ranks.span(ties)
-    kinds, inverse = np.unique(np.stack([ranks.impostors, low, high]), axis=1, return_inverse=True)
-    return Spans(kinds[1], kinds[2], kinds[0], inverse.reshape(-1))
-
-
-def checked_sizes(ranks: Ranks, sizes: ArrayLike) -> NDArray[np.int64]:
-    """Return sizes of the gallery as integers, checked against what every row can serve.
-
-    Raises
-    ------
-    DataError
-        If they are no integers, or one is below 1 or beyond the smallest gallery.
-    """
-    wanted = np.asarray(sizes)
-    if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
-        if not (wanted.ndim == 1 and wanted.size == 0):
-            raise DataError(f"expected sizes to be integers of shape (S,), got {wanted.dtype} of shape {wanted.shape}")
-        wanted = wanted.astype(np.int64)
-    largest = ranks.largest_size
+def _checked_sizes(ranks: Ranks, sizes: ArrayLike, top: int) -> NDArray[np.int64]:
+    """Return sizes of the gallery as integers, if every row can serve them."""
+    wanted, largest = np.asarray(sizes), ranks.largest_size
+    if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+        raise DataError(f"expected sizes to be integers of shape (S,), got {wanted.dtype} of shape {wanted.shape}")
     bad = wanted[(wanted < 1) | (wanted > largest)]
     if len(bad):
         remedy = "larger populations can only be extrapolated"
         raise DataError(f"expected sizes from 1 to {largest}, the whole gallery, got {bad[0]}", remedy=remedy)
+    if top < 1:
+        raise DataError(f"expected the owner among the first 1 or more, got {top}")
     return wanted.astype(np.int64)
 
 
-def probability_blocks(spans: Spans, sizes: NDArray[np.int64], top: int = 1) -> Iterator[NDArray[np.float64]]:
-    """Yield the probabilities of the kinds of rows, shape (D, block), for blocks of sizes that bound the memory."""
-    _check_top(top)
-    tables = {impostors: _log_factorials(impostors) for impostors in np.unique(spans.impostors).tolist()}
-    width = max(1, _CELLS // len(spans.low))
-    for start, stop in chunk_bounds(len(sizes), width):
-        block = np.empty((len(spans.low), stop - start))
-        for impostors, table in tables.items():
-            some = spans.impostors == impostors
-            drawn = sizes[start:stop] - 1
-            block[some] = _probabilities(spans.low[some], spans.high[some], impostors, drawn, table, top)
+def probabilities(
+    ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1
+) -> tuple[NDArray[np.int64], Iterator[NDArray[np.float64]]]:
+    """Return the kind of each row, and for blocks of sizes the probability that each kind is linked.
+
+    Rows with as many beaters, ties and impostors are of one kind, so that rows of a kind are computed once.
+
+    Returns
+    -------
+    kinds : ndarray of int64 of shape (n,)
+    blocks : iterator of ndarray of float64 of shape (D, block)
+        Of the D kinds, at so many sizes as bound the memory.
+    """
+    sizes = _checked_sizes(ranks, sizes, top)
+    low, high = ranks.span(ties)
+    distinct, kinds = np.unique(np.stack([ranks.impostors, low, high]), axis=1, return_inverse=True)
+    return kinds.reshape(-1), _blocks(distinct, sizes - 1, top)
+
+
+def _blocks(distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int) -> Iterator[NDArray[np.float64]]:
+    """Probabilities of kinds, given by their impostors and their least and most beaters, for numbers of drawn ones."""
+    impostors, low, high = distinct
+    tables = {size: _log_factorials(size) for size in np.unique(impostors).tolist()}
+    for start, stop in chunk_bounds(len(drawn), max(1, _CELLS // len(low))):
+        block = np.empty((len(low), stop - start))
+        for size, table in tables.items():
+            single = (impostors == size) & (low == high)
+            block[single] = _fewer_than(top, low[single], size, drawn[start:stop], table)
+            for row in np.flatnonzero((impostors == size) & (low < high)).tolist():
+                beaters = np.arange(low[row], high[row] + 1)
+                parts = chunk_bounds(len(beaters), max(1, _CELLS // (stop - start)))
+                found = (_fewer_than(top, beaters[at:end], size, drawn[start:stop], table) for at, end in parts)
+                block[row] = sum((part.sum(axis=0) for part in found), np.zeros(stop - start)) / len(beaters)
         yield block
-
-
-def _probabilities(
-    low: NDArray[np.int64], high: NDArray[np.int64], impostors: int, drawn: NDArray[np.int64], table: NDArray, top: int
-) -> NDArray[np.float64]:
-    """Probabilities of kinds of rows with as many impostors, shape (D, S)."""
-    single = low == high
-    probabilities = np.empty((len(low), len(drawn)))
-    probabilities[single] = _fewer_than(top, low[single], impostors, drawn, table)
-    for row in np.flatnonzero(~single).tolist():
-        total, step = np.zeros(len(drawn)), max(1, _CELLS // max(1, len(drawn)))
-        for first in range(int(low[row]), int(high[row]) + 1, step):
-            beaters = np.arange(first, min(first + step, int(high[row]) + 1))
-            total += _fewer_than(top, beaters, impostors, drawn, table).sum(axis=0)
-        probabilities[row] = total / (high[row] - low[row] + 1)
-    return probabilities
 
 
 def _fewer_than(
@@ -352,24 +319,8 @@ def _fewer_than(
 def _log_factorials(impostors: int) -> NDArray[np.float64]:
     """Sums of log(i / M) for i up to 0, 1, ..., M, with M entries of infinity before them, shape (2 M + 1,)."""
     steps = np.log(np.arange(1, impostors + 1, dtype=np.longdouble) / np.longdouble(impostors))
-    table = np.full(2 * impostors + 1, np.inf)
-    table[impostors] = 0.0
-    table[impostors + 1 :] = np.cumsum(steps)
-    return table
-
-
-def _over_sizes(size: int, measure: Measure) -> NDArray[np.float64]:
-    """Mean over sizes from 2 to `size`, for each number of beaters, shape (size,)."""
-    beaters = np.arange(size)
-    if measure == "uniform":
-        return (size / (beaters + 1) - 1) / (size - 1)
-    harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, size + 1)))
-    return (size / (size - beaters) * (harmonic[size] - harmonic[beaters]) - 1) / (harmonic[size] - 1)
-
-
-def _check_top(top: int) -> None:
-    if top < 1:
-        raise DataError(f"expected the owner among the first 1 or more, got {top}")
+    sums = np.append(0.0, np.cumsum(steps).astype(np.float64))
+    return np.append(np.full(impostors, np.inf), sums)
 
 
 def all_sizes(largest: int) -> NDArray[np.int64]:
@@ -466,32 +417,31 @@ def linkability_curve(
     DataError
         If a size or `top` is out of range, or there is no such rule.
     """
-    sizes = checked_sizes(ranks, sizes)
-    blank = np.full(len(sizes), np.nan)
+    from scipy.sparse import coo_array
+
+    sizes = _checked_sizes(ranks, sizes, top)
+    by_chance, none = chance(sizes, top=top), np.full(len(sizes), np.nan)
     if resampling is None or not resampling.replicates:
-        values = linkability_at_sizes(ranks, sizes, ties=ties, top=top)
-        return Curve(sizes, values, blank, blank.copy(), chance(sizes, top=top), top)
-    spans = distinct_spans(ranks, ties)
-    shares = np.bincount(spans.inverse, minlength=len(spans.low)) / len(ranks)
-    counts = _counts(ranks, spans)
-    n_speakers = counts.shape[0]
-    drawn = _drawn_in_blocks(n_speakers, resampling)
-    weights = np.asarray((counts.T @ drawn.T).T)  # of each kind of row in each resample
+        return Curve(sizes, linkability_at_sizes(ranks, sizes, ties=ties, top=top), none, none, by_chance, top)
+    kinds, blocks = probabilities(ranks, sizes, ties=ties, top=top)
+    names, speakers = np.unique(ranks.speakers, return_inverse=True)
+    # rows of each kind that each speaker has
+    counts = coo_array((np.ones(len(ranks)), (speakers, kinds)), shape=(len(names), kinds.max() + 1)).tocsr()
+    shares = np.bincount(kinds) / len(ranks)
+    weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)  # of each kind in each resample
     weights /= weights.sum(axis=1, keepdims=True)
     # speakers of one row each are as many as there are rows of a kind; others are taken one by one
-    single = len(ranks) == n_speakers
-    rows = np.ones((len(spans.low), 1)) if single else np.asarray(counts.sum(axis=1), np.float64)[:, None]
-    alike = np.asarray(counts.sum(axis=0), np.float64) if single else np.ones(n_speakers)
+    single = len(ranks) == len(names)
+    rows = np.ones(len(shares)) if single else np.asarray(counts.sum(axis=1), np.float64)
+    alike = np.asarray(counts.sum(axis=0), np.float64) if single else np.ones(len(names))
     parts = []
-    for block in probability_blocks(spans, sizes, top):
-        step = max(1, _CELLS // max(resampling.replicates, len(rows)))
-        for start, stop in chunk_bounds(block.shape[1], step):
+    for block in blocks:
+        for start, stop in chunk_bounds(block.shape[1], max(1, _CELLS // max(resampling.replicates, len(rows)))):
             some = block[:, start:stop]
             freedom = carriers(some if single else counts @ some, rows, alike)
-            values = shares @ some
-            parts.append((values, *_ends(values, weights @ some, freedom, n_speakers, resampling.level)))
-    values, low, high = map(np.concatenate, zip(*parts, strict=True)) if parts else (blank, blank, blank)
-    return Curve(sizes, values, low, high, chance(sizes, top=top), top, resampling.level)
+            parts.append((shares @ some, *_ends(shares @ some, weights @ some, freedom, len(names), resampling.level)))
+    values, low, high = map(np.concatenate, zip(*parts, strict=True)) if parts else (none, none, none)
+    return Curve(sizes, values, low, high, by_chance, top, resampling.level)
 
 
 @one_blas_thread()
@@ -519,8 +469,8 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
     mean = float(values.mean())
     if not resampling.replicates:
         return Interval(mean)
-    drawn = _drawn_in_blocks(len(values), resampling) @ values / len(values)
-    freedom = carriers(values[:, None], np.ones((len(values), 1)), np.ones(len(values)))
+    drawn = _draws(len(values), resampling) @ values / len(values)
+    freedom = carriers(values[:, None], np.ones(len(values)), np.ones(len(values)))
     low, high = _ends(np.array([mean]), drawn[:, None], freedom, len(values), resampling.level)
     return Interval(mean, float(low[0]), float(high[0]), METHOD)
 
@@ -535,7 +485,7 @@ def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDAr
     ----------
     linked : ndarray of float64 of shape (K, S)
         Rows linked of each kind of speaker, at each size.
-    rows : ndarray of float64 of shape (K, 1)
+    rows : ndarray of float64 of shape (K,)
         Rows that each kind has.
     alike : ndarray of float64 of shape (K,)
         Speakers of each kind.
@@ -545,28 +495,18 @@ def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDAr
     ndarray of float64 of shape (S,)
     """
     freedom = np.full(linked.shape[1], max(alike.sum() - 1.0, 0.0))
-    for part in (linked, rows - linked):
+    for part in (linked, rows[:, None] - linked):
         squares = alike @ np.square(part)
         some = squares > 0
         freedom[some] = np.minimum(freedom[some], (alike @ part)[some] ** 2 / squares[some])
     return freedom
 
 
-def _drawn_in_blocks(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
+def _draws(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
     """Count how often each unit comes in each resample, shape (replicates, n_units)."""
-    drawn = np.empty((resampling.replicates, n_units))
-    for block, (start, stop) in enumerate(chunk_bounds(len(drawn), BLOCK)):
-        drawn[start:stop] = draw_counts(n_units, stop - start, block_generator(resampling.seed, block), one_by_one=True)
-    return drawn
-
-
-def _counts(ranks: Ranks, spans: Spans) -> csr_array:
-    """Count the rows of each kind that each speaker has, shape (n_speakers, D)."""
-    from scipy.sparse import coo_array
-
-    names, speakers = np.unique(ranks.speakers, return_inverse=True)
-    shape = len(names), len(spans.low)
-    return coo_array((np.ones(len(ranks)), (speakers.reshape(-1), spans.inverse)), shape=shape).tocsr()
+    blocks = enumerate(chunk_bounds(resampling.replicates, BLOCK))
+    generators = [(block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks]
+    return np.vstack([draw_counts(n_units, count, rng, one_by_one=True) for rng, count in generators])
 
 
 def _ends(
@@ -581,16 +521,18 @@ def _ends(
 
     if n_units < 2:
         return np.full(len(values), np.nan), np.full(len(values), np.nan)
-    # products sum in one order for the value and in another for its resamples, so 1 may come out an ulp aside
-    values, resampled = _snapped(values), _snapped(resampled)
-    scaled = to_scale(np.vstack([resampled, values]), _LOGIT)
-    scaled, centre = scaled[:-1], scaled[-1]
+    # products sum in one order for the value and in another for its resamples, so 0 and 1 may come out an ulp aside
+    both = np.vstack([resampled, values])
+    both[both < 1e-300] = 0.0
+    both[np.abs(1 - both) < 1e-12] = 1.0
+    resampled, values = both[:-1], both[-1]
+    scaled = to_scale(both, _LOGIT)
     factor = np.sqrt(n_units / (n_units - 1)) * stdtrit(np.maximum(freedom, 1.0), (1 + level) / 2)
-    reach = factor * scaled.std(axis=0, ddof=1)
+    reach = factor * scaled[:-1].std(axis=0, ddof=1)
     low, high = share_ends(values, n_units, level)
     spread = ~(resampled == resampled[0]).all(axis=0) & (reach > 0)
-    low[spread] = np.maximum(low, from_scale(centre - reach, _LOGIT))[spread]
-    high[spread] = np.minimum(high, from_scale(centre + reach, _LOGIT))[spread]
+    low[spread] = np.maximum(low, from_scale(scaled[-1] - reach, _LOGIT))[spread]
+    high[spread] = np.minimum(high, from_scale(scaled[-1] + reach, _LOGIT))[spread]
     return low, high
 
 
@@ -599,12 +541,6 @@ def share_ends(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of the intervals of shares out of `count`, after Clopper and Pearson; also for parts of one."""
     return clopper_pearson(values * count, (1 - values) * count, level=level)
-
-
-def _snapped(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Put what is within rounding of 0 or 1 there."""
-    values = np.where(values < 1e-300, 0.0, values)
-    return np.where(np.abs(1 - values) < 1e-12, 1.0, values)
 
 
 def linkability_over_draws(
@@ -638,7 +574,7 @@ def all_draws(draws: Sequence[Ranks]) -> Ranks:
     """Return the rows of all draws in one table."""
     if len(draws) == 1:
         return draws[0]
-    names = ("speakers", "beaters", "ties", "impostors", "mated")
+    names = ("beaters", "ties", "impostors", "speakers", "mated")
     columns = {name: np.concatenate([getattr(ranks, name) for ranks in draws]) for name in names}
     return Ranks(**columns, notes=tuple(dict.fromkeys(note for ranks in draws for note in ranks.notes)))
 

@@ -23,8 +23,8 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,34 +35,10 @@ from evaluation.metrics import Evidence, WorstCase, rank_evidence, worst_case
 from evaluation.trials import Key, Scores, split_scores
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
-from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
 
 _BOUND = 18.0  # of the logs of the parameters
 _SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends
-
-
-@one_line
-@dataclass(frozen=True)
-class Disclosure:
-    """Similarity rank disclosure; see the module.
-
-    Parameters
-    ----------
-    mean_bits, worst_bits : float
-        Under the beta-binomial distribution.
-    histogram_mean_bits, histogram_worst_bits : float
-        Under the histogram of ranks.
-    alpha, beta : float
-        Parameters of the distribution of the number of beaters; 1 and 1 where ranks are uniform.
-    """
-
-    mean_bits: float
-    worst_bits: float
-    histogram_mean_bits: float
-    histogram_worst_bits: float
-    alpha: float
-    beta: float
 
 
 def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
@@ -73,7 +49,12 @@ def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64
     DataError
         If rows differ in their number of impostors.
     """
-    impostors = _impostors(ranks)
+    impostors = int(ranks.impostors.max())
+    if impostors > ranks.impostors.min():
+        raise DataError(
+            f"expected rows with as many impostors each, got {ranks.impostors.min()} to {impostors}",
+            remedy="ranks of the whole gallery are comparable only where galleries have one size",
+        )
     kinds, counts = np.unique(np.stack(ranks.span(ties)), axis=1, return_counts=True)
     shares = np.zeros(impostors + 1)
     for low, high, count in zip(*kinds.tolist(), counts.tolist(), strict=True):
@@ -84,15 +65,22 @@ def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64
 def cumulative_match(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
     """Share of rows whose owner is among the first r, for r = 1, ..., the whole gallery; errors as `rank_shares`.
 
-    >>> cumulative_match(Ranks.of([0, 1], 0, 2))
+    >>> cumulative_match(Ranks([0, 1], 0, 2))
     array([0.5, 1. , 1. ])
     """
     return np.minimum(np.cumsum(rank_shares(ranks, ties=ties)), 1.0)
 
 
 @one_blas_thread()
-def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> Disclosure:
+def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> dict[str, float]:
     """Compute similarity rank disclosure in the whole gallery.
+
+    Returns
+    -------
+    dict of str to float
+        ``mean_bits`` and ``worst_bits`` under the beta-binomial distribution, ``histogram_mean_bits`` and
+        ``histogram_worst_bits`` under the histogram of ranks, and ``alpha`` and ``beta``, the parameters of the
+        distribution of the number of beaters: 1 and 1 where ranks are uniform.
 
     Raises
     ------
@@ -101,8 +89,9 @@ def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> Dis
     """
     shares = rank_shares(ranks, ties=ties)
     alpha, beta = fit_beta_binomial(shares)
-    mean, worst = _bits(_beta_binomial(len(shares) - 1, alpha, beta))
-    return Disclosure(mean, worst, *_bits(shares), alpha, beta)
+    bits = (*_bits(_beta_binomial(len(shares) - 1, alpha, beta)), *_bits(shares))
+    names = ("mean_bits", "worst_bits", "histogram_mean_bits", "histogram_worst_bits")
+    return dict(zip(names, bits, strict=True)) | {"alpha": alpha, "beta": beta}
 
 
 @one_blas_thread()
@@ -139,26 +128,17 @@ def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
         slope_beta = beta * np.sum(1 / both - below / (beta + steps))
         return float(value), np.array([slope_alpha, slope_beta])
 
-    bounds = [(-_BOUND, _BOUND)] * 2
-    starts = [(0.0, 0.0), _from_moments(share)]
-    fits = [
-        minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 0.0, "gtol": _SLOPE})
-        for start in starts
-    ]
-    best = min(fits, key=lambda fit: fit.fun)
-    alpha, beta = np.exp(best.x).tolist()
-    return alpha, beta
-
-
-def _from_moments(shares: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the logs of parameters with the mean and the variance of the values, where there are such."""
-    values = np.arange(len(shares)) / (len(shares) - 1)
-    mean = float(np.sum(shares * values))
-    variance = float(np.sum(shares * (values - mean) ** 2))
+    # from parameters with the mean and the variance of the shares, where there are such, and from those of uniform ones
+    values = np.arange(len(share)) / (len(share) - 1)
+    mean = float(np.sum(share * values))
+    variance = float(np.sum(share * (values - mean) ** 2))
     mean = min(max(mean, 1e-6), 1 - 1e-6)
     total = max(mean * (1 - mean) / max(variance, 1e-12) - 1, 1e-3)
-    logs = np.clip(np.log([mean * total, (1 - mean) * total]), -_BOUND, _BOUND)
-    return float(logs[0]), float(logs[1])
+    starts = [np.zeros(2), np.clip(np.log([mean * total, (1 - mean) * total]), -_BOUND, _BOUND)]
+    how: dict[str, Any] = {"jac": True, "method": "L-BFGS-B", "bounds": [(-_BOUND, _BOUND)] * 2}
+    fits = [minimize(loss, start, options={"ftol": 0.0, "gtol": _SLOPE}, **how) for start in starts]
+    alpha, beta = np.exp(min(fits, key=lambda fit: fit.fun).x).tolist()
+    return alpha, beta
 
 
 def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float64]:
@@ -176,16 +156,6 @@ def _bits(shares: NDArray[np.float64]) -> tuple[float, float]:
     seen = shares[shares > 0]
     bits = np.log2(len(shares) * seen)
     return max(float(np.sum(seen * bits)), 0.0), float(bits.max())
-
-
-def _impostors(ranks: Ranks) -> int:
-    least, most = int(ranks.impostors.min()), int(ranks.impostors.max())
-    if least != most:
-        raise DataError(
-            f"expected rows with as many impostors each, got {least} to {most}",
-            remedy="ranks of the whole gallery are comparable only where galleries have one size",
-        )
-    return least
 
 
 KEPT = 21
@@ -220,43 +190,36 @@ def largest_impostor_scores(
     """
     if not 1 <= count < len(gallery.names):
         raise DataError(f"expected to keep 1 to {len(gallery.names) - 1} impostor scores, got {count}")
-    enrolled = {name: row for row, name in enumerate(gallery.names.tolist())}
-    tested = {name: row for row, name in enumerate(trials.names.tolist())}
+    enrolled, tested = ({name: row for row, name in enumerate(side.names.tolist())} for side in (gallery, trials))
     absent = [name for name in ranks.speakers.tolist() if name not in enrolled or name not in tested]
     if absent:
         raise DataError(f"expected the vectors that the ranks were made from, got none of {absent[0]!r}")
-    owners = np.array([enrolled[name] for name in ranks.speakers.tolist()], np.int64)
-    rows = np.array([tested[name] for name in ranks.speakers.tolist()], np.int64)
+    owners, rows = (np.array([of[name] for name in ranks.speakers.tolist()], np.int64) for of in (enrolled, tested))
     unit = to_unit(trials.vectors[rows], trials.norms[rows]).astype(np.float32)
     bounds = chunk_bounds(len(gallery.names), _GALLERY)
-    vectors = gallery.vectors
-    parts = ((start, part(vectors, start, stop), gallery.norms[start:stop]) for start, stop in bounds)
+    parts = ((start, part(gallery.vectors, start, stop), gallery.norms[start:stop]) for start, stop in bounds)
     best = np.full((len(rows), count), -np.inf, np.float32)
     search = partial(_largest, unit, owners, count)
     for largest in ordered_map(search, parts, jobs=jobs, threads=True, total=len(bounds)):
-        best = _keep_largest(np.concatenate([best, largest], axis=1), count)
+        best = -np.partition(-np.concatenate([best, largest], axis=1), count - 1, axis=1)[:, :count]
     return -np.sort(-best.astype(np.float64), axis=1)
 
 
 def _largest(
     unit: NDArray[np.float32], owners: NDArray[np.int64], count: int, item: tuple[int, Rows, NDArray[np.float64]]
 ) -> NDArray[np.float32]:
-    """Find the largest within a part of the gallery, that is given with its first row and lengths."""
+    """Find the largest within a part of the gallery, that is given with its first row and lengths, in no order."""
     first, rows, norms = item
     vectors = np.asarray(np.asarray(rows) / norms[:, None], np.float32)
-    largest = np.full((len(unit), count), -np.inf, np.float32)
+    kept = min(count, len(vectors))
+    largest = np.full((len(unit), kept), -np.inf, np.float32)
     for start, stop in chunk_bounds(len(unit), _TRIALS):
         similarity = unit[start:stop] @ vectors.T
-        owned = np.flatnonzero((owners[start:stop] >= first) & (owners[start:stop] < first + len(vectors)))
-        similarity[owned, owners[start:stop][owned] - first] = -np.inf
-        kept = min(count, len(vectors))
-        largest[start:stop, :kept] = _keep_largest(similarity, kept)
+        places = owners[start:stop] - first
+        owned = np.flatnonzero((places >= 0) & (places < len(vectors)))
+        similarity[owned, places[owned]] = -np.inf
+        largest[start:stop] = -np.partition(-similarity, kept - 1, axis=1)[:, :kept]
     return largest
-
-
-def _keep_largest(values: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """The largest of each row, in no order."""
-    return values if count == values.shape[1] else -np.partition(-values, count - 1, axis=1)[:, :count]
 
 
 def rank_evidence_of(ranks: Ranks) -> Evidence:
@@ -265,16 +228,11 @@ def rank_evidence_of(ranks: Ranks) -> Evidence:
     Galleries of several sizes, as of women and of men, are looked at one by one, since who attacks knows the size.
     """
     sizes = np.unique(ranks.impostors).tolist()
-    parts = [_subset(ranks, ranks.impostors == size) for size in sizes]
+    parts = [ranks.subset(ranks.impostors == size) for size in sizes]
     found = [rank_evidence(rank_shares(part), len(part)) for part in parts if part.largest_size > 1]
     if not found:
         return Evidence(float("nan"), "not given: a rank needs impostors")
     return max(found, key=lambda evidence: evidence.llr)
-
-
-def _subset(ranks: Ranks, rows: NDArray[np.bool_]) -> Ranks:
-    counts = ranks.beaters[rows], ranks.ties[rows], ranks.impostors[rows]
-    return Ranks(ranks.speakers[rows], *counts, ranks.mated[rows])
 
 
 def worst_case_from(scores: Scores, key: Key, *, missing: str = "error") -> WorstCase:

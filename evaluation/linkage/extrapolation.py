@@ -37,7 +37,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,6 @@ from spkbase.work import one_blas_thread
 
 Array = NDArray[np.float64]
 SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
-METHODS = ("normal", "tail", "bounds")
 SPANNED = ("normal", "tail")
 """Methods with a shape, whose intervals make up the span."""
 LARGEST = 1e12
@@ -120,30 +119,25 @@ class Extrapolation(Tabular):
         Largest gallery that was measured, the speaker included; larger sizes are extrapolated.
     predictions : dict of str to Prediction
         By method.
-    level, replicates, seed, ties
+    resampling : Resampling
+        Of the speakers.
+    ties : str
         As asked for.
-    n_rows, n_speakers : int
-        Trials that it was made from, and speakers that were resampled.
+    notes : tuple of str
+        What to read with the numbers.
     """
 
     sizes: Array
     measured_to: int
     predictions: dict[str, Prediction]
-    level: float
-    replicates: int
-    seed: int
+    resampling: Resampling
     ties: str
-    n_rows: int
-    n_speakers: int
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def span(self) -> tuple[Array, Array]:
-        """Return the lowest and highest ends of the intervals of the methods that have a shape, where there are any."""
-        chosen = [prediction for name, prediction in self.predictions.items() if name in SPANNED]
-        if not chosen:
-            empty = np.full(len(self.sizes), np.nan)
-            return empty, empty.copy()
-        lows, highs = zip(*((prediction.low, prediction.high) for prediction in chosen), strict=True)
+        """Return the lowest and highest ends of the intervals of the methods that have a shape."""
+        ends = [(part.low, part.high) for name, part in self.predictions.items() if name in SPANNED]
+        lows, highs = zip(*ends, strict=True)
         return np.min(lows, axis=0), np.max(highs, axis=0)
 
     def at(self, sizes: ArrayLike) -> Extrapolation:
@@ -158,10 +152,8 @@ class Extrapolation(Tabular):
     def to_columns(self) -> dict[str, Any]:
         """Return a row for each method and size; nothing in it is measured."""
         parts = list(self.predictions.values())
-        columns: dict[str, Any] = {
-            "method": np.repeat(list(self.predictions), len(self.sizes)),
-            "size": np.tile(self.sizes.astype(np.int64), len(parts)),
-        }
+        columns = {"method": np.repeat(list(self.predictions), len(self.sizes))}
+        columns["size"] = np.tile(self.sizes.astype(np.int64), len(parts))
         names = ("linkability", "low", "high")
         return columns | {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
 
@@ -172,9 +164,7 @@ class Extrapolation(Tabular):
             "kind": "extrapolated",
             "measured_to": self.measured_to,
             "sizes": self.sizes.astype(np.int64),
-            "level": self.level,
-            "replicates": self.replicates,
-            "seed": self.seed,
+            **asdict(self.resampling),
             "tie_rule": self.ties,
             "methods": {name: prediction.to_dict() for name, prediction in self.predictions.items()},
             "span": {"low": low, "high": high},
@@ -188,7 +178,6 @@ def extrapolate(
     sizes: ArrayLike = SIZES,
     *,
     impostor_scores: ArrayLike | None = None,
-    methods: Sequence[str] | None = None,
     ties: TieRule = "shared",
     resampling: Resampling = DEFAULT,
 ) -> Extrapolation:
@@ -202,8 +191,6 @@ def extrapolate(
         Populations, the speaker included, 2 to 1e12; they come back rising.
     impostor_scores : array_like of float of shape (n, m), optional
         The m largest impostor scores of each trial, m at least 11, better 21; what the method ``tail`` needs.
-    methods : sequence of str, optional
-        Among ``normal``, ``tail``, ``bounds``; all that the inputs allow by default.
     ties : {"shared", "strict", "lenient"}
         Impostors of the same score: any order of them is as likely, all beat the owner, or none.
     resampling : Resampling
@@ -216,7 +203,7 @@ def extrapolate(
     Raises
     ------
     DataError
-        If a size, method or number is out of range, or there are fewer than 20 trials.
+        If a size or number is out of range, or there are fewer than 20 trials.
 
     Notes
     -----
@@ -225,24 +212,29 @@ def extrapolate(
     to be.
     """
     wanted = np.unique(np.asarray(sizes, np.float64))
-    chosen = _checked(wanted, methods, impostor_scores is not None, resampling)
+    if not len(wanted) or not ((wanted >= 2) & (wanted <= LARGEST)).all():
+        raise DataError(f"expected populations from 2 to {LARGEST:.0e}, got {wanted.tolist()}")
+    if resampling.replicates < 2:
+        raise DataError(f"expected at least 2 resamples, got {resampling.replicates}")
     cells = rank_cells(ranks, ties=ties)
-    n_speakers = len(cells.speakers)
-    weights = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])
-    data = _Data(ranks, cells, wanted, ties, weights, resampling.level)
-    predictions = {}
-    for name in chosen:
-        if name == "tail":
-            predictions[name] = _by_tail(data, np.asarray(impostor_scores, np.float64))
-        else:
-            predictions[name] = _by_normals(data) if name == "normal" else _by_bounds(data)
-    first = float((ranks.span(ties)[1] == 0).mean())
-    notes = [f"{100 * first:.1f} % of the trials are first in the whole gallery: their margins are hardly known"]
-    notes = notes if first > 0.5 else []
+    n_speakers, speakers = len(cells.speakers), np.unique(ranks.speakers, return_inverse=True)[1]
+    drawn = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])  # the first one is the sample itself
+    # the measured curve of each trial, at sizes up to the whole gallery, alike on a log scale
+    inside = np.unique(np.geomspace(2, max(ranks.largest_size, 2), _N_INSIDE).round())
+    rows = linkability_by_row(ranks, inside.astype(np.int64), ties=ties)
+    predictions = {"normal": _by_normals(cells, drawn, rows.mean(axis=0), inside, wanted, resampling.level)}
+    notes = []
+    if (share := float((ranks.span(ties)[1] == 0).mean())) > 0.5:
+        notes.append(
+            f"{100 * share:.1f} % of the trials are first in the whole gallery: their margins are hardly known"
+        )
     if impostor_scores is None:
         notes.append("no impostor scores, so no tail: the span leans on the shape of normal alone")
-    settings = resampling.level, resampling.replicates, resampling.seed, ties
-    return Extrapolation(wanted, ranks.largest_size, predictions, *settings, cells.n_rows, n_speakers, tuple(notes))
+    else:
+        scores = np.asarray(impostor_scores, np.float64)
+        predictions["tail"] = _by_tail(ranks, scores, ties, drawn[:, speakers], wanted, resampling.level)
+    predictions["bounds"] = _by_bounds(rows, drawn[1:, speakers], n_speakers, inside, wanted, resampling.level)
+    return Extrapolation(wanted, ranks.largest_size, predictions, resampling, ties, tuple(notes))
 
 
 def sizes_beyond(measured_to: int, farthest: float = SIZES[-1], *, per_decade: int = 4) -> Array:
@@ -258,7 +250,6 @@ def sizes_beyond(measured_to: int, farthest: float = SIZES[-1], *, per_decade: i
     return np.unique(np.append(steps[(steps > measured_to) & (steps <= farthest)], float(measured_to)))
 
 
-@one_line
 @dataclass(frozen=True)
 class Backtest:
     """One method at one size, predicted from few impostors and measured with all.
@@ -296,7 +287,6 @@ def backtest(
     *,
     hidden: int = HIDDEN,
     impostor_scores: ArrayLike | None = None,
-    methods: Sequence[str] | None = None,
     ties: TieRule = "shared",
     resampling: Resampling = DEFAULT,
 ) -> list[Backtest]:
@@ -308,7 +298,7 @@ def backtest(
         Rank counts, of at least 10 times `hidden` impostors.
     hidden : int
         How many times larger the gallery is than what the methods see, at least 2.
-    impostor_scores, methods, ties, resampling
+    impostor_scores, ties, resampling
         See `extrapolate`; the seed is that of the hiding too. Of the largest impostor scores only about one in `hidden`
         is left, so the method `tail` takes part where that is at least 11 for every trial.
 
@@ -327,13 +317,17 @@ def backtest(
         raise DataError(f"expected at least {LEAST_LEFT * max(hidden, 2)} impostors to hide most of them, got {most}")
     rng = np.random.default_rng(resampling.seed)
     left = ranks.impostors // hidden
-    thinned = _thinned(ranks, left, rng)
-    scores = None if impostor_scores is None else _thinned_scores(impostor_scores, hidden, rng)
-    chosen = None if methods is None else [name for name in methods if name != "tail" or scores is not None]
-    size = ranks.largest_size
-    settings = {"methods": chosen, "ties": ties, "resampling": resampling}
-    predicted = extrapolate(thinned, [size], impostor_scores=scores, **settings)  # type: ignore[arg-type]
-    measured = float(linkability_at_sizes(ranks, np.array([size]), ties=ties)[0])
+    beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, left)
+    same = rng.hypergeometric(ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, left - beaters)
+    scores = None
+    if impostor_scores is not None:  # each stays with the same chance; as many for all trials as the scarcest one has
+        largest = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
+        kept = rng.random(largest.shape) < 1 / hidden
+        if (count := int(kept.sum(axis=1).min())) > MIN_KEPT:
+            scores = np.take_along_axis(largest, np.argsort(~kept, axis=1, kind="stable")[:, :count], axis=1)
+    seen, size = Ranks(beaters, same, left, ranks.speakers, ranks.mated), ranks.largest_size
+    predicted = extrapolate(seen, [size], impostor_scores=scores, ties=ties, resampling=resampling)
+    measured = float(linkability_at_sizes(ranks, [size], ties=ties)[0])
     tests = []
     for name, part in predicted.predictions.items():
         value, low, high = float(part.linkability[0]), float(part.low[0]), float(part.high[0])
@@ -342,154 +336,79 @@ def backtest(
     return tests
 
 
-def _thinned(ranks: Ranks, left: NDArray[np.int64], rng: np.random.Generator) -> Ranks:
-    beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, left)
-    rest = ranks.impostors - ranks.beaters - ranks.ties
-    ties = rng.hypergeometric(ranks.ties, rest, left - beaters)
-    return Ranks(ranks.speakers, beaters, ties, left, ranks.mated)
-
-
-def _thinned_scores(impostor_scores: ArrayLike, hidden: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
-    """Keep each of the largest scores with the same chance; as many for all trials as the scarcest one has."""
-    scores = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
-    kept = rng.random(scores.shape) < 1 / hidden
-    count = int(kept.sum(axis=1).min())
-    if count <= MIN_KEPT:
-        return None
-    order = np.argsort(~kept, axis=1, kind="stable")[:, :count]
-    return np.take_along_axis(scores, order, axis=1)
-
-
-def _checked(sizes: Array, methods: Sequence[str] | None, with_scores: bool, resampling: Resampling) -> list[str]:
-    if not len(sizes) or not ((sizes >= 2) & (sizes <= LARGEST)).all():
-        raise DataError(f"expected populations from 2 to {LARGEST:.0e}, got {sizes.tolist()}")
-    if resampling.replicates < 2:
-        raise DataError(f"expected at least 2 resamples, got {resampling.replicates}")
-    if methods is None:
-        return [name for name in METHODS if name != "tail" or with_scores]
-    unknown = [name for name in methods if name not in METHODS]
-    if unknown or not methods:
-        raise DataError(f"expected methods among {', '.join(METHODS)}, got {', '.join(unknown) or 'none'}")
-    if "tail" in methods and not with_scores:
-        raise DataError(
-            "the method tail needs impostor scores", remedy="give the largest impostor scores of each trial"
-        )
-    return list(dict.fromkeys(methods))
-
-
-@dataclass(frozen=True, eq=False)
-class _Data:
-    """What all methods see."""
-
-    ranks: Ranks
-    cells: Cells
-    sizes: Array
-    ties: TieRule
-    weights: Array  # (B, S) how often each speaker is drawn; the first row is the sample itself
-    level: float
-
-    @property
-    def inside(self) -> Array:
-        """Sizes up to the whole gallery, alike on a log scale, shape (n_inside,)."""
-        most = self.ranks.largest_size
-        return np.unique(np.geomspace(2, most, _N_INSIDE).round()) if most > 2 else np.array([2.0])
-
-    def rows(self) -> Array:
-        """Return the measured curve of each trial at the sizes inside, shape (n, n_inside)."""
-        return linkability_by_row(self.ranks, self.inside.astype(np.int64), ties=self.ties)
-
-    @property
-    def row_weights(self) -> Array:
-        """How often each row counts in each resample, shape (B, n)."""
-        return self.weights[:, np.unique(self.ranks.speakers, return_inverse=True)[1]]
-
-    def predict(self, method: str, curves: Array, inside: float, note: str) -> Prediction:
-        """Return a prediction from curves of the sample (first) and the resamples, shape (B, n_sizes)."""
-        low, high = np.quantile(curves[1:], [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
-        ends = np.minimum(low, curves[0]), np.maximum(high, curves[0])
-        return Prediction(method, curves[0], *ends, inside, note)
-
-
-def _by_normals(data: _Data) -> Prediction:
+def _by_normals(cells: Cells, drawn: Array, measured: Array, inside: Array, sizes: Array, level: float) -> Prediction:
     """Mixtures of one, two and three normals, averaged by how well BIC speaks of them."""
-    table = first_probability(margins(), np.concatenate([data.sizes, data.inside]))
-    counts = (data.weights @ data.cells.speakers).T
-    alone = [fit_mixture(data.cells, counts[:, :1], components=number) for number in range(1, MAX_COMPONENTS + 1)]
+    table = first_probability(margins(), np.concatenate([sizes, inside]))
+    counts = (drawn @ cells.speakers).T
+    alone = [fit_mixture(cells, counts[:, :1], components=number) for number in range(1, MAX_COMPONENTS + 1)]
     # those that the sample speaks against need no resamples
-    chosen = [fit for fit, trust in zip(alone, _trust(alone, data.cells.n_rows)[:, 0], strict=True) if trust >= 0.05]
-    fits = [fit_mixture(data.cells, counts, components=fit.parameters.shape[1], start=fit.parameters) for fit in chosen]
-    trust = _trust(fits, data.cells.n_rows)
+    chosen = [fit for fit, trust in zip(alone, _trust(alone, cells)[:, 0], strict=True) if trust >= 0.05]
+    fits = [fit_mixture(cells, counts, components=fit.parameters.shape[1], start=fit.parameters) for fit in chosen]
+    trust = _trust(fits, cells)
     curves = np.einsum("kb,kbs->bs", trust, np.array([fit.weights.T @ table for fit in fits]))
     parts = [f"{fit.parameters.shape[1]} ({share:.2f})" for fit, share in zip(fits, trust[:, 0], strict=True)]
     note = f"margins a mixture of normals; components, and their weights by BIC: {', '.join(parts)}"
-    off = float(np.abs(curves[0, len(data.sizes) :] - data.rows().mean(axis=0)).max())
-    return data.predict("normal", curves[:, : len(data.sizes)], off, note)
+    off = float(np.abs(curves[0, len(sizes) :] - measured).max())
+    return Prediction("normal", curves[0, : len(sizes)], *_ends(curves[:, : len(sizes)], level), off, note)
 
 
-def _trust(fits: Sequence[Fit], n_rows: int) -> Array:
+def _trust(fits: Sequence[Fit], cells: Cells) -> Array:
     """Weight of each fit by BIC, shape (n_fits, B)."""
-    evidence = [fit.log_likelihood - 0.5 * (3 * fit.parameters.shape[1] - 1) * np.log(n_rows) for fit in fits]
+    evidence = [fit.log_likelihood - 0.5 * (3 * fit.parameters.shape[1] - 1) * np.log(cells.n_rows) for fit in fits]
     trust = np.exp(np.array(evidence) - np.max(evidence, axis=0))
     return np.asarray(trust / trust.sum(axis=0))
 
 
-def _by_tail(data: _Data, largest: Array) -> Prediction:
+def _ends(curves: Array, level: float) -> tuple[Array, Array]:
+    """Ends of the intervals from curves of the sample (first) and the resamples, (B, n_sizes)."""
+    low, high = np.quantile(curves[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.minimum(low, curves[0]), np.maximum(high, curves[0])
+
+
+def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes: Array, level: float) -> Prediction:
     """Tails of all kept impostor scores, and of the higher half of them: where they differ, the interval is wider."""
-    if largest.ndim != 2 or len(largest) != len(data.ranks) or largest.shape[1] <= MIN_KEPT:
-        expected = f"({len(data.ranks)}, {MIN_KEPT + 1} or more)"
-        raise DataError(f"expected impostor scores of shape {expected}, got {largest.shape}")
-    if not np.isfinite(data.ranks.mated).all():
+    if largest.ndim != 2 or len(largest) != len(ranks) or largest.shape[1] <= MIN_KEPT:
+        raise DataError(
+            f"expected impostor scores of shape ({len(ranks)}, {MIN_KEPT + 1} or more), got {largest.shape}"
+        )
+    if not np.isfinite(ranks.mated).all():
         raise DataError("expected finite mated scores")
     largest = -np.sort(-largest, axis=1)
+    fallback = (ranks.places(ties) - 0.5) / (ranks.impostors + 1)
     kept = largest.shape[1] - 1
-    half = kept // 2
-    curves, shapes = _tail_curves(data, largest)
-    prediction = data.predict("tail", curves, float("nan"), "")
+    found, shapes = [], []
+    for count in (kept, kept // 2) if kept // 2 >= MIN_KEPT else (kept,):
+        tail = fit_tail(largest[:, : count + 1], ranks.impostors)
+        to_shape, to_mean = influences(tail)
+        curves = np.empty((len(weights), len(sizes)))
+        for resample, drawn in enumerate(weights):
+            shape = float(np.clip(tail.shape + (drawn - 1) @ to_shape, *_SHAPES))
+            stretch = max(float(1 + (drawn - 1) @ to_mean), 0.1)
+            p = beat_probabilities(tail, ranks.mated, fallback, shape=shape, stretch=stretch)
+            stays = np.log1p(-np.minimum(p, 1 - 1e-16))
+            curves[resample] = drawn @ np.exp(np.multiply.outer(stays, sizes - 1)) / drawn.sum()
+        found.append(curves)
+        shapes.append(f"{tail.shape:.3f}" + f" of the {count} largest" * (count < kept))
     # where hardly a trial has a chance to be first, resamples of the trials show no spread
-    low, high = share_ends(prediction.linkability, len(data.ranks), data.level)
-    low, high = np.minimum(prediction.low, low), np.maximum(prediction.high, high)
-    if half >= MIN_KEPT:
-        inner, shape = _tail_curves(data, largest[:, : half + 1])
-        other = data.predict("tail", inner, float("nan"), "")
-        low, high = np.minimum(low, other.low), np.maximum(high, other.high)
-        shapes += f" and {shape} of the {half} largest"
-    note = f"generalised Pareto tail of the {kept} largest impostor scores of each trial, shape {shapes}"
-    return replace(prediction, low=low, high=high, note=note)
+    ends = [share_ends(found[0][0], len(ranks), level), *(_ends(curves, level) for curves in found)]
+    low, high = np.min([one for one, _ in ends], axis=0), np.max([other for _, other in ends], axis=0)
+    note = f"generalised Pareto tail of the {kept} largest impostor scores of each trial, shape {' and '.join(shapes)}"
+    return Prediction("tail", found[0][0], low, high, float("nan"), note)
 
 
-def _tail_curves(data: _Data, largest: Array) -> tuple[Array, str]:
-    """Curves of the sample and the resamples, shape (B, n_sizes); and the shape of the tail."""
-    ranks = data.ranks
-    tail = fit_tail(largest, ranks.impostors)
-    fallback = (ranks.places(data.ties) - 0.5) / (ranks.impostors + 1)
-    to_shape, to_mean = influences(tail)
-    rows = data.row_weights
-    curves = np.empty((len(rows), len(data.sizes)))
-    for resample, weights in enumerate(rows):
-        shape = float(np.clip(tail.shape + (weights - 1) @ to_shape, -0.9, 0.9))
-        stretch = max(float(1 + (weights - 1) @ to_mean), 0.1)
-        p = beat_probabilities(tail, ranks.mated, fallback, shape=shape, stretch=stretch)
-        stays = np.log1p(-np.minimum(p, 1 - 1e-16))
-        curves[resample] = weights @ np.exp(np.multiply.outer(stays, data.sizes - 1)) / weights.sum()
-    return curves, f"{tail.shape:.3f}"
-
-
-def _by_bounds(data: _Data) -> Prediction:
+def _by_bounds(rows: Array, weights: Array, n_speakers: int, inside: Array, sizes: Array, level: float) -> Prediction:
     """Bounds of all distributions whose curve runs inside a band that holds the true one everywhere at once."""
     from scipy.special import stdtrit
 
-    rows = data.rows()
     curve = rows.mean(axis=0)
-    weights = data.row_weights[1:]
     resampled = weights @ rows / weights.sum(axis=1, keepdims=True)
     deviation = np.maximum(resampled.std(axis=0, ddof=1), 1 / (3 * len(rows)))
-    reach = float(np.quantile((np.abs(resampled - curve) / deviation).max(axis=1), data.level))
-    n_speakers = data.weights.shape[1]
-    reach = max(reach, float(stdtrit(n_speakers - 1, (1 + data.level) / 2)))
-    low, high = curve - reach * deviation, curve + reach * deviation
-    least, most = curve_bounds(np.maximum(low, 0), np.minimum(high, 1), data.inside, data.sizes)
+    reach = float(np.quantile((np.abs(resampled - curve) / deviation).max(axis=1), level))
+    reach = max(reach, float(stdtrit(n_speakers - 1, (1 + level) / 2)))
+    low, high = np.maximum(curve - reach * deviation, 0), np.minimum(curve + reach * deviation, 1)
     note = "least and most over all distributions whose curve stays in the band of the measured one; no estimate"
-    return Prediction("bounds", np.full(len(data.sizes), np.nan), least, most, float("nan"), note)
+    none = np.full(len(sizes), np.nan)
+    return Prediction("bounds", none, *curve_bounds(low, high, inside, sizes), float("nan"), note)
 
 
 @one_line
@@ -557,28 +476,22 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> Cells:
         n_rows = int((impostors > 0).sum())
         raise DataError(f"expected at least {MIN_ROWS} trials with impostors to extrapolate from, got {n_rows}")
     names, speaker = np.unique(ranks.speakers, return_inverse=True)
-    z = beat_probability(margins())
     tables, shares = [], []
     for count in np.unique(impostors):
         rows = np.flatnonzero(impostors == count)
         # the first count of each cell, and one beyond the last
-        edges = np.array(_edges(int(count)))
+        edges = list(range(min(_EXACT, int(count)) + 1))
+        while edges[-1] <= count:
+            edges.append(min(edges[-1] + max(1, round(_GROWTH * edges[-1])), int(count) + 1))
         # the share of the places low..high of each row that fall into each cell
-        first, last = np.maximum(low[rows, None], edges[:-1]), np.minimum(high[rows, None], edges[1:] - 1)
+        first, last = np.maximum(low[rows, None], edges[:-1]), np.minimum(high[rows, None], np.array(edges[1:]) - 1)
         share = np.maximum(last - first + 1, 0) / (high[rows] - low[rows] + 1)[:, None]
         used = share.sum(axis=0) > 0
         part = np.zeros((len(names), int(used.sum())))
         np.add.at(part, speaker[rows], share[:, used])
         shares.append(part)
-        tables.append(_cell_probability(edges, int(count), z)[used])
+        tables.append(_cell_probability(np.array(edges), int(count), beat_probability(margins()))[used])
     return Cells(np.hstack(shares), np.vstack(tables), len(ranks))
-
-
-def _edges(impostors: int) -> list[int]:
-    edges = list(range(min(_EXACT, impostors) + 1))
-    while edges[-1] <= impostors:
-        edges.append(min(edges[-1] + max(1, round(_GROWTH * edges[-1])), impostors + 1))
-    return edges
 
 
 def _cell_probability(edges: NDArray[np.int64], impostors: int, p: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,8 +20,6 @@ the largest error that a float32 product of so many dimensions can have, whichev
 certain, and what lies between is computed again in float64. Counts are therefore those of float64, whatever the shape
 of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64 cannot
 tell apart, are a tie.
-
-Comparisons are summed eight at a time in the bytes of words.
 """
 
 from __future__ import annotations
@@ -31,12 +29,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.embeddings import TIE, cosine_margin, cosines, to_unit
+from evaluation.embeddings import (
+    TIE,
+    Averaging,
+    Embeddings,
+    SpeakerVectors,
+    cosine_margin,
+    cosines,
+    speaker_vectors,
+    to_unit,
+)
 from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, split_scores
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError, few
@@ -45,15 +52,12 @@ from spkbase.plain_pickle import read_npz
 from spkbase.showing import Tabular, one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, ordered_map, ships_items
 
-if TYPE_CHECKING:
-    from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors
-
 logger = logging.getLogger(__name__)
-
 
 TieRule = Literal["shared", "strict", "lenient"]
 TIE_RULES: tuple[TieRule, ...] = ("shared", "strict", "lenient")
-_FIELDS = {"speakers": np.str_, "beaters": np.int64, "ties": np.int64, "impostors": np.int64, "mated": np.float64}
+_DTYPES = {"speakers": np.str_, "beaters": np.int64, "ties": np.int64, "impostors": np.int64, "mated": np.float64}
+_BLOCKS_SENT = 32  # in a piece of work that goes to another process, so that it is worth the way
 
 
 @one_line
@@ -63,16 +67,16 @@ class Ranks(Tabular):
 
     Attributes
     ----------
-    speakers : ndarray of str of shape (n,)
-        Owner of each row.
     beaters : ndarray of int64 of shape (n,)
         Impostors that score strictly higher than the owner.
     ties : ndarray of int64 of shape (n,)
-        Impostors that score the same.
+        Impostors that score the same; one number serves all rows, here and for the impostors.
     impostors : ndarray of int64 of shape (n,)
         Impostors that the row was compared with, at least as many as beaters and ties.
+    speakers : ndarray of str of shape (n,)
+        Owner of each row; rows without get names.
     mated : ndarray of float64 of shape (n,)
-        Score of the owner.
+        Score of the owner; NaN if it is not known.
     notes : tuple of str
         What a reader of the numbers should know, such as speakers with fewer utterances than asked for.
 
@@ -83,28 +87,28 @@ class Ranks(Tabular):
 
     Examples
     --------
-    >>> Ranks.of([0, 2], [0, 1], 9).places("shared")
+    >>> Ranks([0, 2], [0, 1], 9).places("shared")
     array([1. , 3.5])
     """
 
-    speakers: NDArray[np.str_]
-    beaters: NDArray[np.int64]
-    ties: NDArray[np.int64]
-    impostors: NDArray[np.int64]
-    mated: NDArray[np.float64]
+    beaters: Any
+    ties: Any
+    impostors: Any
+    speakers: Any = None
+    mated: Any = float("nan")
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, dtype in _FIELDS.items():
-            column = np.asarray(getattr(self, name))
-            object.__setattr__(self, name, column.astype(dtype, copy=False))
-            if column.ndim != 1 or len(column) != len(np.asarray(self.beaters)):
-                raise DataError(f"expected {name} of shape ({len(self.beaters)},), got {column.shape}")
-        if not len(self):
+        n_rows = np.size(self.beaters)
+        if not n_rows:
             raise DataError("expected at least one trial with its owner among the enrolled, got none")
-        broken = next((name for name in self.speakers.tolist() if "\n" in name or "\r" in name), None)
-        if broken is not None:  # lists of speakers have one a line
-            raise DataError(f"expected names of speakers in one line each, got {broken!r:.80}")
+        if self.speakers is None:
+            object.__setattr__(self, "speakers", [f"s{row:0{len(str(n_rows))}d}" for row in range(n_rows)])
+        for name, dtype in _DTYPES.items():
+            column = np.asarray(getattr(self, name))
+            if column.shape not in ((), (n_rows,)):
+                raise DataError(f"expected {name} of shape ({n_rows},), got {column.shape}")
+            object.__setattr__(self, name, np.broadcast_to(column.astype(dtype, copy=False), n_rows))
         least = min(int(counts.min()) for counts in (self.beaters, self.ties, self.impostors))
         if least < 0 or (self.beaters + self.ties > self.impostors).any():
             raise DataError("expected counts from 0, and no more beaters and ties than impostors")
@@ -112,22 +116,13 @@ class Ranks(Tabular):
     def __len__(self) -> int:
         return len(self.beaters)
 
-    @classmethod
-    def of(cls, beaters: Any, ties: Any, impostors: Any, *, speakers: Any = None, mated: Any = None) -> Ranks:
-        """Return ranks of counts; a single number of impostors serves all rows, and rows without speakers get names."""
-        beaters = np.asarray(beaters, np.int64)
-        names = [f"s{row:0{len(str(len(beaters)))}d}" for row in range(len(beaters))] if speakers is None else speakers
-        return cls(
-            np.asarray(names, np.str_),
-            beaters,
-            np.broadcast_to(np.asarray(ties, np.int64), beaters.shape),
-            np.broadcast_to(np.asarray(impostors, np.int64), beaters.shape),
-            np.full(len(beaters), np.nan) if mated is None else np.asarray(mated, np.float64),
-        )
-
     def to_columns(self) -> dict[str, NDArray[Any]]:
         """Return a row for each trial."""
-        return {"speaker": self.speakers} | {name: getattr(self, name) for name in list(_FIELDS)[1:]}
+        return {"speaker": self.speakers} | {name: getattr(self, name) for name in list(_DTYPES)[1:]}
+
+    def subset(self, rows: NDArray[np.bool_]) -> Ranks:
+        """Return some of the rows."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in _DTYPES})
 
     @property
     def largest_size(self) -> int:
@@ -158,27 +153,9 @@ class Ranks(Tabular):
         return 1 + (low + high) / 2
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """What was counted for each trial.
-
-    Attributes
-    ----------
-    beaters, ties : ndarray of int64 of shape (n,)
-        Vectors of the gallery, the owner's left out, that score higher than the owner, and the same.
-    mated : ndarray of float64 of shape (n,)
-        Cosine of each trial with its owner.
-    """
-
-    beaters: NDArray[np.int64]
-    ties: NDArray[np.int64]
-    mated: NDArray[np.float64]
-
-
 def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
     """Write tables by their number of utterances (0 for all of them), whole or not at all."""
-    columns = {f"{number}/{name}": getattr(table, name) for number, table in ranks.items() for name in _FIELDS}
+    columns = {f"{number}/{name}": getattr(table, name) for number, table in ranks.items() for name in _DTYPES}
     notes = {f"{number}/notes": np.asarray(table.notes, np.str_) for number, table in ranks.items() if table.notes}
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **columns, **notes)  # type: ignore[arg-type]
@@ -195,7 +172,7 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
     columns = read_npz(path)
     try:
         numbers = sorted({int(name.partition("/")[0]) for name in columns})
-        tables = {number: {name: columns[f"{number}/{name}"] for name in _FIELDS} for number in numbers}
+        tables = {number: {name: columns[f"{number}/{name}"] for name in _DTYPES} for number in numbers}
         notes = {number: columns.get(f"{number}/notes", np.empty(0, np.str_)).tolist() for number in numbers}
         found = {number: Ranks(**table, notes=tuple(notes[number])) for number, table in tables.items()}
     except (ValueError, KeyError, TypeError) as error:
@@ -206,28 +183,6 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
     return found
 
 
-# Sums of comparisons are made eight at a time, in the bytes of one word: at most 255 rows go into a byte.
-_GROUP = 255
-_WORD = 8
-GALLERY_BLOCK = 4 * _GROUP
-TRIAL_BLOCK = 2048
-_FEW = 8
-_BLOCKS_SENT = 8  # in a piece of work that goes to another process, so that it is worth the way
-_NOBODY = np.float32(-2.0)  # below any cosine
-
-
-@dataclass(frozen=True, eq=False)
-class _Trials:
-    """Trials, ready for products."""
-
-    unit: NDArray[np.float64]  # (n, D)
-    mated: NDArray[np.float64]  # (n,)
-    # columns from which to which, vectors, and ends of what is certain; padded to whole words with what nothing beats
-    blocks: list[tuple[int, int, NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]]
-    owners: NDArray[np.int64]  # rows of the gallery, sorted
-    owned: NDArray[np.int64]  # the trial of each
-
-
 def count_beaters(
     gallery: Rows,
     norms: NDArray[np.float64],
@@ -235,8 +190,8 @@ def count_beaters(
     owners: NDArray[np.int64],
     *,
     work: Work = ALL_CORES,
-    blocks: tuple[int, int] = (GALLERY_BLOCK, TRIAL_BLOCK),
-) -> Counts:
+    blocks: tuple[int, int] = (255, 2048),
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return for each trial how many vectors of a gallery beat its owner.
 
     Parameters
@@ -252,100 +207,55 @@ def count_beaters(
     work : Work
         Who computes; the counts do not depend on it.
     blocks : (int, int)
-        Rows and columns of a block of similarities.
+        Rows and columns of a block of similarities; at most 255 rows, whose comparisons are summed in a byte.
 
     Returns
     -------
-    Counts
+    beaters, ties : ndarray of int64 of shape (n,)
+        Vectors of the gallery, the owner's left out, that score higher than the owner, and the same.
+    mated : ndarray of float64 of shape (n,)
+        Cosine of each trial with its owner.
     """
-    gallery_block, trial_block = blocks
     unit = to_unit(trials)
     mated = cosines(gallery, norms, unit, owners, np.arange(len(unit)))
-    margin = cosine_margin(unit.shape[1])
-    prepared = _Trials(unit, mated, [], np.sort(owners, kind="stable"), np.argsort(owners, kind="stable"))
-    for start, stop in chunk_bounds(len(unit), trial_block):
-        length = -(-(stop - start) // _WORD) * _WORD
-        padded, low, high = np.zeros((length, unit.shape[1]), np.float32), *np.full((2, length), np.inf, np.float32)
-        padded[: stop - start] = unit[start:stop]
-        low[: stop - start], high[: stop - start] = mated[start:stop] - margin, mated[start:stop] + margin
-        prepared.blocks.append((start, stop, padded, low, high))
-    bounds = chunk_bounds(len(gallery), gallery_block * (_BLOCKS_SENT if ships_items() else 1))
+    bounds = chunk_bounds(len(gallery), blocks[0] * (_BLOCKS_SENT if ships_items() else 1))
     parts = ((start, part(gallery, start, stop), norms[start:stop]) for start, stop in bounds)
-    count = partial(_count_part, prepared, gallery_block)
-    beaters, ties = np.zeros((2, len(unit)), np.int64)
-    for more, same in ordered_map(count, parts, jobs=work.jobs, threads=True, description="ranks", total=len(bounds)):
-        beaters += more
-        ties += same
-    return Counts(beaters, ties, mated)
+    count = partial(_count_part, unit, unit.astype(np.float32), mated, owners, blocks)
+    counts = np.zeros((2, len(unit)), np.int64)
+    for found in ordered_map(count, parts, jobs=work.jobs, threads=True, description="ranks", total=len(bounds)):
+        counts += found
+    return counts[0], counts[1], mated
 
 
 def _count_part(
-    trials: _Trials, height: int, item: tuple[int, Rows, NDArray[np.float64]]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count over some rows of the gallery, given with the number of the first: who is higher, and who is the same."""
+    unit: NDArray[np.float64],
+    rounded: NDArray[np.float32],
+    mated: NDArray[np.float64],
+    owners: NDArray[np.int64],
+    blocks: tuple[int, int],
+    item: tuple[int, Rows, NDArray[np.float64]],
+) -> NDArray[np.int64]:
+    """Count over rows of the gallery, given with the number of the first: who is higher, who is the same, (2, n)."""
     first, rows, norms = item
-    beaters, ties = np.zeros((2, len(trials.mated)), np.int64)
-    for start, stop in chunk_bounds(len(norms), height):
-        _count_block(np.asarray(part(rows, start, stop)), norms[start:stop], trials, first + start, beaters, ties)
-    return beaters, ties
-
-
-def _count_block(
-    block: NDArray,
-    norms: NDArray[np.float64],
-    trials: _Trials,
-    start: int,
-    beaters: NDArray[np.int64],
-    ties: NDArray[np.int64],
-) -> None:
-    """Add those of a block, the rows of the gallery from `start` on."""
-    vectors = np.empty(block.shape, np.float32)
-    np.multiply(block, (1 / norms)[:, None], out=vectors, casting="same_kind")
-    first, last = np.searchsorted(trials.owners, [start, start + len(block)])
-    own_rows, own_columns = trials.owners[first:last] - start, trials.owned[first:last]
-    similarities, flags = np.empty((0, 0), np.float32), np.empty((0, 0), bool)
-    for at, end, padded, low, high in trials.blocks:
-        if similarities.shape != (len(vectors), len(padded)):
-            similarities = np.empty((len(vectors), len(padded)), np.float32)
-            flags = np.empty((min(_GROUP, len(vectors)), len(padded)), bool)
-        np.matmul(vectors, padded.T, out=similarities)
-        inside = (own_columns >= at) & (own_columns < end)
-        similarities[own_rows[inside], own_columns[inside] - at] = _NOBODY
-        for group in range(0, len(similarities), _GROUP):
-            rows = similarities[group : group + _GROUP]
-            certain, near_rows, columns = _compare(rows, low, high, flags[: len(rows)])
-            beaters[at:end] += certain[: end - at]
-            if len(columns):
-                columns = columns + at
-                above = cosines(block, norms, trials.unit, near_rows + group, columns) - trials.mated[columns]
-                np.add.at(beaters, columns[above > TIE], 1)
-                np.add.at(ties, columns[np.abs(above) <= TIE], 1)
-
-
-def _compare(
-    rows: NDArray[np.float32], low: NDArray[np.float32], high: NDArray[np.float32], flags: NDArray[np.bool_]
-) -> tuple[NDArray[np.integer], NDArray[np.intp], NDArray[np.intp]]:
-    """Count in each column the values above `high`, and find (rows, columns) of those between `low` and `high`."""
-    np.greater(rows, low, out=flags)
-    possible = _column_sums(flags)
-    columns = np.flatnonzero(possible)
-    if len(columns) * _FEW < len(low):  # most owners are beaten by none of the group: look at the others alone
-        certain = np.zeros(len(low), np.uint8)
-        values = rows[:, columns]
-        certain[columns] = (values > high[columns]).sum(axis=0)
-        columns = columns[possible[columns] > certain[columns]]
-    else:
-        np.greater(rows, high, out=flags)
-        certain = _column_sums(flags)
-        columns = np.flatnonzero(possible > certain)
-    values = rows[:, columns]
-    near_rows, near_columns = np.nonzero((values > low[columns]) & ~(values > high[columns]))
-    return certain, near_rows, columns[near_columns]
-
-
-def _column_sums(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Sum at most 255 rows of flags, in the bytes of words."""
-    return np.add.reduce(flags.view(np.uint64), axis=0).view(np.uint8)
+    margin = cosine_margin(unit.shape[1])
+    low, high = (mated - margin).astype(np.float32), (mated + margin).astype(np.float32)
+    counts = np.zeros((2, len(unit)), np.int64)
+    for start, stop in chunk_bounds(len(norms), blocks[0]):
+        block = np.asarray(part(rows, start, stop))
+        vectors = (block * (1 / norms[start:stop])[:, None]).astype(np.float32)
+        own = np.flatnonzero((owners >= first + start) & (owners < first + stop))
+        for at, end in chunk_bounds(len(unit), blocks[1]):
+            similarities = vectors @ rounded[at:end].T
+            mine = own[(own >= at) & (own < end)]
+            similarities[owners[mine] - first - start, mine - at] = -2.0  # below any cosine
+            higher = similarities > high[at:end]
+            counts[0, at:end] += np.add.reduce(higher.view(np.uint8), axis=0, dtype=np.uint8)
+            found = np.flatnonzero((similarities > low[at:end]) != higher)
+            near, columns = found // (end - at), found % (end - at) + at
+            above = cosines(block, norms[start:stop], unit, near, columns) - mated[columns]
+            for number, some in enumerate((above > TIE, np.abs(above) <= TIE)):
+                counts[number] += np.bincount(columns[some], minlength=len(unit))
+    return counts
 
 
 def ranks_from_embeddings(
@@ -354,7 +264,6 @@ def ranks_from_embeddings(
     *,
     utterances: int | None = 1,
     averaging: Averaging | None = None,
-    strict_utterances: bool = False,
     not_enrolled: Literal["error", "drop"] = "error",
     work: Work = ALL_CORES,
 ) -> Ranks:
@@ -368,8 +277,6 @@ def ranks_from_embeddings(
         How many of the trial speaker's embeddings to average; all by default of None.
     averaging : Averaging, optional
         How means are made and utterances are chosen.
-    strict_utterances : bool
-        Raise an error for speakers that have fewer utterances, instead of a note.
     not_enrolled : {"error", "drop"}
         What to do with trial speakers that are not enrolled.
     work : Work
@@ -385,11 +292,9 @@ def ranks_from_embeddings(
     DataError
         If dimensions differ, a vector is not finite or 0, fewer than 2 speakers are enrolled, or as said above.
     """
-    from evaluation.embeddings import Averaging, speaker_vectors
-
     averaging = averaging or Averaging()
     gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
-    trials = speaker_vectors(trial, averaging=averaging, utterances=utterances, strict=strict_utterances)
+    trials = speaker_vectors(trial, averaging=averaging, utterances=utterances)
     return rank_speakers(gallery, trials, not_enrolled=not_enrolled, work=work)
 
 
@@ -401,7 +306,6 @@ def rank_speakers(
     work: Work = ALL_CORES,
 ) -> Ranks:
     """Return the rank of each trial vector's owner in a gallery; see `ranks_from_embeddings`, which makes both."""
-
     if gallery.vectors.shape[1] != trials.vectors.shape[1]:
         got = f"{gallery.vectors.shape[1]} of the enrolled and {trials.vectors.shape[1]} of the trials"
         raise DataError(f"expected as many dimensions on both sides, got {got}", remedy="use one extractor for both")
@@ -409,19 +313,16 @@ def rank_speakers(
         raise DataError("expected at least 2 enrolled speakers, got 1", remedy="a gallery needs impostors")
     rows = {name: row for row, name in enumerate(gallery.names.tolist())}
     owners = np.array([rows.get(name, -1) for name in trials.names.tolist()], np.int64)
-    notes = (*gallery.notes, *trials.notes)
-    absent = trials.names[owners < 0].tolist()
-    if absent:
+    kept, notes = owners >= 0, (*gallery.notes, *trials.notes)
+    if absent := trials.names[~kept].tolist():
         text = f"{len(absent)} of {len(owners)} trial speakers are not enrolled: {few(absent)}"
         if not_enrolled == "error" or len(absent) == len(owners):
             raise DataError(text, remedy="enrol them, check the ids, or ask to drop them: --not-enrolled drop")
         logger.warning("dropped: %s", text)
         notes = (*notes, f"dropped: {text}")
-    kept = owners >= 0
-    counts = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], work=work)
-    impostors = np.full(len(counts.beaters), len(gallery.names) - 1, np.int64)
-    names = np.asarray(trials.names[kept].tolist(), np.str_)
-    return Ranks(names, counts.beaters, counts.ties, impostors, counts.mated, notes)
+    found = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], work=work)
+    beaters, ties, mated = found
+    return Ranks(beaters, ties, len(gallery.names) - 1, trials.names[kept], mated, notes)
 
 
 def ranks_from_scores(
@@ -429,7 +330,6 @@ def ranks_from_scores(
     key: Key,
     *,
     utterances: int | Literal["all"] | None = None,
-    strict_utterances: bool = False,
     missing: Literal["error", "drop"] = "error",
 ) -> Ranks:
     """Return the rank of each tested segment's owner among the models that it was scored against.
@@ -442,8 +342,6 @@ def ranks_from_scores(
     utterances : int or "all", optional
         With a number one row a speaker, whose scores are means over its first so many segments by id; speakers with
         fewer use all they have, with a note. By default each segment is a row.
-    strict_utterances : bool
-        Raise an error for speakers that have fewer segments, instead of a note.
     missing : {"error", "drop"}
         What to do with trials of the key without a score, and scores of unknown ids.
 
@@ -466,7 +364,7 @@ def ranks_from_scores(
     >>> ranks.speakers.tolist(), ranks.beaters.tolist(), ranks.ties.tolist()
     (['a', 'b'], [1, 0], [1, 0])
     """
-    return rank_scores(scores, key, [utterances], strict_utterances=strict_utterances, missing=missing)[0][0]
+    return rank_scores(scores, key, [utterances], missing=missing)[0][0]
 
 
 def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
@@ -496,7 +394,7 @@ def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
     own = matrix.diagonal()[:, None]
     beaters, ties = (matrix > own).sum(axis=1), (matrix == own).sum(axis=1) - 1
     note = "speakers go by the rows of the matrix, whose owners are on its diagonal"
-    return replace(Ranks.of(beaters, ties, matrix.shape[1] - 1, mated=own[:, 0]), notes=(note,))
+    return Ranks(beaters, ties, matrix.shape[1] - 1, mated=own[:, 0], notes=(note,))
 
 
 def rank_scores(
@@ -505,7 +403,6 @@ def rank_scores(
     numbers: Sequence[int | Literal["all"] | None],
     *,
     largest: int = 0,
-    strict_utterances: bool = False,
     missing: Literal["error", "drop"] = "error",
     speakers: TrialSpeakers | None = None,
 ) -> list[tuple[Ranks, NDArray[np.float64] | None]]:
@@ -513,7 +410,7 @@ def rank_scores(
 
     Parameters
     ----------
-    scores, key, strict_utterances, missing
+    scores, key, missing
         See `ranks_from_scores`, which also names the errors.
     numbers : sequence of int, "all" or None
         What `ranks_from_scores` calls `utterances`.
@@ -529,8 +426,7 @@ def rank_scores(
         For each number; the scores falling, and None if a row has fewer or infinite ones.
     """
     split_scores(scores, key, missing=missing)  # for its checks
-    rows = find_rows(key, scores)
-    notes: list[str] = []
+    rows, notes = find_rows(key, scores), list[str]()
     if (rows < 0).any():
         notes.append(f"dropped: {int((rows < 0).sum())} of {len(rows)} trials without a score")
         speakers = None if speakers is None else speakers.subset(rows >= 0)
@@ -545,17 +441,35 @@ def rank_scores(
         key, values = _against_speakers(key, values, speakers)
         if len(key) < n_trials:
             notes.append(f"{n_trials} trials of models are {len(key)} of speakers: the highest score of each speaker")
-    segments, n_without = _by_segment(key, values)
-    if n_without:
+    targets = np.flatnonzero(key.is_target)
+    tested, first, counts = np.unique(key.segments[targets], return_index=True, return_counts=True)
+    if (counts > 1).any():
+        several = key.segment_ids[tested[counts > 1]].tolist()
+        text = f"{len(several)} segments have several target trials: {few(several)}"
+        raise DataError(text, remedy="a gallery holds each speaker once: keep one model of each")
+    # a row a segment, sorted by the ids of owner and segment, which the tables of the key need not be
+    ids = zip(key.model_ids[key.models[targets[first]]].tolist(), key.segment_ids[tested].tolist(), strict=True)
+    names = sorted((*pair, row) for row, pair in enumerate(ids))
+    row_of = np.full(len(key.segment_ids), -1)
+    row_of[tested[[row for *_, row in names]]] = np.arange(len(names))
+    rows = row_of[key.segments]
+    if n_without := len(np.unique(key.segments[rows < 0])):
         notes.append(f"{n_without} segments without a target trial left out: their speakers are not enrolled")
+    kept = rows >= 0
+    trials = _Trials(rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept])
     found = []
     for number in numbers:
-        trials, more = segments, notes
-        if number is not None:
-            n_used = len(segments.owners) if number == "all" else number
-            trials, short = _by_speaker(segments, n_used, key)
-            more = notes + ([] if number == "all" else _short_note(short, number, strict_utterances, "segments"))
-        found.append((_count(trials, key, tuple(more)), _largest_scores(trials, largest) if largest else None))
+        if number is None:
+            what = [f"segment {segment!r}" for _, segment, _ in names]
+            found.append(_count(trials, [owner for owner, *_ in names], what, tuple(notes), largest))
+            continue
+        means, owners, short = _by_speaker(trials, [owner for owner, *_ in names], number)
+        more = notes
+        if short and number != "all":
+            text = f"{len(short)} speakers have fewer than {number} segments: {few(short)}"
+            logger.warning("%s; all of theirs are used", text)
+            more = [*notes, f"{text}; all of theirs are used"]
+        found.append(_count(means, owners, owners, tuple(more), largest))
     return found
 
 
@@ -572,115 +486,60 @@ def _against_speakers(
     found, first, inverse = np.unique(pairs[kept], return_index=True, return_inverse=True)
     highest = np.full(len(found), -np.inf)
     np.maximum.at(highest, inverse, values[kept])
-    rows = kept[first]
-    segments, models = np.divmod(found, len(speakers.names))
-    columns = {"models": models.astype(np.int32), "segments": segments.astype(np.int32)}
-    by_speaker = Key.trusted(
-        model_ids=speakers.names, segment_ids=key.segment_ids, **columns, is_target=key.is_target[rows]
-    )
-    return by_speaker, highest
+    segments, models = (codes.astype(np.int32) for codes in np.divmod(found, len(speakers.names)))
+    columns = {"models": models, "segments": segments, "is_target": key.is_target[kept[first]]}
+    return Key.trusted(model_ids=speakers.names, segment_ids=key.segment_ids, **columns), highest
 
 
-@dataclass(frozen=True, eq=False)
-class _Joined:
-    """Trials with a score each, and the row of the table of ranks that each belongs to; rows are sorted."""
+class _Trials(NamedTuple):
+    """Trials with the row of the table of ranks that each belongs to, shape (N,) each."""
 
-    rows: NDArray[np.int64]  # (N,)
-    models: NDArray[np.int64]  # (N,)
-    values: NDArray[np.float64]  # (N,)
-    is_target: NDArray[np.bool_]  # (N,)
-    owners: NDArray[np.int64]  # (n,) the model that owns each row
-    names: NDArray[np.object_]  # (n,) of each row, for errors
+    rows: NDArray[np.int64]
+    models: NDArray[np.int64]
+    values: NDArray[np.float64]
+    is_target: NDArray[np.bool_]
 
 
-def _count(trials: _Joined, key: Key, notes: tuple[str, ...]) -> Ranks:
-    """Compare the scores of each row's impostors with its owner's."""
-    n_rows = len(trials.owners)
-    mated = np.full(n_rows, np.nan)
+def _count(
+    trials: _Trials, owners: Sequence[str], names: Sequence[str], notes: tuple[str, ...], largest: int
+) -> tuple[Ranks, NDArray[np.float64] | None]:
+    """Compare the scores of each row's impostors with its owner's; also give the largest of them, where there are."""
+    mated = np.full(len(owners), np.nan)
     mated[trials.rows[trials.is_target]] = trials.values[trials.is_target]
-    others, values = trials.rows[~trials.is_target], trials.values[~trials.is_target]
-    higher, same = values > mated[others], values == mated[others]
-    beaters, ties, impostors = (np.bincount(others[some], minlength=n_rows) for some in (higher, same, slice(None)))
+    rows, values = trials.rows[~trials.is_target], trials.values[~trials.is_target]
+    higher, same, everybody = values > mated[rows], values == mated[rows], slice(None)
+    beaters, ties, impostors = (np.bincount(rows[some], minlength=len(owners)) for some in (higher, same, everybody))
     if not impostors.all():
-        alone = trials.names[impostors == 0].tolist()
+        alone = [name for name, count in zip(names, impostors.tolist(), strict=True) if not count]
         raise DataError(f"{len(alone)} with a target trial alone: {few(alone)}", remedy="a rank needs impostors")
-    return Ranks(key.model_ids[trials.owners].astype(np.str_), beaters, ties, impostors, mated, notes)
+    ranks = Ranks(beaters, ties, impostors, owners, mated, notes)
+    if not largest or impostors.min() < largest:
+        return ranks, None
+    starts = np.cumsum(impostors) - impostors
+    kept = values[np.lexsort((-values, rows))][starts[:, None] + np.arange(largest)]
+    return ranks, kept if np.isfinite(kept).all() and np.isfinite(mated).all() else None
 
 
-def _largest_scores(trials: _Joined, count: int) -> NDArray[np.float64] | None:
-    """Largest impostor scores of each row, falling; None if a row has too few or infinite ones."""
-    others, values = trials.rows[~trials.is_target], trials.values[~trials.is_target]
-    order = np.lexsort((-values, others))
-    numbers = np.bincount(others, minlength=len(trials.owners))
-    if numbers.min() < count:
-        return None
-    starts = np.cumsum(numbers) - numbers
-    found = values[order][starts[:, None] + np.arange(count)]
-    mated = trials.values[trials.is_target]
-    return found if np.isfinite(found).all() and np.isfinite(mated).all() else None
-
-
-def _by_segment(key: Key, values: NDArray[np.float64]) -> tuple[_Joined, int]:
-    """Make a row of each segment that has a target trial; also count those that have none."""
-    targets = np.flatnonzero(key.is_target)
-    segments = key.segments[targets]
-    found, first, counts = np.unique(segments, return_index=True, return_counts=True)
-    if (counts > 1).any():
-        several = key.segment_ids[found[counts > 1]].tolist()
-        text = f"{len(several)} segments have several target trials: {few(several)}"
-        raise DataError(text, remedy="a gallery holds each speaker once: keep one model of each")
-    owners = key.models[targets[first]].astype(np.int64)
-    # sorted by the ids, which the tables need not be
-    order = np.array(
-        sorted(range(len(found)), key=lambda row: (key.model_ids[owners[row]], key.segment_ids[found[row]])), np.int64
-    )
-    row_of = np.full(len(key.segment_ids), -1)
-    row_of[found[order]] = np.arange(len(found))
-    rows = row_of[key.segments]
-    kept = rows >= 0
-    n_without = len(np.unique(key.segments[~kept]))
-    names = np.array([f"segment {name!r}" for name in key.segment_ids[found[order]].tolist()], object)
-    columns = rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept]
-    return _Joined(*columns, owners[order], names), n_without
-
-
-def _by_speaker(trials: _Joined, utterances: int, key: Key) -> tuple[_Joined, list[str]]:
-    """Average the scores of the first segments of each speaker; also name the speakers that have fewer."""
-    if utterances < 1:
+def _by_speaker(
+    trials: _Trials, owners: Sequence[str], utterances: int | Literal["all"]
+) -> tuple[_Trials, list[str], list[str]]:
+    """Average the scores of each speaker's first rows; also name the speakers, and those of them that have fewer."""
+    if utterances != "all" and utterances < 1:
         raise DataError(f"expected at least 1 utterance, got {utterances}")
-    # rows come by owner, then by segment
-    owners, first, speaker_of = np.unique(trials.owners, return_index=True, return_inverse=True)
-    starts = np.sort(first)
-    place = np.empty(len(owners), np.int64)
-    place[np.argsort(first)] = np.arange(len(owners))
-    speaker_of = place[speaker_of]
-    number = np.arange(len(speaker_of)) - starts[speaker_of]
-    used = number < utterances
-    n_used = np.bincount(speaker_of[used], minlength=len(owners))
-    kept = used[trials.rows]
+    names, speaker_of, counts = np.unique(owners, return_inverse=True, return_counts=True)  # rows come by owner
+    n_used = counts if utterances == "all" else np.minimum(counts, utterances)
+    number = np.arange(len(owners)) - (np.cumsum(counts) - counts)[speaker_of]
+    kept = (number < n_used[speaker_of])[trials.rows]
     n_models = int(trials.models.max()) + 1
     codes = speaker_of[trials.rows[kept]] * n_models + trials.models[kept]
-    found, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    found, first, inverse, n_scores = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
     speakers, models = np.divmod(found, n_models)
-    owners = trials.owners[starts]
-    names = key.model_ids[owners]
-    if (counts != n_used[speakers]).any():
-        uneven = names[np.unique(speakers[counts != n_used[speakers]])].tolist()
-        text = f"{len(uneven)} speakers whose segments were scored against different models: {few(uneven)}"
+    if (uneven := n_scores != n_used[speakers]).any():
+        several = names[np.unique(speakers[uneven])].tolist()
+        text = f"{len(several)} speakers whose segments were scored against different models: {few(several)}"
         raise DataError(text, remedy="means over segments need the same models for all of them")
-    values = np.bincount(inverse, trials.values[kept]) / counts
+    values = np.bincount(inverse, trials.values[kept]) / n_scores
     if np.isnan(values).any():
         raise DataError("infinite scores of both signs cannot be averaged", remedy="use single segments")
-    short = [names[row] for row in np.flatnonzero(n_used < utterances)]
-    return _Joined(speakers, models, values, models == owners[speakers], owners, names), short
-
-
-def _short_note(short: Sequence[str], utterances: int, strict: bool, what: str) -> list[str]:
-    """Report speakers with fewer utterances than asked for, as a note or as an error."""
-    if not short:
-        return []
-    text = f"{len(short)} speakers have fewer than {utterances} {what}: {few(short)}"
-    if strict:
-        raise DataError(text, remedy="ask for fewer, or use all they have: strict=False")
-    logger.warning("%s; all of theirs are used", text)
-    return [f"{text}; all of theirs are used"]
+    means = _Trials(speakers, models, values, trials.is_target[kept][first])
+    return means, names.tolist(), [] if utterances == "all" else names[counts < utterances].tolist()

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from evaluation.embeddings import (
     Averaging,
     Embeddings,
-    SpeakerVectors,
     check_norms,
     row_norms,
     speaker_vectors,
@@ -47,6 +46,7 @@ from spkbase.work import chunk_bounds, one_blas_thread
 CHANCE = exp(-1)
 MOST_CALIBRATION = 9
 REPORTED = ("value", "low", "high", "chance", "n_predicates", "n_crowd", "n_calibration", "n_crowds", "notes")
+_MOST_ATTACKED = 500  # enrolled speakers, drawn by the seed where there are more
 _PREDICATES = 64
 
 
@@ -62,7 +62,8 @@ class SinglingOut(Tabular):
     chance : float
         exp(-1).
     n_predicates, n_crowd, n_calibration, n_crowds : int
-        Enrolled speakers that were attacked; speakers in a crowd; calibration conversations of each; crowds drawn.
+        Enrolled speakers that were attacked (500 at most); speakers in the crowd; calibration conversations of each;
+        crowds: 1.
     notes : tuple of str
         Who was left out.
     per_predicate : ndarray of float64 of shape (n_predicates,)
@@ -88,28 +89,6 @@ class SinglingOut(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers by name, for a report."""
         return self.probability.numbers() | {name: getattr(self, name) for name in REPORTED[3:]}
-
-
-@dataclass(frozen=True)
-class Crowds:
-    """Who is attacked, and in which crowds.
-
-    Attributes
-    ----------
-    size : int, optional
-        Speakers in a crowd; all that have enough conversations by default.
-    number : int
-        Number of crowds to draw where they are smaller than all.
-    calibration : int, optional
-        Calibration conversations of each speaker; by default what all speakers with two conversations have, at most 9.
-    predicates : int, optional
-        Number of enrolled speakers to attack, drawn by the seed; None for all of them.
-    """
-
-    size: int | None = None
-    number: int = 5
-    calibration: int | None = None
-    predicates: int | None = 500
 
 
 def isolations(calibration: NDArray[np.floating], tested: NDArray[np.floating]) -> NDArray[np.bool_]:
@@ -145,7 +124,6 @@ def singling_out(
     *,
     utterances: int = 1,
     averaging: Averaging | None = None,
-    crowds: Crowds | None = None,
     resampling: Resampling | None = None,
 ) -> SinglingOut:
     """Return how often exactly one speaker of a crowd is isolated.
@@ -158,10 +136,9 @@ def singling_out(
         Number of utterances in a conversation.
     averaging : Averaging, optional
         How means are made.
-    crowds : Crowds, optional
-        Who is attacked, and in which crowds; that of `Crowds` by default.
     resampling : Resampling, optional
-        Of the attacked speakers, for the interval; its seed is that of the crowds too. That of `Resampling` by default.
+        Of the attacked speakers, for the interval; its seed is that of the draw of them too. That of `Resampling` by
+        default.
 
     Returns
     -------
@@ -172,70 +149,50 @@ def singling_out(
     DataError
         If a number is out of range, dimensions differ, or fewer than 2 speakers have enough conversations.
     """
-    averaging, crowds, resampling = averaging or Averaging(), crowds or Crowds(), resampling or Resampling()
-    rng = np.random.default_rng(np.random.SeedSequence(resampling.seed))
+    averaging, resampling = averaging or Averaging(), resampling or Resampling()
     gallery = speaker_vectors(enrol, averaging=averaging)
-    conversations, left_out = _conversations(trial, utterances, crowds.calibration, averaging)
+    conversations, left_out = _conversations(trial, utterances, averaging)
     n_people, n_folds, n_dimensions = conversations.shape
     if gallery.vectors.shape[1] != n_dimensions:
         got = f"{gallery.vectors.shape[1]} and {n_dimensions}"
         raise DataError(f"expected as many dimensions on both sides, got {got}", remedy="use one extractor for both")
-    size, predicates = n_people if crowds.size is None else crowds.size, crowds.predicates
-    if not 2 <= size <= n_people or crowds.number < 1 or (predicates is not None and predicates < 1):
-        raise DataError(f"expected crowds of 2 to {n_people} speakers, and at least 1 crowd and 1 predicate")
     attacked = np.arange(len(gallery.names))
-    if predicates is not None and predicates < len(attacked):
-        attacked = np.sort(rng.choice(len(attacked), predicates, replace=False))
-    groups = [np.arange(n_people)]
-    if size < n_people:
-        groups = [rng.permutation(n_people)[:size] for _ in range(crowds.number)]
-    shares = _shares(gallery, attacked, conversations, groups)
-    counts = len(attacked), size, n_folds - 1, len(groups)
-    notes = (f"{left_out} speakers with fewer than {n_folds} conversations left out",) if left_out else ()
-    probability = mean_interval(shares, resampling)
-    return SinglingOut(probability, CHANCE, *counts, notes, shares, gallery.names[attacked])
-
-
-def _shares(
-    gallery: SpeakerVectors, attacked: NDArray[np.int64], conversations: NDArray[np.float64], groups: list[NDArray]
-) -> NDArray[np.float64]:
-    """Share of successes of each attacked speaker over groups and folds."""
-    n_people, n_folds, n_dimensions = conversations.shape
+    if len(attacked) > _MOST_ATTACKED:
+        rng = np.random.default_rng(np.random.SeedSequence(resampling.seed))
+        attacked = np.sort(rng.choice(len(attacked), _MOST_ATTACKED, replace=False))
     unit = to_unit(conversations.reshape(-1, n_dimensions))
     shares = np.zeros(len(attacked))
     for start, stop in chunk_bounds(len(attacked), _PREDICATES):
         rows = attacked[start:stop]
         scores = (to_unit(gallery.vectors[rows], gallery.norms[rows]) @ unit.T).reshape(-1, n_people, n_folds)
-        for group in groups:
-            for fold in range(n_folds):
-                some = scores[:, group]
-                shares[start:stop] += isolations(np.delete(some, fold, axis=2), some[:, :, fold])
-    return shares / (len(groups) * n_folds)
+        for fold in range(n_folds):
+            shares[start:stop] += isolations(np.delete(scores, fold, axis=2), scores[:, :, fold])
+    shares /= n_folds
+    notes = (f"{left_out} speakers with fewer than {n_folds} conversations left out",) if left_out else ()
+    counts = len(attacked), n_people, n_folds - 1, 1
+    return SinglingOut(mean_interval(shares, resampling), CHANCE, *counts, notes, shares, gallery.names[attacked])
 
 
-def _conversations(
-    trial: Embeddings, utterances: int, calibration: int | None, averaging: Averaging
-) -> tuple[NDArray[np.float64], int]:
+def _conversations(trial: Embeddings, utterances: int, averaging: Averaging) -> tuple[NDArray[np.float64], int]:
     """Vectors of conversations, shape (speakers, M + 1, D), and how many speakers have too few."""
-    if utterances < 1 or (calibration is not None and calibration < 1):
-        raise DataError("expected at least 1 utterance and 1 calibration conversation")
+    if utterances < 1:
+        raise DataError(f"expected at least 1 utterance, got {utterances}")
     norms = trial.norms()
     names, codes = factorise(trial.speakers)
     order = np.argsort(codes, kind="stable")
     counts = np.bincount(codes, minlength=len(names))
     starts, available = np.cumsum(counts) - counts, counts // utterances
-    enough = available[available >= 2]
-    if calibration is None:
-        calibration = min(MOST_CALIBRATION, int(enough.min()) - 1) if len(enough) else 1
-    used = np.flatnonzero(available >= calibration + 1)
+    # as many as all speakers have that have two, and no more than ten
+    n_folds = min(MOST_CALIBRATION + 1, int(available[available >= 2].min(initial=MOST_CALIBRATION + 1)))
+    used = np.flatnonzero(available >= n_folds)
     if len(used) < 2:
-        text = f"expected at least 2 speakers with {calibration + 1} conversations of {utterances} utterances"
-        raise DataError(f"{text}, got {len(used)}", remedy="give more utterances of each, or a smaller number")
-    rows = order[starts[used][:, None] + np.arange((calibration + 1) * utterances)]
+        text = f"expected at least 2 speakers with 2 conversations of {utterances} utterances, got {len(used)}"
+        raise DataError(text, remedy="give more utterances of each, or a smaller number")
+    rows = order[starts[used][:, None] + np.arange(n_folds * utterances)]
     vectors = np.asarray(trial.vectors[rows.reshape(-1)], np.float64)
     if averaging.mean == "normalised":
         vectors /= norms[rows.reshape(-1)][:, None]
-    means = vectors.reshape(len(used), calibration + 1, utterances, -1).mean(axis=2)
+    means = vectors.reshape(len(used), n_folds, utterances, -1).mean(axis=2)
     lengths = row_norms(means.reshape(-1, means.shape[2])).reshape(len(used), -1)
     check_norms(lengths.min(axis=1), names[used], what="conversation mean")
     return means, len(names) - len(used)

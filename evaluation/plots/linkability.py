@@ -215,7 +215,8 @@ def plot_extrapolation(
             axes.plot(x, upright(prediction.linkability[past]), **look)
             entries.append((look, f"{method} {style.keep_together(_at(prediction.linkability[-1], sizes[-1]))}"))
         _draw_measured(axes, curve, black, upright)
-        words = f"Dotted, on grey: {_EXTRAPOLATED}; bands: intervals of {100 * extrapolation.level:g} % of each method"
+        level = 100 * extrapolation.resampling.level
+        words = f"Dotted, on grey: {_EXTRAPOLATED}; bands: intervals of {level:g} % of each method"
         title, across = title or "Linkability beyond the gallery", _log_scale(_SIZE, 2, farthest)
         return style.finish(axes, title, across, upright.scale(_LINKED), [*entries, (_CHANCE, "chance")], words, pad=18)
 

@@ -219,7 +219,6 @@ def extrapolate_linkage(
     populations: Sequence[int],
     *,
     impostor_scores: Mapping[int, ArrayLike] | None = None,
-    methods: Sequence[str] | None = None,
     replicates: int = 200,
 ) -> dict[int, Beyond]:
     """Return each number of utterances at larger populations, with a test of the methods on the gallery itself.
@@ -234,8 +233,6 @@ def extrapolate_linkage(
         Sizes, larger than the gallery.
     impostor_scores : mapping of int to array_like, optional
         By number of utterances; see `evaluation.linkage.largest_impostor_scores`.
-    methods : sequence of str, optional
-        See `evaluation.linkage.extrapolate`.
     replicates : int
         Resamples of the speakers.
 
@@ -260,7 +257,6 @@ def extrapolate_linkage(
     for number, ranks in measured.items():
         common: dict[str, Any] = {
             "impostor_scores": None if impostor_scores is None else impostor_scores.get(number),
-            "methods": methods,
             "ties": settings.ties,
             "resampling": Resampling(replicates, settings.seed, settings.level),
         }
@@ -364,8 +360,7 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
         disclosed: dict[str, Any] = {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": reason}
     else:
         disclosure = linkage.similarity_rank_disclosure(ranks, ties=settings.ties)
-        names = ("mean_bits", "worst_bits", "histogram_mean_bits", "histogram_worst_bits", "alpha", "beta")
-        disclosed = {f"srd_{name}": getattr(disclosure, name) for name in names}
+        disclosed = {f"srd_{name}": value for name, value in disclosure.items()}
     block: dict[str, Any] = {
         "n_trial": len(ranks),
         "sizes": curve.sizes,

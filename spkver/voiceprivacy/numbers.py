@@ -317,7 +317,7 @@ def first_among_all(ranks: Ranks) -> np.ndarray:
 
     Examples
     --------
-    >>> first_among_all(Ranks.of([0, 2, 0], [0, 0, 1], 9)).tolist()
+    >>> first_among_all(Ranks([0, 2, 0], [0, 0, 1], 9)).tolist()
     [1.0, 0.0, 0.5]
     """
     return np.where(ranks.beaters == 0, 1 / (1 + ranks.ties), 0.0)
@@ -367,8 +367,7 @@ def match_by_rank(tables: Sequence[Ranks]) -> list[float]:
     for ranks in tables:
         for size in np.unique(ranks.impostors).tolist():
             rows = ranks.impostors == size
-            counts = ranks.beaters[rows], ranks.ties[rows], ranks.impostors[rows]
-            shares = rank_shares(Ranks(ranks.speakers[rows], *counts, ranks.mated[rows]))
+            shares = rank_shares(ranks.subset(rows))
             total += rows.sum() * np.pad(np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0)
             count += int(rows.sum())
     return np.minimum(total / count, 1.0).tolist()

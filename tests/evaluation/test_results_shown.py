@@ -264,5 +264,5 @@ def test_with_scikit_learn():
 
 
 def test_ranks_and_metrics_show_themselves_briefly():
-    assert repr(Ranks.of([0] * 50, 0, 60)).startswith("Ranks(speakers=<50 <U3>, beaters=<50 int64>")
+    assert repr(Ranks([0] * 50, 0, 60)).startswith("Ranks(beaters=<50 int64>, ties=<50 int64>")
     assert "\n" not in repr(METRICS)

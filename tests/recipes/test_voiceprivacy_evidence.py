@@ -247,8 +247,8 @@ def test_who_attacked_is_said_truly() -> None:
 
 
 def test_ranks_of_two_galleries_by_brute_force() -> None:
-    women, men = Ranks.of([0, 1, 1], 0, 2), Ranks.of([0, 3], 0, 4)
-    both = Ranks.of([0, 1, 1, 0, 3], 0, [2, 2, 2, 4, 4])
+    women, men = Ranks([0, 1, 1], 0, 2), Ranks([0, 3], 0, 4)
+    both = Ranks([0, 1, 1, 0, 3], 0, [2, 2, 2, 4, 4])
     first = [np.mean([place <= r for place in (1, 2, 2, 1, 4)]) for r in range(1, 6)]
     assert match_by_rank([both]) == pytest.approx(first)
     assert match_by_rank([women, men]) == pytest.approx(first)

@@ -124,20 +124,18 @@ def judge(folder: Path, jobs: int | None) -> dict[str, np.ndarray]:
     )
     names = np.array([f"p{number:04d}" for number in range(3000)], object)
     tested = SpeakerVectors(names[:300], trials, np.linalg.norm(trials.astype(np.float64), axis=1))
-    ranks = Ranks(names[:300].astype(str), counts.beaters, counts.ties, np.full(300, 2999), counts.mated)
+    ranks = Ranks(counts[0], counts[1], 2999, names[:300], counts[2])
     largest = [
         largest_impostor_scores(SpeakerVectors(names, rows, norms), tested, ranks, jobs=jobs)
         for rows in (gallery, mapped)
     ]
-    assert (again.beaters == counts.beaters).all()
+    assert all((one == other).all() for one, other in zip(again, counts, strict=True))
     assert (largest[0] == largest[1]).all()
     return {
         **found,
         "low": np.array([one.low for one in intervals.values()]),
         "high": np.array([one.high for one in intervals.values()]),
-        "beaters": counts.beaters,
-        "ties": counts.ties,
-        "mated": counts.mated,
+        **dict(zip(("beaters", "ties", "mated"), counts, strict=True)),
         "largest": largest[0],
     }
 

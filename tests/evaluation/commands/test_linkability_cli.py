@@ -386,7 +386,7 @@ def test_scores_do_not_depend_on_the_list(files) -> None:
 
 
 def test_large_galleries_get_a_grid_of_sizes() -> None:
-    ranks = Ranks.of([0, 10], 0, 200_000)
+    ranks = Ranks([0, 10], 0, 200_000)
     found = measure_linkage({1: ranks}, Settings(replicates=0))
     sizes = found.curves[1].sizes
     assert (sizes[0], sizes[-1]) == (2, 200_001)
@@ -394,7 +394,7 @@ def test_large_galleries_get_a_grid_of_sizes() -> None:
 
 
 def test_galleries_of_different_sizes_have_no_disclosure() -> None:
-    block = measure_linkage({1: Ranks.of([0, 1], 0, [5, 6])}, Settings(replicates=0)).report["utterances"]["1"]
+    block = measure_linkage({1: Ranks([0, 1], 0, [5, 6])}, Settings(replicates=0)).report["utterances"]["1"]
     assert block["srd_mean_bits"] is None
     assert block["sizes"].tolist() == [2, 3, 4, 5, 6]
     assert block["rank1"] == 0.5

@@ -30,7 +30,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A good file of each kind."""
     folder = tmp_path_factory.mktemp("whole")
     names = np.array([f"s{number}" for number in range(12)])
-    write_ranks(folder / "ranks.npz", {1: Ranks.of(np.arange(12), 0, 40), 3: Ranks.of([2], 1, 9)})
+    write_ranks(folder / "ranks.npz", {1: Ranks(np.arange(12), 0, 40), 3: Ranks([2], 1, 9)})
     vectors = np.random.default_rng(0).standard_normal((12, 3)).astype(np.float32)
     np.savez_compressed(folder / "embeddings.npz", ids=names, speakers=names, vectors=vectors)
     write_scores(folder / "scores.npz", Scores.from_ids(names, names[::-1], np.arange(12.0)))

@@ -23,7 +23,7 @@ RESAMPLING = Resampling(400, 0)
 def ranks(seed: int, best: int = 0) -> Ranks:
     rng = np.random.default_rng(seed)
     beaters = np.minimum(best + rng.poisson(1.5, 60), 11)
-    return Ranks.of(beaters, np.zeros(60, int), 11, speakers=SPEAKERS)
+    return Ranks(beaters, np.zeros(60, int), 11, speakers=SPEAKERS)
 
 
 def test_one_draw_is_the_curve_of_old() -> None:

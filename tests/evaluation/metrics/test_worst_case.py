@@ -157,7 +157,7 @@ def test_ranks_of_scores_by_brute_force() -> None:
 
 
 def test_galleries_of_two_sizes_are_looked_at_one_by_one() -> None:
-    found = rank_evidence_of(Ranks.of([0] * 9 + [1, 0], 0, [3] * 9 + [1, 1]))
+    found = rank_evidence_of(Ranks([0] * 9 + [1, 0], 0, [3] * 9 + [1, 1]))
     assert found.llr == pytest.approx(np.log(9 * 4 + 1))
     assert "rank 1 of 4" in found.note
 

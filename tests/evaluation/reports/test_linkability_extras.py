@@ -15,7 +15,7 @@ from matplotlib.colors import to_hex
 from scipy.special import ndtr
 
 from evaluation.embeddings.sets import SpeakerVectors
-from evaluation.linkage.agreement import LinkageCondition, compare_conditions
+from evaluation.linkage.agreement import compare_conditions
 from evaluation.linkage.curve import linkability_curve
 from evaluation.linkage.disclosure import cumulative_match, largest_impostor_scores
 from evaluation.linkage.extrapolation import extrapolate, sizes_beyond
@@ -40,7 +40,7 @@ POPULATIONS = [10_000, 10**6]
 
 def ranks_of(distance: float, seed: int = 0, n: int = 200, impostors: int = 300) -> Ranks:
     rng = np.random.default_rng(seed)
-    return Ranks.of(rng.binomial(impostors, ndtr(-rng.normal(distance, 1, n))), 0, impostors)
+    return Ranks(rng.binomial(impostors, ndtr(-rng.normal(distance, 1, n))), 0, impostors)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_lists_of_speakers_are_written(run: Linkage, tmp_path: Path) -> None:
         f"{kind}_speakers_L{number}.txt" for kind in ("easy", "hard") for number in (1, 3)
     }
     assert report["1"]["tie_rule"] == "nearest"
-    few = measure_linkage({1: Ranks.of([0, 1, 2], 0, 5)}, Settings(replicates=0))
+    few = measure_linkage({1: Ranks([0, 1, 2], 0, 5)}, Settings(replicates=0))
     assert extras.write_speaker_lists(tmp_path / "few", speaker_quarters(few))["1"]["notes"] == [
         "fewer than 4 speakers: no quarters"
     ]
@@ -195,7 +195,7 @@ def test_cmc_and_speakers_show_what_they_were_given(run: Linkage) -> None:
 def compared(**factors: str) -> Any:
     rng = np.random.default_rng(0)
     values = {
-        LinkageCondition(tuple(zip(factors, levels, strict=True))): {f"s{i}": float(rng.normal()) for i in range(40)}
+        tuple(zip(factors, levels, strict=True)): {f"s{i}": float(rng.normal()) for i in range(40)}
         for levels in product(*factors.values())
     }
     return compare_conditions(values, permutations=20)
@@ -286,7 +286,7 @@ def test_every_picture_is_drawn_in_every_format_without_a_warning(
             lambda curve, far: plots.plot_linkability(
                 {"a": curve}, path="x.png", extrapolations={"a": far}, method="tail"
             ),
-            "expected an extrapolation by the method 'tail', got normal",
+            "expected an extrapolation by the method 'tail', got normal, bounds",
         ),
         (lambda curve, far: plots.plot_linkability({"a": curve}, path="x.gif"), "no format of plots is known"),
         (lambda curve, far: plots.plot_intersections([]), "expected comparisons"),
@@ -298,7 +298,7 @@ def test_every_picture_is_drawn_in_every_format_without_a_warning(
 def test_bad_plots_are_refused(call: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ranks = ranks_of(1.5)
-    far = extrapolate(ranks, [10**5], methods=["normal"], resampling=Resampling(2))
+    far = extrapolate(ranks, [10**5], resampling=Resampling(2))
     with pytest.raises(DataError, match=text):
         call(linkability_curve(ranks, [2, 301]), far)
     assert not list(tmp_path.iterdir())
