@@ -50,7 +50,7 @@ from spkbase.files import read_id_list, write_text
 from spkbase.showing import one_line
 from spkver.corpora.rsr2015_keys import TRIAL_TYPES, Enrolment, TrialList, read_enrolment, read_trials, segment_id
 from spkver.idmap import IdMap
-from spkver.sidekit import read_idmap_with_lines, write_idmap
+from spkver.sidekit import read_idmap, write_idmap
 
 logger = logging.getLogger(__name__)
 
@@ -221,12 +221,11 @@ def read_list_files(
                 read["trials"] = None if trials is None else (path, trials)
             elif kind == "ubm":
                 read[kind] = tuple(map(segment_id, read_id_list(path, "recording", n_columns=1)))
-                places |= {segment: (path, None) for segment in read[kind] if segment not in places}
+                places |= dict.fromkeys(read[kind], (path, None))
             else:
-                idmap, lines = _read_map(path)
-                read[kind] = (path, _enrolled(path, idmap, lines, problems)) if kind == "enrolment" else idmap
-                for segment, line in zip(idmap.segments, lines, strict=True) if kind != "enrolment" else ():
-                    places.setdefault(segment, (path, line))
+                idmap = _read_map(path)
+                read[kind] = (path, _enrolled(path, idmap, problems)) if kind == "enrolment" else idmap
+                places |= {segment: (path, None) for segment in idmap.segments if kind != "enrolment"}
         except DataError as error:
             problems.note(error if error.file is not None else DataError(error.text, file=path, remedy=error.remedy))
     lists = ListFiles(**read, places=places, names=tuple(path.name for path in there.values()))
@@ -234,9 +233,9 @@ def read_list_files(
     return lists
 
 
-def _read_map(path: Path) -> tuple[IdMap, list[int | None]]:
-    """Read a map with the plain ids of recordings, and the line of each row."""
-    idmap, lines = read_idmap_with_lines(path)
+def _read_map(path: Path) -> IdMap:
+    """Read a map with the plain ids of recordings."""
+    idmap = read_idmap(path)
     if not len(idmap):
         raise DataError("holds no rows", file=path, remedy="write the list again")
     parts = np.flatnonzero((idmap.start != -1) | (idmap.stop != -1))
@@ -244,27 +243,20 @@ def _read_map(path: Path) -> tuple[IdMap, list[int | None]]:
         row = int(parts[0])
         text = f"row {row} means a part of recording {idmap.segments[row]!r}, frames {idmap.start[row]} to"
         text += f" {idmap.stop[row]}: expected whole recordings"
-        remedy = "leave start and stop out, or cut the recordings"
-        raise DataError(text, file=path, line=lines[row] if lines else None, remedy=remedy)
-    plain = replace(idmap, segments=np.array([segment_id(name) for name in idmap.segments], object))
-    return plain, [*lines] if lines else [None] * len(idmap)
+        raise DataError(text, file=path, remedy="leave start and stop out, or cut the recordings")
+    return replace(idmap, segments=np.array([segment_id(name) for name in idmap.segments], object))
 
 
-def _enrolled(path: Path, idmap: IdMap, lines: list[int | None], problems: Problems) -> list[Enrolment]:
+def _enrolled(path: Path, idmap: IdMap, problems: Problems) -> list[Enrolment]:
     """Return the models of an enrolment list in the order of their first rows; each must be of one speaker."""
     rows = []
     for model, of_model in idmap.rows_of_models().items():
         segments = tuple(idmap.segments[of_model])
-        line = lines[of_model[0]]
         speakers = sorted({segment.split("/")[0] for segment in segments})
         if len(speakers) > 1:
-            problems.add(
-                f"model {model!r} is enrolled by recordings of several speakers: {few(speakers)}",
-                file=path,
-                line=line,
-                remedy="enrol each model by one speaker",
-            )
-        rows.append(Enrolment(model, segments, line or 0))
+            text = f"model {model!r} is enrolled by recordings of several speakers: {few(speakers)}"
+            problems.add(text, file=path, remedy="enrol each model by one speaker")
+        rows.append(Enrolment(model, segments, 0))
     return rows
 
 

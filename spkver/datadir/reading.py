@@ -171,8 +171,8 @@ def read_datadir(
         text = f"{len(pipes)} entries are shell commands, such as {next(iter(pipes.values()))!r}"
         remedy = "they are run only with --allow-pipes, for lists that you trust; or write the audio to files"
         problems.add(text, file=folder / "wav.scp", remedy=remedy)
-    files = {utterance: entry for utterance, entry in entries.items() if utterance not in pipes}
-    recordings = _find_audio(folder, files, problems)
+    plain = {utterance: entry for utterance, entry in entries.items() if utterance not in pipes}
+    recordings = _find_audio(folder, plain, problems)
     problems.raise_if_any()
     if pipes and pipes_to is not None:
         recordings.update(run_pipes(pipes, pipes_to, jobs=jobs))

@@ -5,7 +5,7 @@ Layouts are those of SIDEKIT 1.3 and 1.4. Trials, keys and scores in SIDEKIT's f
 
 from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_feature_file
 from spkver.sidekit.hdf5 import open_hdf5, read_array, read_strings, write_column, write_strings
-from spkver.sidekit.idmaps import read_idmap, read_idmap_with_lines, write_idmap
+from spkver.sidekit.idmaps import read_idmap, write_idmap
 from spkver.sidekit.models import (
     FactorAnalyser,
     inverse_matrices,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems
-from spkbase.files import read_text_bytes, write_text
+from spkbase.files import line_at, not_text, read_text_bytes, write_text
 from spkbase.hdf5 import create_file
 from spkver.idmap import IdMap
 from spkver.sidekit.hdf5 import open_hdf5, read_array, read_strings, write_column, write_strings
@@ -28,27 +28,15 @@ def read_idmap(path: str | Path) -> IdMap:
     DataError
         With the place: no such file, broken, a malformed line, a row that occurs twice.
     """
-    return read_idmap_with_lines(path)[0]
-
-
-def read_idmap_with_lines(path: str | Path) -> tuple[IdMap, list[int]]:
-    """Read a map as `read_idmap` does, and the line of each row; no lines for HDF5."""
     path = Path(path)
-    idmap, lines = _read_hdf5(path) if path.is_file() and h5py.is_hdf5(path) else _read_text(path)
+    idmap = _read_hdf5(path) if path.is_file() and h5py.is_hdf5(path) else _read_text(path)
     rows: dict[tuple[object, ...], int] = {}
-    for number, row in enumerate(
-        zip(idmap.models, idmap.segments, idmap.start.tolist(), idmap.stop.tolist(), strict=True)
-    ):
-        first = rows.setdefault(row, number)
-        if first != number:
-            where = f"first in line {lines[first]}" if lines else f"rows {first} and {number}"
-            raise DataError(
-                f"{row[0]} {row[1]} for the second time, {where}",
-                file=path,
-                line=lines[number] if lines else None,
-                remedy="remove one of the two",
-            )
-    return idmap, lines
+    columns = idmap.models, idmap.segments, idmap.start.tolist(), idmap.stop.tolist()
+    for number, row in enumerate(zip(*columns, strict=True)):
+        if (first := rows.setdefault(row, number)) != number:
+            text = f"{row[0]} {row[1]} for the second time, rows {first} and {number}"
+            raise DataError(text, file=path, remedy="remove one of the two")
+    return idmap
 
 
 def write_idmap(path: str | Path, idmap: IdMap) -> None:
@@ -89,39 +77,33 @@ def as_int32(frames: NDArray[np.int64]) -> NDArray[np.int32]:
     return frames.astype(np.int32)
 
 
-def _read_hdf5(path: Path) -> tuple[IdMap, list[int]]:
+def _read_hdf5(path: Path) -> IdMap:
     with open_hdf5(path) as file:
         models, segments = read_strings(file, "leftids"), read_strings(file, "rightids")
         start, stop = (read_array(file, name, kinds="i", shape=(len(models),)) for name in ("start", "stop"))
-        return IdMap(models, segments, start, stop), []
+        return IdMap(models, segments, start, stop)
 
 
-def _read_text(path: Path) -> tuple[IdMap, list[int]]:
+def _read_text(path: Path) -> IdMap:
     raw = read_text_bytes(path)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise DataError("is not UTF-8 text", file=path, line=line, remedy="save it as UTF-8") from error
+        raise not_text(path, line_at(raw, error.start), "it holds other bytes") from error
     problems = Problems(path)
     rows: list[tuple[str, str, int, int]] = []
-    lines: list[int] = []
     for line, content in enumerate(text.split("\n"), 1):
         fields = content.split()
-        if not fields:
-            continue
         frames = [_frame(field) for field in [*fields, "None", "None"][2:4]]
-        if len(fields) not in (2, 4) or None in frames:
+        if fields and (len(fields) not in (2, 4) or None in frames):
             problems.add(f"expected 'model segment' or 'model segment start stop', found {content[:100]!r}", line=line)
-            continue
-        rows.append((fields[0], fields[1], frames[0] or 0, frames[1] or 0))
-        lines.append(line)
+        elif fields:
+            rows.append((fields[0], fields[1], frames[0] or 0, frames[1] or 0))
     problems.raise_if_any()
     if not rows:
         raise DataError("holds no rows", file=path, remedy="write the list again")
-    models, segments, start, stop = zip(*rows, strict=True)
     try:
-        return IdMap(models, segments, start, stop), lines  # type: ignore[arg-type]  # it makes arrays of them
+        return IdMap(*zip(*rows, strict=True))  # type: ignore[arg-type]  # it makes arrays of them
     except DataError as error:
         raise DataError(error.text, file=path, remedy=error.remedy) from error
 

@@ -167,9 +167,9 @@ BAD_LISTS = {
     ),
     "background": (
         replace_map("background", map_of(GOOD, ("m009", "m009/m009_01_001")), "txt"),
-        "_back.txt:2: no recording 'm009/m009_01_001'",
+        "_back.txt: no recording 'm009/m009_01_001'",
     ),
-    "part": (replace_map("nap", map_of(GOOD, parts=[3]), "txt"), "_nap.txt:1: row 0 means a part of recording"),
+    "part": (replace_map("nap", map_of(GOOD, parts=[3]), "txt"), "_nap.txt: row 0 means a part of recording"),
     "several": (
         replace_map("enrolment", map_of(("m101_001", "m101/m101_01_001"), ("m101_001", "m102/m102_01_001"))),
         "model 'm101_001' is enrolled by recordings of several speakers: m101, m102",

@@ -145,9 +145,9 @@ def test_sidekits_own_files(shared: Path, name: str) -> None:
         (b"m a 1\n", r"a\.txt:1: expected"),
         (b"m a 1 x\n", r"a\.txt:1: expected"),
         (b"m a 1 -5\n", r"a\.txt:1: expected"),
-        (b"m a\nn b\n\nm a\n", r"a\.txt:4: m a for the second time, first in line 1"),
+        (b"m a\nn b\n\nm a\n", r"a\.txt: m a for the second time, rows 0 and 2"),
         (b"m a 5 2\n", r"a\.txt: row 0 \(m a\): empty part"),
-        (b"m a\nm \xff\n", r"a\.txt:2: is not UTF-8 text"),
+        (b"m a\nm \xff\n", r"a\.txt:2: expected text in UTF-8"),
         (b"m\nn\n", r"2 problems:\n.*txt:1: expected.*\n.*txt:2: expected"),
     ],
 )

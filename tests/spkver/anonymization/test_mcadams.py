@@ -132,18 +132,6 @@ def test_output_does_not_depend_on_the_company(seeds, frames, data):
         assert np.array_equal(alone, second)
 
 
-def test_rates_may_differ_in_a_batch():
-    signals, rates = [vowel(rate=8000), vowel(rate=16000), vowel(rate=11025)], [8000, 16000, 11025]
-    for signal, rate, output in zip(signals, rates, turn_poles(signals, rates, [0.7] * 3), strict=True):
-        assert np.array_equal(output, turned(signal, rate, 0.7))
-
-
-def test_the_coefficient_is_the_first_draw():
-    samples = vowel()
-    found = mcadams(samples, 16000, "u", np.random.default_rng(5), alpha=(0.6, 0.7))
-    assert np.array_equal(found, turned(samples, 16000, np.random.default_rng(5).uniform(0.6, 0.7)))
-
-
 def test_silence_stays_silent():
     assert not turned(np.zeros(1000, np.float32), 16000, 0.8).any()
 

@@ -151,27 +151,3 @@ def test_the_fallback_gives_the_same_factors(monkeypatch):
         np.testing.assert_allclose(
             roots_of(p[:, frame], q[:, frame]), roots_of(slow_p[:, frame], slow_q[:, frame]), atol=1e-7
         )
-
-
-def test_few_frames_of_speech_like_noise_need_the_fallback(monkeypatch):
-    """The fallback is slow: the iteration has to do nearly all frames."""
-    calls = [0]
-
-    def counted(some):
-        calls[0] += some.shape[1]
-        return factors_by_eigenvalues(some)
-
-    monkeypatch.setattr(mcadams_coefficient, "factors_by_eigenvalues", counted)
-    quadratic_factors(burg(np.hanning(320)[:, None] * noise(320, 400), 20))
-    assert calls[0] <= 12
-
-
-def test_one_frame_alone_is_refused():
-    with pytest.raises(ValueError, match="repeat it"):
-        burg(noise(60, 1), 8)
-
-
-@pytest.mark.parametrize("polynomial", [np.ones((4, 2)), 2 * np.ones((5, 2))])
-def test_odd_degrees_and_other_leading_coefficients_are_refused(polynomial):
-    with pytest.raises(ValueError, match="even degree"):
-        quadratic_factors(polynomial)

@@ -44,9 +44,3 @@ def test_on_speaker_level_a_side_has_draws_of_its_own_and_else_none_has():
     assert len({drawn(side, "speaker") for side in sides}) == 4
     assert len({drawn(side, "speaker", "vpc2024") for side in sides}) == 1  # the challenge's own
     assert len({drawn(side, "utterance") for side in sides}) == 1  # what was made before stays as it is
-
-
-def test_draws_by_id_are_uniform():
-    values = np.sort([draw(f"utterance-{number}") for number in range(2000)])
-    # Kolmogorov and Smirnov, at 1 in 1000
-    assert np.abs((values - 0.5) / 0.4 - (np.arange(2000) + 0.5) / 2000).max() < 1.95 / np.sqrt(2000)

@@ -19,9 +19,8 @@ from spkver.corpora import (
     read_iemocap,
     read_librispeech,
     speaker_and_fold,
-    write_prepared,
 )
-from spkver.datadir import DataDir, read_datadir, write_datadir
+from spkver.datadir import read_datadir
 from spkver.recognition import read_emotions, read_folds
 
 RATE = 16000
@@ -271,22 +270,6 @@ def test_what_is_there_is_not_overwritten(tree: Path, tmp_path: Path) -> None:
     assert status == 2
     assert "libri_dev_enrolls: is there already" in text
     assert [path.name for path in data.iterdir()] == ["libri_dev_enrolls"]
-
-
-def test_a_failure_while_writing_leaves_nothing(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = make_librispeech_sets(read_librispeech(tree, SUBSETS), tmp_path / "data")
-    written = []
-
-    def fails_at_the_third(part: DataDir) -> None:
-        write_datadir(part)
-        written.append(part.name)
-        if len(written) == 3:
-            raise DataError("no space left")
-
-    monkeypatch.setattr("spkver.corpora.prepared.write_datadir", fails_at_the_third)
-    with pytest.raises(DataError, match="no space left"):
-        write_prepared(parts, {}, ("librispeech.json", {}))
-    assert list((tmp_path / "data").iterdir()) == []
 
 
 # --- IEMOCAP --------------------------------------------------------------------------------------

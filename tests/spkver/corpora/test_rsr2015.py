@@ -415,30 +415,6 @@ def test_hashes_are_those_of_the_documented_text(corpus: Path) -> None:
 # --- the real size ---------------------------------------------------------------------------------------------------
 
 
-def test_fast_and_slow_ways_agree(tmp_path: Path) -> None:
-    """Blocks with an empty line are read line by line, others by array operations."""
-    rng = np.random.default_rng(0)
-    lines = []
-    for number in range(3000):
-        flags = ["N"] * 4
-        flags[rng.integers(4)] = "Y"
-        lines.append(f"m{rng.integers(10**6)},{'x' * rng.integers(1, 30)}{number},{','.join(flags)}")
-    fast, slow = tmp_path / "fast.ndx", tmp_path / "slow.ndx"
-    fast.write_text("\n".join(lines) + "\n")
-    slow.write_text("\n".join(lines) + "\n\n")
-    problems = Problems()
-    for types in (("TC",), ("TW", "IW"), TYPES):
-        one, other = (rsr2015_keys.read_trials(path, types, problems) for path in (fast, slow))
-        expected = [line.split(",") for line in lines]
-        expected = [row for row in expected if TYPES[row.index("Y") - 2] in types]
-        for trials in (one, other):
-            assert [trials.model_ids[code] for code in trials.models] == [row[0] for row in expected]
-            assert [trials.segment_ids[code] for code in trials.segments] == [row[1] for row in expected]
-            assert [int(kind) for kind in trials.types] == [row.index("Y") - 2 for row in expected]
-            assert [lines[line - 1].split(",") for line in trials.lines] == expected
-    assert not problems.errors
-
-
 @pytest.mark.slow
 def test_the_numbers_of_the_real_male_list(tmp_path: Path) -> None:
     """57 speakers, 30 sentences and 10,244 tests: 10,244 target and 573,664 nontarget trials, as published."""

@@ -10,7 +10,6 @@ import soundfile
 from click.testing import CliRunner
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs import sole_use
 from spkver.cli import main
 from spkver.corpora.simulated import Simulated, Sizes, is_simulated, simulate_voiceprivacy, utterance_text
 from spkver.datadir.directory import DataDir, enrolment
@@ -93,11 +92,6 @@ def test_it_says_that_it_is_simulated(made: Simulated) -> None:
     assert "SIMULATED" in str(made)
 
 
-def test_the_same_sizes_give_the_same_bytes_for_any_number_of_workers(made: Simulated, tmp_path: Path) -> None:
-    again = simulate_voiceprivacy(tmp_path / "again", SMALL, jobs=2)
-    assert contents(again.folder) == contents(made.folder)
-
-
 def test_a_finished_set_is_left_as_it_is(made: Simulated) -> None:
     before = {path: path.stat().st_mtime_ns for path in made.folder.rglob("*")}
     assert not simulate_voiceprivacy(made.folder, SMALL).created
@@ -117,11 +111,6 @@ def test_a_set_of_other_sizes_is_not_overwritten(made: Simulated) -> None:
 def test_sizes_out_of_range_are_told(name: str, value: int, text: str) -> None:
     with pytest.raises(ConfigError, match=f"^{name} is {text}"):
         Sizes(**{name: value})
-
-
-def test_one_at_a_time(tmp_path: Path) -> None:
-    with sole_use(tmp_path / "set.draft"), pytest.raises(DataError, match="another run is at work in it"):
-        simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
 
 
 def test_command_takes_each_size(made: Simulated) -> None:

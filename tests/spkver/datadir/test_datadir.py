@@ -187,11 +187,6 @@ def test_all_problems_come_at_once(folder):
     assert all(text in str(caught.value) for text in ("unknown sex", "'z-9'", "no such file"))
 
 
-def test_no_folder(tmp_path):
-    with pytest.raises(DataError, match="no such folder"):
-        read_datadir(tmp_path / "away")
-
-
 def test_written_sorted_and_read_back(folder, tmp_path):
     data = read_datadir(folder)
     shuffled = DataDir(
@@ -370,10 +365,6 @@ def twins(folder, tmp_path):
     for number, path in enumerate(twin.recordings.values()):
         write_audio(path, speech(100 + number), RATE)
     return original, twin
-
-
-def test_a_good_twin_passes(twins):
-    check_twin(*twins)
 
 
 def test_missing_and_extra_utterances_and_other_speakers(twins):

@@ -202,7 +202,7 @@ def test_vectors_of_a_directory_do_not_depend_on_workers(name: str, tmp_path) ->
     rng = np.random.default_rng(0)
     source = directory(
         tmp_path / "set",
-        {f"s{number % 3}-{number:02d}": (syllables(list(rng.uniform(0.2, 0.5, 3))), RATE) for number in range(20)},
+        {f"s{number % 3}-{number:02d}": (syllables(list(rng.uniform(0.2, 0.5, 3))), RATE) for number in range(9)},
     )
     files = [tmp_path / f"{jobs}.h5" for jobs in (1, 2)]
     for jobs, file in enumerate(files, 1):

@@ -172,11 +172,6 @@ def test_ready_vectors_of_more_utterances_are_chosen_from(source, tmp_path):
     assert embeddings.vectors.dtype == np.float64
 
 
-def test_a_failing_command_is_one_error_a_task(source, tmp_path):
-    with pytest.raises(DataError, match=r"^the command: the command ended with status 3"):
-        embed_directory(source, open_extractor("command:exit 3; {recordings} {vectors}"), tmp_path / "v.h5")
-
-
 @pytest.mark.parametrize("name", ["v.txt", "v", "v.pt"])
 def test_files_that_cannot_be_written_are_refused_first(source, tmp_path, name):
     status, said = invoke(source.path, "-e", "no-such:thing", "-o", tmp_path / name)

@@ -36,7 +36,7 @@ pytest.importorskip("onnxruntime")
 FLOAT, INT = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 
 
-@pytest.mark.parametrize("length", [3, 8, 199, 200, 201, 250])
+@pytest.mark.parametrize("length", [3, 201])
 def test_campplus_is_the_network_of_the_paper(length):
     """Random weights, some scales below 0; 201 frames are two segments of contexts, the last of one."""
     state = oracle.random_campplus(length)

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from evaluation.utility.lists import read_transcripts
 from spkbase.errors import DataError
 from spkbase.runs import start_run
-from spkver.audio import read_audio, write_audio
+from spkver.audio import write_audio
 from spkver.cli import main
 from spkver.recognition.recordings import map_recordings
 
@@ -119,15 +119,6 @@ def test_real_speech_is_understood_whatever_came_before(shared: Path) -> None:
         found.append(results)
     assert found[0] == found[1]
     assert len({"KIDS", "ARE", "TALKING", "BY", "THE", "DOOR"} & set(found[0][0][0].split())) >= 4
-
-
-def test_other_rates_are_resampled(spoken: Path, tmp_path: Path) -> None:
-    samples, _ = read_audio(spoken / "0.wav", rate=8000, resample=True)
-    (tmp_path / "set").mkdir()
-    write_audio(tmp_path / "set" / "a.wav", samples, 8000)
-    (tmp_path / "set" / "wav.scp").write_text(f"a {tmp_path}/set/a.wav\n")
-    (tmp_path / "set" / "utt2spk").write_text("a s\n")
-    assert run("transcribe", tmp_path / "set", "-o", tmp_path / "out", "--jobs", 1).exit_code == 0
 
 
 def test_bad_sets(tmp_path: Path) -> None:
