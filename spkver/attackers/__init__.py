@@ -1,26 +1,23 @@
-"""Attackers: trained on data directories, kept as one folder each; they score any list of trials.
+"""Attackers: they learn from data directories, and score any list of trials.
 
 `train_attacker` makes a `TrainedAttacker` of an `AttackerConfig` (presets by name), `score` gives `Scores`.
 """
 
-from spkver.attackers.attack import TrainedAttacker, load_attacker, score
-from spkver.attackers.catalogue import (
-    CATALOGUE,
-    DEFAULT,
-    absent_attackers,
-    catalogue_name,
-    cost_of,
-    default_attackers,
-    find_row,
-    is_outside,
-    known_attackers,
-    open_door,
-    short_name,
+from spkver.attackers.classic import (
+    PRESETS,
+    AttackerConfig,
+    TrainedAttacker,
+    attacker_config,
+    check_training,
+    load_attacker,
+    score,
+    train_attacker,
 )
-from spkver.attackers.config import KINDS, PRESETS, AttackerConfig, Context, attacker_config
 from spkver.attackers.folds import with_pieces
 from spkver.attackers.fusion import Fusion, WantedFusion
+from spkver.attackers.mixtures import Workplace
 from spkver.attackers.protocol import (
+    ENDING,
     Attack,
     Attacker,
     Background,
@@ -32,7 +29,18 @@ from spkver.attackers.protocol import (
     level_of,
     speech_of,
 )
-from spkver.attackers.training import ENDING, Classics, check_training, train_attacker
+from spkver.attackers.registry import (
+    CATALOGUE,
+    DEFAULT,
+    OUTSIDE,
+    absent_attackers,
+    attacker_name,
+    cost_of,
+    default_attackers,
+    find_row,
+    is_outside,
+    open_outside,
+    wanted_attacker,
+)
 from spkver.attackers.undoing import Undoing, fit_warp_estimator, known_anonymizer, warp_cues
-from spkver.attackers.vector_attacker import VectorAttacker, VectorStore
-from spkver.attackers.workplace import Workplace
+from spkver.attackers.vector_attacker import Context, VectorAttacker, VectorStore

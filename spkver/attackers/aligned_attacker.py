@@ -10,7 +10,7 @@ learnt from original speech.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -28,20 +28,16 @@ from evaluation.embeddings import (
     speaker_folds,
 )
 from evaluation.trials import Scores
-from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.files import make_folder, write_json
 from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.runs import Run
 from spkbase.showing import one_line
-from spkver.attackers.config import Context, Settings
 from spkver.attackers.folds import with_pieces
 from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, Wanted
 from spkver.attackers.vector_attacker import Source, VectorAttacker
 from spkver.datadir import DataDir
 
-ALIGNED = "-aligned"
-"""What their names end with."""
 MAPS: dict[str, tuple[MapKind, float]] = {
     "centred": ("centred", 0.0),
     "orthogonal": ("orthogonal", 0.0),
@@ -266,21 +262,3 @@ class WantedAligned:
         if not isinstance(base, VectorAttacker):
             raise ConfigError(f"attacker {self.name!r}: {base.name} has no vectors to be aligned")
         return AlignedAttacker(self.name, base, place, self.options)
-
-
-def wanted_aligned(base: Callable[[str, Settings, Context], Wanted]) -> Callable[[str, Settings, Context], Wanted]:
-    """Return what makes an attacker on aligned vectors of its settings; `base` makes the one by vectors.
-
-    Settings are those of the base attacker: its own in the configuration, and what differs from them here; and those
-    of `OPTIONS`, true or false.
-    """
-
-    def make(name: str, settings: Settings, context: Context) -> Wanted:
-        preset = context.preset.removesuffix(ALIGNED)
-        of_base = {key: value for key, value in context.settings.get(preset, {}).items() if key != "preset"}
-        options = frozenset(key for key in OPTIONS if settings.get(key) is True)
-        settings = {key: value for key, value in settings.items() if key not in OPTIONS or type(value) is not bool}
-        called = name if settings else preset
-        return WantedAligned(name, base(called, merged(of_base, settings), replace(context, preset=preset)), options)
-
-    return make

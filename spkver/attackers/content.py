@@ -37,9 +37,8 @@ from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import file_digest, make_folder, read_id_list, write_text
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkver.attackers.attack import match_trials
-from spkver.attackers.config import Context
-from spkver.attackers.protocol import Attack, Attacker, Place, Scorer
+from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, match_trials
+from spkver.attackers.vector_attacker import Context
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)

@@ -31,10 +31,9 @@ from spkbase.errors import ConfigError, DataError, SpkverError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
-from spkver.attackers.config import Context, Settings
 from spkver.attackers.folds import Fold, background_folds, needs_pieces
-from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, level_of, speech_of
-from spkver.attackers.training import ENDING
+from spkver.attackers.protocol import ENDING, Attack, Attacker, Background, Place, Scorer, level_of, speech_of
+from spkver.attackers.vector_attacker import Context, Settings
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)

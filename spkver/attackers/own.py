@@ -62,9 +62,7 @@ from spkbase.plugins import (
     start_process,
     usual_seconds,
 )
-from spkver.attackers.attack import match_trials
-from spkver.attackers.protocol import Attack, Scorer
-from spkver.attackers.training import merge_versions
+from spkver.attackers.protocol import Attack, Scorer, match_trials, merge_versions
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)

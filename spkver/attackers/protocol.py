@@ -1,25 +1,31 @@
 """What an evaluation asks of an attacker, whether it is built in or somebody else's.
 
 An attacker learns from training recordings, then scores lists of trials from recordings that enrol and recordings that
-are tested. Built in are those of `spkver.attackers.training`; the doors for others are in `spkver.attackers.catalogue`.
+are tested. `spkver.attackers.registry` names those that there are, with the ways in for users' own.
+
+**Speech as attackers take it:** several training sets as one, some recordings of a large one, and what trials are of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from numpy.typing import NDArray
-
 from evaluation.reports import INVERTING, TRIAL_BY_TRIAL
 from evaluation.trials import Scores, Trials
+from spkbase.errors import ConfigError, Problems, WorkerError
 from spkbase.showing import one_line
-from spkver.datadir import DataDir, with_versions
+from spkver.datadir import DataDir, enrolment, with_versions
+from spkver.features import recording_generator
+from spkver.idmap import IdMap
 
-Arrays = dict[str, NDArray]
+ENDING = (MemoryError, WorkerError, ConfigError)
+"""Errors that are no attacker's own: they end a run."""
+
+_NAMED = 5
 
 
 @one_line
@@ -197,3 +203,105 @@ class Wanted(Protocol):
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
         """Return the attacker at work; `others` are those before it in the configuration, by name."""
+
+
+def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
+    """Return several training sets as one, such as versions of the same speech that differ in what an anonymiser drew.
+
+    Speakers of the same id are the same; utterances of the same id are different versions and get ids of their own. One
+    set stays as it is.
+    """
+    if isinstance(datadirs, DataDir):
+        return datadirs
+    if len(datadirs) == 1:
+        return datadirs[0]
+    recordings, speakers = {}, {}
+    for number, version in enumerate(datadirs, 1):
+        for utterance, path in version.recordings.items():
+            # the number first: versions stand apart when ids are sorted, so that no session mixes them
+            recordings[f"{number} {utterance}"] = path
+            speakers[f"{number} {utterance}"] = version.speakers[utterance]
+    path = datadirs[0].path
+    return DataDir(path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers)
+
+
+def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: int) -> list[str]:
+    """Choose at most `limit` utterances, evenly over the speakers.
+
+    Parameters
+    ----------
+    speakers : mapping
+        Utterance to speaker.
+    limit : int or None
+        None takes all.
+    seed : int
+        Which utterances of a speaker come first; each speaker has a generator of its own.
+
+    Returns
+    -------
+    list of str
+        Sorted; independent of the order of the mapping.
+    """
+    if limit is None or limit >= len(speakers):
+        return sorted(speakers)
+    queue = []
+    for speaker, utterances in by_speaker(speakers).items():
+        generator = recording_generator(speaker, seed)
+        order = generator.permutation(len(utterances))
+        # the draw also decides which speakers come last, where not all can have as many
+        queue += [(turn, generator.random(), utterances[number]) for turn, number in enumerate(order)]
+    return sorted(utterance for _, _, utterance in sorted(queue)[:limit])
+
+
+def by_speaker(speakers: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the utterances of each speaker, both sorted, of a mapping of utterance to speaker."""
+    utterances_of: dict[str, list[str]] = {}
+    for utterance in sorted(speakers):
+        utterances_of.setdefault(speakers[utterance], []).append(utterance)
+    return dict(sorted(utterances_of.items()))
+
+
+def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tuple[IdMap, dict[str, Path]]:
+    """Find what models of trials are enrolled with, and the recordings of their segments.
+
+    A model is a speaker of the enrolment, or one of its utterances; a segment is a tested utterance.
+
+    Raises
+    ------
+    DataError
+        With all models and segments that are not there, or if the list holds no trial.
+    """
+    problems = Problems()
+    if not len(trials):
+        problems.add("the list holds no trials", file=trial_dir.path, remedy="name one with --trial-list")
+    listed = enrolment(enrol_dir)
+    speakers: dict[str, list[str]] = {}
+    for model, segment in zip(listed.models, listed.segments, strict=True):
+        speakers.setdefault(model, []).append(segment)
+    rows: list[tuple[str, str]] = []
+    models, segments = sorted(set(trials.model_ids[trials.models])), sorted(set(trials.segment_ids[trials.segments]))
+    for model in models:
+        if model in speakers:
+            rows += [(model, segment) for segment in sorted(speakers[model])]
+        elif model in enrol_dir.recordings:
+            rows += [(model, model), *((model, name) for name, of in enrol_dir.version_of.items() if of == model)]
+    matched = {model for model, _ in rows}
+    for what, names, known, directory in (
+        ("models of the trials are neither enrolled speakers nor utterances", models, matched, enrol_dir),
+        ("segments of the trials are not there", segments, trial_dir.recordings, trial_dir),
+    ):
+        if unknown := [name for name in names if name not in known]:
+            some = ", ".join(map(repr, unknown[:_NAMED])) + (" ..." if len(unknown) > _NAMED else "")
+            text = f"{len(unknown)} of {len(names)} {what}: {some}"
+            problems.add(text, file=directory.path, remedy="check that the trials belong to this data directory")
+    problems.raise_if_any()
+    return IdMap.from_pairs(rows), {name: Path(trial_dir.recordings[name]) for name in segments}
+
+
+def owners_of(models: IdMap) -> dict[str, str]:
+    """Return the model of each enrolled utterance; one that is a model of its own may enrol its speaker too."""
+    owners: dict[str, str] = {}
+    for model, utterance in zip(models.models, models.segments, strict=True):
+        if model != utterance or utterance not in owners:
+            owners[utterance] = model
+    return owners

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,14 @@ from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
-from spkver.attackers.attack import match_trials
 from spkver.attackers.own import joined
-from spkver.attackers.protocol import Attack, Attacker, Place, Scorer
+from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, match_trials, owners_of
 from spkver.attackers.vector_attacker import ADAPTED_COSINE, Choice, lacks_models, learn_backend, limited, naming
-from spkver.backend import Backend, train_chain
+from spkver.backend import train_chain
 from spkver.datadir import DataDir
 
 SUFFIXES = (".h5", ".hdf5", ".npz", ".scp", ".ark", ".pt", ".safetensors", ".csv", ".tsv")
 CACHES = "emb_xvect"
-_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -91,6 +89,12 @@ class ReadyScores:
         return joined(self.name, attack, scores, file, remedy)
 
 
+class ReadyChoice(Choice):
+    """How a backend of ready vectors is chosen: there are none of pieces of recordings."""
+
+    cut: ClassVar[bool] = False
+
+
 @dataclass(frozen=True)
 class ReadyVectors:
     """Embeddings made elsewhere, a file or a folder for each data directory; see `spkver.attackers.Attacker`.
@@ -104,12 +108,13 @@ class ReadyVectors:
 
     They are compared by cosine; `adapted` ones by `spkver.backend.adapted_cosine_scores`. At work (`at`), where there
     are embeddings of all versions of a training set too, a backend is chosen and trained on them, see
-    `spkver.attackers.learn_backend`.
+    `spkver.attackers.vector_attacker.learn_backend`.
     """
 
     name: str
     folder: Path
     adapted: bool = False
+    place: Place | None = field(default=None, repr=False)
     _read: dict[Path, Embeddings] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -120,18 +125,20 @@ class ReadyVectors:
         """What it may look at, see `evaluation.reports.LEVELS`."""
         return WHOLE_LIST if self.adapted else TRIAL_BY_TRIAL
 
+    @property
+    def choice(self) -> ReadyChoice:
+        """How its backend is chosen."""
+        return ReadyChoice(self.name, adapted=ADAPTED_COSINE if self.adapted else "")
+
+    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
+        """Return it with a place for a backend."""
+        return replace(self, place=place)
+
     def file(self, attack: Attack, directory: DataDir) -> Path | None:
         """Return the file or folder with the embeddings of a data directory, or None."""
-        name = directory.path.name
-        of_attacker = self.folder / attack.name.split("/")[0]
-        folders = (
-            of_attacker,
-            of_attacker / CACHES,
-            self.folder,
-            self.folder / CACHES,
-            self.folder / "asv_orig" / CACHES,
-        )
-        for folder in folders:
+        name, of_attacker = directory.path.name, self.folder / attack.name.split("/")[0]
+        folders = (of_attacker, of_attacker / CACHES, self.folder, self.folder / CACHES)
+        for folder in (*folders, self.folder / "asv_orig" / CACHES):
             for suffix in SUFFIXES:
                 if (path := folder / f"{name}{suffix}").is_file():
                     return path
@@ -140,98 +147,86 @@ class ReadyVectors:
         return None
 
     def record(self, attack: Attack) -> Any:
-        """Return a checksum of the embeddings of both sides."""
+        """Return a checksum of the embeddings of both sides, and of the training set where it has a part."""
         both = [self._embeddings(attack, directory) for directory in (attack.enrolment, attack.tested)]
-        found = {"vectors": [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]}
-        return {**found, "adapted": ADAPTED_COSINE} if self.adapted else found
+        found: dict[str, Any] = {
+            "vectors": [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]
+        }
+        found |= {"adapted": ADAPTED_COSINE} if self.adapted else {}
+        if (background := self.background(attack)) is not None:
+            found |= {"background": background.digest, "choice": self.choice.record()}
+        return found
 
     def lacks(self, attack: Attack) -> str:
         """Return which data directory has no embeddings, or nothing; those that are there are checked."""
-        absent = [
-            directory.path.name
-            for directory in (attack.enrolment, attack.tested)
-            if self.file(attack, directory) is None
-        ]
+        sides = (attack.enrolment, attack.tested)
+        absent = [side.path.name for side in sides if self.file(attack, side) is None]
         if absent:
             files = " and no ".join(f"{self.folder / name}.h5" for name in absent)
             return f"there is no {files} (or .npz, .scp, .ark, .pt, a folder ...)"
         self._sides(attack)
+        self.background(attack)
         return lacks_models(attack) if self.adapted else ""
 
     def learn(self, attack: Attack) -> Scorer:
-        """Return the scorer; nothing is left to be learnt."""
-        return lambda attack: self.scored(attack)
+        """Train a backend on the embeddings of the training set, where there are such."""
+        background, backend = self.background(attack), None
+        if background is not None and self.place is not None:
+            with naming(self.name, self.folder):
+                choice, depends = self.choice, {"background": background.digest}
+                training = limited(attack.training, choice.utterances, seed=self.place.seed)
+                backend = learn_backend(choice, background, depends, training, self.place)[0]
 
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return it with a place for a backend."""
-        return BackedVectors(self, place, Choice(cut=False, adapted=ADAPTED_COSINE if self.adapted else ""))
+        def score(attack: Attack) -> Scores:
+            enrolled, tested = self._sides(attack)
+            try:
+                if backend is None and not self.adapted:
+                    return cosine_scores(enrolled, tested, attack.trials)
+                found = backend or train_chain(enrolled, ADAPTED_COSINE)  # the second learns nothing
+                return found.score(enrolled, tested, attack.trials)
+            except DataError as error:
+                text = f"attacker {self.name!r}, {attack.name}: {error.text}"
+                raise DataError(text, file=self.folder, remedy=error.remedy) from error
 
-    def background(self, attack: Attack) -> dict[Path, NDArray[np.floating]] | None:
-        """Return the embedding of each recording of the training set; None where a version of it has no file.
+        return score
+
+    def background(self, attack: Attack) -> ReadySource | None:
+        """Return the embeddings of the training set; None where a version of it has no file, or there is no place.
 
         Raises
         ------
         DataError
             If there are files, and a recording has no embedding.
         """
-        if any(self.file(attack, version) is None for version in attack.training):
+        if self.place is None or any(self.file(attack, version) is None for version in attack.training):
             return None
         known: dict[Path, NDArray[np.floating]] = {}
         for version in attack.training:
-            embeddings = self._embeddings(attack, version)
-            row = {utterance: number for number, utterance in enumerate(embeddings.ids.tolist())}
-            missing = sorted(set(version.recordings) - set(row))
-            if missing:
-                raise DataError(
-                    f"attacker {self.name!r}: {len(missing)} of {len(version.recordings)} utterances of "
-                    f"{version.path.name} without an embedding: {few(missing)}",
-                    file=self.file(attack, version), remedy="extract them, or remove the file: then cosines are taken",
-                )  # fmt: skip
-            vectors = np.asarray(embeddings.vectors)
-            known.update({Path(path): vectors[row[utterance]] for utterance, path in version.recordings.items()})
-        return known
+            found = self._chosen(attack, version, version.speakers, "then cosines are taken")
+            known |= zip((Path(version.recordings[name]) for name in found.ids), found.vectors, strict=True)
+        return ReadySource(known)
 
-    def scored(self, attack: Attack, backend: Backend | None = None) -> Scores:
-        """Return the scores of trials by cosine, or by a backend."""
-        enrolled, tested = self._sides(attack)
-        try:
-            if backend is None and self.adapted:
-                backend = train_chain(enrolled, ADAPTED_COSINE)  # it learns nothing
-            if backend is not None:
-                return backend.score(enrolled, tested, attack.trials)
-            return cosine_scores(enrolled, tested, attack.trials)
-        except DataError as error:
-            text = f"attacker {self.name!r}, {attack.name}: {error.text}"
-            raise DataError(text, file=self.folder, remedy=error.remedy) from error
-
-    def _sides(self, attack: Attack) -> tuple[Embeddings, Embeddings]:
+    def _sides(self, attack: Attack) -> tuple[Embeddings, ...]:
         """Embeddings of what enrols, by model, and of what is tested; all that are missing are told."""
         models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
-        # an utterance that is a model of its own may enrol its speaker too
-        owners: dict[str, str] = {}
-        for model, utterance in zip(models.models, models.segments, strict=True):
-            if model != utterance or utterance not in owners:
-                owners[utterance] = model
-        problems = Problems()
-        sides = []
-        for directory, speakers in ((attack.enrolment, owners), (attack.tested, dict.fromkeys(tested, "?"))):
-            embeddings = self._embeddings(attack, directory)
-            row = {utterance: number for number, utterance in enumerate(embeddings.ids.tolist())}
-            missing = sorted(set(speakers) - set(row))
-            if missing:
-                examples = ", ".join(map(repr, missing[:_NAMED])) + (", ..." if len(missing) > _NAMED else "")
-                problems.add(
-                    f"attacker {self.name!r}: {len(missing)} of {len(speakers)} utterances of {directory.path.name}"
-                    f" without an embedding: {examples}",
-                    file=self.file(attack, directory),
-                    remedy="extract them, or remove the file: then its trials are left out",
-                )  # fmt: skip
-                continue
-            ids = sorted(speakers)
-            vectors = np.asarray(embeddings.vectors)[[row[utterance] for utterance in ids]]
-            sides.append(Embeddings(np.array(ids, object), np.array([speakers[name] for name in ids], object), vectors))
+        problems, sides = Problems(), []
+        for side, owners in ((attack.enrolment, owners_of(models)), (attack.tested, dict.fromkeys(tested, "?"))):
+            with problems.noted():
+                sides.append(self._chosen(attack, side, owners, "then its trials are left out"))
         problems.raise_if_any()
-        return sides[0], sides[1]
+        return tuple(sides)
+
+    def _chosen(self, attack: Attack, directory: DataDir, owners: Mapping[str, str], otherwise: str) -> Embeddings:
+        """Embeddings of some utterances of a directory, sorted, with their owners."""
+        embeddings = self._embeddings(attack, directory)
+        row, ids = {name: number for number, name in enumerate(embeddings.ids.tolist())}, sorted(owners)
+        if missing := [name for name in ids if name not in row]:
+            text = f"attacker {self.name!r}: {len(missing)} of {len(ids)} utterances of {directory.path.name}"
+            remedy = f"extract them, or remove the file: {otherwise}"
+            text = f"{text} without an embedding: {few(list(map(repr, missing)))}"
+            raise DataError(text, file=self.file(attack, directory), remedy=remedy)
+        vectors = np.asarray(embeddings.vectors)[[row[name] for name in ids]]
+        return Embeddings(np.array(ids, object), np.array([owners[name] for name in ids], object), vectors)
 
     def _embeddings(self, attack: Attack, directory: DataDir) -> Embeddings:
         file = self.file(attack, directory)
@@ -247,9 +242,14 @@ class ReadyVectors:
 
 @dataclass(frozen=True)
 class ReadySource:
-    """Embeddings by recording, see `spkver.attackers.Source`."""
+    """Embeddings by recording, see `spkver.attackers.vector_attacker.Source`."""
 
     known: Mapping[Path, NDArray[np.floating]]
+
+    @property
+    def digest(self) -> str:
+        """Of all embeddings."""
+        return fingerprint([np.asarray(self.known[path]) for path in sorted(self.known)])
 
     def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
         """Return the embeddings of a data directory that is made of recordings of the training set."""
@@ -258,55 +258,6 @@ class ReadySource:
         rows = [self.known[Path(directory.recordings[name])] for name in names]
         speakers = np.array([owners[name] for name in names], object)
         return Embeddings(np.array(names, object), speakers, np.stack(rows), source=str(directory.path))
-
-
-@dataclass(frozen=True)
-class BackedVectors:
-    """`ReadyVectors` with a backend where there are embeddings of the training set; see `spkver.attackers.Attacker`."""
-
-    ready: ReadyVectors
-    place: Place = field(repr=False)
-    choice: Choice
-
-    @property
-    def name(self) -> str:
-        """As its folder is called."""
-        return self.ready.name
-
-    @property
-    def level(self) -> str:
-        """What it may look at, see `evaluation.reports.LEVELS`."""
-        return self.ready.level
-
-    def record(self, attack: Attack) -> Any:
-        """Return a checksum of the embeddings of both sides, and of the training set where it has a part."""
-        record = self.ready.record(attack)
-        background = self.ready.background(attack)
-        if background is None:  # as it was before there were backends
-            return record
-        return {**record, "background": _digest(background), "choice": self.choice.record()}
-
-    def lacks(self, attack: Attack) -> str:
-        """Return which data directory has no embeddings, or nothing; those that are there are checked."""
-        why = self.ready.lacks(attack)
-        if not why:
-            self.ready.background(attack)
-        return why
-
-    def learn(self, attack: Attack) -> Scorer:
-        """Train a backend on the embeddings of the training set, where there are such."""
-        background, backend = self.ready.background(attack), None
-        if background is not None:
-            with naming(self.name, self.ready.folder):
-                depends = {"background": _digest(background)}
-                training = limited(attack.training, self.choice.utterances, seed=self.place.seed)
-                source = ReadySource(background)
-                backend = learn_backend(self.name, source, depends, self.choice, training, self.place).backend
-        return lambda attack: self.ready.scored(attack, backend)
-
-
-def _digest(background: Mapping[Path, NDArray[np.floating]]) -> str:
-    return fingerprint([np.asarray(background[path]) for path in sorted(background)])
 
 
 def _check_folder(name: str, folder: Path) -> None:

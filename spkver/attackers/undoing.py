@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import speaker_folds
 from evaluation.trials import Scores
-from spkbase.configuration import merged
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import DataError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.hdf5 import open_file, read_arrays, write_arrays
 from spkbase.runs import Run, Stage
@@ -48,10 +47,8 @@ from spkver.anonymization import (
     recorded_anonymizer,
     undo_datadir,
 )
-from spkver.attackers.config import AttackerConfig, Context, Settings, attacker_config
-from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted
-from spkver.attackers.training import Classics
-from spkver.attackers.workplace import Workplace, choose_utterances
+from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted, choose_utterances
+from spkver.attackers.vector_attacker import parts_of
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
 
@@ -609,17 +606,12 @@ class Undoing:
         versions, speakers = self.background.anonymised, self.background.original.speakers
         limit = -(-_MOST_OF_UNDOING // len(versions))
         chosen = set(choose_utterances(speakers, limit=limit, seed=self.place.seed))
-        return tuple(version if len(chosen) == len(speakers) else _part(version, chosen) for version in versions)
+        return versions if len(chosen) == len(speakers) else parts_of(versions, chosen)
 
     @cached_property
     def undone_background(self) -> tuple[DataDir, ...]:
         """The undone versions of the background, or of its part."""
         return tuple(map(self.undone, self._parts))
-
-
-def _part(directory: DataDir, chosen: set[str]) -> DataDir:
-    recordings = {name: path for name, path in directory.recordings.items() if name in chosen}
-    return replace(directory, recordings=recordings, speakers={name: directory.speakers[name] for name in recordings})
 
 
 Arrays = dict[str, NDArray[np.float64]]
@@ -653,10 +645,6 @@ def _drawn_cues(recordings: Recordings, *, what: tuple[str, tuple[float, float]]
     return {"cues": np.stack(cues), "values": np.array(values)}
 
 
-UNDONE = "-undone"
-"""What their names end with."""
-
-Base = AttackerConfig | Wanted
 Workshops = dict[tuple[DataDir, tuple[DataDir, ...]], Undoing]
 """What undoes the speech of each background; attackers share it."""
 
@@ -727,45 +715,9 @@ class WantedUndone:
     """An attacker on undone speech, before it is at work; see `spkver.attackers.Wanted`."""
 
     name: str
-    base: Base
+    base: Wanted
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
         """Return it at work; what undoes the speech is shared with those before it."""
         shared = next((other.workshops for other in others.values() if isinstance(other, UndoneAttacker)), {})
-        return UndoneAttacker(self.name, base_at_work(self.base, place), place, shared)
-
-
-def base_at_work(base: Base, place: Place) -> Attacker:
-    """Return an attacker that works for another one, beside that of its name if there is one.
-
-    What it learns from speech that both learn from, it finds there.
-    """
-    if isinstance(base, AttackerConfig):
-        work = Workplace(place.work, place.jobs)
-        return Classics([base], place.output / "attackers", work, place.seed, place.force).attackers()[0]
-    return base.at(place, {})
-
-
-def wanted_undone(
-    base: Callable[[str, Settings, Context], Wanted] | None = None,
-) -> Callable[[str, Settings, Context], Wanted]:
-    """Return what makes an attacker on undone speech of its settings; `base` makes the other one, by default a classic.
-
-    Settings are those of the base attacker: its own in the configuration, and what differs from them here.
-    """
-
-    def make(name: str, settings: Settings, context: Context) -> Wanted:
-        preset = context.preset.removesuffix(UNDONE)
-        of_base = {key: value for key, value in context.settings.get(preset, {}).items() if key != "preset"}
-        # its own settings make it another one, which is kept elsewhere
-        called = name if settings else preset
-        own = replace(context, preset=preset)
-        try:
-            if base is not None:
-                return WantedUndone(name, base(called, merged(of_base, settings), own))
-            values = merged(context.shared, of_base, settings, {"name": called})
-            return WantedUndone(name, attacker_config(preset, values=values))
-        except ConfigError as error:
-            raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
-
-    return make
+        return UndoneAttacker(self.name, self.base.at(place, {}), place, shared)

@@ -23,15 +23,14 @@ the enrolled models and its own tested recording alone.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +42,21 @@ from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Key, Scores
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, Problems, few
-from spkbase.files import file_digest, fingerprint, make_folder, write_text
+from spkbase.files import file_digest, fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, append_line, read_lines, versions
 from spkbase.showing import one_line
 from spkbase.work import chunks, one_blas_thread, ordered_map
-from spkver.attackers.attack import match_trials
-from spkver.attackers.config import Context, Settings
 from spkver.attackers.folds import ENROLLED, FOLDS, PIECES, SHORTEST, TESTED, Fold, background_folds, with_pieces
-from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, Wanted
-from spkver.attackers.training import merge_versions
-from spkver.attackers.workplace import choose_utterances
+from spkver.attackers.protocol import (
+    Attack,
+    Attacker,
+    Place,
+    Scorer,
+    choose_utterances,
+    match_trials,
+    merge_versions,
+    owners_of,
+)
 from spkver.backend import Backend, format_chain, parse_chain, read_backend, train_chain, write_backend
 from spkver.datadir import DataDir
 from spkver.extractors import Extractor, ExtractorSettings, find_weights, open_extractor
@@ -393,34 +397,44 @@ class Source(Protocol):
         """Return the vectors of a data directory, or of some of its utterances with their speakers."""
 
 
-@one_line
 @dataclass(frozen=True)
 class Choice:
-    """How a backend is chosen.
+    """How the backend of an attacker by vectors is chosen.
 
     Attributes
     ----------
+    name : str
+        Of the attacker.
     chains : tuple of str
-        From the simplest on, see docs/backends.md; empty: `standard_chains`.
+        To choose from, from the simplest on, as ``spkver backend train --chain`` takes them; empty: `standard_chains`.
     folds : int
         Parts that background speakers are dealt into, see `background_folds`.
     enrolled : int
-        Recordings of a model in their trials.
-    cut : bool
-        Cut recordings into pieces where speakers have one alone, see `spkver.attackers.with_pieces`.
+        Recordings of a model in the trials of these folds.
     utterances : int or None
-        At most so many recordings are used, all versions counted; see `limited`.
-    adapted : str
-        The scorer, `ADAPTED_COSINE` or `SINGLE_TEST_COSINE`, where scores are adapted to the trials at hand:
-        `adapted_chains` in place of `standard_chains`. Otherwise empty.
+        Recordings of the training set that are used at most, all versions counted, see `limited`; None takes all.
+    adapted : {"", "adapted_cosine", "single_test_cosine"}
+        What scores where they are adapted to the whole list of trials, or to its models alone: `adapted_chains` in
+        place of `standard_chains`; see `spkver.backend.adapted_cosine_scores`.
     """
 
+    cut: ClassVar[bool] = True
+    """Cut recordings into pieces where speakers have one alone, see `spkver.attackers.with_pieces`."""
+
+    name: str
     chains: tuple[str, ...] = ()
     folds: int = FOLDS
     enrolled: int = ENROLLED
-    cut: bool = True
     utterances: int | None = UTTERANCES
     adapted: str = ""
+
+    def __post_init__(self) -> None:
+        for key, least in (("folds", 2), ("enrolled", 1), ("utterances", 2)):
+            if (value := getattr(self, key)) is not None and value < least:
+                raise ConfigError(f"{key} is {value}: expected a whole number of at least {least}")
+        if self.adapted not in (known := ("", ADAPTED_COSINE, SINGLE_TEST_COSINE)):
+            raise ConfigError(f"adapted is {self.adapted!r}: expected {', '.join(known[1:])}, or nothing")
+        check_chains(self.chains)
 
     @property
     def level(self) -> str:
@@ -435,6 +449,15 @@ class Choice:
         return [*found, self.adapted] if self.adapted else found
 
 
+def check_chains(chains: Sequence[str]) -> None:
+    """Raise ConfigError if a chain is none, or needs vectors of another domain: attackers have their training set."""
+    for chain in chains:
+        adapting = [step.name for step in parse_chain(chain) if "adapt" in step.needs]
+        if adapting:
+            text = f"chain {chain!r}: {adapting[0]} adapts to vectors of another domain, and there are none"
+            raise ConfigError(text, remedy="leave it out: an attacker learns from its training set alone")
+
+
 def limited(training: tuple[DataDir, ...], limit: int | None, *, seed: int) -> tuple[DataDir, ...]:
     """Return versions of a training set with at most `limit` recordings in all, spread evenly over the speakers.
 
@@ -444,72 +467,75 @@ def limited(training: tuple[DataDir, ...], limit: int | None, *, seed: int) -> t
         return training
     speakers = training[0].speakers
     most = max(limit // len(training), 2 * len(set(speakers.values())))
-    chosen = set(choose_utterances(speakers, limit=most, seed=seed))
-    return tuple(_only(version, chosen) for version in training)
+    return parts_of(training, set(choose_utterances(speakers, limit=most, seed=seed)))
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class TrainedBackend:
-    """A backend and how it was chosen."""
-
-    backend: Backend
-    choice: dict[str, Any]
+def parts_of(versions: Sequence[DataDir], chosen: set[str]) -> tuple[DataDir, ...]:
+    """Return some utterances of versions of a data directory."""
+    return tuple(
+        replace(
+            version,
+            recordings={name: path for name, path in version.recordings.items() if name in chosen},
+            speakers={name: speaker for name, speaker in version.speakers.items() if name in chosen},
+            enrolls=None,
+            trials=None,
+        )
+        for version in versions
+    )
 
 
 def learn_backend(
-    name: str, source: Source, record: Any, choice: Choice, training: tuple[DataDir, ...], place: Place
-) -> TrainedBackend:
+    choice: Choice, source: Source, record: Any, training: tuple[DataDir, ...], place: Place
+) -> tuple[Backend, dict[str, Any]]:
     """Choose and train a backend on a training set, or take the one that an earlier run has.
 
     Parameters
     ----------
-    name : str
-        Of the attacker; its folder is below that of the training set.
+    choice : Choice
+        Its folder, by the attacker's name, is below that of the training set.
     source : Source
     record : object
         What the vectors depend on besides the recordings, see `spkbase.files.fingerprint`.
-    choice : Choice
     training : tuple of DataDir
         Versions of the same speech.
     place : Place
+
+    Returns
+    -------
+    backend : Backend
+    chosen : dict
+        How it was chosen, what ``choice.json`` holds.
 
     Raises
     ------
     DataError
         If recordings have no vector, or no chain can be trained.
     """
-    folder = make_folder(place.output / "attackers" / training[0].name / name)
+    folder = make_folder(place.output / "attackers" / training[0].name / choice.name)
     run = Run(folder, jobs=place.jobs, force=place.force, quiet=True)
-
-    def read(path: Any) -> TrainedBackend:
-        return TrainedBackend(read_backend(folder / "backend.h5"), json.loads(path.read_text(encoding="utf-8")))
-
-    speakers = [sorted(version.speakers.items()) for version in training]
     recordings = {
         f"{number} {utterance}": path
         for number, version in enumerate(training)
         for utterance, path in version.recordings.items()
     }
-    stage = run.declare(
-        f"backend of {name}",
+    speakers = [sorted(version.speakers.items()) for version in training]
+
+    def make(path: Path) -> None:
+        found, backend = _choose(source, choice, training, place)
+        write_backend(folder / "backend.h5", backend)
+        write_json(path, {"attacker": choice.name, "training": training[0].name, **found})
+
+    found = run.stage(
+        f"backend of {choice.name}",
         "choice.json",
-        read=read,
+        make=make,
+        read=load_json,
         also=("backend.h5",),
         inputs=[record, choice.record(), speakers, sorted(training[0].genders.items()), place.seed],
         sources=recordings,
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
-    )
-    if stage.is_due:
-        with run.timed(stage.name):
-            found, backend = _choose(source, choice, training, place)
-
-        def make(path: Path) -> None:
-            write_backend(folder / "backend.h5", backend)
-            write_text(path, json.dumps({"attacker": name, "training": training[0].name, **found}, indent=1) + "\n")
-
-        stage.bring_up_to_date(make)
-    return stage.value
+    ).value
+    return read_backend(folder / "backend.h5"), found
 
 
 def _choose(
@@ -558,20 +584,24 @@ class VectorAttacker:
 
     Attributes
     ----------
-    name : str
+    choice : Choice
+        Its configuration.
     open_source : callable
         Gives, for a training set, the source of vectors.
     depends : object
         What they depend on besides the recordings.
-    choice : Choice
     place : Place
     """
 
-    name: str
+    choice: Choice
     open_source: Callable[[tuple[DataDir, ...]], Source] = field(repr=False)
     depends: Any = field(repr=False)
-    choice: Choice
     place: Place = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """As its configuration has it."""
+        return self.choice.name
 
     @property
     def level(self) -> str:
@@ -589,26 +619,22 @@ class VectorAttacker:
     def learn(self, attack: Attack) -> Scorer:
         """Choose and train its backend on the versions of the training set."""
         with naming(self.name):
-            source, backend = self._learn(attack.training)
-
-        def score(attack: Attack) -> Scores:
-            with naming(self.name):
-                return _scored(source, backend, attack, keeps_versions=bool(self.choice.adapted))
-
-        return score
-
-    def _learn(self, training: tuple[DataDir, ...]) -> tuple[Source, Backend]:
-        training = limited(training, self.choice.utterances, seed=self.place.seed)
-        source = self.open_source(training)
-        learnt = learn_backend(self.name, source, self.depends, self.choice, training, self.place)
-        logger.info("%s on %s: %s", self.name, training[0].name, format_chain(learnt.backend.chain))
-        if not learnt.choice["folds"] and len(self.choice.chains) != 1:
-            logger.warning("%s on %s: %s", self.name, training[0].name, learnt.choice["why"])
-        chosen = next(row for row in learnt.choice["chains"] if row["chain"] == learnt.choice["chosen"])
+            training = limited(attack.training, self.choice.utterances, seed=self.place.seed)
+            source = self.open_source(training)
+            backend, choice = learn_backend(self.choice, source, self.depends, training, self.place)
+        logger.info("%s on %s: %s", self.name, training[0].name, format_chain(backend.chain))
+        if not choice["folds"] and len(self.choice.chains) != 1:
+            logger.warning("%s on %s: %s", self.name, training[0].name, choice["why"])
+        chosen = next(row for row in choice["chains"] if row["chain"] == choice["chosen"])
         if folds := chosen.get("no_slope"):
             text = "%s on %s: the calibration tried on fold %s has a negative slope"
             logger.warning(text, self.name, training[0].name, ", ".join(map(str, folds)))
-        return source, learnt.backend
+
+        def score(attack: Attack) -> Scores:
+            with naming(self.name):
+                return score_vectors(source, backend, attack, keeps_versions=bool(self.choice.adapted))
+
+        return score
 
 
 @contextmanager
@@ -628,85 +654,92 @@ def lacks_models(attack: Attack) -> str:
     return "one speaker is enrolled in its trials: adapted scores are without the mean of the others"
 
 
-def _only(version: DataDir, utterances: set[str]) -> DataDir:
-    """Some utterances of a version."""
-    speakers = {name: speaker for name, speaker in version.speakers.items() if name in utterances}
-    recordings = {name: path for name, path in version.recordings.items() if name in utterances}
-    return replace(version, recordings=recordings, speakers=speakers, enrolls=None, trials=None)
+def score_vectors(source: Source, backend: Backend, attack: Attack, *, keeps_versions: bool = False) -> Scores:
+    """Score the trials of an attack by a backend.
 
-
-def _scored(source: Source, backend: Backend, attack: Attack, *, keeps_versions: bool) -> Scores:
-    """Score trials; `keeps_versions` where the spread of a recording over its versions is learnt from."""
+    A recording counts once, however often it was anonymised: the vectors of its versions are averaged, but with
+    `keeps_versions`, where the spread of a recording over its versions is learnt from.
+    """
     models, tested = match_trials(attack.enrolled, attack.tested, attack.trials)
-    # an utterance that is a model of its own may enrol its speaker too
-    owners: dict[str, str] = {}
-    for model, utterance in zip(models.models, models.segments, strict=True):
-        if model != utterance or utterance not in owners:
-            owners[utterance] = model
-    enrolled = source.vectors(attack.enrolled, owners)
-    if attack.versions and not keeps_versions:
-        enrolled = _mean_over_versions(enrolled, attack.enrolled.version_of)
+    enrolled = source.vectors(attack.enrolled, owners_of(models))
+    if (version_of := attack.enrolled.version_of) and not keeps_versions:
+        sessions: dict[tuple[str, str], list[int]] = {}
+        for row, (name, model) in enumerate(zip(enrolled.ids.tolist(), enrolled.speakers.tolist(), strict=True)):
+            sessions.setdefault((version_of.get(name, name), model), []).append(row)
+        vectors = np.stack([np.asarray(enrolled.vectors)[rows].mean(axis=0) for rows in sessions.values()])
+        names = np.array(list(sessions), object)
+        enrolled = Embeddings(names[:, 0], names[:, 1], vectors)
     tests = source.vectors(attack.tested, {name: attack.tested.speakers[name] for name in tested})
     return backend.score(enrolled, tests, attack.trials)
 
 
-def _mean_over_versions(enrolled: Embeddings, version_of: Mapping[str, str]) -> Embeddings:
-    """One vector for each recording and model: a recording counts once, however often it was anonymised."""
-    sessions: dict[tuple[str, str], list[int]] = {}
-    for row, (name, model) in enumerate(zip(enrolled.ids.tolist(), enrolled.speakers.tolist(), strict=True)):
-        sessions.setdefault((version_of.get(name, name), model), []).append(row)
-    vectors = np.asarray(enrolled.vectors)
-    names = np.array(list(sessions), object)
-    return Embeddings(names[:, 0], names[:, 1], np.stack([vectors[rows].mean(axis=0) for rows in sessions.values()]))
+Settings = Mapping[str, Any]
 
 
+@one_line
 @dataclass(frozen=True)
-class ChoiceConfig:
-    """How the backend of an attacker by vectors is chosen.
+class Context:
+    """What the configuration says besides an attacker's own settings.
 
     Attributes
     ----------
-    name : str
-    chains : tuple of str
-        To choose from, from the simplest on, as ``spkver backend train --chain`` takes them; empty: a standard list,
-        see docs/attackers.md.
-    folds : int
-        Parts that background speakers are dealt into.
-    enrolled : int
-        Recordings of a model in the trials of these folds.
-    utterances : int or None
-        Recordings of the training set that are used at most, spread evenly over the speakers; None takes all.
-    adapted : {"", "adapted_cosine", "single_test_cosine"}
-        What scores where they are adapted to the whole list of trials, or to its models alone; see
-        `spkver.backend.adapted_cosine_scores`.
+    preset : str
+        The row's name; an attacker's name may be another where the settings have it as ``preset``.
+    argument : str
+        What follows the colon, as FILE in ``onnx:FILE``.
+    seed : int
+    shared : mapping
+        ``attacker_settings.all``: what holds for all attackers by a mixture, such as its size.
+    settings : mapping of str to mapping
+        ``attacker_settings``: those of the other attackers too.
+    hypotheses : str or None
+        ``utility.hypotheses``: file in the data directories that holds what a recogniser heard.
+    time_limit : float or None [s]
+        ``attackers_time_limit``: for functions and commands of users.
     """
 
-    name: str
-    chains: tuple[str, ...] = ()
-    folds: int = FOLDS
-    enrolled: int = ENROLLED
-    utterances: int | None = UTTERANCES
-    adapted: str = ""
+    preset: str
+    argument: str = ""
+    seed: int = 0
+    shared: Settings = field(default_factory=dict)
+    settings: Mapping[str, Settings] = field(default_factory=dict)
+    hypotheses: str | None = None
+    time_limit: float | None = None
 
-    def __post_init__(self) -> None:
-        for key, least in (("folds", 2), ("enrolled", 1)):
-            if getattr(self, key) < least:
-                raise ConfigError(f"{key} is {getattr(self, key)}: expected a whole number of at least {least}")
-        if self.utterances is not None and self.utterances < 2:
-            raise ConfigError(f"utterances is {self.utterances}: expected a whole number of at least 2")
-        if self.adapted not in (known := ("", ADAPTED_COSINE, SINGLE_TEST_COSINE)):
-            raise ConfigError(f"adapted is {self.adapted!r}: expected {', '.join(known[1:])}, or nothing")
-        check_chains(self.chains)
+
+@one_line
+@dataclass(frozen=True)
+class WantedVectors:
+    """An attacker by vectors, before it is at work; see `spkver.attackers.Wanted`.
+
+    Attributes
+    ----------
+    config : Choice
+    depends : object
+        What its vectors depend on besides the recordings.
+    source : callable
+        Gives the source of vectors at a place, for a training set.
+    extractor : Extractor or None
+    """
+
+    config: Choice
+    depends: Any = field(repr=False)
+    source: Callable[[Place, tuple[DataDir, ...]], Source] = field(repr=False)
+    extractor: Extractor | None = field(default=None, repr=False)
 
     @property
-    def choice(self) -> Choice:
-        """The same without the rest."""
-        return Choice(self.chains, self.folds, self.enrolled, utterances=self.utterances, adapted=self.adapted)
+    def name(self) -> str:
+        """As its configuration has it."""
+        return self.config.name
+
+    def at(self, place: Place, others: Mapping[str, Attacker]) -> VectorAttacker:
+        """Return it at work; its source learns from a training set the first time that it is asked to."""
+        return VectorAttacker(self.config, cache(partial(self.source, place)), self.depends, place)
 
 
 @dataclass(frozen=True)
-class VectorConfig(ChoiceConfig):
-    """How an attacker by vectors is made.
+class VectorConfig(Choice):
+    """How an attacker by the vectors of an extractor is made.
 
     Attributes
     ----------
@@ -721,57 +754,24 @@ class VectorConfig(ChoiceConfig):
     hop: float | None = None
 
 
-def check_chains(chains: Sequence[str]) -> None:
-    """Raise ConfigError if a chain is none, or needs vectors of another domain: attackers have their training set."""
-    for chain in chains:
-        adapting = [step.name for step in parse_chain(chain) if "adapt" in step.needs]
-        if adapting:
-            text = f"chain {chain!r}: {adapting[0]} adapts to vectors of another domain, and there are none"
-            raise ConfigError(text, remedy="leave it out: an attacker learns from its training set alone")
-
-
-@one_line
-@dataclass(frozen=True)
-class WantedVectors:
-    """An attacker by vectors, before it is at work; see `spkver.attackers.Wanted`."""
-
-    config: VectorConfig
-    extractor: Extractor = field(repr=False)
-
-    @property
-    def name(self) -> str:
-        """As its configuration has it."""
-        return self.config.name
-
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return it at work."""
-        store = VectorStore(place.work / "vectors", self.extractor, place.jobs)
-        record = dict(self.extractor.extraction.record)
-        return VectorAttacker(self.name, lambda training: store, record, self.config.choice, place)
-
-
-def wanted_network(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
-    """Make an attacker of a network by its name, with weights that are at hand or that `context.argument` names."""
+def wanted_extractor(name: str, settings: Settings, context: Context) -> WantedVectors:
+    """Make an attacker of an extractor: what `spkver embed` takes, or a network by its name, FILE of ``onnx:FILE``."""
     spec = f"{context.preset}:{context.argument}" if context.argument else context.preset
-    return _wanted(name, settings, spec)
-
-
-def wanted_onnx(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
-    """Make an attacker of an ONNX file."""
-    return _wanted(name, settings, f"onnx:{context.argument}")
-
-
-def wanted_extractor(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
-    """Make an attacker of any extractor that `spkver embed` takes."""
-    return _wanted(name, settings, context.argument)
-
-
-def _wanted(name: str, settings: Mapping[str, Any], spec: str) -> WantedVectors:
+    defaults = merged({"extractor": spec.removeprefix("extractor:")}, settings, {"name": name})
     try:
-        config = load_config(VectorConfig, defaults=merged({"extractor": spec}, settings, {"name": name}))
-        return WantedVectors(config, open_extractor(config.extractor, ExtractorSettings(config.window, config.hop)))
+        config = load_config(VectorConfig, defaults=defaults)
+        extractor = open_extractor(config.extractor, ExtractorSettings(config.window, config.hop))
     except ConfigError as error:
         raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
+
+    @cache
+    def store(folder: Path, jobs: int | None) -> VectorStore:
+        return VectorStore(folder, extractor, jobs)
+
+    def source(place: Place, training: tuple[DataDir, ...]) -> VectorStore:
+        return store(place.work / "vectors", place.jobs)
+
+    return WantedVectors(config, dict(extractor.extraction.record), source, extractor)
 
 
 def network_is_absent(preset: str) -> str:
@@ -783,26 +783,3 @@ def network_is_absent(preset: str) -> str:
     except ConfigError as error:
         return f"{error.text}; get them by: spkver weights {preset}"
     return ""
-
-
-ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
-"""What their names end with, and what scores."""
-
-
-def wanted_adapted(
-    base: Callable[[str, Settings, Context], Wanted], ending: str = "adapted"
-) -> Callable[[str, Settings, Context], Wanted]:
-    """Return what makes an adapted attacker of its settings; `base` makes the one by vectors that does not adapt.
-
-    Settings are those of the base attacker, but for its chains: its own in the configuration, and what differs from
-    them here.
-    """
-
-    def make(name: str, settings: Settings, context: Context) -> Wanted:
-        preset = context.preset.removesuffix(f"-{ending}")
-        of_base = context.settings.get(preset, {})
-        of_base = {key: value for key, value in of_base.items() if key not in ("preset", "chains", "adapted")}
-        values = merged(of_base, {"adapted": ADAPTING[ending]}, settings)
-        return base(name, values, replace(context, preset=preset))
-
-    return make

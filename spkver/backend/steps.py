@@ -50,6 +50,7 @@ from spkver.backend.transforms import (
     fit_coral,
     fit_efr,
     fit_lda,
+    fit_pca,
     fit_sphnorm,
     fit_wccn,
     fit_whitening,
@@ -420,8 +421,9 @@ def _score_svm(
 ) -> Floats:
     names, tested = (np.array([*map(str, range(size))], object) for size in (len(sessions.counts), len(tests)))
     enrolled = Supervectors(names[sessions.models], names[sessions.models], sessions.vectors)
+    config = SvmConfig(values["tolerance"], values["cost"], values["balanced"])
     try:
-        trained = train_svms(enrolled, model.vectors, SvmConfig(**values), work=Work(jobs=1))
+        trained = train_svms(enrolled, model.vectors, config, work=Work(jobs=1))
     except DataError:
         raise
     except ValueError as error:  # libsvm keeps its kernel in float32
@@ -429,6 +431,16 @@ def _score_svm(
         raise DataError(text, remedy="put the step length before svm") from error
     trials = Trials(names, tested, np.asarray(models, np.int32), np.asarray(segments, np.int32))
     return score_trials(trained, Supervectors(tested, tested, tests), trials, work=Work(jobs=1)).values
+
+
+def _some_of_each(training: Training, most: int | None) -> SvmBackground:
+    """At most so many training vectors, evenly over the speakers: the first of each, the second, ..., drawn."""
+    order = np.random.default_rng(0).permutation(len(training.codes))
+    by_speaker = order[np.argsort(training.codes[order], kind="stable")]
+    counts = np.bincount(training.codes)
+    turns = np.concatenate([np.arange(count) for count in counts])
+    chosen = by_speaker[np.argsort(turns, kind="stable")[:most]]
+    return SvmBackground(training.vectors[np.sort(chosen)])
 
 
 _CONVENTIONS = ("book", "sidekit")
@@ -478,6 +490,14 @@ STEPS: tuple[Step, ...] = (
         (_ROUNDS,),
         ("sessions",),
         lambda training, values: fit_sphnorm(training.vectors, training.codes, **values),
+    ),
+    Step(
+        "pca",
+        "map",
+        "subtract the mean and keep the directions of the largest variance (principal components)",
+        (Parameter("rank", int, None, "directions that are kept; by default all that vectors span", least=1),),
+        fit=lambda training, values: (fit_pca(training.vectors, **values),),
+        limit="dimensions",
     ),
     Step(
         "lda",
@@ -600,8 +620,9 @@ STEPS: tuple[Step, ...] = (
             Parameter("cost", float, None, "penalty C; 1 / mean of the kernel's diagonal by default", least=0),
             Parameter("tolerance", float, 1e-3, "of the solver", least=0),
             Parameter("balanced", bool, False, "weigh both sides the same"),
+            Parameter("most", int, None, "training vectors at most, evenly over the speakers; by default all", least=1),
         ),
-        fit=lambda training, values: SvmBackground(training.vectors),
+        fit=lambda training, values: _some_of_each(training, values["most"]),
         score=_score_svm,
         model=SvmBackground,
     ),

@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 _ROWS = 1 << 13
 _EQUAL = 1e-24  # of the squared length: below it a variance is rounding
 _SINGULAR = 1e-12  # of the largest eigenvalue: below it an eigenvalue is rounding
+_SPANNED = 1e-9  # of the largest eigenvalue: principal directions with less are rounding
 _FEW = 3  # vectors a dimension, below which the inverse of a covariance is far off (docs/backends.md)
 
 
@@ -431,6 +432,33 @@ def _spherical(vectors: Rows, codes: NDArray[np.integer], rounds: int) -> tuple[
         maps += [AffineMap(mean(current), whitening_matrix(regularised_within(current, codes))), LengthNorm()]
         current = apply_maps(maps[-2:], current)
     return tuple(maps)
+
+
+@one_blas_thread()
+def fit_pca(vectors: Rows, *, rank: int | None = None) -> AffineMap:
+    """Return the map (x - m) @ V to the leading eigenvectors of the covariance of the vectors (N, R), as columns V.
+
+    Where there are fewer vectors than dimensions they come from the inner products X X' = U L U': V = X' U L^(-1/2).
+
+    Raises
+    ------
+    DataError
+        If the vectors do not differ.
+    """
+    from scipy.linalg import eigh
+
+    middle = mean(vectors)
+    centred = np.asarray(vectors, np.float64) - middle
+    is_wide = len(centred) < centred.shape[1]
+    products = centred @ centred.T if is_wide else centred.T @ centred
+    lowest = max(0, len(products) - (rank or len(products)))
+    values, axes = eigh(products, subset_by_index=[lowest, len(products) - 1])
+    kept = values > _SPANNED * values[-1]
+    if not values[-1] > 0 or not kept.any():
+        raise DataError(f"the {len(vectors)} vectors are all the same: they have no principal directions")
+    axes = axes[:, kept][:, ::-1]
+    directions = centred.T @ axes / np.sqrt(values[kept][::-1]) if is_wide else axes
+    return AffineMap(middle, signed(directions))
 
 
 @one_blas_thread()

@@ -28,7 +28,7 @@ from evaluation.uncertainty import Interval, Resampling, bootstrap, interval_ove
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
 from spkver.anonymization import RECORD
-from spkver.attackers import catalogue_name, find_row, is_outside
+from spkver.attackers import find_row, is_outside
 from spkver.datadir import SEXES_POOLED, DataDir, enrolment
 from spkver.voiceprivacy.choosing import adapts, attacker_name, attacker_specs, is_network
 from spkver.voiceprivacy.scores import ScoreTable, count_lists, failures_by_attacker
@@ -364,7 +364,7 @@ def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> Interva
 def corpus_leak(rows: Rows, config: Config) -> Iterator[Finding]:
     """Tell how far original speech is recognised by noise and channel alone, where nobody speaks."""
     specs = attacker_specs(config)
-    names = {attacker_name(entry) for entry, spec in specs.items() if catalogue_name(spec) == "session"}
+    names = {attacker_name(entry) for entry, spec in specs.items() if spec == "session"}
     for name, part in _main(rows, "original"):
         for row in part:
             if row["attacker"] in names:

@@ -25,19 +25,15 @@ from spkbase.work import chunks, ordered_map
 from spkver.attackers import (
     PRESETS,
     Attacker,
-    AttackerConfig,
     Context,
     Wanted,
     absent_attackers,
-    attacker_config,
-    catalogue_name,
+    attacker_name,
     cost_of,
     default_attackers,
     find_row,
     is_outside,
-    known_attackers,
-    open_door,
-    short_name,
+    wanted_attacker,
 )
 from spkver.audio import audio_header
 from spkver.datadir import DataDir
@@ -52,9 +48,8 @@ _BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue that hav
 _ON_TOP = re.compile(r"(-adapted|-single-test|-aligned|-undone)+$")
 
 
-def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[AttackerConfig | Attacker | Wanted]:
-    """Return the attackers, in their order: configurations of the classic ones, those of the catalogue, and others by
-    the doors.
+def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Attacker | Wanted]:
+    """Return the attackers, in their order.
 
     Parameters
     ----------
@@ -67,24 +62,15 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Attack
     ConfigError
         If a preset is unknown, a door does not open, two have one name, or with the problems of the settings.
     """
-    chosen: dict[str, AttackerConfig | Attacker | Wanted] = {}
+    chosen = []
     for name, preset, settings in _entries(config):
-        found = find_row(preset)
         shared = config.attacker_settings.get(ALL, {})
         if fitting := fitting_features(config, name, preset, rates):
             shared = merged({"features": fitting}, shared)
-        if found is not None:
-            row_name, row, argument = found
-            others = config.attacker_settings
-            heard = config.utility.hypotheses
-            context = Context(row_name, argument, config.seed, shared, others, heard, dict(chosen))
-            chosen[name] = row.make(name, settings, context)
-        elif is_outside(preset):
-            level, limit = str(settings.get("level", "")), config.attackers_time_limit
-            chosen[name] = open_door(preset, name=name, seed=config.seed, time_limit=limit, level=level)
-        else:
-            chosen[name] = _built_in(name, preset, settings, shared)
-    return list(chosen.values())
+        heard, limit = config.utility.hypotheses, config.attackers_time_limit
+        context = Context("", "", config.seed, shared, config.attacker_settings, heard, limit)
+        chosen.append(wanted_attacker(preset, name, settings, context))
+    return chosen
 
 
 def fitting_features(config: Config, name: str, preset: str, rates: Collection[int]) -> dict[str, object]:
@@ -130,27 +116,9 @@ def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield name, preset, settings
 
 
-def _built_in(name: str, preset: str, settings: Mapping[str, Any], shared: Mapping[str, Any]) -> AttackerConfig:
-    if preset not in PRESETS:
-        known = ", ".join(known_attackers())
-        raise ConfigError(
-            f"attackers: {name!r} is no preset ({known})",
-            remedy=f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md",
-        )
-    try:
-        return attacker_config(preset, values=merged(shared, settings, {"name": name}))
-    except ConfigError as error:
-        raise ConfigError(f"attacker_settings of {name}: {error}") from error
-
-
 def attacker_specs(config: Config) -> dict[str, str]:
     """Return of each entry of `attackers` the preset, or what a door opens to."""
     return {entry: str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
-
-
-def attacker_name(entry: str) -> str:
-    """Return an attacker's name in folders and tables: the entry itself, or a short name of what a door opens to."""
-    return catalogue_name(entry) or (short_name(entry) if is_outside(entry) else entry)
 
 
 _CLASSIC = {

@@ -50,13 +50,11 @@ from spkver.attackers import (
     AttackerConfig,
     Background,
     BackgroundAttacker,
-    Classics,
     Fusion,
     Place,
     Scorer,
     Wanted,
     WantedFusion,
-    Workplace,
     learns_from,
     level_of,
     speech_of,
@@ -221,15 +219,9 @@ def put_to_work(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: Path |
     What they learn goes below the output folder of the run, or `learnt`; what they share is the run's in either case.
     """
     output = learnt or run.output
-    configs = [attacker for attacker in chosen if isinstance(attacker, AttackerConfig)]
-    work = Workplace(run.path(WORK), run.jobs)
-    classics = iter(Classics(configs, output / "attackers", work, seed, run.force).attackers())
     place = Place(output, run.path(WORK), seed, run.jobs, run.force, speech=run.output)
     attackers: dict[str, Attacker] = {}
     for attacker in sorted(chosen, key=lambda one: isinstance(one, WantedFusion)):  # of all others, so they come last
-        if isinstance(attacker, AttackerConfig):
-            attackers[attacker.name] = next(classics)
-            continue
         made = attacker.at(place, attackers) if isinstance(attacker, Wanted) else attacker
         attackers[attacker.name] = made
         if isinstance(made, Fusion):

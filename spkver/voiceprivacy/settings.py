@@ -12,8 +12,7 @@ from spkbase.errors import ConfigError
 from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
 from spkver.attackers import (
     CATALOGUE,
-    PRESETS,
-    catalogue_name,
+    attacker_name,
     default_attackers,
 )
 from spkver.corpora import Sizes
@@ -212,8 +211,8 @@ class Config:
         Set to its training set, where the rule does not hold: ``<name>_train``, else ``train-clean-360``.
     attackers : tuple of str
         Empty: all that can run on this machine (`default_attackers`), whose names then stand here.
-        Presets, attackers of the catalogue (`spkver.attackers.CATALOGUE`), or what a door for others opens to (see
-        docs/own_attackers.md), such as scores:FOLDER; a name that is none of these has one as `preset` in its settings.
+        Names of `spkver.attackers.CATALOGUE`, or what comes from outside (see docs/own_attackers.md), such as
+        scores:FOLDER; a name that is none of these has one as `preset` in its settings.
     attacker_settings : dict
         Name of an attacker, or "all", to settings that differ from its preset's.
     duration_change : float
@@ -255,7 +254,7 @@ class Config:
             raise ConfigError(f"datasets is {list(self.datasets)}: expected names, each once")
         known = self.attackers
         if not self.attackers:  # what is recorded says what was run, wherever it is read
-            known = (*PRESETS, *CATALOGUE)
+            known = tuple(CATALOGUE)
             object.__setattr__(self, "attackers", default_attackers())
         if len(set(self.attackers)) < len(self.attackers):
             raise ConfigError(f"attackers is {list(self.attackers)}: expected names, each once")
@@ -269,7 +268,7 @@ class Config:
             if not isinstance(value, Mapping):
                 raise ConfigError(f"attacker_settings.{key} is {value!r}: expected keys of its own")
         named, draws = self.challenge.attacker, ("training_draws", "enrolment_draws", "trial_draws")
-        if named and named not in (*self.attackers, *map(catalogue_name, self.attackers)):
+        if named and named not in (*self.attackers, *map(attacker_name, self.attackers)):
             expected = ", ".join(self.attackers)
             raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
         several = [f"anonymizer.{name}=1" for name in draws if getattr(self.anonymizer, name) != 1]

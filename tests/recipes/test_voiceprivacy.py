@@ -16,7 +16,7 @@ from voiceprivacy_runs import ENROLLED, REPLICATES, SUFFIX, lines_of, run_recipe
 from evaluation.challenges.rank_files import ASV, ASV_ANON, PROTOCOL, read_rank_file
 from evaluation.formats.reading import read_key, read_scores
 from evaluation.trials import align
-from spkver.attackers.config import PRESETS
+from spkver.attackers import PRESETS
 from spkver.cli import main as spkver
 from spkver.evaluation_cli import main as spkver_eval
 

@@ -23,9 +23,8 @@ from evaluation.reports import parse_results, read_results
 from evaluation.trials import align
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
-from spkver.attackers import level_of
-from spkver.attackers.catalogue import CATALOGUE, DEFAULT, DOORS, FUNCTION, short_name
-from spkver.attackers.config import KINDS, PRESETS
+from spkver.attackers import CATALOGUE, DEFAULT, OUTSIDE, PRESETS, attacker_name, level_of
+from spkver.attackers.registry import FUNCTION
 from spkver.datadir.reading import read_datadir
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.settings import Config
@@ -492,7 +491,7 @@ def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
     ],
 )
 def test_short_names_are_safe(entry, name):
-    assert short_name(entry) == name
+    assert attacker_name(entry) == name
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -519,11 +518,11 @@ def test_the_example_of_the_page_enters_the_least_privacy(layout, tmp_path):
 
 def test_the_documents_name_every_door_preset_and_kind():
     page = (ROOT / "docs/own_attackers.md").read_text(encoding="utf-8")
-    for door in (FUNCTION, *DOORS.values()):
+    for door in (FUNCTION, *OUTSIDE.values()):
         forms = " or ".join(f"`{form}`" for form in door.form.split(" or "))
         assert f"| {forms} | {door.summary} |" in page
     classic = (ROOT / "docs/attackers.md").read_text(encoding="utf-8")
-    for name in (*PRESETS, *KINDS):
+    for name in PRESETS:
         assert f"**{name}" in classic or f"**{name}.**" in classic
     recipe = (ROOT / "recipes/voiceprivacy/README.md").read_text(encoding="utf-8")
     assert "| `attackers` | all that can run here |" in recipe

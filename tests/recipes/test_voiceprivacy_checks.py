@@ -19,8 +19,7 @@ from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file
 from evaluation.reports import strongest
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError, DataError
-from spkver.attackers.catalogue import absent_attackers, default_attackers
-from spkver.attackers.config import PRESETS
+from spkver.attackers import PRESETS, absent_attackers, default_attackers
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.choosing import chosen_attackers, describe_absent

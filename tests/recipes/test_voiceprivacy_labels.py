@@ -10,11 +10,12 @@ import pytest
 from voiceprivacy_runs import lines_of, noting_extractor, run_recipe, write, write_originals
 
 from spkver.anonymization import AnonymizerConfig, anonymize_datadir
-from spkver.attackers import CATALOGUE, PRESETS
+from spkver.attackers import CATALOGUE
+from spkver.attackers.registry import is_absent
 from spkver.datadir import read_datadir
 
 FAST = ("gmm-svm-cms", "gmm-ubm-undone")
-EVERY = (*PRESETS, *CATALOGUE)
+EVERY = tuple(CATALOGUE)
 Written = dict[str, bytes]
 
 
@@ -78,10 +79,6 @@ def every(pair: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("every")
     names = [name for name in EVERY if name not in ("onnx", "extractor") and not is_absent(name)]
     return scores(pair, folder, [*names, noting_extractor(folder)])
-
-
-def is_absent(name: str) -> str:
-    return CATALOGUE[name].is_absent(name) if name in CATALOGUE else ""
 
 
 @pytest.mark.slow

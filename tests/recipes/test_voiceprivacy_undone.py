@@ -18,10 +18,10 @@ from spkbase.hdf5 import read_arrays
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.config import named_stream
 from spkver.attackers import Attack, Background, Place, Undoing, known_anonymizer
-from spkver.attackers.aligned_attacker import AlignedAttacker, AlignedSource, choose_map, wanted_aligned
-from spkver.attackers.config import Context
+from spkver.attackers.aligned_attacker import AlignedAttacker, AlignedSource, choose_map
+from spkver.attackers.registry import on_top
 from spkver.attackers.undoing import why_not
-from spkver.attackers.vector_attacker import Choice, VectorAttacker
+from spkver.attackers.vector_attacker import Choice, Context, VectorAttacker
 from spkver.datadir import DataDir, read_datadir
 
 ARRAYS = ("source_mean", "target_mean", "matrix")
@@ -331,7 +331,7 @@ def test_an_aligned_attacker_learns_from_what_it_is_set_to(tmp_path, options):
     found = {}
     for shift in (0.0, 5.0):
         place = Place(tmp_path / f"{shift}", tmp_path / "work", jobs=1)
-        base = VectorAttacker("v", lambda training, shift=shift: Turned(shift), shift, Choice(("centre",)), place)
+        base = VectorAttacker(Choice("v", ("centre",)), lambda training, shift=shift: Turned(shift), shift, place)
         attacker = AlignedAttacker("v-aligned", base, place, frozenset(options))
         assert attacker.lacks(unlabelled) == ""
         heard = {side.name for side in attacker.speech(listed)}
@@ -352,7 +352,7 @@ def test_an_aligned_attacker_learns_from_what_it_is_set_to(tmp_path, options):
 def test_settings_of_an_aligned_attacker():
     """Its own are not handed on to the base attacker, unless they are none; then that says so."""
     handed = {}
-    make = wanted_aligned(lambda name, settings, context: handed.update({name: settings}))
+    make = on_top(lambda name, settings, context: handed.update({name: settings}), "aligned")
     context = Context("ivector-aligned", settings={"ivector": {"folds": 3}})
     wanted = make("ivector-aligned", {"own_means": True, "own_pairs": False}, context)
     assert wanted.options == {"own_means"}

@@ -11,8 +11,7 @@ import pytest
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError
-from spkver.attackers.catalogue import find_row
-from spkver.attackers.config import Context
+from spkver.attackers import find_row
 from spkver.attackers.content import (
     METHODS,
     UNITS,
@@ -31,6 +30,7 @@ from spkver.attackers.content import (
     words,
 )
 from spkver.attackers.protocol import Attack
+from spkver.attackers.vector_attacker import Context
 from spkver.datadir.directory import DataDir
 
 COMMON = ["the", "of", "and", "to", "a", "in", "that", "it", "is", "was", "for", "on", "with", "as"]

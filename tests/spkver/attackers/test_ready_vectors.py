@@ -14,7 +14,7 @@ import pytest
 
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.trials import Trials
-from spkver.attackers import open_door
+from spkver.attackers import open_outside
 from spkver.attackers.protocol import Attack
 from spkver.attackers.ready import ReadyVectors
 from spkver.backend import Sessions, adapted_cosine_scores
@@ -95,7 +95,7 @@ def test_ready_vectors_adapt_to_the_trials(tmp_path: Path) -> None:
     ]
     trials = Trials.from_ids([model for model in "abc" for _ in names[1::2]], names[1::2] * 3)
     attack = Attack("asv_orig/x", (), *sides, trials)
-    adapted = open_door(f"adapted:{tmp_path}")
+    adapted = open_outside(f"adapted:{tmp_path}")
     found = adapted.learn(())(attack).values
     codes = np.divmod(np.arange(18), 6)
     enrolled = Sessions(vectors[[names.index(name) for name in names[::2]]], np.repeat(np.arange(3), 2))

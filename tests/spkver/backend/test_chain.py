@@ -359,7 +359,8 @@ def test_adaptation_of_the_centre_and_of_the_plda(training: Embeddings, tested: 
 
 # --- files -----------------------------------------------------------------------------------------------------------
 
-FILED = ["whiten,length,lda:3", "nap:2,svm,snorm", "plda:3,calibrate", "[plda: {rank: 2, channel_rank: 1}]",
+FILED = ["whiten,length,lda:3", "nap:2,svm,snorm", "[pca: 3, svm: {most: 10}]",
+         "plda:3,calibrate", "[plda: {rank: 2, channel_rank: 1}]",
          "mahalanobis", "whiten:diagonal,two_covariance,snorm:5"]  # fmt: skip
 
 
@@ -517,3 +518,14 @@ def test_types_of_vectors(training: Embeddings, tested: Embeddings) -> None:
     for vectors in (training.vectors.astype(np.float32), np.asfortranarray(training.vectors)):
         backend = train_chain(replace(training, vectors=vectors), "whiten,length,lda:3")
         np.testing.assert_allclose(backend.score(tested, tested, trials).values, exact, atol=1e-4)
+
+
+def test_machines_against_some_training_vectors_evenly_over_the_speakers():
+    counts = {"a": 12, "b": 2, "c": 6}
+    speakers = [speaker for speaker, count in counts.items() for _ in range(count)]
+    vectors = np.random.default_rng(0).normal(size=(20, 3))
+    training = Embeddings([f"u{row}" for row in range(20)], speakers, vectors)
+    kept = train_chain(training, "[svm: {most: 9}]").model.vectors
+    owners = [speakers[int(np.flatnonzero((vectors == row).all(axis=1))[0])] for row in kept]
+    assert sorted(owners) == ["a"] * 4 + ["b"] * 2 + ["c"] * 3 or sorted(owners) == ["a"] * 3 + ["b"] * 2 + ["c"] * 4
+    np.testing.assert_array_equal(train_chain(training, "svm").model.vectors, vectors)

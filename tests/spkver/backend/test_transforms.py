@@ -27,6 +27,7 @@ from spkver.backend.transforms import (
     fit_coral,
     fit_efr,
     fit_lda,
+    fit_pca,
     fit_sphnorm,
     fit_wccn,
     fit_whitening,
@@ -231,3 +232,16 @@ def test_few_vectors_a_dimension_are_warned_of_in_plda(caplog, n_speakers, warne
     caplog.clear()
     residual_prior(Sessions(vectors, codes), weight=24)
     assert not caplog.records
+
+
+@pytest.mark.parametrize("shape", [(30, 8), (8, 30)])
+def test_principal_directions_are_those_of_the_singular_value_decomposition(shape):
+    vectors = np.random.default_rng(0).normal(3, np.linspace(1, 5, shape[1]), shape)
+    found = fit_pca(vectors, rank=5)
+    centred = vectors - vectors.mean(axis=0)
+    axes = np.linalg.svd(centred, full_matrices=False)[2][:5]
+    np.testing.assert_allclose(np.abs(found(vectors)), np.abs(centred @ axes.T), atol=1e-9)
+    np.testing.assert_allclose(found.matrix.T @ found.matrix, np.eye(5), atol=1e-9)
+    assert fit_pca(vectors).matrix.shape[1] == min(shape[0] - 1, shape[1])
+    with pytest.raises(DataError, match="all the same"):
+        fit_pca(np.ones(shape))

@@ -1,0 +1,401 @@
+"""The attackers that there are: what each is called, how it is made of its settings, and what it costs.
+
+An entry of the configuration's list ``attackers`` is a name of `CATALOGUE`, what comes in from outside (`OUTSIDE`), or
+a name of one's own whose settings name one of these as ``preset``. To add an attacker: a function
+``make(name, settings, context)``, which gives a `Wanted`, and a row below.
+
+============================================ ==========================================================================
+``MODULE:FUNCTION``, ``FILE.py:FUNCTION``    a Python function (`spkver.attackers.own`)
+``command:COMMAND``                          a shell command with places (`spkver.attackers.own`)
+``scores:FOLDER``                            scores made elsewhere (`spkver.attackers.ready`)
+``vectors:FOLDER``                           embeddings made elsewhere (`spkver.attackers.ready`)
+``adapted:FOLDER``                           the same, adapted to the trials
+============================================ ==========================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evaluation.reports import LEVELS
+from spkbase.configuration import merged
+from spkbase.errors import ConfigError
+from spkbase.showing import one_line
+from spkver.attackers.aligned_attacker import OPTIONS, WantedAligned
+from spkver.attackers.classic import PRESETS, attacker_config
+from spkver.attackers.content import wanted_content
+from spkver.attackers.fusion import wanted_fusion
+from spkver.attackers.mixtures import wanted_ivectors, wanted_supervectors
+from spkver.attackers.own import OwnCommand, OwnFunction, own_function
+from spkver.attackers.protocol import Attacker, Wanted
+from spkver.attackers.ready import ReadyScores, ReadyVectors
+from spkver.attackers.undoing import WantedUndone
+from spkver.attackers.vector_attacker import (
+    ADAPTED_COSINE,
+    SINGLE_TEST_COSINE,
+    Context,
+    Settings,
+    network_is_absent,
+    wanted_extractor,
+)
+
+Make = Callable[[str, Settings, Context], Wanted]
+
+
+@one_line
+@dataclass(frozen=True)
+class Row:
+    """An attacker that is known by name.
+
+    Attributes
+    ----------
+    form : str
+        How it is written; what may be left out is in brackets.
+    summary : str
+        What it is, for help texts and documents.
+    make : callable
+        Of its name, its settings (without ``preset``) and the context; ConfigError where they are wrong.
+    seconds : float or None
+        Of one core for an hour of speech, training sets and their draws included; as measured on one machine, and
+        others are faster or slower. None: not known.
+    is_network : bool
+        Whether it hears by a neural network.
+    """
+
+    form: str
+    summary: str
+    make: Make
+    seconds: float | None = None
+    is_network: bool = False
+
+
+ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
+_ENDINGS = {
+    "adapted": "adapted to the trials at hand",
+    "single-test": "adapted to the enrolled speakers alone",
+    "undone": "on undone speech",
+    "aligned": "after a map to original vectors",
+}
+_UNDOING, _ADAPTING = 15.0, 2.0  # seconds as above; those that adapt use vectors that others have
+
+
+def on_top(make: Make, ending: str) -> Make:
+    """Return what makes an attacker with something on top: see `_ENDINGS`.
+
+    Its settings are those of the base attacker (of those that adapt but for its chains), and what differs from them
+    here.
+    """
+
+    def made(name: str, settings: Settings, context: Context) -> Wanted:
+        base = context.preset.removesuffix(f"-{ending}")
+        left = ("preset", "chains", "adapted") if ending in ADAPTING else ("preset",)
+        of_base = {key: value for key, value in context.settings.get(base, {}).items() if key not in left}
+        context = replace(context, preset=base)
+        if ending in ADAPTING:
+            return make(name, merged(of_base, {"adapted": ADAPTING[ending]}, settings), context)
+        options = frozenset(key for key in OPTIONS if ending == "aligned" and settings.get(key) is True)
+        kept = {key: value for key, value in settings.items() if key not in OPTIONS or type(value) is not bool}
+        # its own settings make it another one, which is kept elsewhere
+        wanted = make(name if kept else base, merged(of_base, kept), context)
+        return WantedUndone(name, wanted) if ending == "undone" else WantedAligned(name, wanted, options)
+
+    return made
+
+
+def wanted_classic(name: str, settings: Settings, context: Context) -> Wanted:
+    """Make a classic attacker of its preset."""
+    try:
+        return attacker_config(context.preset, values=merged(context.shared, settings, {"name": name}))
+    except ConfigError as error:
+        raise ConfigError(f"attacker_settings of {name}: {error}") from error
+
+
+def _with_endings(row: Row, endings: str) -> dict[str, Row]:
+    """Rows of an attacker with something on top, by their names."""
+    rows, base = {}, row.form.partition("[")[0]
+    for name in endings.split():
+        make, words, rest = row.make, row.summary, name
+        while rest:  # an ending may have a hyphen of its own
+            ending = next(known for known in _ENDINGS if rest == known or rest.startswith(f"{known}-"))
+            make, words, rest = on_top(make, ending), f"{words}, {_ENDINGS[ending]}", rest[len(ending) + 1 :]
+        rows[f"{base}-{name}"] = Row(f"{base}-{name}", words, make, is_network=row.is_network)
+    return rows
+
+
+_ADAPT = "adapted single-test"
+_UNDO = "adapted-undone single-test-undone"
+# user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
+_CAMPPLUS = Row(
+    "campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_extractor, seconds=70, is_network=True
+)
+_GE2E = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_extractor, seconds=40, is_network=True)
+# of a run with it alone, on a machine that did other work too: less exact
+_IVECTOR = Row("ivector", "i-vectors, trained on the background", wanted_ivectors, seconds=30)
+# a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
+_CLASSIC = [Row(name, f"the preset {name} of spkver train", wanted_classic, seconds=6) for name in PRESETS]
+_ROWS = [
+    *_CLASSIC,
+    _CAMPPLUS,
+    _GE2E,
+    Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_extractor, is_network=True),
+    Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", wanted_extractor),
+    _IVECTOR,
+    *(row for base in _CLASSIC for row in _with_endings(base, "undone").values()),
+    *(row for base in (_CAMPPLUS, _GE2E) for row in _with_endings(base, f"undone aligned {_ADAPT} {_UNDO}").values()),
+    *_with_endings(_IVECTOR, f"undone aligned {_ADAPT}").values(),
+    *_with_endings(Row("supervector", "supervectors", wanted_supervectors), f"{_ADAPT} {_UNDO}").values(),
+    Row("prosody", "pitch, rhythm and pauses", wanted_extractor, seconds=20),
+    Row("content", "words said, where there are transcripts", wanted_content, seconds=1),
+    Row("session", "noise and channel, where nobody speaks", wanted_extractor, seconds=15),
+    Row("fusion", "all others together, weighted by what they score on the background", wanted_fusion),
+]
+CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _ROWS}
+
+DEFAULT: tuple[str, ...] = (
+    *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
+    *("campplus-single-test", "supervector-single-test"),
+    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector"),
+    *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "campplus-aligned"),
+    *("prosody", "content", "session"),
+    "fusion",  # of those before it
+)
+"""Those that run where none are named and they can: voices, first those that adapt to the trials; the same with the
+anonymisation undone; cues beside the voice, each about from the strongest to the weakest; then all together. Of several
+of a kind, those that were ahead on some speech."""
+
+_STRONGER, _WEAKER = "campplus", "ge2e"
+"""Of the second network, which was never ahead of the first, the attackers run where the first has no weights."""
+
+
+def cost_of(name: str, others: Collection[str]) -> float | None:
+    """Return the seconds of one core for an hour of speech of an attacker beside others, by the names of their rows.
+
+    Examples
+    --------
+    >>> [cost_of("ivector-adapted", others) for others in ([], ["ivector"])]
+    [32, 2]
+    >>> cost_of("scores", [])
+    """
+    plain = re.sub("-(adapted|single-test)", "", name)
+    base = plain.removesuffix("-undone")
+    alone = CATALOGUE[base].seconds if base in CATALOGUE else 0.0 if base == "supervector" else None
+    if alone is None:
+        return None
+    alone += _UNDOING * (base != plain and alone > 0)
+    if plain == name:
+        return alone
+    return _ADAPTING if plain in others else _ADAPTING + alone
+
+
+def is_absent(name: str) -> str:
+    """Return why an attacker cannot run on this machine, by the name of its row; nothing where it can."""
+    base = name.partition("-")[0]
+    return network_is_absent(base) if base in (_STRONGER, _WEAKER) else ""
+
+
+def absent_attackers() -> dict[str, str]:
+    """Return which attackers of `DEFAULT` cannot run on this machine, and why."""
+    return {name: why for name in DEFAULT if (why := is_absent(name))}
+
+
+def default_attackers() -> tuple[str, ...]:
+    """Return the attackers that run where none are named: those of `DEFAULT` that can run on this machine.
+
+    Where CAM++ has no weights, GE2E takes its place if it has some.
+    """
+    instead = {name: name.replace(_STRONGER, _WEAKER) if is_absent(name) else name for name in DEFAULT}
+    return tuple(other for other in instead.values() if not is_absent(other))
+
+
+def find_row(entry: str) -> tuple[str, Row, str] | None:
+    """Return the name of the row that an entry stands for, the row, and what follows the colon; None where none does.
+
+    Examples
+    --------
+    >>> name, row, argument = find_row("onnx:ecapa.onnx")
+    >>> name, argument, find_row("scores:run/exp")
+    ('onnx', 'ecapa.onnx', None)
+
+    Raises
+    ------
+    ConfigError
+        If something follows a colon that should not, or nothing does that should.
+    """
+    name, colon, argument = entry.partition(":")
+    row = CATALOGUE.get(name)
+    if row is None:
+        return None
+    must, can = ":" in row.form and "[" not in row.form, ":" in row.form
+    if (colon and not argument) or (argument and not can) or (must and not argument):
+        raise ConfigError(f"attackers: {entry!r}: expected {row.form}")
+    return name, row, argument
+
+
+def wanted_attacker(entry: str, name: str, settings: Settings, context: Context) -> Wanted | Attacker:
+    """Make the attacker that an entry stands for.
+
+    Parameters
+    ----------
+    entry : str
+        See the module.
+    name : str
+        What it is called.
+    settings : mapping
+        Its own; of one from outside the level alone.
+    context : Context
+        Its `preset` and `argument` are those of the entry.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such attacker, or its settings are wrong.
+    """
+    found = find_row(entry)
+    if found is not None:
+        return found[1].make(name, settings, replace(context, preset=found[0], argument=found[2]))
+    if is_outside(entry):
+        level = str(settings.get("level", ""))
+        return open_outside(entry, name=name, seed=context.seed, time_limit=context.time_limit, level=level)
+    raise ConfigError(
+        f"attackers: {name!r} is no preset ({', '.join(row.form for row in CATALOGUE.values())})",
+        remedy=f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md",
+    )
+
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
+_LONGEST = 40
+_INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|env|nice)[0-9.]*")
+
+
+def _folder_label(folder: str) -> str:
+    """Name of the folder; of a run's folder exp, the name of the run."""
+    path = Path(folder).resolve()
+    return path.parent.name if path.name == "exp" else path.name
+
+
+def _command_label(template: str) -> str:
+    words = [Path(word).stem for word in template.split()]
+    return next((word for word in words if word and not _INTERPRETER.fullmatch(word)), "")
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A way in for attackers of others.
+
+    Attributes
+    ----------
+    form : str
+        How it is written.
+    summary : str
+        What comes in by it, for help texts.
+    open : callable
+        Makes an attacker of its name, what follows the prefix, and the seed.
+    label : callable
+        What follows the prefix to the part of a name.
+    """
+
+    form: str
+    summary: str
+    open: Callable[[str, str, int], Attacker]
+    label: Callable[[str], str] = _folder_label
+
+
+FUNCTION = Outside("MODULE:FUNCTION or FILE.py:FUNCTION", "a Python function", own_function)
+OUTSIDE: dict[str, Outside] = {
+    "command": Outside("command:COMMAND", "a shell command with places", OwnCommand, _command_label),
+    "scores": Outside(
+        "scores:FOLDER", "scores made elsewhere", lambda name, folder, seed: ReadyScores(name, Path(folder))
+    ),
+    "vectors": Outside(
+        "vectors:FOLDER", "embeddings made elsewhere", lambda name, folder, seed: ReadyVectors(name, Path(folder))
+    ),
+    "adapted": Outside(
+        "adapted:FOLDER",
+        "embeddings made elsewhere, adapted to the trials at hand",
+        lambda name, folder, seed: ReadyVectors(name, Path(folder), adapted=True),
+    ),
+}
+
+
+def is_outside(spec: str) -> bool:
+    """Return whether an entry in a list of attackers names what is outside, such as a file, not a preset alone.
+
+    Examples
+    --------
+    >>> is_outside("scores:ecapa/exp"), is_outside("gmm-svm")
+    (True, False)
+    """
+    prefix, _, rest = spec.partition(":")
+    return bool(prefix and rest)
+
+
+def attacker_name(entry: str) -> str:
+    """Return what an attacker is called in folders and tables where its settings give no name.
+
+    That is the entry itself, or a short name of what comes from outside: letters, digits and -_+.
+
+    Examples
+    --------
+    >>> [attacker_name(entry) for entry in ("gmm-svm", "campplus:wheels", "onnx:models/ecapa.onnx")]
+    ['gmm-svm', 'campplus', 'onnx-ecapa']
+    >>> [attacker_name(entry) for entry in ("scores:ecapa/exp", "mine/ltas.py:attack", "command:python x.py {scores}")]
+    ['scores-ecapa', 'ltas-attack', 'command-x']
+    """
+    found = find_row(entry)
+    if found is not None:
+        name, row, argument = found
+        return f"{name}-{Path(argument).stem}" if argument and "[" not in row.form else name
+    if not is_outside(entry):
+        return entry
+    prefix, _, rest = entry.partition(":")
+    if prefix in OUTSIDE:
+        label = f"{prefix}-{OUTSIDE[prefix].label(rest)}"
+    else:
+        where, _, function = entry.rpartition(":")
+        module = Path(where).stem if where.endswith(".py") else where.rpartition(".")[2]
+        label = f"{module}-{function}"
+    return _UNSAFE.sub("-", label)[:_LONGEST].strip("-") or "own"
+
+
+def open_outside(
+    spec: str, *, name: str = "", seed: int = 0, time_limit: float | None = None, level: str = ""
+) -> Attacker:
+    """Make an attacker of what an outsider gives.
+
+    Parameters
+    ----------
+    spec : str
+        See the module.
+    name : str
+        What it is called; by default `attacker_name` of it.
+    seed : int
+        For functions and commands.
+    time_limit : float, optional [s]
+        For functions and commands, to learn and for each list of trials; see `spkver.attackers.own.usual_limit`.
+    level : str
+        What a function, a command or scores look at, see `evaluation.reports.LEVELS`; trial-by-trial by default.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such function, folder or level, or a command lacks a place.
+    """
+    prefix, _, rest = spec.partition(":")
+    if not is_outside(spec):
+        known = ", ".join(way.form for way in (FUNCTION, *OUTSIDE.values()))
+        raise ConfigError(f"attacker {spec!r}: expected {known}")
+    name, way = name or attacker_name(spec), OUTSIDE.get(prefix)
+    try:
+        attacker = FUNCTION.open(name, spec, seed) if way is None else way.open(name, rest, seed)
+        if level and (level not in LEVELS or isinstance(attacker, ReadyVectors)):
+            raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; of vectors the entry tells it")
+        if level:
+            attacker = replace(attacker, level=level)  # type: ignore[type-var]
+        return replace(attacker, time_limit=time_limit) if isinstance(attacker, OwnFunction | OwnCommand) else attacker
+    except ConfigError as error:
+        if error.text.startswith(("attacker ", "the attacker ")):
+            raise
+        raise ConfigError(f"attacker {name!r}: {error.text}", remedy=error.remedy) from error
