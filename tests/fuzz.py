@@ -37,7 +37,7 @@ from spkbase.files import load_json, load_yaml
 from spkbase.plain_pickle import read_pickle, read_torch
 from spkver.audio import read_audio
 from spkver.backend import KaldiPlda, read_kaldi_plda, write_kaldi_plda
-from spkver.corpora.rsr2015_keys import TRIAL_TYPES, read_enrolment, read_trials
+from spkver.corpora.rsr2015 import TRIAL_TYPES, read_enrolment, read_trials
 from spkver.datadir import read_datadir
 from spkver.sidekit import read_idmap, read_svm
 from tests.shorten_bits import shorten_sphere

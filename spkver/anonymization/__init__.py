@@ -4,10 +4,15 @@ A data directory enters (`anonymize_datadir`), an anonymised one leaves, with a 
 `AnonymizerConfig` names the anonymiser and its parameters.
 """
 
-from spkver.anonymization.anonymizers import make_anonymizer
-from spkver.anonymization.config import BUILT_IN, LEVELS, AnonymizerConfig
-from spkver.anonymization.directories import RECORD, anonymize_datadir, finished_twin, progress
-from spkver.anonymization.inverses import INVERSES, Inverse, recorded_anonymizer, undo_datadir
+from spkver.anonymization.anonymizers import BUILT_IN, INVERSES, LEVELS, AnonymizerConfig, Inverse, make_anonymizer
+from spkver.anonymization.directories import (
+    RECORD,
+    anonymize_datadir,
+    finished_twin,
+    progress,
+    recorded_anonymizer,
+    undo_datadir,
+)
 from spkver.anonymization.mcadams_coefficient import burg, quadratic_factors, turn_poles
 from spkver.anonymization.pseudo_speakers import (
     PLDA_CHAIN,

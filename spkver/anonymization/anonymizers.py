@@ -1,22 +1,170 @@
-"""Anonymisers, each one function ``samples, rate, utterance, rng -> samples``: baselines, and those of users."""
+"""Anonymisers: what is drawn from which random numbers, baselines and plug-ins of users, and what can be undone.
+
+Each anonymiser is one function ``samples, rate, utterance, rng -> samples``. Those with one number a recording have an
+inverse, once it is known:
+
+========== ======== ========================================= ===========================================
+anonymiser number   does                                      is undone by
+========== ======== ========================================= ===========================================
+mcadams    alpha    turns a pole at the angle w to w**alpha   turning it to w**(1 / alpha)
+vtln       warp     warps the envelope by the bilinear map    the map of -warp
+resampling speed    plays so many times as fast               playing 1 / speed times as fast
+========== ======== ========================================= ===========================================
+
+Of another anonymiser no inverse is known here, and an attacker has to learn one, see `evaluation.embeddings`.
+"""
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError
+from spkbase.errors import ConfigError, DataError
 from spkbase.files import TEMPORARY
 from spkbase.plugins import check_places, fill_places, load_plugin, run_command
-from spkver.anonymization.config import AnonymizerConfig
-from spkver.anonymization.mcadams_coefficient import mcadams
+from spkbase.seeding import stream
+from spkbase.showing import one_line
+from spkver.anonymization.mcadams_coefficient import mcadams, turn_poles
 from spkver.audio import read_audio, write_audio
+
+BUILT_IN = {
+    "mcadams": "alpha",
+    "resampling": "speed",
+    "vtln": "warp",
+    "world": "pitch, formants",
+    "none": "",
+}
+# What lies outside is a slip of the pen: it overflows, or makes hours of a second.
+_LIMITS = {"alpha": (0.01, 10), "speed": (0.1, 10), "warp": (0, 0.99), "pitch": (0.05, 20), "formants": (0.1, 10)}
+LEVELS = ("utterance", "speaker")
+SEEDINGS = ("utterance", "vpc2024")
+
+
+@dataclass(frozen=True)
+class AnonymizerConfig:
+    """An anonymiser and its parameters; those of the others are left alone.
+
+    Attributes
+    ----------
+    name : str
+        "mcadams", "resampling", "vtln", "world", "none"; ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` for a function
+        of the user's; "command" for a shell command.
+    level : {"utterance", "speaker"}
+        Whether each utterance or each speaker has a draw of its own.
+    seeding : {"utterance", "vpc2024"}
+        Random numbers from the seed and the id of utterance or speaker; or those of the VoicePrivacy Challenge 2024,
+        which on utterance level depend on the order of ``wav.scp`` and know no seed.
+    alpha : (low, high)
+        McAdams coefficient, uniform.
+    speed : (low, high)
+        Factor of tempo, pitch and formants in resampling, log-uniform.
+    warp : (low, high)
+        Size of the bilinear warp of the frequency axis, uniform, of either sign.
+    pitch, formants : (low, high)
+        Factors of F0 and of the formants through WORLD, log-uniform.
+    command : str
+        Shell command with the places {input} and {output}, and if it likes {utterance}, {rate} and {seed}.
+    """
+
+    name: str = "mcadams"
+    level: str = "utterance"
+    seeding: str = "utterance"
+    alpha: tuple[float, float] = (0.5, 0.9)
+    speed: tuple[float, float] = (0.8, 1.25)
+    warp: tuple[float, float] = (0.05, 0.12)
+    pitch: tuple[float, float] = (0.7, 1.4)
+    formants: tuple[float, float] = (0.8, 1.25)
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        if self.name not in BUILT_IN and self.name != "command" and not all(self.name.partition(":")):
+            known = ", ".join([*BUILT_IN, "command", "MODULE:FUNCTION"])
+            raise ConfigError(f"anonymizer.name is {self.name!r}: expected one of {known}")
+        for key, allowed in (("level", LEVELS), ("seeding", SEEDINGS)):
+            if getattr(self, key) not in allowed:
+                value = getattr(self, key)
+                raise ConfigError(f"anonymizer.{key} is {value!r}: expected {' or '.join(allowed)}")
+        for key, (lowest, highest) in _LIMITS.items():
+            low, high = getattr(self, key)
+            if not (0 < low <= high and math.isfinite(high)):
+                raise ConfigError(f"anonymizer.{key} is {low} to {high}: expected 0 < low <= high")
+            if low < lowest or high > highest:
+                raise ConfigError(f"anonymizer.{key} is {low} to {high}: expected {lowest} to {highest}")
+        if (self.name == "command") != bool(self.command):
+            raise ConfigError("anonymizer.command is needed by the anonymizer 'command', and by no other")
+
+    @property
+    def changes_duration(self) -> bool:
+        """Whether utterances may become longer or shorter; of user-supplied anonymisers that is not known."""
+        return self.name == "resampling" or self.name not in BUILT_IN
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that the anonymiser is called with."""
+        if self.name not in BUILT_IN:
+            return {}
+        return {key: getattr(self, key) for key in filter(None, BUILT_IN[self.name].split(", "))}
+
+    def record(self) -> Mapping[str, Any]:
+        """Return what the output depends on: everything but the parameters of other anonymisers."""
+        used = {"name", "level", "seeding", *self.parameters()} | ({"command"} if self.name == "command" else set())
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in used}
+
+
+# The first eight hexadecimal digits of the SHA-256 of "VPC2024".
+_VPC2024_SEED = 4284258105
+
+
+def stream_name(utterance: str, speaker: str, position: int, *, level: str, seeding: str, side: str = "") -> str:
+    """Name of the stream of random numbers that an utterance is anonymised with.
+
+    Parameters
+    ----------
+    utterance, speaker : str
+    position : int
+        Of the utterance in ``wav.scp``, from 0.
+    level : {"utterance", "speaker"}
+    seeding : {"utterance", "vpc2024"}
+    side : str
+        What the speech is for, such as "enrolment" or "trials": on speaker level each side has streams of its own,
+        except by "vpc2024".
+
+    Examples
+    --------
+    >>> stream_name("u7", "anna", 3, level="utterance", seeding="vpc2024")
+    'vpc2024 position 3'
+    >>> stream_name("u7", "anna", 3, level="speaker", seeding="utterance", side="trials")
+    'utterance speaker trials anna'
+    """
+    if level == "speaker":
+        return f"{seeding} speaker {speaker if seeding == 'vpc2024' or not side else f'{side} {speaker}'}"
+    return f"{seeding} position {position}" if seeding == "vpc2024" else f"{seeding} id {utterance}"
+
+
+def named_stream(name: str, seed: int) -> np.random.Generator:
+    """Return the generator of a stream, the same on every machine and in every order; see `stream_name`.
+
+    The challenge draws one number an utterance from one generator, in the order of the list: the stream of a position
+    is that generator, advanced. On speaker level it makes a generator from the hash of the speaker's id.
+    """
+    seeding, kind, identifier = name.split(" ", 2)
+    if seeding != "vpc2024":
+        return stream(seed, kind, identifier)
+    if kind == "speaker":
+        return np.random.default_rng(int(sha256(identifier.encode()).hexdigest()[:8], 16))
+    generator = np.random.default_rng(_VPC2024_SEED)
+    assert isinstance(generator.bit_generator, np.random.PCG64)
+    generator.bit_generator.advance(int(identifier))
+    return generator
+
 
 Anonymizer = Callable[[NDArray[Any], int, str, np.random.Generator], NDArray[Any]]
 
@@ -219,3 +367,81 @@ def _by_command(
             return read_audio(target, rate=rate, resample=True).samples
         except DataError as error:
             raise DataError(f"the command's output {error.text}") from error
+
+
+Outputs = list[NDArray[Any] | DataError]
+Change = Callable[[Sequence[NDArray[np.float32]], Sequence[int], Sequence[float]], Outputs]
+
+
+@one_line
+@dataclass(frozen=True)
+class Inverse:
+    """An anonymiser as a function of one number a recording, and its inverse.
+
+    Attributes
+    ----------
+    anonymizer : str
+        A name of `BUILT_IN`.
+    parameter : str
+        What the number is called, the key of its range in the configuration.
+    draw : callable
+        The number that a recording gets: of the range and the random numbers of the recording.
+    apply, undo : callable
+        Of signals, their rates and numbers: samples, or why there are none.
+    bounds : callable
+        Lowest and highest number that a range can give.
+    """
+
+    anonymizer: str
+    parameter: str
+    draw: Callable[[tuple[float, float], np.random.Generator], float]
+    apply: Change
+    undo: Change
+    bounds: Callable[[tuple[float, float]], tuple[float, float]]
+
+
+def _each(change: Callable[[NDArray[Any], int, float], NDArray[Any]]) -> Change:
+    """Make a function of one signal one of several; errors of too short ones are handed back."""
+
+    def change_all(signals: Sequence[NDArray[np.float32]], rates: Sequence[int], values: Sequence[float]) -> Outputs:
+        outputs: Outputs = []
+        for samples, rate, value in zip(signals, rates, values, strict=True):
+            try:
+                changed = np.asarray(change(samples, rate, value))
+            except ValueError:  # fewer samples than a frame
+                changed = np.empty(0)
+            if len(changed):
+                outputs.append(changed / max(1.0, float(np.abs(changed).max())))
+            else:
+                outputs.append(DataError(f"{len(samples)} samples are too few", remedy="leave the utterance out"))
+        return outputs
+
+    return change_all
+
+
+INVERSES = {
+    inverse.anonymizer: inverse
+    for inverse in (
+        Inverse(
+            *("mcadams", "alpha"),
+            draw=lambda bounds, rng: float(rng.uniform(*bounds)),
+            apply=turn_poles,
+            undo=partial(turn_poles, back=True),
+            bounds=lambda bounds: bounds,
+        ),
+        Inverse(
+            *("vtln", "warp"),
+            draw=either_sign,
+            apply=_each(warp_envelope),
+            undo=_each(lambda samples, rate, value: warp_envelope(samples, rate, -value)),
+            bounds=lambda bounds: (-bounds[1], bounds[1]),
+        ),
+        Inverse(
+            *("resampling", "speed"),
+            draw=log_uniform,
+            apply=_each(change_speed),
+            undo=_each(lambda samples, rate, value: change_speed(samples, rate, 1 / value)),
+            bounds=lambda bounds: bounds,
+        ),
+    )
+}

@@ -8,6 +8,8 @@ is another, is made again. While recordings are made, those that are done are ap
 run that was killed goes on with the others. ``wav.scp`` is written when all recordings are there, so a folder that was
 left half-way is not taken for a data directory. One run works on a folder at a time.
 
+A directory whose recordings' numbers are known or guessed is undone in the same way, into a twin of the twin.
+
 Workers write the recordings themselves: on a cluster source and target lie on a file system that all machines see
 under the same paths.
 """
@@ -27,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.configuration import to_dict
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, few
 from spkbase.files import (
     atomic_path,
     file_digest,
@@ -42,8 +44,15 @@ from spkbase.plugins import load_plugin
 from spkbase.runs import append_line, is_temporary, read_lines, remove_temporaries, sole_use
 from spkbase.version import __version__
 from spkbase.work import chunks, ordered_map
-from spkver.anonymization.anonymizers import make_anonymizer
-from spkver.anonymization.config import BUILT_IN, AnonymizerConfig, named_stream, stream_name
+from spkver.anonymization.anonymizers import (
+    BUILT_IN,
+    INVERSES,
+    AnonymizerConfig,
+    Outputs,
+    make_anonymizer,
+    named_stream,
+    stream_name,
+)
 from spkver.anonymization.mcadams_coefficient import turn_poles
 from spkver.audio import check_headers, read_audio, write_audio
 from spkver.datadir import DataDir, check_ids, unfit_id, write_datadir
@@ -60,7 +69,6 @@ _FULL_SCALE = 32767 / 32768
 _BATCH = 8  # utterances of a task
 
 Record = dict[str, Any]
-Outputs = list[NDArray[Any] | DataError]
 
 
 @dataclass(frozen=True)
@@ -423,3 +431,66 @@ def _copy_lists(source: DataDir, target: Path) -> list[str]:
             temporary.write_bytes(raw)
         copied.append(path.name)
     return copied
+
+
+# --- undoing ----------------------------------------------------------------------------------------------------------
+
+
+def recorded_anonymizer(folder: str | Path) -> AnonymizerConfig | None:
+    """Return what anonymised a twin folder, as its record says; None where there is no record, or none of ours.
+
+    It is read as somebody else's file: what it says is checked as a configuration is.
+    """
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        settings: dict[str, Any] = load_json(Path(folder) / RECORD)["anonymizer"]
+        for key, value in settings.items():
+            settings[key] = tuple(value) if isinstance(value, list) else value
+        return AnonymizerConfig(**settings)
+    return None
+
+
+def undo_datadir(
+    source: DataDir,
+    target: str | Path,
+    anonymizer: str,
+    values: Mapping[str, float],
+    *,
+    jobs: int | None = None,
+    force: bool = False,
+) -> DataDir:
+    """Undo an anonymiser on all utterances of a data directory, into a twin folder.
+
+    As `anonymize_datadir` makes a twin: recordings that are there as they were made, from the same audio by the same
+    number, are kept; the output does not depend on the number of workers.
+
+    Parameters
+    ----------
+    source : DataDir
+        Anonymised speech.
+    target : path
+        The twin folder, see `anonymize_datadir`.
+    anonymizer : str
+        A name of `INVERSES`.
+    values : mapping of str to float
+        The anonymiser's number for each utterance.
+    jobs, force
+        As for `anonymize_datadir`.
+
+    Raises
+    ------
+    DataError
+        As for `anonymize_datadir`, or if an utterance has no number.
+    """
+    if absent := sorted(source.recordings.keys() - values.keys()):
+        text = f"{len(absent)} of {len(source)} utterances have no {INVERSES[anonymizer].parameter}: {few(absent)}"
+        raise DataError(text, file=source.path)
+    streams = {utterance: f"undone {float(values[utterance])!r}" for utterance in source.recordings}
+    made_by = fingerprint(__version__, "undone", anonymizer)
+    header = {"anonymizer": {"name": f"undoing {anonymizer}"}, "version": __version__, "made_by": made_by}
+    undo = partial(_undo, anonymizer=anonymizer)
+    return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)
+
+
+def _undo(signals: Signals, anonymizer: str) -> Outputs:
+    values = [float(task.stream.removeprefix("undone ")) for task, _, _ in signals]
+    return INVERSES[anonymizer].undo([samples for _, samples, _ in signals], [rate for *_, rate in signals], values)

@@ -27,7 +27,7 @@ from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
-from spkver.anonymization.config import LEVELS
+from spkver.anonymization.anonymizers import LEVELS
 from spkver.backend import Backend, Sessions, parse_chain, train_chain
 
 DISTANCES = ("plda", "cosine")

@@ -2,10 +2,16 @@
 the same form. `read_rsr2015` gives an `Rsr2015`, `simulate_rsr2015` and `simulate_voiceprivacy` make synthetic
 speech."""
 
-from spkver.corpora.espeak import check_synthesiser
-from spkver.corpora.iemocap import Iemocap, make_iemocap_sets, read_iemocap, speaker_and_fold
-from spkver.corpora.librispeech import LibriSpeech, make_librispeech_sets, read_librispeech
-from spkver.corpora.prepared import write_prepared
+from spkver.corpora.challenge_sets import (
+    Iemocap,
+    LibriSpeech,
+    make_iemocap_sets,
+    make_librispeech_sets,
+    read_iemocap,
+    read_librispeech,
+    speaker_and_fold,
+    write_prepared,
+)
 from spkver.corpora.rsr2015 import (
     ListOptions,
     Rsr2015,
@@ -24,3 +30,4 @@ from spkver.corpora.simulated import (
     split_speakers,
     trial_lines,
 )
+from spkver.corpora.voices import check_synthesiser

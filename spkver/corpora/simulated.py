@@ -51,8 +51,15 @@ from spkbase.files import load_json
 from spkbase.runs import sole_use
 from spkbase.showing import one_line
 from spkbase.work import ordered_map
-from spkver.corpora import espeak
-from spkver.corpora.voices import SAMPLE_RATE, SENTENCES, VARIABILITY, make_session, make_voice, synthesise_utterance
+from spkver.corpora.voices import (
+    SAMPLE_RATE,
+    SENTENCES,
+    VARIABILITY,
+    loader,
+    make_session,
+    make_voice,
+    synthesise_utterance,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +137,7 @@ def _simulate(
     if _is_finished(output, {**identity, **parameters}, [row.file for row in table]):
         logger.info("%s is there already", output)
         return load_json(output / RECORD)["counts"], False
-    espeak.loader()
+    loader()
     engine = f"espeakng-loader {version('espeakng-loader')}"
     draft = output.with_name(f"{output.name[:80]}.draft")
     speakers = [list(rows) for _, rows in groupby(table, lambda row: (row.sex, row.number))]

@@ -16,7 +16,7 @@ from evaluation.embeddings import Alignment, Embeddings
 from evaluation.trials import Trials
 from spkbase.hdf5 import read_arrays
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
-from spkver.anonymization.config import named_stream
+from spkver.anonymization.anonymizers import named_stream
 from spkver.attackers import Attack, Background, Place, Undoing, known_anonymizer
 from spkver.attackers.aligned_attacker import AlignedAttacker, AlignedSource, choose_map
 from spkver.attackers.registry import on_top

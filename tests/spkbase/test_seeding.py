@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spkbase.seeding import stream
-from spkver.anonymization.config import named_stream
+from spkver.anonymization.anonymizers import named_stream
 from spkver.features.extraction import recording_generator
 
 NAMES = ["anna", "é x", "a/b\udc80"]

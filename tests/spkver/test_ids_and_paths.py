@@ -13,7 +13,7 @@ from evaluation.embeddings.kaldi import read_scp
 from evaluation.utility.lists import read_recordings
 from spkbase.errors import DataError
 from spkbase.runs import Run
-from spkver.anonymization.config import AnonymizerConfig
+from spkver.anonymization.anonymizers import AnonymizerConfig
 from spkver.anonymization.directories import RECORD, anonymize_datadir
 from spkver.audio import read_audio, write_audio
 from spkver.datadir.directory import DataDir, write_datadir

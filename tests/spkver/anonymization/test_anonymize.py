@@ -16,8 +16,7 @@ import soundfile
 from click.testing import CliRunner
 
 from spkbase.errors import ConfigError, DataError
-from spkver.anonymization.anonymizers import make_anonymizer
-from spkver.anonymization.config import AnonymizerConfig, named_stream, stream_name
+from spkver.anonymization.anonymizers import AnonymizerConfig, make_anonymizer, named_stream, stream_name
 from spkver.anonymization.directories import JOURNAL, anonymize_datadir, finished_twin, progress
 from spkver.anonymization.mcadams_coefficient import mcadams
 from spkver.audio import read_audio, write_audio

@@ -7,7 +7,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from spkver.anonymization.config import named_stream, stream_name
+from spkver.anonymization.anonymizers import named_stream, stream_name
 
 
 def draw(utterance="u", speaker="s", position=0, *, level="utterance", seeding="utterance", seed=0) -> float:

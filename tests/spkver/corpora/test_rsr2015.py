@@ -14,7 +14,7 @@ import pytest
 
 from evaluation.formats.reading import read_key, read_trials
 from spkbase.errors import ConfigError, DataError, Problems
-from spkver.corpora import rsr2015_keys
+from spkver.corpora import rsr2015
 from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, key_files, list_hashes, read_rsr2015, write_lists
 from spkver.idmap import IdMap
 from spkver.sidekit.idmaps import read_idmap
@@ -195,7 +195,7 @@ def test_key_files_in_other_dress(
     corpus: Path, rewrite: Callable[[str], str], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = read_rsr2015(corpus, ListOptions(background_size=5))
-    monkeypatch.setattr(rsr2015_keys, "_BLOCK_BYTES", size)
+    monkeypatch.setattr(rsr2015, "_BLOCK_BYTES", size)
     for path in key_files(corpus, "m", "eval"):
         path.write_text(rewrite(path.read_text()), newline="")
     lists = read_rsr2015(corpus, ListOptions(background_size=5))
@@ -296,7 +296,7 @@ BREAKAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 @pytest.mark.parametrize("size", [1 << 24, 64])
 def test_breakage(corpus: Path, name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     breakage, message = BREAKAGES[name]
-    monkeypatch.setattr(rsr2015_keys, "_BLOCK_BYTES", size)
+    monkeypatch.setattr(rsr2015, "_BLOCK_BYTES", size)
     breakage(corpus)
     with pytest.raises(DataError, match=message):
         read(corpus)
@@ -426,7 +426,7 @@ def test_the_numbers_of_the_real_male_list(tmp_path: Path) -> None:
             kind = "N,N,Y,N" if target != speaker else "Y,N,N,N"
             handle.write(f"{target}_{text:03d},{segment(speaker, session, f'{text:03d}')}.sph,{kind}\n")
     problems = Problems()
-    trials = rsr2015_keys.read_trials(path, ("TC", "IC"), problems)
+    trials = rsr2015.read_trials(path, ("TC", "IC"), problems)
     assert not problems.errors
     assert np.bincount(trials.types, minlength=4).tolist() == [10244, 0, 573664, 0]
     assert len(trials.segment_ids) == 10244

@@ -14,7 +14,7 @@ from scipy.fft import dct
 from scipy.signal import freqz, welch
 
 from spkbase.errors import DataError
-from spkver.corpora import espeak, voices
+from spkver.corpora import voices
 from spkver.corpora.voices import (
     SAMPLE_RATE,
     SENTENCES,
@@ -89,12 +89,12 @@ def test_utterances_are_the_same_in_another_process() -> None:
 @pytest.mark.slow
 def test_all_accents_and_sentences_are_the_same_in_any_order() -> None:
     """The engine carries state between calls for some phonemes; none of ours may be among them."""
-    jobs = [(accent, sentence) for accent in espeak.ACCENTS for sentence in SENTENCES]
+    jobs = [(accent, sentence) for accent in voices.ACCENTS for sentence in SENTENCES]
     voice = make_voice("m", 1)
 
     def speak(accent: str, sentence: str) -> str:
         text = voice_file(replace(voice, accent=accent), STUDIO)
-        return fingerprint(espeak.synthesise(sentence, text, words_per_minute=160)[0])
+        return fingerprint(voices.synthesise(sentence, text, words_per_minute=160)[0])
 
     first = {job: speak(*job) for job in jobs}
     for seed in range(3):
@@ -241,8 +241,8 @@ def test_room_decays_as_asked_and_starts_with_the_direct_sound() -> None:
 
 def test_engine_speaks_at_its_own_rate_and_slower_when_told() -> None:
     text = voice_file(make_voice("m", 1), STUDIO)
-    fast, rate = espeak.synthesise(SENTENCES[0], text, words_per_minute=220)
-    slow, _ = espeak.synthesise(SENTENCES[0], text, words_per_minute=120)
+    fast, rate = voices.synthesise(SENTENCES[0], text, words_per_minute=220)
+    slow, _ = voices.synthesise(SENTENCES[0], text, words_per_minute=120)
     assert rate == 22_050
     assert fast.dtype == np.int16
     assert len(slow) > 1.4 * len(fast)
@@ -281,18 +281,18 @@ def test_accent_that_is_not_reproducible_is_refused() -> None:
 
 def test_engine_that_refuses_a_voice() -> None:
     with pytest.raises(DataError, match="refused the voice"):
-        espeak.synthesise(SENTENCES[0], "", words_per_minute=150)
+        voices.synthesise(SENTENCES[0], "", words_per_minute=150)
 
 
 def test_text_without_words() -> None:
     with pytest.raises(DataError, match="nothing to say for the text ''"):
-        espeak.synthesise("", voice_file(make_voice("m", 1), STUDIO), words_per_minute=150)
+        voices.synthesise("", voice_file(make_voice("m", 1), STUDIO), words_per_minute=150)
 
 
 def test_engine_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
     with pytest.raises(DataError, match=r"pip install 'spkver\[demo\]'"):
-        espeak.loader()
+        voices.loader()
 
 
 def test_data_in_a_deep_folder(tmp_path: Path) -> None:

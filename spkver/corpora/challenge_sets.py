@@ -1,43 +1,64 @@
-"""An unpacked LibriSpeech: recordings, transcripts and sexes, with everything that is wrong told at once.
+"""The sets of the VoicePrivacy Challenges from unpacked corpora, with everything that is wrong told at once.
 
-LIBRISPEECH/SPEAKERS.TXT                                  ``id | F or M | subset | minutes | name``
-LIBRISPEECH/<subset>/<speaker>/<chapter>/<id>.flac        id: ``<speaker>-<chapter>-<number>``
-LIBRISPEECH/<subset>/<speaker>/<chapter>/<speaker>-<chapter>.trans.txt      lines ``id WORDS``
+LibriSpeech
+-----------
 
-**The VoicePrivacy sets of LibriSpeech, from the challenge's own lists or by stated rules and a seed.**
+    LIBRISPEECH/SPEAKERS.TXT                                  ``id | F or M | subset | minutes | name``
+    LIBRISPEECH/<subset>/<speaker>/<chapter>/<id>.flac        id: ``<speaker>-<chapter>-<number>``
+    LIBRISPEECH/<subset>/<speaker>/<chapter>/<speaker>-<chapter>.trans.txt      lines ``id WORDS``
+
+Its sets are those of the challenge's own lists, or made by stated rules and a seed:
 
     libri_dev_enrolls, libri_dev_trials_f, libri_dev_trials_m       of dev-clean; since 2026 libri_dev_trials_mixed
     libri_test_enrolls, libri_test_trials_f, ...                    of test-clean
     train-clean-360                                                 and any other subset, whole
 
-Rules without lists
--------------------
+Rules without lists:
+
 1. Of the speakers of each sex of a subset three of four, drawn, are enrolled (the challenge has 13 to 16 of 20). The
    others are strangers, who are only tried.
 2. Of an enrolled speaker's utterances a third, drawn, enrols, at least one; all others, and strangers', are tried.
 3. Every enrolled speaker is tried against every trial utterance of the same sex, in 2026 of both.
 
 Draws hang on the seed and the id of a speaker or utterance alone, as those of `spkver split`.
+
+IEMOCAP, for the recognition of emotions
+----------------------------------------
+
+    IEMOCAP/Session<n>/dialog/EmoEvaluation/Ses0<n>F_impro01.txt      lines ``[6.29 - 8.23]  id  label  [valence, ...]``
+    IEMOCAP/Session<n>/dialog/transcriptions/Ses0<n>F_impro01.txt     lines ``id [6.2901-8.2357]: words``
+    IEMOCAP/Session<n>/sentences/wav/Ses0<n>F_impro01/<id>.wav        id: ``Ses0<n>F_impro01_M003``
+
+Of the labels four emotions stay: neutral, sad, angry and happy, which excited counts as too. The speaker of
+``Ses01F_impro01_M003`` is the man of session 1, ``Ses01M``; a session is a fold.
+
+Each session has a woman and a man: `IEMOCAP_dev` and `IEMOCAP_test` have one of them each, so that neither hears a
+speaker of the other. Here the woman of the sessions 1, 3 and 5 and the man of 2 and 4 are in the development set, where
+the challenge's own lists are not given.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from evaluation.formats import Choice, read_text_key
 from evaluation.trials import Key
-from spkbase.errors import DataError, Problems
-from spkbase.files import read_id_list, read_text_bytes
+from spkbase.errors import DataError, Problems, few
+from spkbase.files import disk_errors, make_folder, read_id_list, read_text_bytes, write_json, write_text
 from spkbase.showing import one_line
 from spkver.audio import audio_header
-from spkver.datadir import DataDir, draw_order, full_cross, unfit_id
+from spkver.datadir import DataDir, draw_order, full_cross, unfit_id, write_datadir
 
 SPEAKERS = "SPEAKERS.TXT"
 _ID = re.compile(r"(?P<speaker>[0-9]+)-(?P<chapter>[0-9]+)-[0-9]+", re.ASCII)
-_SEXES = {"f": "f", "m": "m"}
+_SEXES = ("f", "m")
 
 
 @one_line
@@ -113,12 +134,12 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
             (words, recordings[subset], "transcripts without a recording"),
         ):
             if alone := sorted(set(names) - set(others)):
-                problems.add(f"{len(alone)} {what}: {_few(alone)}", file=folder, remedy="unpack the subset again")
+                problems.add(f"{len(alone)} {what}: {few(alone, repr)}", file=folder, remedy="unpack the subset again")
         transcripts |= words
         if sexes:
             speakers = {speaker_of(utterance) for utterance in recordings[subset]}
             if unknown := sorted(speakers - sexes.keys()):
-                text = f"{len(unknown)} speakers of {subset} are not in it: {_few(unknown)}"
+                text = f"{len(unknown)} speakers of {subset} are not in it: {few(unknown, repr)}"
                 problems.add(text, file=root / SPEAKERS, remedy="take the list of the corpus itself")
     problems.raise_if_any()
     return LibriSpeech(recordings, transcripts, sexes)
@@ -190,13 +211,8 @@ def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
     return transcripts
 
 
-def _few(names: Sequence[str], most: int = 3) -> str:
-    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
-
-
 TESTED = {"dev-clean": "libri_dev", "test-clean": "libri_test"}
 LISTS = {"2022": ("f", "m"), "2024": ("f", "m"), "2026": ("mixed",)}
-_SEXES_OF_LIBRISPEECH_SETS = ("f", "m")
 
 
 @dataclass(frozen=True)
@@ -276,7 +292,7 @@ def draw_tested(datadir: DataDir, lists: Iterable[str], seed: int) -> Tested:
     enrolls: list[str] = []
     by_speaker, enrolled = datadir.by_speaker(), dict[str, list[str]]()
     problems = Problems(datadir.path)
-    for sex in _SEXES_OF_LIBRISPEECH_SETS:
+    for sex in _SEXES:
         people = draw_order((name for name in by_speaker if datadir.genders[name] == sex), seed, "speaker")
         if len(people) < 2:
             problems.add(f"{len(people)} speakers of sex {sex!r}: expected two at least", remedy="unpack all of it")
@@ -290,7 +306,7 @@ def draw_tested(datadir: DataDir, lists: Iterable[str], seed: int) -> Tested:
     tried = sorted(set(datadir.speakers) - set(enrolls))
     trials = {}
     for name in lists:
-        sexes = _SEXES_OF_LIBRISPEECH_SETS if name == "mixed" else (name,)
+        sexes = _SEXES if name == "mixed" else (name,)
         chosen = {utt: datadir.speakers[utt] for utt in tried if datadir.genders[datadir.speakers[utt]] in sexes}
         part = DataDir(datadir.path, {}, chosen)
         trials[name] = full_cross(sorted(speaker for sex in sexes for speaker in enrolled[sex]), part)
@@ -314,7 +330,7 @@ def read_tested(folder: Path, stem: str, lists: Iterable[str]) -> Tested:
     trials = {}
     for name in lists:
         path = folder / f"{stem}_trials_{name}/trials"
-        parts = [folder / f"{stem}_trials_{sex}/trials" for sex in _SEXES_OF_LIBRISPEECH_SETS]
+        parts = [folder / f"{stem}_trials_{sex}/trials" for sex in _SEXES]
         crossed = name == "mixed" and not path.exists() and all(part.is_file() for part in parts)
         keys = []
         for file in parts if crossed else [path]:
@@ -359,8 +375,8 @@ def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
 
 def _check_known(names: Iterable[str], known: Mapping[str, object], what: str, file: Path, problems: Problems) -> None:
     if unknown := sorted(set(names) - known.keys()):
-        some = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
-        problems.add(f"{len(unknown)} {what} are not there: {some}", file=file, remedy="unpack all of the corpus")
+        text = f"{len(unknown)} {what} are not there: {few(unknown, repr)}"
+        problems.add(text, file=file, remedy="unpack all of the corpus")
 
 
 def _directory(corpus: LibriSpeech, subset: str, path: Path, utterances: Iterable[str]) -> DataDir:
@@ -369,3 +385,220 @@ def _directory(corpus: LibriSpeech, subset: str, path: Path, utterances: Iterabl
     speakers = {utterance: speaker_of(utterance) for utterance in ids}
     sexes = {speaker: corpus.sexes[speaker] for speaker in sorted(set(speakers.values()))}
     return DataDir(path, {utterance: recordings[utterance] for utterance in ids}, speakers, sexes)
+
+
+EMOTIONS = {"neu": "neu", "sad": "sad", "ang": "ang", "hap": "hap", "exc": "hap"}
+"""Labels of the corpus that are kept, and what they count as."""
+OTHER_LABELS = ("fru", "sur", "fea", "dis", "oth", "xxx")
+PARTS = ("IEMOCAP_dev", "IEMOCAP_test")
+_SESSION = re.compile(r"Session([1-5])")
+_LINE = re.compile(r"\[[0-9.]+ - [0-9.]+\]\s+(?P<id>\S+)\s+(?P<label>\S+)\s+\[.*\]\s*$")
+_WORDS = re.compile(r"(\S+) \[[0-9.]+ ?- ?[0-9.]+\]:(.*)")
+_IEMOCAP_ID = re.compile(r"Ses0(?P<session>[1-5])(?P<first>[FM])_[A-Za-z0-9_]+_(?P<sex>[FM])[0-9]+", re.ASCII)
+
+
+@one_line
+@dataclass(frozen=True)
+class Iemocap:
+    """What was found of a corpus.
+
+    Attributes
+    ----------
+    recordings : dict of str to Path
+        Utterance of one of the emotions to its WAV file.
+    emotions : dict of str to str
+        Utterance to emotion.
+    left_out : dict of str to int
+        How many utterances have each of the other labels.
+    transcripts : dict of str to str
+        Utterance to its words in capitals, without punctuation and marks such as ``[LAUGHTER]``, as LibriSpeech has
+        them; those of the transcriptions that are there.
+    """
+
+    recordings: dict[str, Path] = field(repr=False)
+    emotions: dict[str, str] = field(repr=False)
+    left_out: dict[str, int]
+    transcripts: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+def speaker_and_fold(utterance: str) -> tuple[str, str]:
+    """Return the speaker of an utterance and the fold, which is the session.
+
+    Examples
+    --------
+    >>> speaker_and_fold("Ses03F_script01_1_M022")
+    ('Ses03M', '3')
+    """
+    match = _IEMOCAP_ID.fullmatch(utterance)
+    if match is None:
+        raise DataError(f"{utterance!r} is no id of IEMOCAP", remedy="expected one such as Ses01F_impro01_F000")
+    return f"Ses0{match['session']}{match['sex']}", match["session"]
+
+
+def read_iemocap(root: str | Path) -> Iemocap:
+    """Read labels and check that there is a readable recording of each that is kept.
+
+    Parameters
+    ----------
+    root : path
+        The folder of Session1 to Session5 (``IEMOCAP_full_release``).
+
+    Raises
+    ------
+    DataError
+        With all problems: a session is missing or has no labels, a line of another form, a label that the corpus does
+        not have, an utterance that is labelled twice or in another session's folder, a recording that is missing or
+        cannot be read.
+    """
+    root = Path(root)
+    if not (root / "Session1").is_dir() and (root / "IEMOCAP_full_release/Session1").is_dir():
+        root = root / "IEMOCAP_full_release"
+    problems = Problems(root)
+    recordings: dict[str, Path] = {}
+    labels: dict[str, str] = {}
+    for session in ("1", "2", "3", "4", "5"):
+        folder = root / f"Session{session}"
+        files = sorted((folder / "dialog/EmoEvaluation").glob("Ses*.txt"))
+        if not files:
+            remedy = "give the folder that holds Session1 to Session5, unpacked"
+            problems.add("no labels: looked for Ses*.txt", file=folder / "dialog/EmoEvaluation", remedy=remedy)
+        for file in files:
+            for utterance, label in _read_labels(file, session, labels, problems).items():
+                labels[utterance] = label
+                if label in EMOTIONS:
+                    dialog = utterance.rpartition("_")[0]
+                    path = folder / "sentences/wav" / dialog / f"{utterance}.wav"
+                    try:
+                        audio_header(path)
+                    except DataError as error:
+                        problems.note(error)
+                    recordings[utterance] = path
+    problems.raise_if_any()
+    emotions = {utterance: EMOTIONS[labels[utterance]] for utterance in recordings}
+    others = Counter(label for label in labels.values() if label not in EMOTIONS)
+    words = {
+        match[1]: " ".join(re.findall(r"[A-Z0-9']+", re.sub(r"\[.*?\]", " ", match[2].upper())))
+        for file in sorted(root.glob("Session[1-5]/dialog/transcriptions/Ses*.txt"))
+        for line in read_text_bytes(file).decode("latin-1").splitlines()
+        if (match := _WORDS.match(line)) is not None and match[1] in recordings
+    }
+    return Iemocap(recordings, emotions, dict(sorted(others.items())), words)
+
+
+def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path | None = None) -> list[DataDir]:
+    """Return the data directories `IEMOCAP_dev` and `IEMOCAP_test`; nothing is written.
+
+    Parameters
+    ----------
+    corpus : Iemocap
+    output : path
+        Folder of the data directories.
+    lists : path, optional
+        Folder with the challenge's ``IEMOCAP_dev/utt2spk`` and ``IEMOCAP_test/utt2spk``; without it see the module.
+
+    Raises
+    ------
+    DataError
+        With all problems: a list is missing, or names utterances that are not there or of which no emotion is kept.
+    """
+    parts: dict[str, list[str]] = {name: [] for name in PARTS}
+    problems = Problems()
+    for name in PARTS if lists is not None else ():
+        path = Path(str(lists)) / name / "utt2spk"
+        try:
+            parts[name] = sorted(read_id_list(path, "utterance speaker"))
+        except DataError as error:
+            problems.note(error)
+            continue
+        if unknown := [utterance for utterance in parts[name] if utterance not in corpus.recordings]:
+            text = f"{len(unknown)} utterances without one of the four emotions in the corpus, such as {unknown[0]!r}"
+            problems.add(text, file=path, remedy="take the challenge's list as it is, and all of the corpus")
+    problems.raise_if_any()
+    for utterance in corpus.recordings if lists is None else ():
+        speaker, fold = speaker_and_fold(utterance)
+        in_dev = (speaker[-1] == "F") == (int(fold) % 2 == 1)
+        parts[PARTS[0] if in_dev else PARTS[1]].append(utterance)
+    made = []
+    for name, utterances in parts.items():
+        speakers = {utterance: speaker_and_fold(utterance)[0] for utterance in sorted(utterances)}
+        sexes = {speaker: speaker[-1].lower() for speaker in sorted(set(speakers.values()))}
+        recordings = {utterance: corpus.recordings[utterance] for utterance in speakers}
+        made.append(DataDir(Path(output) / name, recordings, speakers, sexes))
+    return made
+
+
+def _read_labels(file: Path, session: str, before: dict[str, str], problems: Problems) -> dict[str, str]:
+    """Labels of one dialogue: the lines that begin with a time; those of single annotators do not."""
+    try:
+        lines = read_text_bytes(file).decode("latin-1").splitlines()
+    except DataError as error:
+        problems.note(error)
+        return {}
+    labels: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.startswith("["):
+            continue
+        match = _LINE.match(line)
+        spoken = None if match is None else _IEMOCAP_ID.fullmatch(match["id"])
+        if match is None or spoken is None:
+            problems.add(f"expected '[begin - end] id label [...]', got {line[:60]!r}", file=file, line=number)
+        elif spoken["session"] != session:
+            problems.add(f"{match['id']!r} is of another session", file=file, line=number)
+        elif match["label"] not in (*EMOTIONS, *OTHER_LABELS):
+            known = ", ".join((*EMOTIONS, *OTHER_LABELS))
+            problems.add(f"label {match['label']!r}: expected one of {known}", file=file, line=number)
+        elif match["id"] in labels or match["id"] in before:
+            problems.add(f"{match['id']!r} is labelled already", file=file, line=number)
+        else:
+            labels[match["id"]] = match["label"]
+    if not labels:
+        problems.add("no line '[begin - end] id label [...]'", file=file, remedy="unpack the corpus again")
+    return labels
+
+
+def write_prepared(
+    parts: Sequence[DataDir], more: Mapping[str, Mapping[str, str]], record: tuple[str, Mapping[str, Any]]
+) -> None:
+    """Write data directories with further lists, and a record of how they were made.
+
+    They are written beside their places and moved there when all are whole.
+
+    Parameters
+    ----------
+    parts : sequence of DataDir
+        In one folder.
+    more : mapping of str to mapping of str to str
+        Name of a list, such as ``text``, to id and value; each directory gets the lines of its utterances and speakers.
+    record : (str, mapping)
+        File and content of the record, in that folder.
+
+    Raises
+    ------
+    DataError
+        With all problems: a directory is there already; an id or a path that a list cannot hold; the folder cannot be
+        written.
+    """
+    output = parts[0].path.parent
+    problems = Problems(output)
+    for part in parts:
+        if part.path.exists() or part.path.is_symlink():
+            problems.add("is there already", file=part.path, remedy="remove it, or choose another folder")
+    problems.raise_if_any()
+    make_folder(output)
+    with disk_errors(output):
+        stage = Path(tempfile.mkdtemp(prefix=".prepare.", dir=output))
+    try:
+        for part in parts:
+            staged = replace(part, path=stage / part.path.name)
+            write_datadir(staged)
+            known = {*part.speakers, *part.speakers.values()}
+            for name, values in more.items():
+                lines = [f"{key} {values[key]}".rstrip() + "\n" for key in sorted(known & values.keys())]
+                if lines:
+                    write_text(staged.path / name, "".join(lines))
+        with disk_errors(output):
+            for part in parts:
+                (stage / part.path.name).rename(part.path)
+        write_json(output / record[0], record[1])
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
