@@ -101,7 +101,7 @@ def convert(
     else:
         key = None if key_path is None else formats.read_key(key_path, reader.key)
         speakers = None if segment_speakers is None else read_speakers(segment_speakers)
-        formats.write_in_order(destination, found, order, key=key, speakers=speakers)
+        formats.write_text_list(destination, found, order, key=key, speakers=speakers)
 
 
 @click.command(cls=Command)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from evaluation.formats import Choice, Format, join, read_scores_and_key, titles_besides_text
+from evaluation.formats import Choice, Format, join, read_scores_and_key
 from evaluation.metrics import CONVENTIONS, effective_prior, reversal
 from evaluation.trials import Key, Scores, find_rows, own_trials, read_speakers
 from evaluation.uncertainty import Resampling
@@ -23,6 +23,7 @@ from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
 
+LISTS = "a table, npz or HDF5"
 json_option = path_option(
     "--json", "json_path", help="Write JSON to this file; '-' for standard output, then without table."
 )
@@ -41,12 +42,10 @@ convention_option = choice_option(
     help="Whose way to follow where tools disagree; the default pools equal scores and adds nothing.",
 )
 scale_option = path_option("--scale", help="YAML file of ZEBRA's categories: each tag with its upper |log10 LLR|.")
-scores_option = path_option(
-    "-s", "--scores", required=True, help=f"Scores: lines 'model segment score', {titles_besides_text('scores')}."
-)
+scores_option = path_option("-s", "--scores", required=True, help=f"Scores: lines 'model segment score', {LISTS}.")
 key_option = path_option(
     *("-k", "--key"),
-    help=f"Key: lines 'model segment target|nontarget', {titles_besides_text('key')}; none where scores hold labels.",
+    help=f"Key: lines 'model segment target|nontarget', {LISTS}; none where scores hold labels.",
 )
 
 
@@ -271,7 +270,7 @@ def system_options(command: Function) -> Function:
             *("-s", "--scores"),
             required=True,
             multiple=True,
-            help=f"Scores: lines 'model segment score', {titles_besides_text('scores')}. Repeatable.",
+            help=f"Scores: lines 'model segment score', {LISTS}. Repeatable.",
         ),
         path_option(
             "-k", "--key", "keys", multiple=True, help="Key: one for all, or one each; none where scores hold labels."

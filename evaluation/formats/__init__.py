@@ -5,11 +5,14 @@ of SIDEKIT and BOSARIS, each also gzipped; `write_scores` and the others write t
 `Key` or `Trials`.
 """
 
-from evaluation.formats.format import KINDS, Choice, Format, Kind, ListFile
 from evaluation.formats.reading import (
     FORMATS,
     HDF5,
+    KINDS,
     MATLAB,
+    Format,
+    Kind,
+    ListFile,
     check_extension,
     format_named,
     join,
@@ -18,10 +21,9 @@ from evaluation.formats.reading import (
     read_scores_and_key,
     read_split,
     read_trials,
-    titles_besides_text,
     write_as,
     write_key,
     write_scores,
     write_trials,
 )
-from evaluation.formats.text import KEYS, SCORES, read_text_key, write_in_order, write_text_list
+from evaluation.formats.text import KEYS, SCORES, Choice, read_text_key, write_text_list

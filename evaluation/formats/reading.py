@@ -12,26 +12,131 @@ the table of ``docs/formats.md`` are made from the rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from evaluation.formats import text as lists
 from evaluation.formats.binary import NPZ_MAGIC, read_hdf5, read_npz_list, write_hdf5, write_npz
-from evaluation.formats.format import DETECT, KINDS, Choice, Format, Kind, ListFile, open_list
-from evaluation.formats.text import Header, find_header, line_of, read_list, write_table, write_text_list
+from evaluation.formats.text import DETECT, Choice, Header, read_list, write_text_list
 from evaluation.trials import JoinError, Key, Scores, Trials, split_scores
 from spkbase.errors import DataError
-from spkbase.files import inner_suffix
+from spkbase.files import check_text, inner_suffix, read_bytes
+from spkbase.showing import one_line
 
+Kind = Literal["scores", "key", "trials"]
+KINDS: tuple[Kind, ...] = ("scores", "key", "trials")
+
+_HEAD_BYTES = 2056
+_GZIP_MAGIC = b"\x1f\x8b"
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
-def _header(file: ListFile) -> Header | None:
-    return find_header(file.path, file.text, file.kind, file.choice)
+@dataclass(frozen=True)
+class ListFile:
+    """A file that is to be read.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    kind : {"scores", "key", "trials"}
+        What is expected in it.
+    choice : Choice
+        What the user says about it.
+    head : bytes
+        Its first 2056 bytes, decompressed where it is gzip.
+    """
+
+    path: Path
+    kind: Kind
+    choice: Choice
+    head: bytes
+
+    @cached_property
+    def content(self) -> bytes:
+        """All of its bytes, decompressed where it is gzip."""
+        return read_bytes(self.path)
+
+    @cached_property
+    def text(self) -> bytes:
+        """Its bytes without a byte order mark; a DataError if they hold zero bytes, which no text does."""
+        return check_text(self.path, self.content)
+
+    @cached_property
+    def header(self) -> Header | None:
+        """Where the columns of a table stand, or None if the first line names no columns."""
+        return lists.find_header(self.path, self.text, self.kind, self.choice)
+
+    def lines(self) -> list[str]:
+        """Return its lines as text in UTF-8; a DataError if it is none."""
+        try:
+            return self.text.decode("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise DataError("expected text in UTF-8", file=self.path, remedy="save it as UTF-8") from error
+
+
+@one_line
+@dataclass(frozen=True)
+class Format:
+    """A format of lists: how it is told from others, and what can be read from it and written in it.
+
+    Parameters
+    ----------
+    name : str
+        Its name, as ``convert --to`` takes it.
+    suffixes : tuple of str
+        Extensions that it is written for, in lower case with their point; the first one is the usual one. None for a
+        format that is only written by name.
+    recognises : function of a ListFile to bool, optional
+        Whether a file is of this format. Formats are asked in their order; the first that says yes reads the file. None
+        for a format that is only written.
+    read_scores, read_key, read_trials : function of a ListFile, optional
+        Readers, which give `Scores`, `Key` and `Trials`; None for what the format cannot hold.
+    write_scores, write_key, write_trials : function of a path and what is written, optional
+        Writers; None for what the format cannot hold.
+    title : str
+        Words for help texts and tables; the name by default.
+    signed : bool
+        Whether the content shows the format for sure, as a magic number does. A file that has one of the extensions of
+        such a format but not its content is an error, not a text.
+    keeps_attributes : bool
+        Whether writers take ``attributes``, a mapping of strings that stays with the file.
+
+    Examples
+    --------
+    ``docs/formats.md`` has a whole user-supplied format.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    recognises: Callable[[ListFile], bool] | None
+    read_scores: Callable[[ListFile], Scores] | None = None
+    read_key: Callable[[ListFile], Key] | None = None
+    read_trials: Callable[[ListFile], Trials] | None = None
+    write_scores: Callable[..., None] | None = None
+    write_key: Callable[..., None] | None = None
+    write_trials: Callable[..., None] | None = None
+    title: str = ""
+    signed: bool = True
+    keeps_attributes: bool = False
+
+    def reads(self) -> list[Kind]:
+        """Return what can be read from it."""
+        return [kind for kind in KINDS if getattr(self, f"read_{kind}") is not None]
+
+    def writes(self) -> list[Kind]:
+        """Return what can be written in it."""
+        return [kind for kind in KINDS if getattr(self, f"write_{kind}") is not None]
+
+
+def _is_hdf5(file: ListFile) -> bool:
+    """Also behind a user block, as Matlab writes."""
+    return any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048))
 
 
 def _read_hdf5(file: ListFile) -> Any:
@@ -39,65 +144,68 @@ def _read_hdf5(file: ListFile) -> Any:
     return read_hdf5(file.path, file.kind, image)
 
 
+def _is_npz(file: ListFile) -> bool:
+    return file.head.startswith(NPZ_MAGIC)
+
+
 def _read_npz(file: ListFile) -> Any:
     return read_npz_list(file.path, file.content, file.kind)
 
 
-def _read_table(file: ListFile) -> Any:
-    return read_list(file.path, file.text, file.kind, file.choice, _header(file))
+def _is_table(file: ListFile) -> bool:
+    return file.header is not None
 
 
 def _read_text(file: ListFile) -> Any:
-    return read_list(file.path, file.text, file.kind, file.choice)
+    return read_list(file.path, file.text, file.kind, file.choice, file.header)
 
 
 def _write_table(path: str | Path, trials: Trials) -> None:
-    write_table(path, trials, delimiter="\t" if inner_suffix(path) == ".tsv" else ",")
+    lists.write_table(path, trials, delimiter="\t" if inner_suffix(path) == ".tsv" else ",")
 
 
 def _all_kinds(read: Callable[[ListFile], Any], write: Callable[..., None]) -> dict[str, Any]:
-    """Return the readers and writers of a format that holds scores, keys and trials alike."""
+    """Return the fields of a format that holds trials, keys and scores alike."""
     return {f"read_{kind}": read for kind in KINDS} | {f"write_{kind}": write for kind in KINDS}
 
 
+_TEXTS = (".txt", "", ".text", ".scores", ".key", ".keys", ".ndx", ".trials", ".trl", ".lst")
+_MATLAB = partial(write_hdf5, matlab=True)
 HDF5 = Format(
-    "hdf5",
-    (".h5", ".hdf5"),
-    # also behind a user block, as Matlab writes
-    recognises=lambda file: any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048)),
-    title="HDF5",
-    keeps_attributes=True,
-    **_all_kinds(_read_hdf5, write_hdf5),
+    "hdf5", (".h5", ".hdf5"), _is_hdf5, **_all_kinds(_read_hdf5, write_hdf5), title="HDF5", keeps_attributes=True
 )
-MATLAB = Format(
-    "matlab",
-    (),
-    recognises=lambda _: False,  # it is read as HDF5
-    write_scores=partial(write_hdf5, matlab=True),
-    title="SIDEKIT's other HDF5 form of scores",
-)
-NPZ = Format(
-    "npz", (".npz",), lambda file: file.head.startswith(NPZ_MAGIC), title="npz", **_all_kinds(_read_npz, write_npz)
-)
+MATLAB = Format("matlab", (), None, write_scores=_MATLAB, title="SIDEKIT's other HDF5 form of scores")
+NPZ = Format("npz", (".npz",), _is_npz, **_all_kinds(_read_npz, write_npz))
 TABLE = Format(
-    "table",
-    (".csv", ".tsv"),
-    recognises=lambda file: _header(file) is not None,
-    title="a table",
-    signed=False,
-    **_all_kinds(_read_table, _write_table),
+    "table", (".csv", ".tsv"), _is_table, **_all_kinds(_read_text, _write_table), title="a table", signed=False
 )
-TEXT = Format(
-    "text",
-    (".txt", "", ".text", ".scores", ".key", ".keys", ".ndx", ".trials", ".trl", ".lst"),
-    recognises=lambda _: True,
-    title="text",
-    signed=False,
-    **_all_kinds(_read_text, write_text_list),
-)
+TEXT = Format("text", _TEXTS, bool, **_all_kinds(_read_text, write_text_list), signed=False)
 
 FORMATS: tuple[Format, ...] = (HDF5, MATLAB, NPZ, TABLE, TEXT)
 """All formats, in the order in which they are asked; `TEXT` takes what no other does."""
+
+
+def open_list(path: str | Path, kind: Kind, choice: Choice) -> ListFile:
+    """Look at the beginning of a file; a pipe is read whole, once.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
+    path = Path(path)
+    try:
+        if path.is_file():
+            with path.open("rb") as handle:
+                head = handle.read(_HEAD_BYTES)
+            if not head.startswith(_GZIP_MAGIC):
+                return ListFile(path, kind, choice, head)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+    content = read_bytes(path)
+    file = ListFile(path, kind, choice, content[:_HEAD_BYTES])
+    file.__dict__["content"] = content  # so that it is not decompressed twice
+    return file
 
 
 def recognise(file: ListFile, formats: Sequence[Format] = ()) -> Format:
@@ -118,7 +226,7 @@ def recognise(file: ListFile, formats: Sequence[Format] = ()) -> Format:
     suffix = inner_suffix(file.path)
     promised = next((candidate for candidate in known if candidate.signed and suffix in candidate.suffixes), None)
     for candidate in known:
-        if (candidate.signed or promised is None) and candidate.recognises(file):
+        if (candidate.signed or promised is None) and candidate.recognises is not None and candidate.recognises(file):
             return candidate
     assert promised is not None, "text takes everything"
     title, got = promised.title or promised.name, "something else" if file.head else "an empty file"
@@ -146,18 +254,6 @@ def format_for(path: str | Path, formats: Sequence[Format] = ()) -> Format:
 def format_named(name: str, formats: Sequence[Format] = ()) -> Format | None:
     """Return the format of a name, or None."""
     return next((candidate for candidate in (*formats, *FORMATS) if candidate.name == name), None)
-
-
-def titles_besides_text(kind: Kind) -> str:
-    """Return the formats beside text that a list may come in, for help texts.
-
-    Examples
-    --------
-    >>> titles_besides_text("scores")
-    'a table, npz or HDF5'
-    """
-    titles = [row.title or row.name for row in reversed(FORMATS) if kind in row.reads() and row is not TEXT]
-    return f"{', '.join(titles[:-1])} or {titles[-1]}"
 
 
 def read_trials(path: str | Path, choice: Choice = DETECT, *, formats: Sequence[Format] = ()) -> Trials:
@@ -232,7 +328,7 @@ def find_line(path: str | Path, row: int, choice: Choice = DETECT) -> int | None
         return None
     file = open_list(path, "trials", choice)
     form = recognise(file)
-    return line_of(file.text, row + (form is TABLE)) if form in (TABLE, TEXT) else None
+    return lists.line_of(file.text, row + (form is TABLE)) if form in (TABLE, TEXT) else None
 
 
 def write_trials(

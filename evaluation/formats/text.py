@@ -39,14 +39,13 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from evaluation.formats.format import DETECT, Choice
 from evaluation.trials import COLUMN_NAMES, TRUTHS, Key, Scores, Trials, factorise, find_repeat, find_rows
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, line_at, not_text, read_text_bytes, shown, write_bytes
@@ -72,6 +71,40 @@ _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNO
 _LINES_TO_DETECT = 1000
 _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")  # with the line end what bytes.split() cuts at
 _LARGE = 1 << 20  # bytes: from here on pandas pays, which takes 0.2 s to import and is six times as quick
+
+
+@one_line
+@dataclass(frozen=True)
+class Choice:
+    """What a user says about a file; what is not said is detected.
+
+    Parameters
+    ----------
+    layout : str or sequence of str, optional
+        Order of the columns of a text without header: a name of `evaluation.formats.text`, or roles.
+    model, segment : sequence of str
+        Columns of a table with header that form the id together, joined by ``:``.
+    score, label : str, optional
+        Columns of a table with header.
+    formats : tuple of Format
+        User-supplied formats; they are asked before those of `evaluation.formats.FORMATS`.
+    distances : bool
+        The scores are distances, the lower the more alike: they are turned round.
+    labelled : bool
+        The scores' own file holds the truth too, so that a header lacks a column where there is none for it.
+    """
+
+    layout: str | Sequence[str] | None = None
+    model: Sequence[str] = ()
+    segment: Sequence[str] = ()
+    score: str | None = None
+    label: str | None = None
+    formats: tuple[Any, ...] = ()
+    distances: bool = False
+    labelled: bool = False
+
+
+DETECT: Choice = Choice()
 
 
 def is_number(token: str) -> bool:
@@ -288,11 +321,6 @@ def line_of(raw: bytes, row: int) -> int:
     return next(number for place, number in enumerate(filled) if place == row)
 
 
-def first_line(raw: bytes) -> bytes:
-    """Return the first line that is not blank, or an empty one."""
-    return raw.lstrip().partition(b"\n")[0]
-
-
 @dataclass(frozen=True)
 class Header:
     """Where the columns of a table stand.
@@ -301,14 +329,14 @@ class Header:
     ----------
     delimiter : str or None
         What separates columns; None for any white space.
-    n_columns : int
-        Number of columns.
+    names : list of str
+        Of the columns.
     places : dict of str to tuple of int
         Columns of each role; several of a model or segment form the id together.
     """
 
     delimiter: str | None
-    n_columns: int
+    names: list[str]
     places: Places
 
 
@@ -336,30 +364,33 @@ def find_header(path: Path, raw: bytes, content: Content, choice: Choice = DETEC
     DataError
         If the line is a header, or must be one because columns were named, but lacks a column.
     """
-    line = first_line(raw)
+    line, _, below = raw.lstrip().partition(b"\n")
     if choice.layout is not None or not 0 < len(line) <= _LONGEST_FIELD:
         return None
     try:
-        text = line.decode("utf-8")
+        fields = {delimiter: _header_fields(line.decode("utf-8"), delimiter) for delimiter in _DELIMITERS}
     except UnicodeDecodeError:
         return None
-    headers = {delimiter: _header_fields(text, delimiter) for delimiter in _DELIMITERS}
-    found = {delimiter: _places(names, choice) for delimiter, names in headers.items()}
-    delimiter = max(_DELIMITERS, key=lambda candidate: (len(found[candidate]), len(headers[candidate])))
-    places, names = found[delimiter], headers[delimiter]
+    headers = [Header(delimiter, names, _places(names, choice)) for delimiter, names in fields.items()]
+    sizes = [(len(header.places), len(header.names)) for header in headers]
+    header = headers[sizes.index(max(sizes))]
     needed = ["model", "segment", *(["score"] if content == "scores" else [])]
-    if (content == "key" or (content == "scores" and choice.labelled)) and not {"claimed", "real"} <= set(places):
+    with_truth = content == "key" or (content == "scores" and choice.labelled)
+    if with_truth and not {"claimed", "real"} <= set(header.places):
         needed.append("label")
-    lacking = [role for role in needed if role not in places]
+    lacking = [role for role in needed if role not in header.places]
     if not lacking:
-        return Header(delimiter, len(names), places)
-    words = not any(map(is_number, names))
-    known = "model" in places and "segment" in places and delimiter is not None
-    if choice.names_columns or (words and (known or _is_above_values(raw, len(names), delimiter))):
+        return header
+    second = below[: 2 * _LONGEST_FIELD].decode("utf-8", "replace").lstrip().partition("\n")[0]
+    values = _header_fields(second, header.delimiter)
+    above_values = len(header.names) >= 3 and len(values) == len(header.names) and any(map(is_number, values))
+    known = "model" in header.places and "segment" in header.places
+    words = header.delimiter is not None and not any(map(is_number, header.names)) and (known or above_values)
+    if words or choice.model or choice.segment or choice.score or choice.label:
         option = "--scores-columns" if content == "scores" else "--key-columns"
         remedy = f"name it: {option} {','.join(f'{_NAMED[role]}=NAME' for role in lacking)}"
         remedy += ", or give a key" if choice.labelled and lacking == ["label"] else ""
-        text = f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(names)[:200]}"
+        text = f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(header.names)[:200]}"
         raise DataError(text, file=path, line=1, remedy=remedy)
     return None
 
@@ -390,13 +421,6 @@ def _places(names: Sequence[str], choice: Choice) -> Places:
     return places
 
 
-def _is_above_values(raw: bytes, n_names: int, delimiter: str | None) -> bool:
-    """Whether a line of words stands above one of as many fields of which some are numbers: a header of other names."""
-    below = raw.lstrip().partition(b"\n")[2][: 2 * _LONGEST_FIELD].decode("utf-8", "replace")
-    values = _header_fields(below.lstrip().partition("\n")[0], delimiter)
-    return delimiter is not None and n_names >= 3 and len(values) == n_names and any(map(is_number, values))
-
-
 def table_columns(path: Path, raw: bytes, header: Header) -> Columns:
     """Cut a table below its header into columns.
 
@@ -410,36 +434,28 @@ def table_columns(path: Path, raw: bytes, header: Header) -> Columns:
     except UnicodeDecodeError as error:
         where = raw[max(0, error.start - 10) : error.end + 10]
         raise not_text(path, line_at(raw, error.start), f"{shown(where)} is not UTF-8") from None
-    lines: list[int] = []
-    rows: list[list[str]] = []
-    for number, row in _table_rows(path, io.StringIO(text, newline=""), header.delimiter):
-        if not row or (len(row) == 1 and not row[0].strip()):
-            continue
-        if lines and len(row) != header.n_columns:
-            text = f"expected {header.n_columns} columns as in the header, got {len(row)}: {' '.join(row)[:60]!r}"
-            raise DataError(text, file=path, line=number)
-        lines.append(number)
-        rows.append(row)
-    if len(rows) < 2:
-        raise DataError("expected trials, got a header alone", file=path, remedy="write the list again")
-    return Columns(path, list(zip(*rows[1:], strict=True)), lines[1:].__getitem__)
-
-
-def _table_rows(path: Path, lines: io.StringIO, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line and the fields of each row."""
-    if delimiter is None:
-        yield from ((number, line.split()) for number, line in enumerate(lines, 1))
-        return
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    while True:
-        start = reader.line_num + 1
+    numbered: list[tuple[int, list[str]]] = []
+    source, start = io.StringIO(text, newline=""), 1
+    if header.delimiter is None:
+        numbered = [(number, line.split()) for number, line in enumerate(source, 1)]
+    else:
+        reader = csv.reader(source, delimiter=header.delimiter, strict=True)
         try:
-            yield start, next(reader)
-        except StopIteration:
-            return
+            for row in reader:
+                numbered.append((start, row))
+                start = reader.line_num + 1
         except csv.Error as error:
             remedy = "close quotes, and double those within quotes"
             raise DataError(f"no line of a table: {error}", file=path, line=start, remedy=remedy) from error
+    _, *numbered = [(number, row) for number, row in numbered if row and (len(row) > 1 or row[0].strip())]
+    for number, row in numbered:
+        if len(row) != len(header.names):
+            text = f"expected {len(header.names)} columns as in the header, got {len(row)}: {' '.join(row)[:60]!r}"
+            raise DataError(text, file=path, line=number)
+    if not numbered:
+        raise DataError("expected trials, got a header alone", file=path, remedy="write the list again")
+    lines, rows = zip(*numbered, strict=True)
+    return Columns(path, list(zip(*rows, strict=True)), lines.__getitem__)
 
 
 def read_list(path: Path, raw: bytes, content: Content, choice: Choice, header: Header | None = None) -> Trials:
@@ -487,7 +503,7 @@ def read_list(path: Path, raw: bytes, content: Content, choice: Choice, header: 
 
 def _text_columns(path: Path, raw: bytes, content: Content, choice: Choice) -> tuple[Columns, Layout]:
     """Cut a text without header, and find its layout."""
-    n_columns = len(first_line(raw).split())
+    n_columns = len(raw.lstrip().partition(b"\n")[0].split())
     if content == "trials" and n_columns != 3:
         return cut_columns(path, raw, 2, "2 columns (model segment)"), ("model", "segment")
     if choice.layout is not None and content != "trials":
@@ -512,79 +528,45 @@ def _check_not_kaldi(columns: Columns, segment_ids: np.ndarray) -> None:
 
 def read_text_key(path: str | Path, choice: Choice = DETECT) -> Key:
     """Read a key from a text without header; see `read_list`."""
-    key = read_list(Path(path), read_text_bytes(path), "key", choice)
-    assert isinstance(key, Key)
-    return key
+    return cast(Key, read_list(Path(path), read_text_bytes(path), "key", choice))
 
 
 _LINES_PER_WRITE = 1 << 16
 _UNWRITABLE = re.compile("[ \t\n\r\x0b\x0c\0]|^\ufeff|[\ud800-\udfff]")
 
 
-def write_text_list(path: str | Path, trials: Trials) -> None:
-    """Write trials, a key or scores as text, in their order; trial types have no place in it.
-
-    Raises
-    ------
-    DataError
-        If an id holds white space, which would tear the line, or the file cannot be written.
-    """
-    columns = [trials.model_ids[trials.models], trials.segment_ids[trials.segments]]
-    if isinstance(trials, Key):
-        columns.append(np.where(trials.is_target, "target", "nontarget"))
-    elif isinstance(trials, Scores):
-        columns.append(trials.values)
-    _write_columns(path, trials, columns)
-
-
-def _write_columns(path: str | Path, trials: Trials, columns: Sequence[np.ndarray]) -> None:
-    """Write lines of columns that belong to trials, whole or not at all; numbers with all their digits."""
-    texts = {field for column in columns[2:] if column.dtype.kind == "O" for field in column}
-    if (torn := next(filter(_UNWRITABLE.search, (*trials.model_ids, *trials.segment_ids, *texts)), None)) is not None:
-        text = f"id {torn!r} holds white space or other bytes that a text list cannot hold"
-        raise DataError(text, remedy="write HDF5 instead, or rename it")
-
-    def lines(start: int) -> str:
-        some = (column[start : start + _LINES_PER_WRITE].tolist() for column in columns)
-        fields = ((str(field) for field in column) for column in some)
-        return "".join(f"{line}\n" for line in map(" ".join, zip(*fields, strict=True)))
-
-    pieces = map(lines, range(0, len(trials), _LINES_PER_WRITE))
-    if Path(path).suffix.lower() == ".gz":
-        write_bytes(path, "".join(pieces).encode())
-        return
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as handle:
-        handle.writelines(pieces)
-
-
-def write_in_order(
+def write_text_list(
     path: str | Path,
-    trials: Scores | Key,
-    layout: str,
+    trials: Trials,
+    layout: str = "kaldi",
     *,
     key: Key | None = None,
     speakers: Mapping[str, str] | None = None,
 ) -> None:
-    """Write scores or a key as text in another tool's order of columns.
+    """Write trials, a key or scores as text, whole or not at all; trial types have no place in it.
 
     Parameters
     ----------
     path : path
-        Text; ``.gz`` behind the name compresses it.
-    trials : Scores or Key
+        What is written.
+    trials : Trials, Key or Scores
+        Trials have one order.
     layout : str
-        A name or roles, see the table of the module.
+        Order of the columns: a name of this module, or roles.
     key : Key, optional
-        The truth of scores, for orders that hold it.
+        The truth of scores, where the order holds it.
     speakers : mapping of str to str, optional
-        Speaker of each segment, for the real identity in bob's orders.
+        Speaker of each segment, where the order holds who really speaks.
 
     Raises
     ------
     DataError
-        If the order needs a key or speakers that are not given, or one lacks a trial.
+        If the order needs what is not given, an id holds white space, which would tear the line, or the file cannot be
+        written.
     """
-    roles = forced_layout(layout, "scores" if isinstance(trials, Scores) else "key")
+    content: Content = "scores" if isinstance(trials, Scores) else "key"
+    is_bare = not isinstance(trials, Scores | Key)
+    roles = ("model", "segment") if is_bare else forced_layout(layout, content)
     if "-" in roles:
         raise DataError(f"cannot write the order {' '.join(roles)}: '-' passes over a column when reading only")
     models, segments = trials.model_ids[trials.models], trials.segment_ids[trials.segments]
@@ -607,7 +589,21 @@ def write_in_order(
         columns["label"] = np.where(is_target, *words)
         if "real" in roles:
             columns["real"] = _real_speakers(models, segments, is_target, speakers)
-    _write_columns(path, trials, [columns[role] for role in roles])
+    ids = (*trials.model_ids, *trials.segment_ids, *set(columns.get("real", ())))
+    if (torn := next(filter(_UNWRITABLE.search, ids), None)) is not None:
+        text = f"id {torn!r} holds white space or other bytes that a text list cannot hold"
+        raise DataError(text, remedy="write HDF5 instead, or rename it")
+
+    def lines(start: int) -> str:
+        some = (columns[role][start : start + _LINES_PER_WRITE].tolist() for role in roles)
+        return "".join(f"{line}\n" for line in map(" ".join, zip(*(map(str, part) for part in some), strict=True)))
+
+    pieces = map(lines, range(0, len(trials), _LINES_PER_WRITE))
+    if Path(path).suffix.lower() == ".gz":
+        write_bytes(path, "".join(pieces).encode())
+    else:
+        with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as handle:
+            handle.writelines(pieces)
 
 
 def _real_speakers(

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from evaluation import formats
-from evaluation.formats.format import Choice
 from evaluation.formats.reading import read_split
+from evaluation.formats.text import Choice
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 

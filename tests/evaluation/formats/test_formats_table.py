@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from evaluation.formats.format import KINDS, Choice, Format
+from evaluation.formats import KINDS, Choice, Format
 from evaluation.formats.reading import FORMATS, check_extension, read_key, read_scores, write_key, write_scores
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import ConfigError, DataError

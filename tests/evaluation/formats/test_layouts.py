@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation import formats
-from evaluation.formats.format import Choice
 from evaluation.formats.reading import read_split
-from evaluation.formats.text import forced_layout
+from evaluation.formats.text import Choice, forced_layout
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 

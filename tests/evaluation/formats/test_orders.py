@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from evaluation.formats.format import Choice
 from evaluation.formats.reading import read_key, read_scores, write_key, write_scores
+from evaluation.formats.text import Choice
 from evaluation.trials import Key, Scores, align
 from spkver.evaluation_cli import main
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.formats.format import Choice
 from evaluation.formats.reading import read_split
+from evaluation.formats.text import Choice
 from evaluation.metrics.calibration import cllr, min_cllr
 from evaluation.metrics.detection import act_dcf, eer
 
