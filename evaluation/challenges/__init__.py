@@ -32,10 +32,4 @@ from evaluation.challenges.systems import (
     read_system,
     system_rows,
 )
-from evaluation.challenges.team_scores import (
-    NamingRule,
-    assess,
-    find_score_lists,
-    weighted_average,
-    write_challenge,
-)
+from evaluation.challenges.team_scores import NamingRule, assess, find_score_lists, weighted_average, write_challenge

@@ -23,9 +23,7 @@ _MIXED = "the EERs are of different attackers or readings ('EER of'), so places 
 
 @click.command(cls=Command)
 @click.argument("results", type=FILE)
-@path_option(
-    "-k", "--key", "keys", required=True, help="Folder of the keys: <trial set>/trials, or files of that name."
-)
+@path_option("-k", "--key", "keys", required=True, help="Folder of the keys: <trial set>/trials, or files so named.")
 @path_option("-o", "--output", required=True, help="Folder to write into.")
 @resampling_options()
 @click.option(
@@ -79,14 +77,10 @@ def page(results: tuple[Path, ...], output: Path | None) -> None:
 @click.option("--target", "targets", multiple=True, type=float, help="Least EER in percent, instead; repeatable.")
 @click.option("--utility", "utilities", multiple=True, help="What to rank by, instead: wer, uar, cer, f0; repeatable.")
 @choice_option(
-    "--assignment",
-    of=["reached", "highest"],
-    help="Rank a system in every condition that it reaches, or in the highest alone.",
+    "--assignment", of=["reached", "highest"], help="Rank where a target is reached, or in the highest alone."
 )
 @click.option("--split", default="test", help="Split of the sets.")
-@click.option(
-    *("--dataset", "datasets"), multiple=True, help="Sets of EER and WER, such as libri or en; repeatable; else all."
-)
+@click.option("--dataset", "datasets", multiple=True, help="Sets of EER and WER, as libri or en; repeatable; else all.")
 @choice_option("--average", of=["mean", "least"], help="EER of a system over sets and sexes.")
 @click.option(
     "--correlation",

@@ -228,11 +228,7 @@ def _cross_validated(scores: np.ndarray, key: Key, people: tuple[Path | None, Pa
 @_out_option
 @path_option("--train-scores", "train_paths", multiple=True, help="Its scores to train on, in the same order.")
 @number_option(
-    *("--cross-validate", "folds"),
-    default=None,
-    least=3,
-    metavar="K",
-    help="Fuse the trials of --train-key by those of other speakers, in K folds.",
+    "--cross-validate", "folds", default=None, least=3, help="Fuse the --train-key by folds of its speakers."
 )
 @_training_options
 def fuse(

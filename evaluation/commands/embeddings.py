@@ -39,6 +39,7 @@ _FORMS = {
     "chance": ".4f",
 }
 _RIDGE, _RESTARTS = 0.1, 5
+_COMPARED = ("none", "centred", "orthogonal", "wasserstein")
 
 
 @click.command(cls=Command)
@@ -92,24 +93,10 @@ def cosine(
 @path_option("--train-original", multiple=True, help="What maps are learnt from: other speakers' ...")
 @path_option("--train-anonymised", multiple=True, help="... with an original of the same id for each.")
 @path_option("--train-speakers", help="Speakers of what maps are learnt from, as in utt2spk.")
+@click.option("--own-pairs", is_flag=True, help="These may be other utterances of the speakers who are linked.")
+@number_option("--folds", default=5, least=2, help="Without these: folds of speakers, aligned by a map of the others.")
 @click.option(
-    "--own-pairs",
-    is_flag=True,
-    help="These may be other utterances of the speakers who are linked: who holds their enrolment and the anonymiser "
-    "can make such pairs.",
-)
-@number_option(
-    *("--folds",),
-    default=5,
-    least=2,
-    help="Without these: folds of speakers, each aligned by a map that learnt from the others.",
-)
-@click.option(
-    *("--alignment", "alignments"),
-    multiple=True,
-    type=click.Choice(ALIGNMENTS),
-    default=("none", "centred", "orthogonal", "wasserstein"),
-    help="Repeatable.",
+    *("--alignment", "alignments"), multiple=True, type=click.Choice(ALIGNMENTS), default=_COMPARED, help="Repeatable."
 )
 @click.option(
     "--own-means",
@@ -117,12 +104,7 @@ def cosine(
     help="Every alignment but none takes off each side's own mean, over all that is linked, in place of the means "
     "that it learnt: knowledge of the whole list of unlabelled segments.",
 )
-@click.option(
-    "--prior",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    help="Of orthogonal: draws it to the identity, for one extractor and few pairs; 1 is much.",
-)
+@click.option("--prior", type=click.FloatRange(min=0), default=0.0, help="Of orthogonal: draws it to the identity.")
 @click.option("--top", multiple=True, type=click.IntRange(min=1), default=(1, 5), help="Among the first k; repeatable.")
 @click.option("--plain", is_flag=True, help="Align vectors as they are, not scaled to length 1.")
 @click.option("--other-extractor", is_flag=True, help="wasserstein: the two sides are of two extractors.")
@@ -246,9 +228,7 @@ def _report(
 @path_option("-e", "--embeddings", "original", required=True, help="Vectors of original speech.")
 @path_option("--anonymised", help="Vectors of the same utterances, anonymised.")
 @path_option(
-    *("--labels", "labels_path"),
-    required=True,
-    help="The attribute: lines 'speaker label' (or utterance), as spk2gender; with --column a table with a header.",
+    *("--labels", "labels_path"), required=True, help="Lines 'speaker label', as spk2gender; with --column a table."
 )
 @click.option("--column", "columns", multiple=True, help="Column of the table; repeatable, one attribute each.")
 @path_option("--training", help="Vectors of other speakers to learn from; else cross-validation.")

@@ -83,16 +83,12 @@ def _results_options(command: Function) -> Function:
 @path_option("-k", "--key", help="Their key; none where the scores hold labels.")
 @path_option("--ranks", help="Ranks of an earlier run, its --output: for other sizes, ties or intervals.")
 @shared.reader_options(missing=True)
-@choice_option(
-    "--bootstrap-by", of=["speaker", "id"], help="Intervals of scores draw speakers, or each model id as one."
-)
-@choice_option(
-    "--not-enrolled", of=["error", "drop"], help="Trial speakers that are not enrolled: stop, or drop and count."
-)
+@choice_option("--bootstrap-by", of=["speaker", "id"], help="Intervals draw speakers, or each model id as one.")
+@choice_option("--not-enrolled", of=["error", "drop"], help="Trial speakers that are not enrolled: stop, or drop.")
 @click.option("--sizes", multiple=True, help="Gallery sizes: all (default), log, published, or numbers as 2,10,100.")
 @click.option("--top", multiple=True, help="Also: the owner among the first R; numbers as 5,10.")
 @choice_option("--ties", of=linkage.TIE_RULES, help="What a tie counts.")
-@number_option("--runs", default=None, least=1, help="Draw galleries, this often, in place of the exact values.")
+@number_option("--runs", help="Draw galleries, this often, in place of the exact values; 0 for these.")
 @click.option("--keep-impostors", is_flag=True, help="Write what linkability-extrapolate needs into the folder.")
 @shared.resampling_options()
 @worker_options
@@ -120,7 +116,7 @@ def linkability(reader: shared.Reader, resampling: Resampling, **options: Any) -
         sizes=sizes,
         top=tuple(_number(word, "--top", 1, "numbers") for word in _split(options["top"])),
         ties=options["ties"],
-        **({"estimator": "monte-carlo", "runs": options["runs"], "single_runs": True} if options["runs"] else {}),
+        runs=options["runs"],
     )
     if ranked:
         ranks, largest, named = _ranks_of(options["ranks"], numbers)

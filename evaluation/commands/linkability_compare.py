@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from evaluation import linkage
-from evaluation.commands.shared import json_option, show_json
+from evaluation.commands.shared import SHARE, json_option, show_json
 from evaluation.reports import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, number_option, path_option
@@ -30,29 +30,13 @@ _REPLICATES, _MOST_BANDS = 500, 6
     help="Equal speakers at the edge of a quarter: all in or all out, whichever is nearer to a quarter; all in, as "
     "published; all out; or as many as a quarter by a draw.",
 )
-@choice_option(
-    "--measure",
-    of=linkage.MEASURES,
-    help="How sizes of the gallery count in a speaker's mean; without effect where each speaker has one trial.",
-)
-@choice_option(
-    "--ties",
-    of=linkage.TIE_RULES,
-    help="What equal scores count, however the runs counted them.",
-)
+@choice_option("--measure", of=linkage.MEASURES, help="How sizes of the gallery count in a speaker's mean.")
+@choice_option("--ties", of=linkage.TIE_RULES, help="What equal scores count, however the runs counted them.")
 @number_option("--permutations", default=1000, least=1, help="For chance.")
 @number_option("--seed", help="Of permutations and draws.")
+@click.option("--level", type=SHARE, default=0.95, help="Share of permutations that intervals of chance hold.")
 @click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    help="Share of permutations that intervals of chance hold.",
-)
-@click.option(
-    *("--original", "originals"),
-    multiple=True,
-    metavar="NAME",
-    help="A level, such as the anonymiser `orig`, that stands in the curves but is not compared; repeatable.",
+    *("--original", "originals"), multiple=True, metavar="NAME", help="A level that is drawn, not compared; repeatable."
 )
 @path_option(
     *("-o", "--output"),

@@ -13,9 +13,8 @@ from evaluation import uncertainty
 from evaluation.commands import shared, tables
 from evaluation.trials import find_speakers, group_trials, order_free_digest, read_metadata
 from spkbase.console import Command, path_option, worker_options
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import DataError
 from spkbase.files import format_table
-from spkbase.plugins import load_plugin
 
 
 @dataclass(frozen=True)
@@ -37,26 +36,15 @@ class _Assessed:
 @shared.system_options
 @shared.convention_option
 @click.option(
-    *("-p", "--prior", "priors"),
-    multiple=True,
-    default=measures.PRIORS,
-    help="Target prior of a detection cost with costs of 1; repeatable.",
+    "-p", "--prior", "priors", multiple=True, default=measures.PRIORS, help="Target prior of a cost; repeatable."
 )
 @shared.scale_option
 @shared.resampling_options(0)
 @shared.people_options
 @click.option("--reference", help="Label of the system that others are compared with; the first by default.")
-@click.option(
-    *("--metric", "own_metrics"),
-    multiple=True,
-    metavar="MODULE:NAME|FILE.py:NAME",
-    help="A metric of your own beside ours (docs/metrics.md); repeatable.",
-)
+@shared.own_option("--metric", "own_metrics", help="A metric of your own beside ours (docs/metrics.md); repeatable.")
 @path_option(
-    "--threshold-from",
-    nargs=2,
-    metavar="SCORES KEY",
-    help="Add misses and false alarms at the thresholds of this development list: of its EER and of its minDCFs.",
+    "--threshold-from", nargs=2, metavar="SCORES KEY", help="Add error rates at the thresholds of this other list."
 )
 @click.option("--by", "column", help="Column of --metadata by which to group.")
 @path_option("--metadata", help="Table with a header; ids of models, segments or speakers first.")
@@ -99,7 +87,7 @@ def metrics(
     if reference not in (names := [system.name for system in systems]):
         raise click.UsageError(f"--reference {reference!r} is none of the labels: {', '.join(names)}")
     table = measures.METRICS if scale is None else measures.metrics_with(scale=measures.read_scale(scale))
-    table += tuple(map(_own_metric, own_metrics))
+    table += tuple(shared.load_own(name, "metric", measures.Metric) for name in own_metrics)
     if threshold_from is not None:
         table += measures.metrics_at_thresholds_of(measures.sort_scores(*_development(systems, threshold_from)), priors)
     statistic = measures.Metrics(priors, convention, table)
@@ -146,15 +134,6 @@ def metrics(
     for name, of_it in found.items():
         if of_it.groups is not None:
             click.echo((f"\n{name}:\n" if len(systems) > 1 else "\n") + tables.format_groups(of_it.groups))
-
-
-def _own_metric(name: str) -> measures.Metric:
-    """Return the row of a metric that a user names."""
-    metric = load_plugin(name, "metric")[0]
-    if not isinstance(metric, measures.Metric):
-        text = f"the metric {name!r} is a {type(metric).__name__}, expected an evaluation.Metric"
-        raise ConfigError(text, remedy="docs/metrics.md has an example")
-    return metric
 
 
 def _development(systems: list[shared.System], files: tuple[Path, Path]) -> tuple[Any, Any]:

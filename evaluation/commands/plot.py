@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from evaluation import plots
 from evaluation.commands.shared import System, parse_prior, scale_option, system_options
 from evaluation.metrics import SCALE, SRE08, effective_prior, read_scale
 from spkbase.console import Command, number_option, path_option
@@ -40,27 +41,19 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
 @click.option("--eer", is_flag=True, help="ape: draw the EER of each system, the highest of its least error rates.")
 @click.option(
     "--window",
-    type=click.Choice(["auto", "sre10", "old", "new", "big"]),
-    help="det: part of the plane to show; auto, the default, grows until every system is well inside.",
+    type=click.Choice(["auto", *plots.WINDOWS]),
+    help="det: part of the plane; auto, the default, holds all.",
 )
-@click.option(
-    *("-p", "--prior"),
-    help="Target prior. det: of the minDCF point, that of SRE08, 0.0917, by default; reliability: 0.5.",
-)
+@click.option("-p", "--prior", help="Target prior. det: of the minDCF point, [0.0917]; reliability: [0.5].")
 @click.option("--hull-only", is_flag=True, help="det: draw the convex hull alone, not the curve itself too.")
 @click.option(
-    "--lowest-fpr",
-    type=float,
-    help="roc: left end of the logarithmic axis of the false-accept rate, such as 1e-4, else one nontarget trial; 0 "
-    "for a linear axis.",
+    "--lowest-fpr", type=float, help="roc: left end of the axis, as 1e-4, else one nontarget trial; 0: linear."
 )
 @number_option("--bins", default=None, least=1, help="histogram: number of bins.  [60]")
 @click.option("--own-scale", is_flag=True, help="histogram: bins, scores and densities of each system's own scale.")
 @scale_option
 def plot(kind: str, systems: list[System], path: tuple[Path, ...], title: str | None, **own: Any) -> None:
     """Plot scores."""
-    from evaluation import plots
-
     given = {name: value for name, value in own.items() if value not in (None, False, ())}
     if unfit := sorted(set(given) - set(KINDS[kind][1])):
         raise click.UsageError(f"plot {kind} takes no {', '.join('--' + name.replace('_', '-') for name in unfit)}")

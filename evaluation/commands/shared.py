@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import click
 import numpy as np
@@ -22,8 +22,10 @@ from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
+Own = TypeVar("Own")
 
 LISTS = "a table, npz or HDF5"
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 json_option = path_option(
     "--json", "json_path", help="Write JSON to this file; '-' for standard output, then without table."
 )
@@ -49,6 +51,20 @@ key_option = path_option(
 )
 
 
+def own_option(*names: str, help: str) -> Decorator:
+    """Make an option that names what a user has written; see `load_own`."""
+    return click.option(*names, multiple=True, metavar="MODULE:NAME|FILE.py:NAME", help=help)
+
+
+def load_own(name: str, what: str, kind: type[Own]) -> Own:
+    """Return the metric or format that a user names; a ConfigError if it is something else."""
+    found = load_plugin(name, what)[0]
+    if not isinstance(found, kind):
+        text = f"the {what} {name!r} is a {type(found).__name__}, expected an {kind.__module__.rpartition(".")[0]}.{kind.__name__}"
+        raise ConfigError(text, remedy=f"docs/{what}s.md has an example")
+    return found
+
+
 def resampling_options(replicates: int = 1000) -> Decorator:
     """Add the options of the bootstrap of speakers; the command gets `resampling`."""
 
@@ -57,11 +73,10 @@ def resampling_options(replicates: int = 1000) -> Decorator:
         def wrapped(*args: Any, replicates: int, seed: int, level: float, **given: Any) -> Any:
             return command(*args, resampling=Resampling(replicates, seed, level), **given)
 
-        share = click.FloatRange(0, 1, min_open=True, max_open=True)
         options = [
             number_option("--bootstrap", "replicates", default=replicates, help="Resamples for intervals; 0 for none."),
             number_option("--seed", help="Of all draws."),
-            click.option("--level", type=share, default=0.95, help="Share of true values that intervals should cover."),
+            click.option("--level", type=SHARE, default=0.95, help="Share of true values that intervals should cover."),
         ]
         return together(options, wrapped)
 
@@ -154,7 +169,10 @@ def reader_options(*, key: bool = True, missing: bool = False, each: bool = Fals
             if any(len(texts) not in (1, count) for texts in columns):
                 counts = " and ".join(str(len(texts)) for texts in columns)
                 raise click.UsageError(f"expected options of columns once, or once for each file, got {counts}")
-            formats, joins = tuple(map(_format, format_names)), given.pop("missing", "error")
+            formats, joins = (
+                tuple(load_own(name, "format", Format) for name in format_names),
+                given.pop("missing", "error"),
+            )
             readers = [
                 Reader(
                     Choice(**_columns(of_scores, "score"), distances=distances, formats=formats),
@@ -172,12 +190,7 @@ def reader_options(*, key: bool = True, missing: bool = False, each: bool = Fals
                 "--scores-columns", multiple=each, help=f"Order as score,model,segment, {names},score=llr.{again}"
             ),
             click.option("--key-columns", multiple=each, help=f"The same of a key: target in place of score.{again}"),
-            click.option(
-                *("--format", "format_names"),
-                multiple=True,
-                metavar="MODULE:NAME|FILE.py:NAME",
-                help="A format of your own for scores and keys (docs/formats.md); repeatable.",
-            ),
+            own_option("--format", "format_names", help="A format of your own (docs/formats.md); repeatable."),
             click.option("--distances", is_flag=True, help="The scores are distances, the lower the more alike."),
             choice_option(
                 "--missing",
@@ -212,14 +225,6 @@ def _columns(text: str | None, value: str) -> dict[str, Any]:
     columns: dict[str, Any] = {"model": tuple(named.get("model", ())), "segment": tuple(named.get("segment", ()))}
     columns |= {name: named[role][0] for role, name in (("score", "score"), ("target", "label")) if role in named}
     return columns
-
-
-def _format(name: str) -> Format:
-    form = load_plugin(name, "format")[0]
-    if not isinstance(form, Format):
-        text = f"the format {name!r} is a {type(form).__name__}, expected an evaluation.formats.Format"
-        raise ConfigError(text, remedy="docs/formats.md has an example")
-    return form
 
 
 @dataclass(frozen=True)

@@ -44,11 +44,7 @@ TITLES = {
     help="How scores become log-likelihood ratios. folds: learnt from other speakers' trials; pav: by isotonic "
     "regression on these very trials, as VoicePrivacy 2022 means to; none: they are already.",
 )
-@click.option(
-    "--symmetric",
-    is_flag=True,
-    help="The lists hold each pair of recordings once: count it both ways (not across original and anonymised).",
-)
+@click.option("--symmetric", is_flag=True, help="Lists of one kind of speech hold each pair once: count it both ways.")
 @shared.resampling_options(0)
 @path_option("--plot", help="Draw the matrices side by side: PNG, PDF or SVG.")
 @shared.reader_options()

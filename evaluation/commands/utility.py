@@ -35,15 +35,9 @@ _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters
     help="What is counted: words, or characters with or without the blanks between words; repeatable.",
 )
 @choice_option(
-    "--normaliser",
-    of=utility.NORMALISERS,
-    help="What is done to both transcripts before: nothing, or lower case without punctuation.",
+    "--normaliser", of=utility.NORMALISERS, help="Both transcripts as they are, or lower case without punctuation."
 )
-@choice_option(
-    "--missing",
-    of=["error", "empty", "drop"],
-    help="Utterances without a hypothesis: stop, count all words as deleted, or drop and count.",
-)
+@choice_option("--missing", of=["error", "empty", "drop"], help="No hypothesis: stop, count all as deleted, or drop.")
 @resampling_options()
 @json_option
 def wer(
@@ -92,13 +86,9 @@ def wer(
 @label_option
 @path_option("--spk2fold", help="Fold of each speaker; each speaker is a fold by default.")
 @choice_option(
-    "--convention",
-    of=["default", "vpc2024", "pooled"],
-    help="How recalls are averaged: over the classes of the fold, as the challenge does, or in one fold.",
+    "--convention", of=["default", "vpc2024", "pooled"], help="Recalls by fold, as the challenge does, or in one fold."
 )
-@choice_option(
-    "--missing", of=["error", "drop"], help="Utterances without a prediction, or without a label: stop, or drop."
-)
+@choice_option("--missing", of=["error", "drop"], help="No prediction, or no label: stop, or drop.")
 @resampling_options()
 @json_option
 def uar(
@@ -149,9 +139,7 @@ def uar(
 @click.argument("anonymised", type=FILE)
 @path_option("--segment-speakers", help="Speaker of each utterance; by default that of the original's folder.")
 @choice_option(
-    "--convention",
-    of=["default", "vpc2022"],
-    help="Frames with voice in both, or all frames after a circular shift as the challenge of 2022 has it.",
+    "--convention", of=["default", "vpc2022"], help="Frames with voice in both, or all as the challenge has it."
 )
 @worker_options
 @resampling_options()

@@ -29,9 +29,7 @@ _READINGS = ("isotonic regression", "Gaussians", "Student's t", "ranks")
     help="Write the profile as ZEBRA-<label>.<ext> into this folder (or that of the label); repeatable.",
 )
 @click.option(
-    *("--worst-case", "with_worst_case"),
-    is_flag=True,
-    help="Add the strongest evidence of any trial by isotonic regression, Gaussians, Student's t and ranks.",
+    "--worst-case", "with_worst_case", is_flag=True, help="Add the strongest evidence of any trial, read four ways."
 )
 @shared.json_option
 def zebra(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _BAND, _PALE_BAND = 0.16, 0.10
+_BINS = 20  # of a speaker's linkability
 _CHANCE = style.plain(style.GREY, 1.2, (10, 3))
 _DOTS = (0, (1.2, 1.6))
 _SIZE = "Number of enrolled speakers N"
@@ -226,7 +227,6 @@ def plot_cmc(
     *,
     path: style.Paths | None = None,
     ax: Axes | None = None,
-    largest: int | None = None,
     title: str | None = None,
 ) -> Figure:
     """Plot cumulative match characteristics: how often the owner is among the first r of the whole gallery.
@@ -237,23 +237,21 @@ def plot_cmc(
         For r = 1, 2, ..., N, by what the legend calls them; see `evaluation.linkage.cumulative_match`.
     path, ax, title
         See `plot_linkability`.
-    largest : int, optional
-        Largest r to show; the whole gallery by default.
     """
     shares = {name: np.asarray(share, np.float64) for name, share in systems.items()}
     if not shares or any(share.ndim != 1 or len(share) < 2 for share in shares.values()):
         raise DataError("expected a cumulative match characteristic of 2 or more ranks to plot")
-    most = min(max(len(share) for share in shares.values()), largest or 2**62)
+    most = max(len(share) for share in shares.values())
     entries = []
     with style.axes_for(path, ax, 7.0, 4.8) as axes:
         for number, (name, share) in enumerate(shares.items()):
-            ranks = np.arange(1, min(most, len(share)) + 1)
+            ranks = np.arange(1, len(share) + 1)
             axes.plot(np.log10(ranks), ranks / len(share), **_CHANCE | {"linewidth": 1.0})
-            axes.plot(np.log10(ranks), share[: len(ranks)], **style.line_of(number))
+            axes.plot(np.log10(ranks), share, **style.line_of(number))
             tenth = share[min(9, len(share) - 1)]
             numbers = f"(rank 1 {100 * share[0]:.1f} %, rank 10 {100 * tenth:.1f} %, N {len(share):,})"
             entries.append((style.line_of(number), f"{name} {style.keep_together(numbers)}"))
-        title, across = title or "Cumulative match characteristic", _log_scale("Rank r", 1, max(most, 2))
+        title, across = title or "Cumulative match characteristic", _log_scale("Rank r", 1, most)
         upright = ("Probability that the owner is among the first r", 0.0, 1.0)
         return style.finish(axes, title, across, upright, [*entries, (_CHANCE, "chance")])
 
@@ -337,7 +335,6 @@ def plot_speakers(
     *,
     path: style.Paths | None = None,
     ax: Axes | None = None,
-    bins: int = 20,
     title: str | None = None,
 ) -> Figure:
     """Plot how linkability is spread over speakers, with its quartiles; several systems in strips of the same scale.
@@ -348,15 +345,11 @@ def plot_speakers(
         Linkability of each speaker, 0 to 1, averaged over sizes; by what the legend calls them.
     path, ax, title
         See `plot_linkability`.
-    bins : int
-        Number of bins from 0 to 1.
     """
     values = {name: np.asarray(column, np.float64) for name, column in systems.items()}
     if not values or any(not len(column) or not np.isfinite(column).all() for column in values.values()):
         raise DataError("expected a finite linkability for each speaker to plot")
-    if not 1 <= bins <= 1000:
-        raise DataError(f"expected 1 to 1,000 bins, got {bins}")
-    edges = np.linspace(0, 1, bins + 1)
+    edges = np.linspace(0, 1, _BINS + 1)
     shares = {name: np.histogram(column.clip(0, 1), edges)[0] / len(column) for name, column in values.items()}
     height = 1.08 * max(float(share.max()) for share in shares.values())
     entries, ticks = [], []
@@ -382,7 +375,7 @@ def plot_speakers(
 
 
 def plot_speaker_grid(
-    cells: Mapping[tuple[str, str], ArrayLike], *, path: style.Paths, bins: int = 20, title: str | None = None
+    cells: Mapping[tuple[str, str], ArrayLike], *, path: style.Paths, title: str | None = None
 ) -> Figure:
     """Plot how linkability is spread over speakers, a row for each attacker and a column for each anonymiser.
 
@@ -394,12 +387,10 @@ def plot_speaker_grid(
         Linkability of each speaker, 0 to 1, by attacker and anonymiser; as for `plot_speakers`.
     path : path or sequence of paths
         The files to write, as PNG, PDF or SVG by their extensions, in the house style.
-    bins : int
-        Number of bins from 0 to 1.
     title : str, optional
         Stands above the plot.
     """
-    edges = np.linspace(0, 1, bins + 1)
+    edges = np.linspace(0, 1, _BINS + 1)
     rows, columns = (list(dict.fromkeys(side)) for side in zip(*cells, strict=True))
     values = {name: np.asarray(column, np.float64).clip(0, 1) for name, column in cells.items()}
     shares = {name: 100 * np.histogram(column, edges)[0] / len(column) for name, column in values.items()}
@@ -440,14 +431,9 @@ _WORDS = {"anonymiser": "Anonymiser", "attacker": "Attacker", "utterances": "Num
 
 
 def plot_jaccard(
-    comparisons: Comparisons,
-    *,
-    path: style.Paths | None = None,
-    ax: Axes | None = None,
-    with_published: bool = False,
-    title: str | None = None,
+    comparisons: Comparisons, *, path: style.Paths | None = None, ax: Axes | None = None, title: str | None = None
 ) -> Figure:
-    """Plot the mean Jaccard similarity of each factor as bars, with its spread over pairs, chance, and published means.
+    """Plot the mean Jaccard similarity of each factor as bars, with its spread over pairs, and chance.
 
     Parameters
     ----------
@@ -455,20 +441,15 @@ def plot_jaccard(
         See `evaluation.linkage.compare_conditions`.
     path, ax, title
         See `plot_linkability`.
-    with_published : bool
-        Mark the published means of the same factors, which are of other speech: CommonVoice.
 
     Raises
     ------
     DataError
         If no two conditions differ in one factor alone, or an extension is unknown.
     """
-    from evaluation.linkage import published
-
     if not comparisons.factors:
         raise DataError("expected conditions that differ in one factor alone, got none to draw a bar of")
-    marks = published() if with_published else {}
-    black, diamond = style.plain("#000000", 1.2), style.marker("D", "#000000")
+    black = style.plain("#000000", 1.2)
     ticks, top = [], 0.2
     with style.axes_for(path, ax, 7.0, 4.8) as axes:
         for place, (factor, agreements) in enumerate(comparisons.factors.items()):
@@ -487,10 +468,6 @@ def plot_jaccard(
                 axes.plot(near, [agreement.chance] * 2, **black, zorder=3)
                 axes.fill_between(near, agreement.high, agreement.low, color="#000000", alpha=0.25, linewidth=0)
                 top = max(top, value + np.nan_to_num(spread), agreement.high)
-                if factor in marks:
-                    mean = marks[factor][kind]["jaccard"]
-                    axes.plot([middle + 0.09], [mean], **diamond)
-                    top = max(top, mean)
             pairs = max(agreement.n_pairs for agreement in agreements.values())
             corrected = ", ".join(f"{kind} {agreement.corrected:.2f}" for kind, agreement in agreements.items())
             text = f"{_WORDS.get(factor, factor)}\n{pairs} pair{'s' if pairs != 1 else ''}, corrected:\n{corrected}"
@@ -498,8 +475,6 @@ def plot_jaccard(
         entries = [(style.plain(colour, 8.0), words) for colour, words in _EASE.values()]
         level = 100 * float(comparisons.settings["level"])
         entries.append((black, f"chance: mean and {level:g} % interval of permutations"))
-        if set(marks) & set(comparisons.factors):
-            entries.append((diamond, "published mean (CommonVoice, B3 and B5, three attackers)"))
         across = ("Conditions that differ in", -0.6, len(ticks) - 0.4, ticks)
         upright = ("Mean Jaccard similarity", 0.0, min(1.0, 1.12 * top))
         words = "Upright lines: standard deviation over pairs"

@@ -68,28 +68,22 @@ class Settings:
         Numbers r of "among the first r", beside 1.
     ties : {"shared", "strict", "lenient"}
         What a tie counts.
-    estimator : {"exact", "monte-carlo"}
-        The closed form, or the published draws.
     measure : {"log", "uniform"}
         How sizes count in the mean of a speaker.
     replicates, seed, level
         Of the intervals; 0 replicates for none. The seed is that of the draws too.
     runs : int
-        Repetitions of the draws.
-    single_runs : bool
-        Keep the linkability of each repetition too.
+        Repetitions of the published draws of galleries; 0 for the closed form.
     """
 
     sizes: Sizes = "all"
     top: tuple[int, ...] = ()
     ties: linkage.TieRule = "shared"
-    estimator: Literal["exact", "monte-carlo"] = "exact"
     measure: linkage.Measure = "log"
     replicates: int = 1000
     seed: int = 0
     level: float = 0.95
-    runs: int = 5
-    single_runs: bool = False
+    runs: int = 0
 
     @property
     def resampling(self) -> Resampling:
@@ -199,7 +193,7 @@ def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | Non
         "n_trial": len(first),
         "n_speakers": len(np.unique(first.speakers)),
         "tie_rule": settings.ties,
-        "estimator": settings.estimator,
+        "estimator": "monte-carlo" if settings.runs else "exact",
         "measure": settings.measure,
         "seed": settings.seed,
     }
@@ -342,13 +336,10 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
     common: dict[str, Any] = {"ties": settings.ties}
     curve = linkage.linkability_curve(ranks, sizes, resampling=settings.resampling, **common)
     extra: dict[str, Any] = {}
-    if settings.estimator == "monte-carlo":
+    if settings.runs:
         drawn = linkage.monte_carlo(ranks, sizes, runs=settings.runs, seed=settings.seed, **common)
-        extra["exact"] = curve.values
-        extra["runs"] = settings.runs
-        extra["standard_error"] = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
-        if settings.single_runs:
-            extra["single_runs"] = drawn
+        error = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
+        extra = {"exact": curve.values, "runs": settings.runs, "standard_error": error, "single_runs": drawn}
         curve = replace(curve, values=drawn.mean(axis=0))
     over_sizes = linkage.linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
     low, high = ranks.span(settings.ties)
@@ -452,18 +443,12 @@ def write_extrapolation(folder: str | Path, beyond: Mapping[int, Beyond]) -> Non
     write_text(Path(folder) / "extrapolation.csv", _csv(header, rows))
 
 
-def write_plots(
-    folder: str | Path,
-    measured: Linkage,
-    beyond: Mapping[int, Beyond] | None = None,
-    *,
-    formats: Sequence[str] = (".png", ".svg"),
-) -> None:
+def write_plots(folder: str | Path, measured: Linkage, beyond: Mapping[int, Beyond] | None = None) -> None:
     """Write the plots of linkability into a folder; see the module."""
     from evaluation.plots import plot_cmc, plot_extrapolation, plot_linkability, plot_speakers
 
     def paths(name: str) -> list[Path]:
-        return [Path(folder) / f"{name}{form}" for form in formats]
+        return [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
 
     beyond = beyond or {}
     titles = {number: f"L = {utterances_name(number)}" for number in measured.ranks}

@@ -28,7 +28,6 @@ FORMAT = 1
 """Number of the form; a file with another one is refused."""
 GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
-_ROUNDED = 1e-9  # what the last bits of a mean of shares may add
 
 
 @dataclass(frozen=True)
@@ -431,8 +430,8 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
     Raises
     ------
     DataError
-        If the format is another one, there is no condition, conditions lack names or repeat, a rate is out of range, or
-        a block is not as the recipe writes it.
+        If the format is another one, there is no condition, conditions lack names or repeat, or a block is not as the
+        recipe writes it.
     """
     if raw.get("format") != FORMAT:
         remedy = "make the results anew with this version"
@@ -452,16 +451,8 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
             elif condition.place in seen:
                 problems.add(f"condition {place}: {' '.join(condition.place)} stands there twice")
             seen.add(condition.place)
-            for name, value in _rates(condition.values):
-                if not -_ROUNDED <= value <= 1 + _ROUNDED:
-                    problems.add(f"condition {place}: {name} is {value:g}, expected a share from 0 to 1")
-        summary = raw.get("summary") or []
-        for row in summary:
-            for name in ("eer", "low", "high"):
-                if not 0 <= (value := number(row.get(name))) <= 1 and value == value:
-                    problems.add(f"the summary: {name} is {value:g}, expected a share from 0 to 1")
         problems.raise_if_any()
-        stated = {tuple(row[name] for name in _NAMES[:3]): row for row in summary}
+        stated = {tuple(row[name] for name in _NAMES[:3]): row for row in raw.get("summary") or ()}
         found = Results(tuple(conditions), (), raw)
         outcomes = [
             _outcome(part, stated.get((dataset, gender, scenario), {}))
@@ -471,17 +462,6 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
             if (part := [row for row in conditions if row.place[:3] == (dataset, gender, scenario)])
         ]
         return Results(tuple(conditions), tuple(outcomes), raw)
-
-
-def _rates(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Rates of a condition, with the ends of their intervals, that are known."""
-    rates = [(f"eer.{name}", value) for name, value in (row.get("eer") or {}).items()]
-    for name, ends in (row.get("intervals") or {}).items():
-        if name.startswith("eer"):
-            rates += [(f"the interval of {name}", ends.get(end)) for end in ("low", "high")]
-    for name in ("linkability", "low", "high"):
-        rates += [(f"linkability.{name}", value) for value in find(row, "linkability", name) or ()]
-    yield from ((name, number(value)) for name, value in rates if value is not None)
 
 
 def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:

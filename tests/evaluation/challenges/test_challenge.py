@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from evaluation.challenges.team_scores import (
-    NamingRule,
-    assess,
-    average_rows,
-    find_score_lists,
-    write_challenge,
-)
+from evaluation.challenges.team_scores import NamingRule, assess, average_rows, find_score_lists, write_challenge
 from evaluation.metrics.detection import eer
 from spkbase.errors import DataError
 from spkver.evaluation_cli import main

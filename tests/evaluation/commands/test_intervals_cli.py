@@ -53,9 +53,7 @@ def run(files: Path, *options: str, fails: bool = False) -> Any:
 def test_intervals_are_those_of_python(files: Path) -> None:
     found = run(files, "--bootstrap", "40", "--seed", "3", "--segment-speakers", str(files / "utt2spk"))
     sample, _ = sample_from(
-        read_scores(files / "scores"),
-        read_key(files / "key"),
-        segment_speakers=read_speakers(files / "utt2spk"),
+        read_scores(files / "scores"), read_key(files / "key"), segment_speakers=read_speakers(files / "utt2spk")
     )
     expected = confidence_intervals(sample, Metrics(), Resampling(40, 3))
     assert list(found["intervals"]) == list(expected)

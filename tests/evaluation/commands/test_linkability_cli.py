@@ -67,14 +67,7 @@ def test_a_whole_run(files, tmp_path: Path) -> None:
     report = json.loads((tmp_path / "run" / "linkability.json").read_text())
     assert {
         name: report[name] for name in ("n_enroll", "n_trial", "n_speakers", "tie_rule", "estimator", "measure")
-    } == {
-        "n_enroll": 30,
-        "n_trial": 12,
-        "n_speakers": 12,
-        "tie_rule": "shared",
-        "estimator": "exact",
-        "measure": "log",
-    }
+    } == {"n_enroll": 30, "n_trial": 12, "n_speakers": 12, "tie_rule": "shared", "estimator": "exact", "measure": "log"}
     ranks = read_ranks(tmp_path / "run" / "ranks.npz")
     assert list(ranks) == [1, 3]
     for number, one in ranks.items():

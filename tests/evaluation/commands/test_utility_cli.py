@@ -53,15 +53,7 @@ def test_wer(lists: Path) -> None:
 
 
 def test_uar(lists: Path) -> None:
-    options = (
-        "uar",
-        "--ref",
-        lists / "utt2emo",
-        "--predictions",
-        lists / "predictions",
-        MAP,
-        lists / "utt2spk",
-    )
+    options = ("uar", "--ref", lists / "utt2emo", "--predictions", lists / "predictions", MAP, lists / "utt2spk")
     done = run(*options, "--bootstrap", 50)
     assert done.exit_code == 0, done.output
     assert "75.00" in done.output
@@ -190,27 +182,12 @@ def test_rank(tmp_path: Path) -> None:
     [
         (["wer", "--ref", "text", "--hyp", "absent", MAP, "utt2spk"], "absent: cannot be read"),
         (["wer", "--ref", "text", "--hyp", "utt2emo", MAP, "absent"], "absent: cannot be read"),
-        (
-            ["wer", "--ref", "text", "--hyp", "short", MAP, "utt2spk"],
-            "2 utterances missing: 'a2', 'b1'",
-        ),
+        (["wer", "--ref", "text", "--hyp", "short", MAP, "utt2spk"], "2 utterances missing: 'a2', 'b1'"),
         (["wer", "--ref", "text", "--hyp", "hyp", MAP, "short"], "expected 'id speaker', got"),
-        (
-            ["wer", "--ref", "text", "--hyp", "hyp", "--hyp", "hyp", MAP, "utt2spk"],
-            "two systems have one name",
-        ),
-        (
-            ["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", MAP, "utt2spk"],
-            "expected a label",
-        ),
-        (
-            ["uar", "--ref", "text", "--predictions", "predictions", MAP, "utt2spk"],
-            "expected 'id emotion'",
-        ),
-        (
-            ["uar", "--ref", "utt2emo", "--predictions", "short", MAP, "utt2spk"],
-            "expected 'id emotion'",
-        ),
+        (["wer", "--ref", "text", "--hyp", "hyp", "--hyp", "hyp", MAP, "utt2spk"], "two systems have one name"),
+        (["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", MAP, "utt2spk"], "expected a label"),
+        (["uar", "--ref", "text", "--predictions", "predictions", MAP, "utt2spk"], "expected 'id emotion'"),
+        (["uar", "--ref", "utt2emo", "--predictions", "short", MAP, "utt2spk"], "expected 'id emotion'"),
         (["f0", "text", "text"], "wav.scp|is not there|cannot be read"),
         (["rank", "text"], "expected '---- ... ----'"),
         (["rank", "absent.json"], "cannot be read"),
@@ -230,16 +207,6 @@ def test_every_bad_input_gets_one_clear_error(
 
 
 def test_nothing_is_written_where_something_is_wrong(lists: Path) -> None:
-    done = run(
-        "wer",
-        "--ref",
-        lists / "text",
-        "--hyp",
-        lists / "utt2emo",
-        MAP,
-        lists / "text",
-        "--json",
-        lists / "o",
-    )
+    done = run("wer", "--ref", lists / "text", "--hyp", lists / "utt2emo", MAP, lists / "text", "--json", lists / "o")
     assert done.exit_code == 2
     assert not (lists / "o").exists()

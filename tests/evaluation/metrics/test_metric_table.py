@@ -272,4 +272,4 @@ def test_a_metric_of_a_users_file_enters_the_command(tmp_path):
     assert json.loads(done.stdout)["target_share"] == 0.25
     wrong = CliRunner().invoke(main, [*command, "--metric", f"{tmp_path / 'mine.py'}:other"])
     assert wrong.exit_code == 2
-    assert "is a int, expected an evaluation.Metric" in wrong.stderr
+    assert "is a int, expected an evaluation.metrics.Metric" in wrong.stderr

@@ -394,27 +394,6 @@ def test_files_outside_the_folder_of_the_results_are_not_read(
     assert "root:" not in text
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"eer": {"rocch": -5}}, "condition 1: eer.rocch is -5, expected a share"),
-        ({"eer": {"rocch": 1.5}}, "eer.rocch is 1.5"),
-        ({"intervals": {"eer.rocch": {"low": 0.1, "high": "inf"}}}, "the interval of eer.rocch is inf"),
-        ({"linkability": {"linkability": [0.5, 2], "low": [0, -1]}}, "linkability.linkability is 2"),
-    ],
-)
-def test_rates_out_of_range_are_refused(results: dict[str, Any], changes: dict[str, Any], message: str) -> None:
-    results["conditions"][0] |= changes
-    with pytest.raises(DataError, match=message):
-        render_page(results, folder=".")
-
-
-def test_a_summary_out_of_range_is_refused(results: dict[str, Any]) -> None:
-    results["summary"] = [{**dict.fromkeys(("dataset", "gender", "scenario"), "x"), "eer": -5, "strongest": "x"}]
-    with pytest.raises(DataError, match="the summary: eer is -5"):
-        render_page(results, folder=".")
-
-
 def test_the_same_results_give_the_same_bytes(made: tuple[dict[str, Any], Path], page: str, tmp_path: Path) -> None:
     write_page(json.loads(json.dumps(made[0])), tmp_path / "report.html", folder=made[1])
     assert (tmp_path / "report.html").read_text("utf-8") == page
