@@ -60,7 +60,8 @@ def load_own(name: str, what: str, kind: type[Own]) -> Own:
     """Return the metric or format that a user names; a ConfigError if it is something else."""
     found = load_plugin(name, what)[0]
     if not isinstance(found, kind):
-        text = f"the {what} {name!r} is a {type(found).__name__}, expected an {kind.__module__.rpartition(".")[0]}.{kind.__name__}"
+        where = kind.__module__.rpartition(".")[0]
+        text = f"the {what} {name!r} is a {type(found).__name__}, expected an {where}.{kind.__name__}"
         raise ConfigError(text, remedy=f"docs/{what}s.md has an example")
     return found
 
