@@ -19,7 +19,7 @@ from spkver.mixture.statistics import accumulate_statistics, read_statistics
 from spkver.mixture.ubm import read_ubm
 from spkver.sidekit.features import read_feature_file
 from spkver.sidekit.models import read_mixture, read_svm
-from spkver.sidekit.stat_server import read_stat_server
+from spkver.sidekit.tables import read_stat_server
 from spkver.vectors.supervectors import read_supervectors
 
 ROOT = Path(__file__).resolve().parent.parent

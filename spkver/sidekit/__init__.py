@@ -4,8 +4,6 @@ Layouts are those of SIDEKIT 1.3 and 1.4. Trials, keys and scores in SIDEKIT's f
 """
 
 from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_feature_file
-from spkver.sidekit.hdf5 import open_hdf5, read_array, read_strings, write_column, write_strings
-from spkver.sidekit.idmaps import read_idmap, write_idmap
 from spkver.sidekit.models import (
     FactorAnalyser,
     inverse_matrices,
@@ -16,4 +14,15 @@ from spkver.sidekit.models import (
     write_mixture,
     write_svm,
 )
-from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server
+from spkver.sidekit.tables import (
+    StatServer,
+    open_hdf5,
+    read_array,
+    read_idmap,
+    read_stat_server,
+    read_strings,
+    write_column,
+    write_idmap,
+    write_stat_server,
+    write_strings,
+)

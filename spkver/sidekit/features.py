@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError
 from spkbase.hdf5 import create_file
 from spkbase.showing import one_line
-from spkver.sidekit.hdf5 import open_hdf5, read_array, write_column
+from spkver.sidekit.tables import open_hdf5, read_array, write_column
 
 _STREAMS = ("cep", "energy", "fb")
 _COMPRESSIONS = (0, 1, 2)

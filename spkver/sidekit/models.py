@@ -29,7 +29,7 @@ from spkbase.hdf5 import create_file
 from spkbase.plain_pickle import load_plain
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
-from spkver.sidekit.hdf5 import open_hdf5, read_array, write_column
+from spkver.sidekit.tables import open_hdf5, read_array, write_column
 
 # --- mixtures ---------------------------------------------------------------------------------------------------------
 

@@ -19,8 +19,7 @@ from spkver.backend.svm import read_svms
 from spkver.corpora.rsr2015 import list_stems
 from spkver.idmap import IdMap
 from spkver.mixture.statistics import copy_stat_rows
-from spkver.sidekit.idmaps import read_idmap, write_idmap
-from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server
+from spkver.sidekit.tables import StatServer, read_idmap, read_stat_server, write_idmap, write_stat_server
 
 STEMS = list_stems("eval", "m")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spkbase.errors import DataError
 from spkver.idmap import IdMap
-from spkver.sidekit.idmaps import read_idmap, write_idmap
+from spkver.sidekit.tables import read_idmap, write_idmap
 
 IDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=130)
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=1, max_size=130)

@@ -17,7 +17,7 @@ from spkbase.errors import ConfigError, DataError, Problems
 from spkver.corpora import rsr2015
 from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, key_files, list_hashes, read_rsr2015, write_lists
 from spkver.idmap import IdMap
-from spkver.sidekit.idmaps import read_idmap
+from spkver.sidekit.tables import read_idmap
 
 BACKGROUND, TARGETS, SENTENCES, SESSIONS = ("m001", "m050"), ("m101", "m102", "m157"), ("001", "030"), range(1, 10)
 ENROL, TEST = (1, 4, 7), (2, 3)

@@ -25,7 +25,7 @@ from spkver.mixture.statistics import (
     read_statistics,
     write_statistics,
 )
-from spkver.sidekit.stat_server import StatServer, write_stat_server
+from spkver.sidekit.tables import StatServer, write_stat_server
 
 
 def random_mixture(rng: np.random.Generator, n_components: int = 4, dimension: int = 3) -> GaussianMixture:

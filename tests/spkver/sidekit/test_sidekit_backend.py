@@ -18,7 +18,7 @@ from spkbase.errors import DataError
 from spkver.backend import Plda, plda_from_sidekit, plda_scores, plda_to_sidekit
 from spkver.backend.plda import Sessions
 from spkver.sidekit.models import FactorAnalyser, read_factor_analyser, read_svm, write_factor_analyser, write_svm
-from spkver.sidekit.stat_server import (
+from spkver.sidekit.tables import (
     StatServer,
     write_stat_server,
 )

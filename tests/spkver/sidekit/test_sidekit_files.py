@@ -19,9 +19,8 @@ from scipy.stats import multivariate_normal
 
 from spkbase.errors import DataError
 from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_feature_file
-from spkver.sidekit.idmaps import read_idmap
 from spkver.sidekit.models import read_mixture, read_svm, write_mixture
-from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server
+from spkver.sidekit.tables import StatServer, read_idmap, read_stat_server, write_stat_server
 
 SHOWS = ("libri", "syn_a", "syn_b")
 LONG = "speaker/" + "x" * 150
@@ -155,7 +154,7 @@ def test_ids_beyond_ascii_are_read_whatever_wrote_them(tmp_path: Path, charset: 
 
 
 def test_supervectors_in_a_memory_map_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spkver.sidekit.stat_server._BLOCK_BYTES", 100)
+    monkeypatch.setattr("spkver.sidekit.tables._BLOCK_BYTES", 100)
     mapped = np.memmap(tmp_path / "sv.bin", dtype=np.float64, mode="w+", shape=(7, 33))
     mapped[:] = np.random.default_rng(0).normal(size=(7, 33))
     ids = [str(row) for row in range(7)]

@@ -19,7 +19,7 @@ from spkbase.work import Work
 from spkver.backend.scoring import score_joint_factors
 from spkver.mixture.gmm import GaussianMixture, whiten, whitening_factors
 from spkver.mixture.statistics import Statistics, open_statistics
-from spkver.sidekit.stat_server import StatServer, write_stat_server
+from spkver.sidekit.tables import StatServer, write_stat_server
 from spkver.vectors.joint_factors import (
     JointFactorConfig,
     JointFactors,
