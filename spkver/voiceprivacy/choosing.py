@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,6 @@ from spkver.attackers import (
     wanted_attacker,
 )
 from spkver.audio import audio_header
-from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, values_for_rates
 from spkver.voiceprivacy.sets import Heard, Sets
 from spkver.voiceprivacy.settings import ALL, Config
@@ -248,55 +248,34 @@ def undoes(spec: str) -> bool:
     return spec.endswith(("-undone", "-aligned"))
 
 
-_FILES = 64  # whose headers are one task
-
-
-def seconds_of(rates: Mapping[str, float], hours: float, n_workers: int) -> dict[str, float]:
-    """Return how long each attacker works on so many hours of speech, by seconds of one core an hour.
-
-    Examples
-    --------
-    >>> seconds_of({"gmm-svm": 6.0, "campplus": 70.0}, 2.0, 2)
-    {'gmm-svm': 6.0, 'campplus': 70.0}
-    """
-    return {name: rate * hours / n_workers for name, rate in rates.items()}
+_FILES = 256  # whose headers are one task
 
 
 def hours_of_speech(sets: Sets, draws: Mapping[str, int], *, jobs: int | None) -> float:
     """Return how much speech attackers hear: each original once, and each of so many draws of training, enrolment and
     trials, one where their number is not given.
     """
-    sides = sets.sides
-    return sum(
-        (1 + draws.get(sides.get(name, ""), 1)) * _hours(directory, jobs) for name, directory in sets.original.items()
-    )
+    sides, seconds = sets.sides, 0.0
+    for name, directory in sets.original.items():
+        paths = chunks(list(directory.recordings.values()), _FILES)
+        of_all = sum(ordered_map(_seconds, paths, jobs=jobs, threads=True))
+        seconds += (1 + draws.get(sides.get(name, ""), 1)) * of_all
+    return seconds / 3600
 
 
-def _hours(directory: DataDir, jobs: int | None) -> float:
-    paths = [str(path) for path in directory.recordings.values()]
-    return sum(ordered_map(_seconds, chunks(paths, _FILES), jobs=jobs, threads=True)) / 3600
-
-
-def _seconds(paths: Sequence[str]) -> float:
+def _seconds(paths: Sequence[Path]) -> float:
     return sum(audio_header(path).seconds for path in paths)
 
 
 def describe_estimate(config: Config, hours: float, n_workers: int) -> str:
     """Return what is told before the start: how long all attackers take about, those that are not known left out."""
-    specs = {
-        attacker_name(entry): str(config.attacker_settings.get(entry, {}).get("preset", entry))
-        for entry in config.attackers
-    }
-    rates, unknown = {}, []
-    rows = {name: find_row(spec) for name, spec in specs.items()}
-    kinds = {name: specs[name] if row is None else row[0] for name, row in rows.items()}
-    for name, kind in kinds.items():
-        rate = cost_of(kind, set(kinds.values()))
-        if rate is None:
-            unknown.append(name)
-        else:
-            rates[name] = rate
-    seconds = seconds_of(rates, hours, n_workers)
+    kinds = {}
+    for entry, spec in attacker_specs(config).items():
+        row = find_row(spec)
+        kinds[attacker_name(entry)] = spec if row is None else row[0]
+    costs = {name: cost_of(kind, set(kinds.values())) for name, kind in kinds.items()}
+    seconds = {name: cost * hours / n_workers for name, cost in costs.items() if cost is not None}
+    unknown = [name for name, cost in costs.items() if cost is None]
     parts = ", ".join(f"{name} {_duration(value)}" for name, value in seconds.items())
     cores = f"{n_workers} core{'s' if n_workers > 1 else ''}"
     text = f"attackers on {hours:.1f} h of speech, about {_duration(sum(seconds.values()))} on {cores} if all is new"
@@ -306,10 +285,8 @@ def describe_estimate(config: Config, hours: float, n_workers: int) -> str:
 
 def describe_absent(config: Config) -> list[str]:
     """Return a line for each reason why attackers that would run by default cannot; none if others were chosen."""
-    if config.attackers != default_attackers():
-        return []
     reasons: dict[str, list[str]] = {}
-    for name, why in absent_attackers().items():
+    for name, why in absent_attackers().items() if config.attackers == default_attackers() else ():
         if name not in config.attackers:
             reasons.setdefault(why, []).append(name)
     return [
@@ -345,50 +322,33 @@ def listen(sets: Sets, config: Config, usual: Sequence[Any], *, jobs: int | None
     ConfigError
         If settings do not go with the rates.
     """
-    names = {name for dataset in sets.datasets for name in dataset.directories}
-    directories = {
-        directory.path.name: directory.recordings
-        for side in (sets.original, sets.twins)
-        for name, directory in side.items()
-        if name in names
-    }
-    items = [(name, path) for name, recordings in directories.items() for path in recordings.values()]
-    found: dict[str, Counter[int]] = {name: Counter() for name in directories}
-    described = "sampling rates"
-    batches = chunks(items, 256)
-    sizes = [*map(len, batches)]
-    for part in ordered_map(_rates, batches, jobs=jobs, threads=True, description=described, sizes=sizes):
-        for name, rate in part:
-            found[name][rate] += 1
-    groups: dict[tuple[int, ...], dict[str, dict[str, Counter[int]]]] = {}
+    names = dict.fromkeys(name for dataset in sets.datasets for name in dataset.directories)
+    versions = [(name, side[name]) for side in (sets.original, sets.twins) for name in names if name in side]
+    items = [(of.path.name, path) for _, of in versions for path in of.recordings.values()]
+    tasks = chunks(items, _FILES)
+    how: Json = {"jobs": jobs, "threads": True, "description": "sampling rates", "sizes": [*map(len, tasks)]}
+    found = Counter(pair for part in ordered_map(_rates, tasks, **how) for pair in part)
+    groups: dict[tuple[int, ...], dict[str, set[str]]] = {}
     for training in dict.fromkeys(dataset.training for dataset in sets.datasets):
-        of_set = {name: found[name] for name in _directories(sets, training)}
-        rates = tuple(sorted({rate for counts in of_set.values() for rate in counts}))
-        groups.setdefault(rates, {})[training] = of_set
+        tested = {name for dataset in sets.datasets if dataset.training == training for name in dataset.directories}
+        folders = {of.path.name for name, of in versions if name in tested}
+        rates = tuple(sorted({rate for folder, rate in found if folder in folders}))
+        groups.setdefault(rates, {})[training] = folders
     heard = []
     for rates, of_sets in groups.items():
         fitted = chosen_attackers(config, rates)
         is_fitted = list(map(features_of, fitted)) != list(map(features_of, usual))
-        tested = tuple(dataset.name for dataset in sets.datasets if dataset.training in of_sets)
-        by_directory = {name: counts for of_set in of_sets.values() for name, counts in of_set.items()}
-        heard.append(Heard(tuple(of_sets), tested, by_directory, fitted if is_fitted else usual))
+        datasets = tuple(dataset.name for dataset in sets.datasets if dataset.training in of_sets)
+        counts = {pair: count for pair, count in found.items() if any(pair[0] in one for one in of_sets.values())}
+        heard.append(Heard(tuple(of_sets), datasets, counts, fitted if is_fitted else usual))
     return heard
-
-
-def _directories(sets: Sets, training: str) -> Iterator[str]:
-    """Names of the folders of a training set and of all that is tested against it, original and anonymised."""
-    names = [name for dataset in sets.datasets if dataset.training == training for name in dataset.directories]
-    for side in (sets.original, sets.twins):
-        yield from (side[name].path.name for name in dict.fromkeys(names) if name in side)
 
 
 def _rates(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int]]:
     rates = []
     for name, path in items:
-        try:
+        with suppress(DataError):  # told where recordings are checked
             rates.append((name, audio_header(path).rate))
-        except DataError:  # told where recordings are checked
-            continue
     return rates
 
 
@@ -423,29 +383,30 @@ def describe_rates(heard: Sequence[Heard], usual: Sequence[Any]) -> str:
 def _described(heard: Heard, usual: Sequence[Any]) -> str:
     by_features: dict[str, list[str]] = {}
     by_networks: dict[str, list[str]] = {}
+    counts = Counter[int]()
+    for (_, rate), count in sorted(heard.rates.items(), key=lambda item: item[0][1]):
+        counts[rate] += count
+
+    def moved(rate: int) -> str:
+        others = " and ".join(f"{count} from {other} Hz" for other, count in counts.items() if other != rate)
+        return f", for which recordings are resampled, {others}" if others else ""
+
     for attacker, before in zip(heard.attackers, map(features_of, usual), strict=True):
         features, basis = features_of(attacker), _basis(attacker)
         if features is not None and before is not None:
-            text = f"features are computed at {features.rate} Hz{_moved(heard.counts, features.rate)}"
+            text = f"features are computed at {features.rate} Hz{moved(features.rate)}"
             if features.high_frequency != before.high_frequency:
                 text += f", and go up to {features.high_frequency:g} Hz instead of {before.high_frequency:g} Hz"
-            if features != before or set(heard.counts) != {features.rate}:
+            if features != before or set(counts) != {features.rate}:
                 by_features.setdefault(text, []).append(attacker.name)
-            continue
-        rate = basis.extractor.extraction.rate if hasattr(basis, "extractor") else None
-        if rate is not None and (moved := _moved(heard.counts, rate)):
-            by_networks.setdefault(f"at {rate} Hz{moved}", []).append(attacker.name)
+        elif hasattr(basis, "extractor") and (rate := basis.extractor.extraction.rate) and moved(rate):
+            by_networks.setdefault(f"at {rate} Hz{moved(rate)}", []).append(attacker.name)
     if not by_features and not by_networks:
         return ""
     ways = [text if len(by_features) == 1 else f"{text} ({', '.join(names)})" for text, names in by_features.items()]
     ways += [f"{', '.join(names)}: {text}" for text, names in by_networks.items()]
-    most, parts = max(heard.counts, key=lambda rate: heard.counts[rate]), []
-    for rate, count in heard.counts.items():
-        here = [name for name, rates in heard.rates.items() if rates.get(rate)]
+    most, parts = max(counts, key=counts.__getitem__), []
+    for rate, count in counts.items():
+        here = [folder for folder, at in heard.rates if at == rate]
         parts.append(f"{count} recordings at {rate} Hz" + (f" ({few(here)})" if rate != most else ""))
     return f"{', '.join(heard.datasets)}, with {', '.join(heard.training)}: {', '.join(parts)}; {'; '.join(ways)}."
-
-
-def _moved(counts: Mapping[int, int], rate: int) -> str:
-    moved = " and ".join(f"{count} from {other} Hz" for other, count in counts.items() if other != rate)
-    return f", for which recordings are resampled, {moved}" if moved else ""

@@ -547,7 +547,13 @@ class _Attempts:
         failed = {name: error for name, error in errors.items() if error is not None}
         have_all_failed = failed and len(failed) == len(errors) and outside is not None
         if have_all_failed and (failed.keys() - set(outside or ()) or failed.keys() == self._names):
-            raise _joined(failed)
+            if len({str(error) for error in failed.values()}) == 1:
+                raise next(iter(failed.values()))
+            problems = Problems()
+            for name, error in failed.items():
+                told = error if isinstance(error, DataError) else DataError(f"attacker {name!r}: {reason_of(error)}")
+                problems.note(told)
+            problems.raise_if_any()
         return done
 
     def _make(self, job: Job) -> Exception | None:
@@ -577,20 +583,6 @@ class _Attempts:
                 self._given_up[name] = error
             return error
         return None
-
-
-def _joined(errors: Mapping[str, Exception]) -> Exception:
-    """One error for several attackers; the first where all say the same."""
-    if len({str(error) for error in errors.values()}) == 1:
-        return next(iter(errors.values()))
-    problems = Problems()
-    for name, error in errors.items():
-        problems.note(error if isinstance(error, DataError) else DataError(f"attacker {name!r}: {reason_of(error)}"))
-    try:
-        problems.raise_if_any()
-    except DataError as joined_error:
-        return joined_error
-    raise AssertionError
 
 
 def reason_of(error: Exception) -> str:

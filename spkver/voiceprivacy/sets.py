@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -78,24 +77,16 @@ class Heard:
         Training sets with the same rates.
     datasets : tuple of str
         What is tested with them.
-    rates : dict of str to dict of int to int
-        Data directory to sampling rate to number of recordings.
+    rates : dict of (str, int) to int
+        Number of recordings by data directory and sampling rate.
     attackers : sequence of AttackerConfig, Attacker or Wanted
         With features that fit.
     """
 
     training: tuple[str, ...]
     datasets: tuple[str, ...]
-    rates: Mapping[str, Mapping[int, int]]
+    rates: Mapping[tuple[str, int], int]
     attackers: Sequence[Any] = field(repr=False)
-
-    @property
-    def counts(self) -> dict[int, int]:
-        """Number of recordings at each rate, from the lowest."""
-        found: Counter[int] = Counter()
-        for of_directory in self.rates.values():
-            found.update(of_directory)
-        return dict(sorted(found.items()))
 
 
 @one_line
@@ -179,28 +170,27 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
         match = _TRIALS.fullmatch(name)
         if match and match["list"] in config.lists:
             by_set.setdefault(match["stem"] + (match["subset"] or ""), {})[match["list"]] = name
-    wanted = config.datasets or tuple(by_set)
+    wanted, problems, datasets = config.datasets or tuple(by_set), Problems(data), []
     if not wanted:
         expected = ", ".join(f"<set>_trials_{list_name}" for list_name in config.lists)
         raise DataError(f"no set was found: expected folders <set>_enrolls and {expected}", file=data)
-    problems = Problems(data)
-    datasets = []
     for name in wanted:
-        stem = name.removesuffix("_common")
-        lists = by_set.get(name, {})
+        stem, lists = name.removesuffix("_common"), by_set.get(name, {})
         if not lists:
             there = f"there are {', '.join(by_set)}" if by_set else "there is none at all"
             problems.add(f"no set {name}: no {stem}_trials_{'|'.join(config.lists)}", remedy=there)
             continue
         if f"{stem}_enrolls" not in here:
             problems.add(f"no {stem}_enrolls for the set {name}", remedy="add it, or leave the set out by datasets")
-        trials = {
-            POOLED if list_name == MIXED else list_name: lists[list_name]
-            for list_name in config.lists
-            if list_name in lists
-        }
-        with problems.noted():
-            datasets.append(Dataset(name, f"{stem}_enrolls", trials, _training_set(stem, name, here, config, data)))
+        tried = [_PART.sub("", stem) + "_train", DEFAULT_TRAINING_SET]
+        tried = [config.training_sets[name]] if name in config.training_sets else tried
+        training = [candidate for candidate in tried if candidate in here]
+        if not training:
+            text = f"no training set for {name}: looked for {' and '.join(tried)}"
+            problems.add(text, remedy=f"name another: --set training_sets.{name}=DIRECTORY")
+            continue
+        trials = {POOLED if of == MIXED else of: lists[of] for of in config.lists if of in lists}
+        datasets.append(Dataset(name, f"{stem}_enrolls", trials, training[0]))
     for key in config.training_sets:
         if key not in {*wanted, *by_set, *named}:
             problems.add(f"training_sets.{key}: no such set", remedy=f"there are {', '.join(by_set) or 'none'}")
@@ -216,19 +206,6 @@ def with_lists_there(config: Config, data: Path) -> Config:
     matches = (_TRIALS.fullmatch(path.name) for path in data.glob("*_trials_*"))
     only_mixed = {match["list"] for match in matches if match} == {MIXED}
     return replace(config, lists=(MIXED,)) if only_mixed and config.lists == Config.lists else config
-
-
-def _training_set(stem: str, name: str, here: set[str], config: Config, data: Path) -> str:
-    by_name = _PART.sub("", stem) + "_train"
-    tried = [config.training_sets[name]] if name in config.training_sets else [by_name, DEFAULT_TRAINING_SET]
-    for candidate in tried:
-        if candidate in here:
-            return candidate
-    raise DataError(
-        f"no training set for {name}: looked for {' and '.join(tried)}",
-        file=data,
-        remedy=f"name another: --set training_sets.{name}=DIRECTORY",
-    )
 
 
 def read_sets(
@@ -268,29 +245,24 @@ def read_sets(
     DataError
         With all problems of all directories at once.
     """
-    datasets = find_datasets(data, config, named)
-    emotions = config.utility.emotion
+    datasets, emotions, problems = find_datasets(data, config, named), config.utility.emotion, Problems()
     names = list(dict.fromkeys([*(name for dataset in datasets for name in dataset.directories), *emotions]))
-    problems = Problems()
-
     missing = tuple(name for name in names if not (data / f"{name}{suffix}").is_dir())
     original, twins = dict[str, DataDir](), dict[str, DataDir]()
     for read, ending in ((original, ""), (twins, suffix)):
-        for path in [data / f"{name}{ending}" for name in names if not (ending and name in missing)]:
-            pipes: dict[str, Any] = {"allow_pipes": allow_pipes, "pipes_to": output / "pipes" / path.name}
-            name = path.name.removesuffix(ending)
-            with noted_each(problems):
-                read[name] = read_datadir(path, original=original.get(name), jobs=jobs, **pipes)
+        for name in names:
+            path = data / f"{name}{ending}"
+            if not ending or name not in missing:
+                pipes: dict[str, Any] = {"allow_pipes": allow_pipes, "pipes_to": output / "pipes" / path.name}
+                with noted_each(problems):
+                    read[name] = read_datadir(path, original=original.get(name), jobs=jobs, **pipes)
     if missing and not can_make:
-        problems.add(
-            f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on",
-            file=data,
-            remedy="make them, or name an anonymiser: --set anonymizer.name=mcadams",
-        )
+        text = f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on"
+        remedy = "make them, or name an anonymiser: --set anonymizer.name=mcadams"
+        problems.add(text, file=data, remedy=remedy)
     for dataset in datasets:
         if all(name in original for name in dataset.directories):
-            for error in _check_dataset(dataset, original):
-                problems.note(error)
+            _check_dataset(dataset, original, problems)
     for name in names:
         if hear and name in original and name in twins:
             with noted_each(problems):
@@ -298,37 +270,25 @@ def read_sets(
     problems.raise_if_any()
     if unknown := [dataset.name for dataset in datasets if not original[dataset.enrolls].genders]:
         logger.warning("%s: %s", few(unknown), SEXES_POOLED)
-    twins = {name: as_original(original[name], twins[name]) for name in twins}
-    left_out = _attacked(datasets, original)
+    for name, twin in twins.items():  # enrolment and trials are no matter of the anonymiser
+        lists = original[name]
+        twins[name] = replace(twin, genders=lists.genders, enrolls=lists.enrolls, trials=lists.trials)
+    left_out: dict[str, set[str]] = {}  # of a training set, who are enrolled or tested in a set that trains on it
+    for dataset in datasets:
+        people = {speaker for name in dataset.tested for speaker in original[name].speakers.values()}
+        if shared := people & set(original[dataset.training].speakers.values()):
+            left_out.setdefault(dataset.training, set()).update(shared)
     for name, speakers in left_out.items():
         logger.warning("%s: attackers learn without %s, who are enrolled or tested", name, _count(sorted(speakers)))
-        for directories in (original, twins):
-            if name in directories:
-                directories[name] = _without(directories[name], speakers)
+        for side in (original, twins):
+            if name in side:
+                kept = {one: speaker for one, speaker in side[name].speakers.items() if speaker not in speakers}
+                recordings = {one: side[name].recordings[one] for one in kept}
+                side[name] = replace(side[name], recordings=recordings, speakers=kept)
         if len(set(original[name].speakers.values())) < 2:
             text = "fewer than two speakers to train on who are neither enrolled nor tested"
             raise DataError(text, file=original[name].path, remedy="give a training set of other speakers")
     return Sets(tuple(datasets), original, twins, missing, emotions, left_out=left_out)
-
-
-def _attacked(datasets: Iterable[Dataset], original: Mapping[str, DataDir]) -> dict[str, set[str]]:
-    """Speakers of each training set who are enrolled or tested in a set that trains on it."""
-    found: dict[str, set[str]] = {}
-    for dataset in datasets:
-        people = {speaker for name in dataset.tested for speaker in original[name].speakers.values()}
-        if shared := people & set(original[dataset.training].speakers.values()):
-            found.setdefault(dataset.training, set()).update(shared)
-    return found
-
-
-def _without(directory: DataDir, speakers: set[str]) -> DataDir:
-    kept = {name: speaker for name, speaker in directory.speakers.items() if speaker not in speakers}
-    return replace(directory, recordings={name: directory.recordings[name] for name in kept}, speakers=kept)
-
-
-def as_original(original: DataDir, twin: DataDir) -> DataDir:
-    """Return a twin with the lists of the original: enrolment and trials are no matter of the anonymiser."""
-    return replace(twin, genders=original.genders, enrolls=original.enrolls, trials=original.trials)
 
 
 @contextmanager
@@ -356,48 +316,38 @@ def pooled_key(keys: Iterable[Key]) -> Key:
     return Key.from_ids(models, segments, [bool(same) for key in parts for same in key.is_target])
 
 
-def _check_dataset(dataset: Dataset, original: dict[str, DataDir]) -> Iterator[DataError]:
-    """What is wrong between the directories of a set."""
-    enrolls = original[dataset.enrolls]
+def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: Problems) -> None:
+    """Note what is wrong between the directories of a set."""
+    enrolls, training = original[dataset.enrolls], original[dataset.training]
     enrolled = set(enrolment(enrolls).models)
-    training = original[dataset.training]
     if len(set(training.speakers.values())) < 2:
-        yield DataError("fewer than two speakers to train on", file=training.path, remedy="name another training set")
+        text = "fewer than two speakers to train on"
+        problems.add(text, file=training.path, remedy="name another training set")
     for gender, name in dataset.trials.items():
-        trials = original[name]
+        trials, file = original[name], original[name].path / "trials"
         key = trials.trials
         if key is None:
-            yield DataError("no list of trials", file=trials.path / "trials", remedy="copy it from the challenge")
+            problems.add("no list of trials", file=file, remedy="copy it from the challenge")
             continue
-        yield from _check_trials(key, trials, enrolls, enrolled)
-        yield from _check_sexes(key, trials, enrolls, gender)
-
-
-def _check_trials(key: Key, trials: DataDir, enrolls: DataDir, enrolled: set[str]) -> Iterator[DataError]:
-    file = trials.path / "trials"
-    strange = sorted(set(key.model_ids[key.models]) - enrolled)
-    if strange:
-        yield DataError(f"{_count(strange)} of trials not enrolled in {enrolls.path}", file=file)
-    n_target = int(key.is_target.sum())
-    if not 0 < n_target < len(key):
-        text = f"{n_target} target and {len(key) - n_target} nontarget trials: expected both kinds"
-        yield DataError(text, file=file, remedy="copy the list from the challenge")
-
-
-def _check_sexes(key: Key, trials: DataDir, enrolls: DataDir, gender: str) -> Iterator[DataError]:
-    """Every speaker of the trials has a sex, that of the list where it is of one sex."""
-    for directory, speakers in (
-        (trials, set(trials.speakers.values())),
-        (enrolls, set(key.model_ids[key.models]) & set(enrolls.speakers.values())),
-    ):
-        unknown = sorted(speakers - set(directory.genders))
-        if unknown and (directory.genders or gender != POOLED):
-            text = f"{_count(unknown)} of unknown sex"
-            yield DataError(text, file=directory.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'")
-        other = sorted(speaker for speaker in speakers & set(directory.genders) if directory.genders[speaker] != gender)
-        if other and gender != POOLED:
-            text = f"{_count(other)} in trials of {trials.name} with another sex than {gender!r}"
-            yield DataError(text, file=directory.path / "spk2gender", remedy="correct it, or the list of trials")
+        models = set(key.model_ids[key.models])
+        if strange := sorted(models - enrolled):
+            problems.add(f"{_count(strange)} of trials not enrolled in {enrolls.path}", file=file)
+        n_target = int(key.is_target.sum())
+        if not 0 < n_target < len(key):
+            text = f"{n_target} target and {len(key) - n_target} nontarget trials: expected both kinds"
+            problems.add(text, file=file, remedy="copy the list from the challenge")
+        # every speaker of the trials has a sex, that of the list where it is of one sex
+        people = (trials, set(trials.speakers.values())), (enrolls, models & set(enrolls.speakers.values()))
+        for directory, speakers in people:
+            sexes, listed = directory.genders, directory.path / "spk2gender"
+            unknown = sorted(speakers - set(sexes))
+            if unknown and (sexes or gender != POOLED):
+                text = f"{_count(unknown)} of unknown sex"
+                problems.add(text, file=listed, remedy="add lines 'speaker f' or 'speaker m'")
+            other = sorted(speaker for speaker in speakers & set(sexes) if sexes[speaker] != gender)
+            if other and gender != POOLED:
+                text = f"{_count(other)} in trials of {trials.name} with another sex than {gender!r}"
+                problems.add(text, file=listed, remedy="correct it, or the list of trials")
 
 
 def _count(speakers: list[str]) -> str:

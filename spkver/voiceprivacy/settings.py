@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from evaluation.metrics import METHODS
 from evaluation.uncertainty import MOST_REPLICATES
@@ -56,13 +57,11 @@ class TwinConfig(AnonymizerConfig):
     def __post_init__(self) -> None:
         if self.name:
             super().__post_init__()
-        if self.training_level not in LEVELS:
-            raise ConfigError(f"anonymizer.training_level is {self.training_level!r}: expected {' or '.join(LEVELS)}")
-        if self.training_draws < 1:
-            raise ConfigError(f"anonymizer.training_draws is {self.training_draws}: expected at least 1")
+        _expect("anonymizer.training_level", self.training_level, " or ".join(LEVELS), self.training_level in LEVELS)
+        _expect("anonymizer.training_draws", self.training_draws, "at least 1", self.training_draws >= 1)
         for key in ("trial_draws", "enrolment_draws"):
-            if not 1 <= getattr(self, key) <= MOST_DRAWS:
-                raise ConfigError(f"anonymizer.{key} is {getattr(self, key)}: expected 1 to {MOST_DRAWS}")
+            value = getattr(self, key)
+            _expect(f"anonymizer.{key}", value, f"1 to {MOST_DRAWS}", 1 <= value <= MOST_DRAWS)
 
     def resolved(self, suffix: str, *, training: bool) -> AnonymizerConfig | None:
         """Return the anonymiser of training sets, or of enrolment and trials; None where none is configured."""
@@ -99,13 +98,11 @@ class EvaluationConfig:
     by_training_draws: bool = True
 
     def __post_init__(self) -> None:
-        if self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES:
-            text = f"evaluation.replicates is {self.replicates}: expected 0, or 2 to {MOST_REPLICATES:,}"
-            raise ConfigError(text)
-        if not 0 < self.level < 1:
-            raise ConfigError(f"evaluation.level is {self.level}: expected a number between 0 and 1")
-        if any(size < 2 for size in self.sizes):
-            raise ConfigError(f"evaluation.sizes is {list(self.sizes)}: expected whole numbers of at least 2")
+        is_number = self.replicates != 1 and 0 <= self.replicates <= MOST_REPLICATES
+        _expect("evaluation.replicates", self.replicates, f"0, or 2 to {MOST_REPLICATES:,}", is_number)
+        _expect("evaluation.level", self.level, "a number between 0 and 1", 0 < self.level < 1)
+        are_sizes = all(size >= 2 for size in self.sizes)
+        _expect("evaluation.sizes", self.sizes, "whole numbers of at least 2", are_sizes)
 
     def of_conditions(self) -> EvaluationConfig:
         """Return the part that the numbers of single conditions depend on: the rest leaves them as they are."""
@@ -149,16 +146,13 @@ class UtilityConfig:
     def __post_init__(self) -> None:
         for key in ("hypotheses", "predictions"):
             name = getattr(self, key)
-            if name is not None and not _is_name(name):
-                raise ConfigError(f"utility.{key} is {name!r}: expected the name of a file")
-        if len(set(self.emotion)) < len(self.emotion) or not all(map(_is_name, self.emotion)):
-            raise ConfigError(f"utility.emotion is {list(self.emotion)}: expected names of data directories, each once")
+            _expect(f"utility.{key}", name, "the name of a file", name is None or _is_name(name))
+        are_names = len(set(self.emotion)) == len(self.emotion) and all(map(_is_name, self.emotion))
+        _expect("utility.emotion", self.emotion, "names of data directories, each once", are_names)
         if self.predictions is not None and not self.emotion:
-            raise ConfigError(
-                "utility.predictions is given without utility.emotion", remedy="name the sets they are of"
-            )
-        if self.recall not in CONVENTIONS:
-            raise ConfigError(f"utility.recall is {self.recall!r}: expected one of {', '.join(CONVENTIONS)}")
+            text = "utility.predictions is given without utility.emotion"
+            raise ConfigError(text, remedy="name the sets they are of")
+        _expect("utility.recall", self.recall, f"one of {', '.join(CONVENTIONS)}", self.recall in CONVENTIONS)
 
 
 @dataclass(frozen=True)
@@ -188,11 +182,10 @@ class ChallengeConfig:
     targets: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.eer not in METHODS:
-            raise ConfigError(f"challenge.eer is {self.eer!r}: expected one of {', '.join(METHODS)}")
+        _expect("challenge.eer", self.eer, f"one of {', '.join(METHODS)}", self.eer in METHODS)
         for corpus, weight in self.weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight > 0:
-                raise ConfigError(f"challenge.weights.{corpus} is {weight!r}: expected a number above 0")
+            is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            _expect(f"challenge.weights.{corpus}", weight, "a number above 0", is_number and weight > 0)
 
 
 @dataclass(frozen=True)
@@ -242,31 +235,22 @@ class Config:
     simulation: Sizes = field(default_factory=Sizes)
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ConfigError(f"seed is {self.seed}: expected a whole number of at least 0")
-        if (
-            not self.lists
-            or not set(self.lists) <= {"f", "m", "mixed"}
-            or ("mixed" in self.lists and self.lists != ("mixed",))
-        ):
-            raise ConfigError(f"lists is {list(self.lists)}: expected f and m, one of them, or mixed")
-        if len(set(self.datasets)) < len(self.datasets):
-            raise ConfigError(f"datasets is {list(self.datasets)}: expected names, each once")
+        _expect("seed", self.seed, "a whole number of at least 0", self.seed >= 0)
+        are_lists = self.lists == ("mixed",) or (bool(self.lists) and set(self.lists) <= {"f", "m"})
+        _expect("lists", self.lists, "f and m, one of them, or mixed", are_lists)
+        _expect("datasets", self.datasets, "names, each once", len(set(self.datasets)) == len(self.datasets))
         known = self.attackers
         if not self.attackers:  # what is recorded says what was run, wherever it is read
             known = tuple(CATALOGUE)
             object.__setattr__(self, "attackers", default_attackers())
-        if len(set(self.attackers)) < len(self.attackers):
-            raise ConfigError(f"attackers is {list(self.attackers)}: expected names, each once")
+        _expect("attackers", self.attackers, "names, each once", len(set(self.attackers)) == len(self.attackers))
         for key, value in self.training_sets.items():
-            if not isinstance(value, str):
-                raise ConfigError(f"training_sets.{key} is {value!r}: expected the name of a data directory")
+            _expect(f"training_sets.{key}", value, "the name of a data directory", isinstance(value, str))
         for key, value in self.attacker_settings.items():
             if key not in (ALL, *known):
                 expected = ", ".join((ALL, *known))
                 raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {expected}")
-            if not isinstance(value, Mapping):
-                raise ConfigError(f"attacker_settings.{key} is {value!r}: expected keys of its own")
+            _expect(f"attacker_settings.{key}", value, "keys of its own", isinstance(value, Mapping))
         named, draws = self.challenge.attacker, ("training_draws", "enrolment_draws", "trial_draws")
         if named and named not in (*self.attackers, *map(attacker_name, self.attackers)):
             expected = ", ".join(self.attackers)
@@ -275,11 +259,16 @@ class Config:
         if named and several:
             text = f"challenge.attacker is {named!r}, and the challenge anonymises each recording once"
             raise ConfigError(text, remedy=f"set {', '.join(several)}, or leave challenge.attacker empty")
-        if self.attackers_time_limit is not None and not self.attackers_time_limit > 0:
-            text = f"attackers_time_limit is {self.attackers_time_limit}: expected seconds above 0, or none"
-            raise ConfigError(text)
-        if not self.duration_change > 0:
-            raise ConfigError(f"duration_change is {self.duration_change}: expected a number above 0")
+        limit = self.attackers_time_limit
+        _expect("attackers_time_limit", limit, "seconds above 0, or none", limit is None or limit > 0)
+        _expect("duration_change", self.duration_change, "a number above 0", self.duration_change > 0)
+
+
+def _expect(key: str, value: Any, expected: str, is_right: bool) -> None:
+    """Raise ConfigError unless the value of a key is right."""
+    if not is_right:
+        shown = list(value) if isinstance(value, tuple) else value
+        raise ConfigError(f"{key} is {shown!r}: expected {expected}")
 
 
 def _is_name(name: str) -> bool:
