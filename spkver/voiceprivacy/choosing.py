@@ -16,13 +16,16 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluation.reports import TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError, DataError, few
+from spkbase.showing import one_line
 from spkbase.work import chunks, ordered_map
+from spkver.anonymization import AnonymizerConfig, make_anonymizer
 from spkver.attackers import (
     PRESETS,
     Attacker,
@@ -39,16 +42,18 @@ from spkver.attackers import (
 from spkver.audio import audio_header
 from spkver.features import FeatureConfig, values_for_rates
 from spkver.voiceprivacy.sets import Heard, Sets
-from spkver.voiceprivacy.settings import ALL, Config
+from spkver.voiceprivacy.settings import ALL, Config, TwinConfig
 
 Json = dict[str, Any]
+Chosen = Attacker | Wanted
+"""An attacker as it is configured: one that is ready, or one that needs a place to work at."""
 
 
 _BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue that have features, as the presets do
 _ON_TOP = re.compile(r"(-adapted|-single-test|-aligned|-undone)+$")
 
 
-def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Attacker | Wanted]:
+def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen]:
     """Return the attackers, in their order.
 
     Parameters
@@ -120,6 +125,55 @@ def attacker_specs(config: Config) -> dict[str, str]:
     """Return of each entry of `attackers` the preset, or what a door opens to."""
     return {entry: str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
 
+
+# --- what anonymises --------------------------------------------------------------------------------------------------
+
+
+@one_line
+@dataclass(frozen=True)
+class Anonymizers:
+    """What anonymises enrolment and trials, and what anonymises training sets, and how many times each side.
+
+    `by_suffix` tells that nobody named the anonymiser: it goes by the suffix of the sets. With `shared_draws` a speaker
+    has one draw on all sides, at level "speaker".
+    """
+
+    tested: AnonymizerConfig
+    training: AnonymizerConfig
+    draws: Mapping[str, int]
+    by_suffix: bool = False
+    shared_draws: bool = False
+
+    def of(self, side: str) -> AnonymizerConfig:
+        """Return what anonymises a side: training, or another."""
+        return self.training if side == "training" else self.tested
+
+
+def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
+    """Return the anonymisers that are configured, or that the suffix names; None where there is none.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range, a function cannot be imported or a command lacks a place.
+    DataError
+        If a package is missing.
+    """
+    tested, training = (config.resolved(suffix, training=of_training) for of_training in (False, True))
+    if tested is None or training is None:
+        if config.command:
+            raise ConfigError("anonymizer.command is given without anonymizer.name=command")
+        return None
+    for settings in (tested, training):
+        make_anonymizer(settings)
+    draws = {"training": config.training_draws, "enrolment": config.enrolment_draws, "trials": config.trial_draws}
+    if tested.name == "none":
+        draws = dict.fromkeys(draws, 1)
+    # the challenge's own numbers of a speaker know no side, so further draws know none either
+    return Anonymizers(tested, training, draws, not config.name, config.shared_draws or config.seeding == "vpc2024")
+
+
+# --- what attackers are -----------------------------------------------------------------------------------------------
 
 _CLASSIC = {
     "gmm-ubm": "the log-likelihood ratio of a mixture adapted to the speaker and one of all voices",

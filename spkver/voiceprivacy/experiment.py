@@ -15,10 +15,8 @@ from typing import Any
 from spkbase.errors import ConfigError
 from spkbase.runs import Ended, Run
 from spkbase.showing import one_line
-from spkver.voiceprivacy.choosing import chosen_attackers
-from spkver.voiceprivacy.scores import Chosen
+from spkver.voiceprivacy.choosing import Anonymizers, Chosen, chosen_attackers, find_anonymizers
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.twins import Anonymizers, find_anonymizers
 
 logger = logging.getLogger(__name__)
 

@@ -48,7 +48,7 @@ _OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # what stands of each draw by
 _NO_CROSS = "not given: the trial list is not a full cross of models and segments"
 
 
-def assess(condition: Condition, *, output: Path, config: EvaluationConfig, seed: int) -> Json:
+def assess_condition(condition: Condition, *, output: Path, config: EvaluationConfig, seed: int) -> Json:
     """Assess one condition from its files.
 
     Parameters

@@ -44,12 +44,12 @@ from spkver.datadir import MIXED
 from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, check_all
 from spkver.voiceprivacy.choosing import attacker_name, attackers_run
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.scores import ScoreTable
+from spkver.voiceprivacy.scores import Attackers, ScoreTable
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.table import Table, places, summarise, verdict
-from spkver.voiceprivacy.training_draws import tell_training_draws
+from spkver.voiceprivacy.table import Table, places, summarise, tell_training_draws, verdict
 from spkver.voiceprivacy.twins import describe
+from spkver.voiceprivacy.utility import measure_attributes
 
 logger = logging.getLogger(__name__)
 
@@ -63,33 +63,28 @@ _IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
 _OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
 
 
-def write_results(experiment: Experiment, sets: Sets, scores: ScoreTable, table: Table, measured: Json) -> str:
-    """Write all results.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    sets : Sets
-    scores : ScoreTable
-    table : Table
-    measured : dict
-        ``utility`` and ``attributes``: what `measure_utility` and `measure_attributes` found.
+def report(
+    experiment: Experiment, sets: Sets, attackers: Attackers, scores: ScoreTable, table: Table, utility: Json
+) -> str:
+    """Measure what vectors tell besides identity, and write all results.
 
     Returns
     -------
     str
         The table of the strongest attackers, warnings, the verdict, and where the files are.
     """
+    frozen = experiment.steps.begin("report", experiment.run)
+    attributes = measure_attributes(frozen, sets, experiment.config, attackers.by_training, table.rows)
     run, config, suffix = experiment.run, experiment.config, experiment.suffix
     simulated, anonymizers = is_simulated(experiment.data), experiment.anonymizers
     summary = summarise(table.rows, table.minima)
     anonymiser = describe(anonymizers, sets, suffix=suffix, seed=config.seed)
     rows, protocol = challenge_rows(table.rows, config, summary), challenge_protocol(table.rows, config, anonymiser)
     with run.timed("report"):
-        beside: Json = {"utility": measured["utility"], "earlier": _earlier_results(run.output, suffix)}
+        beside: Json = {"utility": utility, "earlier": _earlier_results(run.output, suffix)}
         beside |= {"simulated": simulated, "jobs": run.jobs}
         sanity = check_all(table, sets, config, scores, output=run.output, **beside)
-        write_challenge_files(run.output, rows, measured["utility"], suffix=suffix, protocol=protocol)
+        write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
         draws = 0 if config.anonymizer.name == "none" else anonymiser["training_draws"]
         told = verdict(summary, level=config.evaluation.level, simulated=simulated, draws=draws)
     refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
@@ -111,7 +106,8 @@ def write_results(experiment: Experiment, sets: Sets, scores: ScoreTable, table:
         "protocol": protocol,
         "averages": averages(rows, config),
         "conditions": table.rows,
-        **measured,
+        "utility": utility,
+        "attributes": attributes,
         "training_draws": table.training_draws,
         "sanity": sanity,
         "config": to_dict(config),

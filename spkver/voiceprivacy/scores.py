@@ -17,8 +17,8 @@ attacker enrols with all versions. Each version of the trials is scored by itsel
     OUTPUT/exp/asv_.../<enrol>-<trials>/NAME/scores    scores, in folders that are named as the challenge names them
     OUTPUT/failures.json                           what failed in the last run, which the steps after it take up
 
-`plan_scores` says what is to be scored, `learn_all` has the attackers learn that scores are missing of, `make_scores`
-makes the scores. An attacker that fails is left out, is named, and does not keep the others from their work.
+`train` says what is to be scored and has the attackers learn that scores are missing of, `score` makes the scores. An
+attacker that fails is left out, is named, and does not keep the others from their work.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ from spkver.attackers import (
     speech_of,
 )
 from spkver.datadir import DataDir, without_labels
+from spkver.voiceprivacy.choosing import Chosen
+from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, noted_each, pooled_key
 
 logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-Chosen = AttackerConfig | Attacker | Wanted
-"""An attacker as it is configured: a built-in one, one of somebody else's, or one that needs a place to work at."""
 
 SCORES = "exp"  # as in the challenge
 WORK = "work"  # features and statistics, which the attackers share; may be removed
@@ -293,23 +293,29 @@ def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], 
     return lacking
 
 
-def plan_scores(run: Run, sets: Sets, by_training: dict[str, list[Attacker]], *, suffix: str, seed: int) -> Attackers:
-    """Say what is to be scored: every list of trials by every attacker that can; nothing is made.
-
-    Parameters
-    ----------
-    run : Run
-    sets : Sets
-    by_training : dict of str to list of Attacker
-        Attackers of the same names for each training set.
-    suffix : str
-    seed : int
+def train(experiment: Experiment, sets: Sets) -> Attackers:
+    """Write the lists of trials, and have every attacker learn that scores are missing of; none learns otherwise.
 
     Raises
     ------
     DataError
-        With all that is wrong with what others give; or where no attacker serves any condition.
+        With all that is wrong with what attackers of others give; or where no attacker serves any condition.
     """
+    if not experiment.steps.needs("scores"):
+        return Attackers({})
+    run, seed = experiment.steps.begin("scores", experiment.run), experiment.config.seed
+    write_lists(run, sets)
+    by_training: dict[str, list[Attacker]] = {}
+    for heard in sets.heard:
+        by_training |= dict.fromkeys(heard.training, put_to_work(run, heard.attackers, seed))
+    with run.timed("attackers and scores"):
+        attackers = _plan(run, sets, by_training, suffix=experiment.suffix, seed=seed)
+        _learn_all(run, attackers)
+    return attackers
+
+
+def _plan(run: Run, sets: Sets, by_training: dict[str, list[Attacker]], *, suffix: str, seed: int) -> Attackers:
+    """Say what is to be scored: every list of trials by every attacker that can; nothing is made."""
     attacks = list(attacks_of(sets, suffix))
     n_attackers = len(next(iter(by_training.values())))
     pairs = [(by_training[of[0].training][number], of[-1]) for number in range(n_attackers) for of in attacks]
@@ -366,8 +372,8 @@ def declare_scores(
     )
 
 
-def learn_all(run: Run, attackers: Attackers) -> None:
-    """Have each attacker learn what it needs for scores that are missing; what fails is kept for `make_scores`.
+def _learn_all(run: Run, attackers: Attackers) -> None:
+    """Have each attacker learn what it needs for scores that are missing; what fails is kept for `score`.
 
     One that was ended for its time is not asked again. With `force` the features and statistics that attackers share
     are made again.
@@ -392,41 +398,35 @@ def learn_all(run: Run, attackers: Attackers) -> None:
         attackers.learnt[name, known] = found
 
 
-def make_scores(
-    run: Run, sets: Sets, attackers: Attackers, *, suffix: str, seed: int, outside: Collection[str] = ()
-) -> ScoreTable:
+def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> ScoreTable:
     """Make the scores of all conditions that are not up to date: those of single attackers, of fusions, of both sexes.
 
-    What failed is not up to date, so that the next run tries it again; one that was ended for its time is not tried
-    again in this run.
-
-    Parameters
-    ----------
-    run : Run
-    sets : Sets
-    attackers : Attackers
-    suffix : str
-    seed : int
-    outside : collection of str
-        Names of attackers of others.
+    Who fails is left out, and is named. What failed is not up to date, so that the next run tries it again; one that
+    was ended for its time is not tried again in this run.
 
     Raises
     ------
     DataError, Exception
         What all attackers fail at that serve a list of trials, where one of ours is among them: it is the data's.
     """
+    steps, suffix, seed = experiment.steps, experiment.suffix, experiment.config.seed
+    if not steps.needs("scores"):
+        return ScoreTable()
+    outside = [other.name for other in experiment.attackers if not isinstance(other, AttackerConfig | Wanted)]
+    run = steps.seen("scores", experiment.run)
     quiet, attempts = replace(run, quiet=True), _Attempts(run, attackers)
     conditions: list[Condition] = []
-    for (dataset, scenario), of_scenario in groupby(attackers.jobs, lambda job: (job.dataset, job.scenario)):
-        started, made = time.perf_counter(), list[Job]()
-        for _, jobs in groupby(of_scenario, lambda job: job.gender):
-            scored = attempts.make_all(list(jobs), outside)
-            made += scored + attempts.make_all(list(_fusions(quiet, scored, attackers, seed)), None)
-        n_draws = sets.tested_draws(dataset) if scenario.trials else 1
-        found = list(_conditions(quiet, sets, made, attackers, suffix, n_draws))
-        seconds = time.perf_counter() - started
-        logger.info("%s %s: scores of %d conditions after %.1f s", dataset.name, scenario.name, len(found), seconds)
-        conditions += found
+    with run.timed("attackers and scores"):
+        for (dataset, scenario), of_scenario in groupby(attackers.jobs, lambda job: (job.dataset, job.scenario)):
+            started, made = time.perf_counter(), list[Job]()
+            for _, jobs in groupby(of_scenario, lambda job: job.gender):
+                scored = attempts.make_all(list(jobs), outside)
+                made += scored + attempts.make_all(list(_fusions(quiet, scored, attackers, seed)), None)
+            n_draws = sets.tested_draws(dataset) if scenario.trials else 1
+            found = list(_conditions(quiet, sets, made, attackers, suffix, n_draws))
+            seconds = time.perf_counter() - started
+            logger.info("%s %s: scores of %d conditions after %.1f s", dataset.name, scenario.name, len(found), seconds)
+            conditions += found
     if not run.frozen:
         if attempts.failed:
             write_json(run.path(FAILURES), attempts.failed)
@@ -438,6 +438,8 @@ def make_scores(
         for file in condition.weights:
             files.setdefault(file, []).append(condition.scores[1])
     fusions = [{"file": file, "scores": used, **load_json(run.path(file))} for file, used in files.items()]
+    steps.failures[:] = failures
+    steps.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
     return ScoreTable(conditions, failures, fusions)
 
 

@@ -2,20 +2,27 @@
 
     numbers/<set><suffix>/<attacker>.json    rows of an attacker on a set, so that a new attacker adds its own alone
     evidence<suffix>.json                    what is of several attackers together
+    training_draws/<set><suffix>.json        rates of each draw of the trials, by number of versions learnt from
+    training_draws/<number>/                 what was learnt from so many, and its scores, named as in OUTPUT itself
 
-A row is an entry of ``conditions`` in ``results.json``, as `spkver.voiceprivacy.numbers.assess` makes it. Of several
-attackers together are:
+A row is an entry of ``conditions`` in ``results.json``, as `spkver.voiceprivacy.numbers.assess_condition` makes it. Of
+several attackers together are:
 
 - The interval of the smallest equal error rate over attackers, which knows that the smallest was chosen, and what a
   perfect anonymiser would show in its place: of each set, sex and scenario, and of each set and sex over scenarios; of
   all attackers, of each level of knowledge, and of those that do not read what is said.
 - Of each set and sex how alike voices are before and after: similarity matrices, DeID and G_VD, by the strongest
   attacker that does not invert the anonymisation.
+- How the semi-informed equal error rate falls with the number of anonymised versions of the training set: of each set
+  the strongest attacker learns again from the first version alone, from the first two, four and so on, and scores the
+  same trials. It is one that keeps to its scenario and learns from its training set here: no fusion, and none that came
+  in by a door.
 - The summary: the strongest attacker of each set, sex and scenario, who leaves the least privacy; and the verdict.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +32,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.formats import read_key, read_scores
+from evaluation.formats import read_key, read_scores, write_scores
+from evaluation.metrics import eer
 from evaluation.reports import (
     INVERTING,
     LEVELS,
@@ -35,22 +43,40 @@ from evaluation.reports import (
     secondary_results,
     strongest,
 )
-from evaluation.trials import read_speakers
+from evaluation.trials import Scores, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, Sample, minima_over_attackers, sample_from
 from evaluation.utility import CALIBRATIONS, Voices, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, load_json, write_json
-from spkbase.runs import Run, Stage
+from spkbase.runs import Run, Stage, Stamp
 from spkbase.work import ordered_map
-from spkver.voiceprivacy.numbers import assess
-from spkver.voiceprivacy.scores import Condition
-from spkver.voiceprivacy.sets import POOLED
+from spkver.attackers import Attack, AttackerConfig, Background, Scorer, VectorAttacker, find_row, is_outside
+from spkver.datadir import DataDir
+from spkver.voiceprivacy.choosing import Chosen, attacker_name, attacker_specs
+from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.numbers import assess_condition, mean_of
+from spkver.voiceprivacy.scores import (
+    Attackers,
+    Condition,
+    ScoreTable,
+    attacks_of,
+    declare_scores,
+    joined,
+    put_to_work,
+    reason_of,
+)
+from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 from spkver.voiceprivacy.settings import EvaluationConfig
 
+logger = logging.getLogger(__name__)
+
 Json = dict[str, Any]
+Rates = dict[str, list[float]]
 
 _METHOD = "intervals that hold where errors are few; means over draws, closed sets, worst case, CMC"
 _EVIDENCE = "minimum over attackers, similarity of voices; 4"  # what was made before by another one is made again
+_BY_VERSIONS = "the first versions alone, rates by the hull"
+_DRAWS, _INFORMED = "training_draws", "semi-informed"
 _MOST_REPLICATES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
 _OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
@@ -77,7 +103,9 @@ class Table:
     similarity : list of dict
         Of each set and sex how alike voices are.
     training_draws : list of dict
-        See `measure_training_draws`.
+        Of each set that has several anonymised versions of the training set ``dataset``, ``gender``, ``attacker``;
+        ``eer`` and ``draws``, by number of versions the rate and that of each draw of the trials; ``note``, why smaller
+        numbers have none, or None.
     """
 
     rows: list[Json] = field(default_factory=list)
@@ -86,13 +114,17 @@ class Table:
     training_draws: list[Json] = field(default_factory=list)
 
 
-def make_table(run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int) -> Table:
-    """Compute the numbers of every condition, and those of several together; without `Table.training_draws`.
+def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: ScoreTable) -> Table:
+    """Compute the numbers of every condition with their intervals, and what is of several together.
 
     Conditions of an attacker on a set are a stage of their own, and are shared out to the workers.
     """
+    steps, suffix, seed = experiment.steps, experiment.suffix, experiment.config.seed
+    if not steps.needs("evaluation"):
+        return Table()
+    run, config = steps.begin("evaluation", experiment.run), experiment.config.evaluation.of_conditions()
     groups: dict[tuple[str, str], list[Condition]] = {}
-    for condition in conditions:
+    for condition in scores.conditions:
         groups.setdefault((condition.dataset, condition.attacker), []).append(condition)
     stages: dict[tuple[str, str], Stage[list[Json]]] = {}
     for (dataset, attacker), group in groups.items():
@@ -107,7 +139,7 @@ def make_table(run: Run, conditions: Sequence[Condition], config: EvaluationConf
         )
     with run.timed("evaluation"):
         rows = {place(row): row for stage in stages.values() for row in stage.value}
-    table = [rows[place(vars(condition))] for condition in conditions]
+    table = [rows[place(vars(condition))] for condition in scores.conditions]
     pairs = dict.fromkeys(place(row)[:2] for row in table)
     sides = [[row for row in table if place(row)[:2] == pair] for pair in pairs]
 
@@ -126,7 +158,9 @@ def make_table(run: Run, conditions: Sequence[Condition], config: EvaluationConf
         after=list(stages.values()),
         libraries=("numpy", "scipy"),
     )
-    return Table(table, **evidence.value)
+    training_draws = _training_draws(experiment, run, sets, attackers, table, scores)
+    steps.end("evaluation", f"{run.path('numbers')}")
+    return Table(table, **evidence.value, training_draws=training_draws)
 
 
 def _assess_all(path: Path, *, run: Run, conditions: Sequence[Condition], config: EvaluationConfig, seed: int) -> None:
@@ -135,7 +169,7 @@ def _assess_all(path: Path, *, run: Run, conditions: Sequence[Condition], config
     lengths = [(one.gender != POOLED, -len(one.scores)) for one in conditions]
     order = sorted(range(len(conditions)), key=lengths.__getitem__)
     found = ordered_map(
-        partial(assess, output=run.output, config=config, seed=seed),
+        partial(assess_condition, output=run.output, config=config, seed=seed),
         [conditions[row] for row in order],
         jobs=run.jobs,
         description=f"conditions of {conditions[0].attacker} on {conditions[0].dataset}",
@@ -245,6 +279,161 @@ def _voices(parts: Mapping[str, Json], output: Path, resampling: Resampling) -> 
     compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
     calibration = {"calibration": voices.calibration, "calibration_is": CALIBRATIONS[voices.calibration]}
     return calibration | compared.to_dict()
+
+
+# --- fewer versions of the training set -------------------------------------------------------------------------------
+
+
+def smaller_counts(total: int) -> list[int]:
+    """Return the numbers of versions below `total` that an attacker learns from: each twice the one before it.
+
+    Examples
+    --------
+    >>> smaller_counts(4), smaller_counts(6), smaller_counts(1)
+    ([1, 2], [1, 2, 4], [])
+    """
+    return [2**power for power in range(max(total - 1, 0).bit_length())]
+
+
+def fewer_versions(attack: Attack, count: int) -> Attack:
+    """Return an attack by one who has the first `count` anonymised versions of the training set alone."""
+    background = attack.background
+    if background is not None:
+        background = Background(background.original, background.anonymised[:count])
+    return replace(attack, training=attack.training[:count], background=background)
+
+
+def _training_draws(
+    experiment: Experiment, run: Run, sets: Sets, attackers: Attackers, rows: Sequence[Json], scores: ScoreTable
+) -> list[Json]:
+    """Measure the equal error rate by the number of versions of the training set, of each set that has several.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    run : Run
+        As the step sees it.
+    sets : Sets
+    attackers : Attackers
+    rows : sequence of dict
+    scores : ScoreTable
+
+    Returns
+    -------
+    list of dict
+        ``dataset``, ``gender``, ``attacker``; ``eer`` and ``draws``, by number of versions the rate and that of each
+        draw of the trials; ``note``, why smaller numbers have none, or None. A failure ends nothing else, and is tried
+        again by the next run.
+    """
+    found = []
+    for dataset in sets.datasets if experiment.config.evaluation.by_training_draws else ():
+        total = 1 + len(sets.draws.get(dataset.training, ()))
+        able = able_attackers(experiment, sets, attackers, dataset.training) if total > 1 else {}
+        known = [
+            row
+            for at, part in main_places(rows).items()
+            for row in part
+            if (at[0], at[2]) == (dataset.name, _INFORMED) and row["level"] != INVERTING and row["attacker"] in able
+        ]
+        if not known:
+            continue
+        best = strongest([row for row in known if row["gender"] == known[0]["gender"]])
+        rates: Rates = {}
+        note = None
+        try:
+            condition = next(one for one in scores.conditions if place(vars(one)) == place(best))
+            rates = _measure(experiment, run, sets, dataset, condition, able[best["attacker"]], smaller_counts(total))
+        except Exception as error:  # whatever it is: all else that was asked for is there
+            note = " ".join(reason_of(error).split())
+            logger.warning("%s: no rates by number of training draws: %s", dataset.name, note)
+            logger.info("%s", dataset.name, exc_info=error, extra={"file_only": True})
+        rates = {**rates, str(total): [of_draw["eer"]["rocch"] for of_draw in best["draws"]]}
+        where = {name: best[name] for name in ("dataset", "gender", "attacker")}
+        means = {count: mean_of(of_draws) for count, of_draws in rates.items()}
+        found.append({**where, "eer": means, "draws": rates, "note": note})
+    return found
+
+
+def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:
+    """Return in a line what was measured; nothing where nothing was.
+
+    Examples
+    --------
+    >>> tell_training_draws([{"dataset": "libri_test", "attacker": "campplus", "eer": {"1": 0.063, "4": 0.019}}])
+    'Semi-informed EER by anonymised versions learnt from: libri_test (campplus) 6.3 % with 1, 1.9 % with 4.'
+    """
+    parts = [
+        f"{entry['dataset']} ({entry['attacker']}) "
+        + ", ".join(f"{100 * rate:.1f} % with {count}" for count, rate in entry["eer"].items())
+        for entry in measured
+        if len(entry["eer"]) > 1
+    ]
+    return f"Semi-informed EER by anonymised versions learnt from: {'; '.join(parts)}." if parts else ""
+
+
+def able_attackers(experiment: Experiment, sets: Sets, attackers: Attackers, training: str) -> dict[str, Chosen]:
+    """Return the attackers that learn here from a training set: classic ones and those by vectors, by name.
+
+    Their features are those that fit the rates of its recordings.
+    """
+    heard = [heard.attackers for heard in sets.heard if training in heard.training]
+    specs = attacker_specs(experiment.config).items()
+    own = {attacker_name(entry) for entry, spec in specs if not is_outside(spec) or find_row(spec) is not None}
+    by_vectors = {one.name for one in attackers.by_training[training] if isinstance(one, VectorAttacker)}
+    return {
+        chosen.name: chosen
+        for chosen in (heard[0] if heard else experiment.attackers)
+        if chosen.name in own and (isinstance(chosen, AttackerConfig) or chosen.name in by_vectors)
+    }
+
+
+def _measure(
+    experiment: Experiment,
+    run: Run,
+    sets: Sets,
+    dataset: Dataset,
+    condition: Condition,
+    chosen: Chosen,
+    counts: Sequence[int],
+) -> Rates:
+    """Measure the rates of an attacker that learns from fewer versions than there are.
+
+    For each number it works in a folder of its own, where what is done is kept; features and vectors are those of the
+    run.
+    """
+    seed, suffix, key = experiment.config.seed, experiment.suffix, run.path(f"{condition.lists}/trials")
+
+    def rates_from(count: int) -> list[float]:
+        folder = f"{_DRAWS}/{count}"
+        below = replace(run, quiet=True).below(folder)
+        attacker = put_to_work(run, [chosen], seed, learnt=below.output)[0]
+        found: dict[int, list[Scores]] = {draw: [] for draw in condition.scores}
+        speech: dict[DataDir, Stamp] = {}
+        scorer: Scorer | None = None
+        for of_set, _, scenario, draw, attack in attacks_of(sets, suffix):
+            if of_set == dataset and scenario.name == _INFORMED and draw in found:
+                attack = fewer_versions(attack, count)
+                stage = declare_scores(below, attack, attacker, seed=seed, speech=speech, place=f"{folder}/")
+                if stage.is_due:
+                    scorer = scorer or attacker.learn(attack)
+                    stage.bring_up_to_date(partial(write_scores, scores=scorer(attack)))
+                found[draw].append(stage.value)
+        run.tell("%s: %s from %d version%s", dataset.name, attacker.name, count, "s" if count > 1 else "")
+        return [eer(*split_scores(joined(lists), read_key(key))) for lists in found.values()]
+
+    def make(path: Path) -> None:
+        write_json(path, {str(count): rates_from(count) for count in counts})
+
+    stage: Stage[Rates] = run.stage(
+        f"training draws of {dataset.name}{suffix}",
+        f"{_DRAWS}/{dataset.name}{suffix}.json",
+        make=make,
+        read=load_json,
+        # what scores depend on is in their fingerprints; those of fewer versions depend on nothing else
+        inputs=[_BY_VERSIONS, condition, counts, file_digest(key), seed],
+        libraries=("numpy", "scipy"),
+    )
+    return stage.value
 
 
 # --- the summary, and the verdict -------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ How alike recordings and their twins are is measured here too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.configuration import to_dict
-from spkbase.errors import ConfigError, Problems
+from spkbase.errors import Problems
 from spkbase.files import load_json
 from spkbase.runs import Run
-from spkbase.showing import one_line
 from spkbase.work import ordered_map
 from spkver.anonymization import (
     BUILT_IN,
@@ -26,13 +25,13 @@ from spkver.anonymization import (
     AnonymizerConfig,
     anonymize_datadir,
     finished_twin,
-    make_anonymizer,
     recorded_anonymizer,
 )
 from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir, check_twin
+from spkver.voiceprivacy.choosing import Anonymizers
+from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import Sets, noted_each
-from spkver.voiceprivacy.settings import TwinConfig
 
 logger = logging.getLogger(__name__)
 
@@ -41,50 +40,6 @@ _FEWEST = 4  # speakers, for a test whether two draws are of one anonymiser
 _COMPARED = 100  # recordings of a directory with their originals
 _PLACES, _BANDS = 200, 32
 _LEAST = 1e-20
-
-
-@one_line
-@dataclass(frozen=True)
-class Anonymizers:
-    """What anonymises enrolment and trials, and what anonymises training sets, and how many times each side.
-
-    `by_suffix` tells that nobody named the anonymiser: it goes by the suffix of the sets. With `shared_draws` a speaker
-    has one draw on all sides, at level "speaker".
-    """
-
-    tested: AnonymizerConfig
-    training: AnonymizerConfig
-    draws: Mapping[str, int]
-    by_suffix: bool = False
-    shared_draws: bool = False
-
-    def of(self, side: str) -> AnonymizerConfig:
-        """Return what anonymises a side: training, or another."""
-        return self.training if side == "training" else self.tested
-
-
-def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
-    """Return the anonymisers that are configured, or that the suffix names; None where there is none.
-
-    Raises
-    ------
-    ConfigError
-        If a value is out of range, a function cannot be imported or a command lacks a place.
-    DataError
-        If a package is missing.
-    """
-    tested, training = (config.resolved(suffix, training=of_training) for of_training in (False, True))
-    if tested is None or training is None:
-        if config.command:
-            raise ConfigError("anonymizer.command is given without anonymizer.name=command")
-        return None
-    for settings in (tested, training):
-        make_anonymizer(settings)
-    draws = {"training": config.training_draws, "enrolment": config.enrolment_draws, "trials": config.trial_draws}
-    if tested.name == "none":
-        draws = dict.fromkeys(draws, 1)
-    # the challenge's own numbers of a speaker know no side, so further draws know none either
-    return Anonymizers(tested, training, draws, not config.name, config.shared_draws or config.seeding == "vpc2024")
 
 
 def is_fixed(config: AnonymizerConfig) -> bool:
@@ -107,18 +62,26 @@ def check_sources(sets: Sets, problems: Problems) -> None:
             check_headers(sets.original[name].recordings, problems=problems)
 
 
-def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix: str, seed: int) -> Sets:
+def anonymise(experiment: Experiment, sets: Sets) -> Sets:
     """Anonymise the data directories without a twin, and all but those of emotions several times; all twins come back.
 
-    In a frozen run those that were made before are taken.
+    They are made below ``data/``. Where the step is not worked on, those that were made before are taken.
 
     Raises
     ------
     DataError
-        If recordings cannot be anonymised, what comes out is the original, or a frozen run lacks twins.
+        If recordings cannot be anonymised, what comes out is the original, or twins are lacking that are not made.
     """
-    if anonymizers is None:
-        return sets
+    steps, suffix, anonymizers = experiment.steps, experiment.suffix, experiment.anonymizers
+    run = steps.begin("anonymisation", experiment.run)
+    if anonymizers is not None:
+        with run.timed("anonymisation"):
+            sets = _make_twins(run, sets, anonymizers, suffix=suffix, seed=experiment.config.seed)
+    steps.end("anonymisation", f"{len(sets.missing)} directories below {run.path(FOLDER)}")
+    return sets
+
+
+def _make_twins(run: Run, sets: Sets, anonymizers: Anonymizers, *, suffix: str, seed: int) -> Sets:
     twins, draws, problems = dict(sets.twins), {}, Problems()
     sides = sets.sides
 
@@ -134,23 +97,22 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
                 check_twin(original, made, jobs=run.jobs, **change)
         return made
 
-    with run.timed("anonymisation"):
-        for name in sets.missing:
-            twins[name] = make(name, "", anonymizers.of(sides.get(name, "")), seed)
-        undrawn = _undrawn(sets, anonymizers)
-        # training sets are drawn again, and all of enrolment and trials of a set or none
-        whole = [name for one in sets.datasets if not set(one.tested) & undrawn.keys() for name in one.tested]
-        names = dict.fromkeys([*(dataset.training for dataset in sets.datasets), *whole])
-        for name in [name for name in names if name not in undrawn]:
-            # the challenge's own random numbers know no seed: a second draw of them would be the first
-            config = replace(anonymizers.of(sides[name]), seeding="utterance")
-            made: list[DataDir] = []
-            for draw in range(2, anonymizers.draws[sides[name]] + 1):
-                made.append(make(name, f"-draw{draw}", config, seed + draw))
-                if draw == 2 and (why := _differs(sets.original[name], twins[name], made[0], config.name)):
-                    undrawn[name], made = why, []
-                    break
-            draws[name] = tuple(made)
+    for name in sets.missing:
+        twins[name] = make(name, "", anonymizers.of(sides.get(name, "")), seed)
+    undrawn = _undrawn(sets, anonymizers)
+    # training sets are drawn again, and all of enrolment and trials of a set or none
+    whole = [name for one in sets.datasets if not set(one.tested) & undrawn.keys() for name in one.tested]
+    names = dict.fromkeys([*(dataset.training for dataset in sets.datasets), *whole])
+    for name in [name for name in names if name not in undrawn]:
+        # the challenge's own random numbers know no seed: a second draw of them would be the first
+        config = replace(anonymizers.of(sides[name]), seeding="utterance")
+        made: list[DataDir] = []
+        for draw in range(2, anonymizers.draws[sides[name]] + 1):
+            made.append(make(name, f"-draw{draw}", config, seed + draw))
+            if draw == 2 and (why := _differs(sets.original[name], twins[name], made[0], config.name)):
+                undrawn[name], made = why, []
+                break
+        draws[name] = tuple(made)
     for name, why in undrawn.items():
         logger.warning("%s%s: one draw of it alone, %s", name, suffix, why)
     problems.raise_if_any()

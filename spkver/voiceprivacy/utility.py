@@ -54,6 +54,7 @@ from spkver.recognition import (
     transcribe,
 )
 from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
+from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
 
@@ -68,37 +69,37 @@ _NO_VOICES = ("prosody", "session")  # vectors of a voice say more of its owner,
 
 def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int | None = None) -> None:
     """Check that there is what utility needs: lists, recognisers or what they have recognised."""
-    utility, tried = config.utility, dict.fromkeys(name for one in sets.datasets for name in one.trials.values())
-    if utility.wer and not utility.hypotheses:
+    given, tried = config.utility, dict.fromkeys(name for one in sets.datasets for name in one.trials.values())
+    if given.wer and not given.hypotheses:
         with problems.noted():
             check_recogniser()
-    if utility.wer or utility.hypotheses:
+    if given.wer or given.hypotheses:
         needed = []
         for name in tried:
             sides = [of[name].path for of in (sets.original, sets.twins) if name in of]
             needed += [sets.original[name].path / "text"] if name in sets.original else []
-            needed += [side / utility.hypotheses for side in sides] if utility.hypotheses else []
+            needed += [side / given.hypotheses for side in sides] if given.hypotheses else []
         for path in needed:
             if not path.is_file():
                 problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
-    if utility.attributes is not None:
+    if given.attributes is not None:
         with problems.noted():
-            _tables(utility.attributes)
+            _tables(given.attributes)
     for name in sets.emotions:
         directories = [of[name] for of in (sets.original, sets.twins) if name in of]
         if name in sets.original:
             with problems.noted():
                 emotions, folds = read_emotions(directories[0]), read_folds(directories[0])
-                if utility.predictions is None:
+                if given.predictions is None:
                     check_folds(directories[0], directories[0], emotions, folds=folds)
                     for directory in directories:
                         check_headers(directory.recordings, jobs=jobs, problems=problems)
         for directory in directories:
-            if utility.predictions is not None:
+            if given.predictions is not None:
                 with problems.noted():
-                    _predictions(directory, utility.predictions)
+                    _predictions(directory, given.predictions)
     for key, names in (("hypotheses", tried), ("predictions", sets.emotions)):
-        file = getattr(utility, key)
+        file = getattr(given, key)
         # the lists of a twin that is made here are copies of the original's
         unheard = [name for name in names if file and name in sets.missing]
         if unheard:
@@ -106,7 +107,7 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
             problems.add(text, remedy=f"add directories with {file} beside the originals, or leave utility.{key} out")
 
 
-def measure_utility(run: Run, sets: Sets, config: Config) -> Json:
+def utility(experiment: Experiment, sets: Sets) -> Json:
     """Measure what is asked for on the trial utterances of each set, both sexes together.
 
     Returns
@@ -115,6 +116,8 @@ def measure_utility(run: Run, sets: Sets, config: Config) -> Json:
         ``wer``, ``cer`` and ``uar`` {set: {original, anonymised: {value, low, high, ...}}}, ``f0`` {set:
         {anonymised: ...}}.
     """
+    config, steps = experiment.config, experiment.steps
+    run = steps.begin("utility", experiment.run)
     resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
     measured: Json = {}
     if config.utility.wer or config.utility.hypotheses:
@@ -128,6 +131,7 @@ def measure_utility(run: Run, sets: Sets, config: Config) -> Json:
     if sets.emotions:
         with run.timed("emotions"):
             measured["uar"] = {name: _recalls(run, sets, name, config.utility, resampling) for name in sets.emotions}
+    steps.end("utility", ", ".join(measured) or "none is asked for")
     return measured
 
 

@@ -22,13 +22,12 @@ from spkbase.errors import ConfigError, DataError
 from spkver.attackers import PRESETS, absent_attackers, default_attackers
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
-from spkver.voiceprivacy.choosing import chosen_attackers, describe_absent
+from spkver.voiceprivacy.choosing import chosen_attackers, describe_absent, find_anonymizers
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
 from spkver.voiceprivacy.scores import attacks_of
 from spkver.voiceprivacy.sets import Sets, find_datasets, read_sets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
 from spkver.voiceprivacy.table import summarise, verdict
-from spkver.voiceprivacy.twins import find_anonymizers
 
 CONFIGS = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "config"
 

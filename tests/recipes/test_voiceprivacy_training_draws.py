@@ -13,10 +13,10 @@ from voiceprivacy_outputs import check_same, outputs
 from voiceprivacy_runs import noting_extractor, run_recipe, write_originals
 
 from spkbase.runs import Run
-from spkver.voiceprivacy import Config, Experiment, Steps, training_draws
+from spkver.voiceprivacy import Config, Experiment, Steps, table
 from spkver.voiceprivacy.scores import Attackers, put_to_work
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.training_draws import smaller_counts, tell_training_draws
+from spkver.voiceprivacy.table import smaller_counts, tell_training_draws
 
 SETTINGS = {
     "anonymizer__name": "mcadams",
@@ -141,7 +141,7 @@ def test_what_fails_is_a_note_and_the_next_run_tries_it_again(
         raise RuntimeError("no luck")
 
     with monkeypatch.context() as patch:
-        patch.setattr(training_draws, "fewer_versions", fail)
+        patch.setattr(table, "fewer_versions", fail)
         results = run(originals, bare)
     found = results["training_draws"][0]
     assert found["note"] == "RuntimeError: no luck"
@@ -177,7 +177,7 @@ def test_those_learn_again_that_learn_here_from_their_training_set_alone(tmp_pat
     config = Config(attackers=("gmm-svm", "ivector", "supervector-adapted", *others))
     experiment = Experiment(Run(tmp_path / "out"), tmp_path, "_anon", config, Steps())
     attackers = Attackers({"tiny_train": put_to_work(experiment.run, experiment.attackers, 0)})
-    able = training_draws.able_attackers(experiment, Sets((), {}), attackers, "tiny_train")
+    able = table.able_attackers(experiment, Sets((), {}), attackers, "tiny_train")
     assert set(able) == {"gmm-svm", "ivector", "supervector-adapted"}
 
 

@@ -11,12 +11,13 @@ from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
+from spkver.voiceprivacy.choosing import find_anonymizers
 from spkver.voiceprivacy.numbers import mean_of, shared_notes
 from spkver.voiceprivacy.scores import condition_folder
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
 from spkver.voiceprivacy.table import summarise, verdict
-from spkver.voiceprivacy.twins import find_anonymizers, is_fixed, not_drawn_again
+from spkver.voiceprivacy.twins import is_fixed, not_drawn_again
 
 Json = dict[str, object]
 
