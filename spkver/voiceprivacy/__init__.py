@@ -6,8 +6,7 @@ takes what is up to date. Where a run is to end earlier, `Steps.end` ends it. Wh
 ``results.json`` and ``report.html``.
 """
 
-from spkver.voiceprivacy.command import evaluation_command
-from spkver.voiceprivacy.experiment import STEPS, Experiment, Steps
+from spkver.voiceprivacy.experiment import STEPS, Experiment, Steps, evaluation_command
 from spkver.voiceprivacy.inspection import check
 from spkver.voiceprivacy.outputs import report
 from spkver.voiceprivacy.scores import score, train

@@ -31,7 +31,8 @@ from spkver.anonymization import RECORD
 from spkver.attackers import find_row, is_outside
 from spkver.datadir import SEXES_POOLED, DataDir, enrolment
 from spkver.voiceprivacy.choosing import adapts, attacker_name, attacker_specs, is_network
-from spkver.voiceprivacy.scores import ScoreTable, count_lists, failures_by_attacker
+from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
+from spkver.voiceprivacy.scores import ScoreTable
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.table import Table, main_places, percent, place, places, samples_of

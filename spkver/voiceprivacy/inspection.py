@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import click
 
 from spkbase.errors import Problems
+from spkbase.files import fingerprint
 from spkver.attackers import AttackerConfig, check_training
+from spkver.audio import check_headers
 from spkver.corpora import is_simulated
+from spkver.features import check_recordings
 from spkver.voiceprivacy.choosing import (
     describe_absent,
     describe_estimate,
@@ -24,8 +28,7 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.scores import (
     check_attackers,
 )
-from spkver.voiceprivacy.sets import Sets, check_recordings_of, read_sets
-from spkver.voiceprivacy.twins import check_sources
+from spkver.voiceprivacy.sets import Sets, read_sets
 from spkver.voiceprivacy.utility import check_utility
 
 logger = logging.getLogger(__name__)
@@ -68,20 +71,28 @@ def check(experiment: Experiment) -> Sets:
 def _check_speech(experiment: Experiment, sets: Sets) -> None:
     """Check headers and options against what there is, of all directories that are there, all problems at once."""
     config, jobs = experiment.config, experiment.run.jobs
-    problems, refusing = Problems(), refusing_keys(config)
+    problems, of_headers = Problems(), Problems()
     built_in: dict[str, list[AttackerConfig]] = {}
     for heard in sets.heard:
         attackers = [attacker for attacker in heard.attackers if isinstance(attacker, AttackerConfig)]
         built_in |= dict.fromkeys(heard.training, attackers)
-        there = replace(sets, datasets=tuple(one for one in sets.datasets if one.training in heard.training))
-        features = [attacker.features for attacker in attackers]
-        check_recordings_of(there, features, problems, jobs=jobs, refusing=refusing)
-    check_sources(sets, problems)
+        names = {name for one in sets.datasets if one.training in heard.training for name in one.directories}
+        kinds = {fingerprint(attacker.features.extraction()): attacker.features for attacker in attackers}
+        for features, side in product(kinds.values(), (sets.original, sets.twins)):
+            for recordings in [directory.recordings for name, directory in side.items() if name in names]:
+                check_recordings(recordings, features, work=experiment.run.work, problems=of_headers)
+    for error in of_headers.errors:
+        remedy = error.remedy
+        if remedy is not None and remedy.startswith("set features.resample"):  # the key has another place here
+            keys = " and ".join(refusing_keys(config))
+            remedy = f"leave {keys} out: recordings are then resampled to one rate for each set"
+        problems.add(error.text, file=error.file, line=error.line, remedy=remedy)
+    for name in sets.missing:  # what is to be anonymised
+        check_headers(sets.original[name].recordings, problems=problems)
     check_utility(sets, config, problems, jobs=jobs)
     if not problems.errors:
         for name in dict.fromkeys(dataset.training for dataset in sets.datasets):
-            for directory in (sets.original[name], sets.twins.get(name)):
-                if directory is not None:
-                    with problems.noted():
-                        check_training(directory, built_in[name], seed=config.seed, jobs=jobs)
+            for directory in [side[name] for side in (sets.original, sets.twins) if name in side]:
+                with problems.noted():
+                    check_training(directory, built_in[name], seed=config.seed, jobs=jobs)
     problems.raise_if_any()

@@ -590,25 +590,3 @@ class _Attempts:
 def reason_of(error: Exception) -> str:
     """Return in words what went wrong; of an error of others with its kind."""
     return str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
-
-
-def raise_failures(failures: Sequence[Json], report: Path) -> None:
-    """Raise DataError with one line for each attacker that failed, if any did: the others are done."""
-    if not failures:
-        return
-    by_attacker = failures_by_attacker(failures)
-    lines = [f"  {name}: {count_lists(theirs)}: {theirs[0]['reason']}" for name, theirs in by_attacker.items()]
-    text = f"{len(by_attacker)} attacker{'s' if len(by_attacker) > 1 else ''} failed, all others are done"
-    remedy = f"{report} says what is missing; the same command tries it again, and keeps what is done"
-    raise DataError("\n".join([f"{text} ({remedy}):", *lines]))
-
-
-def failures_by_attacker(failures: Sequence[Json]) -> dict[str, list[Json]]:
-    """Return what each attacker failed at."""
-    names = dict.fromkeys(failure["attacker"] for failure in failures)
-    return {name: [failure for failure in failures if failure["attacker"] == name] for name in names}
-
-
-def count_lists(failures: Sequence[Json]) -> str:
-    """Return of how many lists of trials scores are missing, in words."""
-    return f"{len(failures)} list{'s' if len(failures) > 1 else ''} of trials"

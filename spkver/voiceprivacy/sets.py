@@ -19,11 +19,8 @@ from typing import Any
 
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import fingerprint
 from spkbase.showing import one_line
-from spkbase.work import Work
 from spkver.datadir import MIXED, SEXES_POOLED, DataDir, check_twin, enrolment, read_datadir
-from spkver.features import FeatureConfig, check_recordings
 from spkver.voiceprivacy.settings import Config
 
 logger = logging.getLogger(__name__)
@@ -352,28 +349,3 @@ def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: 
 
 def _count(speakers: list[str]) -> str:
     return f"{len(speakers)} speaker{'s' if len(speakers) > 1 else ''} ({few(speakers, repr)})"
-
-
-def check_recordings_of(
-    sets: Sets,
-    features: Sequence[FeatureConfig],
-    problems: Problems,
-    *,
-    jobs: int | None = None,
-    refusing: Sequence[str] = (),
-) -> None:
-    """Check the headers of all recordings that attackers hear and that are there, for each kind of features.
-
-    `refusing` are the keys by which recordings of another sampling rate are not resampled, for the remedy.
-    """
-    heard = {name for dataset in sets.datasets for name in dataset.directories}
-    noted = Problems()
-    for config in {fingerprint(settings.extraction()): settings for settings in features}.values():
-        for name, directory in (*sets.original.items(), *sets.twins.items()):
-            if name in heard:
-                check_recordings(directory.recordings, config, work=Work(jobs), problems=noted)
-    for error in noted.errors:
-        remedy = error.remedy
-        if remedy is not None and remedy.startswith("set features.resample"):  # the key has another place here
-            remedy = f"leave {' and '.join(refusing)} out: recordings are then resampled to one rate for each set"
-        problems.note(DataError(error.text, file=error.file, line=error.line, remedy=remedy))

@@ -27,7 +27,7 @@ from spkver.anonymization import (
     finished_twin,
     recorded_anonymizer,
 )
-from spkver.audio import check_headers, read_audio
+from spkver.audio import read_audio
 from spkver.datadir import DataDir, check_twin
 from spkver.voiceprivacy.choosing import Anonymizers
 from spkver.voiceprivacy.experiment import Experiment
@@ -53,13 +53,6 @@ def is_fixed(config: AnonymizerConfig) -> bool:
     if config.name not in BUILT_IN or config.name == "vtln":  # the sign of the warp is drawn, too
         return False
     return all(low == high for low, high in config.parameters().values())
-
-
-def check_sources(sets: Sets, problems: Problems) -> None:
-    """Check the recordings that are to be anonymised."""
-    for name in sets.missing:
-        if name in sets.original:
-            check_headers(sets.original[name].recordings, problems=problems)
 
 
 def anonymise(experiment: Experiment, sets: Sets) -> Sets:

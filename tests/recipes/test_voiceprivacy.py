@@ -96,16 +96,6 @@ def test_results_say_what_they_were_made_of(results):
     assert results["seeds"] == {"run": 0, "bootstrap": 0, "anonymiser": None}
 
 
-def test_the_log_holds_the_table_of_results(results, output):
-    table = (output / "run.log").read_text().rpartition("spkver.voiceprivacy.outputs: results\n")[2].splitlines()
-    assert table[0].split("  ")[0] == "set"
-    assert "EER [%]" in table[0]
-    rows = table[2 : 2 + len(results["summary"])]
-    for row, system in zip(rows, results["summary"], strict=True):
-        assert row.split()[:3] == [system["dataset"], system["gender"], system["scenario"]]
-        assert f" {100 * system['eer']:.2f} " in row
-
-
 @pytest.mark.parametrize(
     "name", ["report.html", "tables_anon.md", "tables_anon.tex", "results_anon.json", "config.yaml"]
 )
@@ -175,13 +165,6 @@ def test_the_least_privacy_over_attackers_is_the_result(results):
         assert row["attackers"] == eers
 
 
-def test_verdict_names_the_worst_scenario(results):
-    worst = min((row for row in results["summary"] if row["gender"] == "all" and row["scenario"] != "original"),
-                key=lambda row: row["eer"])  # fmt: skip
-    assert f"{100 * worst['eer']:.1f} %" in results["verdict"]
-    assert worst["strongest"] in results["verdict"]
-
-
 def test_linkability_among_all_is_the_share_of_utterances_that_their_own_speaker_scores_highest_on(results, output):
     for gender, n_enrolled in (("f", 4), ("m", 3)):
         one = condition(results, gender, "original", "supervector-cosine")
@@ -194,12 +177,6 @@ def test_linkability_among_all_is_the_share_of_utterances_that_their_own_speaker
         assert one["linkability"]["sizes"] == list(range(2, n_enrolled + 1))
         assert one["linkability"]["linkability"][-1] == pytest.approx(np.mean(hits), abs=1e-12)
         assert one["linkability"]["chance"] == [1 / size for size in one["linkability"]["sizes"]]
-
-
-def test_pooled_linkability_is_within_the_sexes_and_says_so(results):
-    one = condition(results, "all", "original", "gmm-svm")
-    assert one["linkability"]["sizes"] == [2, 3]  # as many as each sex has
-    assert "own sex" in one["notes"]["linkability"]
 
 
 def test_speakers_are_those_enrolled(results, output):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import soundfile
 from recipe_runs import Outcome
-from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_directory, write_layout, write_twin
+from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_layout
 
 from evaluation.challenges.rank_files import SER, read_rank_file
 
@@ -120,18 +120,6 @@ def test_a_set_of_one_sex_is_not_pooled_and_the_missing_list_is_told(own, output
     whole = json.loads((output / "results.json").read_text())
     assert rates(results).items() <= rates(whole).items()
     assert not [one for one in whole["sanity"] if one["check"] == "missing lists"]
-
-
-def test_a_list_across_the_sexes(own, tmp_path):
-    everybody = [*ENROLLED["f"], *ENROLLED["m"]]
-    spoken = [(one, take) for one in (*everybody, "f005", "m004") for take in (3, 4)]
-    write_directory(own / "tiny_test_trials_mixed", spoken, models=everybody)
-    write_twin(own / "tiny_test_trials_mixed")
-    results = run(own, tmp_path / "out", lists="[mixed]")
-    assert {(one["gender"], one["n_enrolled"]) for one in results["conditions"]} == {("all", 7)}
-    assert results["conditions"][0]["linkability"]["sizes"] == [2, 3, 4, 5, 6, 7]
-    assert {row["gender"] for row in results["summary"]} == {"all"}
-    assert "linkability" not in results["conditions"][0]["notes"]
 
 
 def test_without_enrolls_all_utterances_enrol(own, output, tmp_path):
@@ -256,22 +244,6 @@ def test_bad_sets_of_emotions_are_told_before_anything_long(own, tmp_path, damag
     outcome = run_recipe(own, tmp_path / "out", **ONE, utility__emotion="[moods_test]", utility__predictions="guesses")
     refused(outcome, *words)
     assert not (tmp_path / "out/work").exists()
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"utility__emotion": "[nothing]"}, "no such data directory nothing"),
-        ({"utility__emotion": "[../evil]"}, "utility.emotion is .*expected names"),
-        ({"utility__emotion": "[a, a]"}, "each once"),
-        ({"utility__predictions": "guesses"}, "without utility.emotion"),
-        ({"utility__predictions": "../x", "utility__emotion": "[a]"}, "utility.predictions is '../x'"),
-        ({"utility__recall": "best"}, "utility.recall is 'best'"),
-        ({"utility__emotoin": "[a]"}, "emotoin"),
-    ],
-)
-def test_bad_settings_of_emotions(layout, tmp_path, settings, words):
-    refused(run_recipe(layout, tmp_path / "out", **settings), words)
 
 
 # --- the twin holds what it must not ---------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose
-from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_originals
+from voiceprivacy_runs import SUFFIX, run_recipe, write, write_originals
 
 from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main as evaluation_main
@@ -217,44 +216,6 @@ def test_own_twins_of_one_seed_are_noticed(originals: Path, tmp_path: Path, opti
     assert [found.level for found in shared_draws(sets)] == ["warning"] * told
 
 
-def cut_short(twin: Path) -> None:
-    """As a run leaves it that was killed at work."""
-    (twin / "wav.scp").unlink()
-    for path in sorted((twin / "wav").iterdir())[:3]:
-        path.unlink()
-
-
-def flip_a_bit(twin: Path) -> None:
-    path = sorted((twin / "wav").iterdir())[1]
-    raw = bytearray(path.read_bytes())
-    raw[-1] ^= 1
-    when = path.stat()
-    path.write_bytes(bytes(raw))
-    os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
-
-
-def lose_lines(twin: Path) -> None:
-    for name in ("wav.scp", "utt2spk", "trials"):
-        write(twin / name, lines_of(twin / name)[1:])
-
-
-@pytest.mark.parametrize("damage", [cut_short, flip_a_bit, lose_lines])
-@pytest.mark.slow
-def test_a_damaged_draw_is_made_whole_again(originals: Path, output: Path, own: Path, damage: Any) -> None:
-    damage(own / f"data/tiny_test_trials_f{SUFFIX}-draw2")
-    found = run(originals, own)
-    assert found["conditions"] == results_of(output)["conditions"]
-    for pattern in ("data/*/wav/*.wav", "data/*/wav.scp", "data/*/trials", "exp/**/scores"):
-        ours, theirs = contents(own, pattern), contents(output, pattern)
-        if pattern.endswith("wav.scp"):  # absolute paths of the copy
-            ours, theirs = ({name: sorted(ids(text)) for name, text in found.items()} for found in (ours, theirs))  # type: ignore[misc]
-        assert ours == theirs
-
-
-def ids(text: bytes) -> list[bytes]:
-    return [line.split()[0] for line in text.splitlines()]
-
-
 def test_a_draw_that_is_missing_is_an_error_where_nothing_may_be_made(originals: Path, own: Path) -> None:
     shutil.rmtree(own / f"data/tiny_test_enrolls{SUFFIX}-draw3")
     outcome = run_recipe(originals, own, "--only", "evaluation", **SETTINGS)
@@ -316,11 +277,3 @@ def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(
     assert [of_draw["eer"] for of_draw in lazy["draws"]] == [of_draw["eer"] for of_draw in ours["draws"][:2]]
     assert lazy["notes"]["draws"] == "no scores of draw 3: means over the other 2"
     assert any("lack draws" in line["text"] for line in found["sanity"])
-
-
-@pytest.mark.parametrize("number", ["0", "100000"])
-def test_impossible_numbers_of_draws_end_the_run_before_it_begins(originals: Path, tmp_path: Path, number: str) -> None:
-    outcome = run_recipe(originals, tmp_path / "out", **{**SETTINGS, "anonymizer__trial_draws": number})
-    assert outcome.status == 2
-    assert f"anonymizer.trial_draws is {number}: expected 1 to 100" in outcome.error
-    assert not (tmp_path / "out/data").exists()

@@ -122,15 +122,6 @@ def test_the_page_shows_them(ran: tuple[dict[str, Any], Path]) -> None:
     assert [one["level"] for one in told] == ["warning"]
 
 
-def test_a_second_run_takes_all_of_it_up(ran: tuple[dict[str, Any], Path]) -> None:
-    _, output = ran
-    files = [output / "evidence_anon.json", output / "results.json"]
-    before = [(path.read_bytes(), path.stat().st_mtime_ns) for path in files]
-    outcome = run_recipe(output.parent / "data", output, page=True, attackers=f"[{', '.join(ATTACKERS)}]")
-    assert outcome.status == 0, outcome.err
-    assert [(path.read_bytes(), path.stat().st_mtime_ns) for path in files] == before
-
-
 # --- the alarm ------------------------------------------------------------------------------------
 
 

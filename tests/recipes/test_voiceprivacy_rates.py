@@ -172,27 +172,25 @@ def test_one_recording_of_another_rate_is_told(tmp_path: Path) -> None:
     assert "10 recordings at 22050 Hz (tiny_test_trials_f); features are computed at 16000 Hz" in note
 
 
-def test_resample_without_a_rate_means_the_rate_of_the_preset(layout_8k: Path, tmp_path: Path) -> None:
-    """As before rates were chosen for each set."""
-    outcome = run_recipe(layout_8k, tmp_path / "out", *SCORES, "--set", f"{ALL}.resample=true", **ONE)
-    assert features_of(tmp_path / "out", "tiny_train") == (16000, 7600.0, True)
-    assert "16000 Hz, for which recordings are resampled, 100 from 8000 Hz." in note_of(outcome, tmp_path / "out")
-
-
-def test_a_rate_that_is_set_is_that_of_all_sets(two_rates: Path, tmp_path: Path) -> None:
-    outcome = run_recipe(two_rates, tmp_path / "out", *SCORES, "--set", f"{ALL}.rate=8000", **ONE)
-    for training in ("tiny_train", "low_train"):
-        assert features_of(tmp_path / "out", training)[:2] == (8000, 3800.0)
-    assert "resampled, 100 from 16000 Hz" in note_of(outcome, tmp_path / "out")
-
-
-def test_what_is_set_for_one_attacker_is_its_own(layout_8k: Path, tmp_path: Path) -> None:
-    of_one = ["--set", "attacker_settings.gmm-ubm.features.high_frequency=3000"]
+@pytest.mark.parametrize(
+    ("option", "expected", "note"),
+    [
+        (f"{ALL}.resample=true", (16000, 7600.0, True), "16000 Hz, for which recordings are resampled, 100 from 8000"),
+        (f"{ALL}.rate=4000", (4000, 1900.0, True), "4000 Hz, for which recordings are resampled, 100 from 8000 Hz"),
+        ("attacker_settings.gmm-ubm.features.high_frequency=3000", (8000, 3000.0, False), "3800 Hz instead of 7600 Hz"),
+    ],
+)
+def test_what_is_set_holds(
+    layout_8k: Path, tmp_path: Path, option: str, expected: tuple[int, float, bool], note: str
+) -> None:
+    """What is set for one attacker is its own; resampling without a rate is to that of the preset."""
     chosen = {**ONE, "attackers": "[gmm-ubm,gmm-svm]"}
-    outcome = run_recipe(layout_8k, tmp_path / "out", *SCORES, *of_one, **chosen)
-    assert features_of(tmp_path / "out", "tiny_train") == (8000, 3000.0, False)
-    assert features_of(tmp_path / "out", "tiny_train", "gmm-svm") == (8000, 3800.0, False)
-    assert "3800 Hz instead of 7600 Hz (gmm-svm)" in note_of(outcome, tmp_path / "out")
+    outcome = run_recipe(layout_8k, tmp_path / "out", *SCORES, "--set", option, **chosen)
+    assert features_of(tmp_path / "out", "tiny_train") == expected
+    assert features_of(tmp_path / "out", "tiny_train", "gmm-svm") == (
+        expected if ALL in option else (8000, 3800.0, False)
+    )
+    assert note in note_of(outcome, tmp_path / "out")
 
 
 def remedy_of(outcome) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import random
@@ -157,17 +156,6 @@ def test_force_makes_everything_again(originals, output):
     ]
     for file in held.values():
         file.close()
-
-
-def test_one_run_at_a_time(originals, output):
-    handle = os.open(output, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        outcome = run(originals, output)
-    finally:
-        os.close(handle)
-    assert outcome.status == 2
-    assert "another run is at work in it" in outcome.error
 
 
 # what is made of a file is removed with it, so that the file is asked for
