@@ -180,12 +180,8 @@ def write_directories(tree: Path, output: Path, utterances: Sequence[Utterance])
         )
     problems = Problems()
     for utterance in utterances:
-        try:
-            samples = read_start(utterance)
-        except DataError as error:
-            problems.note(error)
-            continue
-        write_audio(wav_path(tree, utterance), samples, RATE)
+        with problems.noted():
+            write_audio(wav_path(tree, utterance), read_start(utterance), RATE)
     problems.raise_if_any()
 
 
