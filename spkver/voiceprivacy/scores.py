@@ -412,7 +412,7 @@ def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> ScoreTabl
     steps, suffix, seed = experiment.steps, experiment.suffix, experiment.config.seed
     if not steps.needs("scores"):
         return ScoreTable()
-    outside = [other.name for other in experiment.attackers if not isinstance(other, AttackerConfig | Wanted)]
+    outside = [other.name for other in experiment.attackers if not isinstance(other, Wanted)]
     run = steps.seen("scores", experiment.run)
     quiet, attempts = replace(run, quiet=True), _Attempts(run, attackers)
     conditions: list[Condition] = []
