@@ -209,10 +209,11 @@ def reasons(rows: Rows, sets: Sets, config: Config, *, failed: Sequence[str] = (
         if informed and config.anonymizer.name != "none" and not (sets.draws.get(name) or sets.draws_nothing(name)):
             yield f"semi-informed attackers learn from one draw of the anonymised speech alone ({name})"
     served = {row["attacker"] for row in rows}
-    run = {entry: spec for entry, spec in attacker_specs(config).items() if attacker_name(entry) in served}
+    run = {name: spec for name, spec in attacker_specs(config).items() if name in served}
+    adapted = {attacker_name(entry) for entry, settings in config.attacker_settings.items() if settings.get("adapted")}
     if not any(map(is_network, run.values())):
         yield "no attacker rests on a neural network"
-    if not any(adapts(spec) or config.attacker_settings.get(entry, {}).get("adapted") for entry, spec in run.items()):
+    if not any(adapts(spec) or name in adapted for name, spec in run.items()):
         yield "no attacker adapts to the trials"
     if failed:
         yield f"attackers failed ({', '.join(dict.fromkeys(failed))})"
@@ -364,8 +365,7 @@ def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> Interva
 
 def corpus_leak(rows: Rows, config: Config) -> Iterator[Finding]:
     """Tell how far original speech is recognised by noise and channel alone, where nobody speaks."""
-    specs = attacker_specs(config)
-    names = {attacker_name(entry) for entry, spec in specs.items() if spec == "session"}
+    names = [name for name, spec in attacker_specs(config).items() if spec == "session"]
     for name, part in _main(rows, "original"):
         for row in part:
             if row["attacker"] in names:
@@ -380,10 +380,9 @@ def corpus_leak(rows: Rows, config: Config) -> Iterator[Finding]:
 def outside_attackers(rows: Rows, sets: Sets, config: Config) -> Iterator[Finding]:
     """Note which attackers are outside ones, and what they were left out of: there the others alone are the result."""
     check = "attackers of others"
-    for entry, spec in attacker_specs(config).items():
+    for name, spec in attacker_specs(config).items():
         if not is_outside(spec) or find_row(spec) is not None:
             continue
-        name = attacker_name(entry)
         served = {place(row)[:3] for row in rows if row["attacker"] == name}
         left = [
             f"{dataset.name} {gender} {scenario.name}"

@@ -122,8 +122,9 @@ def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def attacker_specs(config: Config) -> dict[str, str]:
-    """Return of each entry of `attackers` the preset, or what a door opens to."""
-    return {entry: str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
+    """Return of each attacker, by its name in folders and tables, the preset or what a door opens to."""
+    settings = config.attacker_settings
+    return {attacker_name(entry): str(settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
 
 
 # --- what anonymises --------------------------------------------------------------------------------------------------
@@ -181,23 +182,23 @@ _CLASSIC = {
     "gmm-svm-cms": "the support vector machines of gmm-svm, on features whose mean over each recording is taken off",
     "supervector-cosine": "the angle between projected supervectors of the two recordings",
 }
-_UNDONE = "-undone"
-_ENDINGS = {
-    _UNDONE: "with the anonymisation estimated and turned back first, learnt from draws of the background",
-    "-adapted": "adapted to the trials: each side without its mean, what spreads the recordings of a speaker narrowed",
-    "-single-test": "adapted to the enrolled speakers alone, each tested recording on its own",
-    "-aligned": "with anonymised vectors turned into the space of the original ones, learnt from the background",
-}
-_FUSIONS = {
-    f"-{TRIAL_BY_TRIAL}": "the scores of those attackers alone that score trial by trial",
-    _UNDONE: "the same with the scores of those that undo or align, which learn from draws of the background",
-}
-_NETWORKS = ("campplus", "ge2e", "onnx", "vectors", "adapted")
-_MODULES = {
+_WORDS = {
+    **_CLASSIC,
+    "supervector": "the angle between the adapted means of a mixture (supervectors)",  # comes with an ending alone
+    "fusion": "the scores of all other attackers together, weighed by logistic regression on background speakers",
+    f"fusion-{TRIAL_BY_TRIAL}": "the scores of those attackers alone that score trial by trial",
+    "fusion-undone": "the same with the scores of those that undo or align, which learn from draws of the background",
     "scores": "scores made elsewhere",
     "vectors": "vectors made elsewhere, by a network as a rule",
     "adapted": "vectors made elsewhere, by a network as a rule, adapted to the trials",
 }
+_ENDINGS = {
+    "-undone": "with the anonymisation estimated and turned back first, learnt from draws of the background",
+    "-adapted": "adapted to the trials: each side without its mean, what spreads the recordings of a speaker narrowed",
+    "-single-test": "adapted to the enrolled speakers alone, each tested recording on its own",
+    "-aligned": "with anonymised vectors turned into the space of the original ones, learnt from the background",
+}
+_NETWORKS = ("campplus", "ge2e", "onnx", "vectors", "adapted")
 
 
 def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) -> Json:
@@ -215,9 +216,10 @@ def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) 
         ``names``, ``of_others``, ``networks``, ``undoing``, ``explained`` (a line for each) and ``text``.
     """
     served = {condition["attacker"] for condition in conditions}
-    specs = {attacker_name(entry): spec for entry, spec in attacker_specs(config).items()}
+    specs = attacker_specs(config)
     fusions = [name for name, spec in specs.items() if spec == "fusion"]
-    specs |= {name + end: f"fusion{end}" for name in fusions for end in _FUSIONS if name + end in served}
+    ends = (f"-{TRIAL_BY_TRIAL}", "-undone")
+    specs |= {name + end: f"fusion{end}" for name in fusions for end in ends if name + end in served}
     run = {name: spec for name, spec in specs.items() if not conditions or name in served}
     others = [name for name, spec in run.items() if is_outside(spec)]
     networks = [name for name, spec in run.items() if is_network(spec)]
@@ -253,21 +255,13 @@ def explained(spec: str) -> str:
     >>> explained("scores:elsewhere")
     'scores made elsewhere'
     """
-    if spec in (further := {f"fusion{end}": words for end, words in _FUSIONS.items()}):
-        return further[spec]
+    if spec in _WORDS:
+        return _WORDS[spec]
     for ending, words in _ENDINGS.items():
-        base = spec.removesuffix(ending)
-        if base != spec:
-            return f"{explained(base)}, {words}"
-    if spec == "supervector":  # which comes with an ending alone
-        return "the angle between the adapted means of a mixture (supervectors)"
-    if spec in _CLASSIC:
-        return _CLASSIC[spec]
-    if spec == "fusion":
-        return "the scores of all other attackers together, weighed by logistic regression on background speakers"
-    kind = spec.partition(":")[0]
+        if spec.endswith(ending):
+            return f"{explained(spec.removesuffix(ending))}, {words}"
     if is_outside(spec):
-        return _MODULES.get(kind, "code or scores of the user, which the configuration names")
+        return _WORDS.get(spec.partition(":")[0], "code or scores of the user, which the configuration names")
     found = find_row(spec)
     return found[1].summary if found is not None else "an attacker that the configuration describes"
 
@@ -324,9 +318,9 @@ def _seconds(paths: Sequence[Path]) -> float:
 def describe_estimate(config: Config, hours: float, n_workers: int) -> str:
     """Return what is told before the start: how long all attackers take about, those that are not known left out."""
     kinds = {}
-    for entry, spec in attacker_specs(config).items():
+    for name, spec in attacker_specs(config).items():
         row = find_row(spec)
-        kinds[attacker_name(entry)] = spec if row is None else row[0]
+        kinds[name] = spec if row is None else row[0]
     costs = {name: cost_of(kind, set(kinds.values())) for name, kind in kinds.items()}
     seconds = {name: cost * hours / n_workers for name, cost in costs.items() if cost is not None}
     unknown = [name for name, cost in costs.items() if cost is None]

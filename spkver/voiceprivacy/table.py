@@ -52,7 +52,7 @@ from spkbase.runs import Run, Stage, Stamp
 from spkbase.work import ordered_map
 from spkver.attackers import Attack, AttackerConfig, Background, Scorer, VectorAttacker, find_row, is_outside
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.choosing import Chosen, attacker_name, attacker_specs
+from spkver.voiceprivacy.choosing import Chosen, attacker_specs
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.numbers import assess_condition, mean_of
 from spkver.voiceprivacy.scores import (
@@ -378,7 +378,7 @@ def able_attackers(experiment: Experiment, sets: Sets, attackers: Attackers, tra
     """
     heard = [heard.attackers for heard in sets.heard if training in heard.training]
     specs = attacker_specs(experiment.config).items()
-    own = {attacker_name(entry) for entry, spec in specs if not is_outside(spec) or find_row(spec) is not None}
+    own = {name for name, spec in specs if not is_outside(spec) or find_row(spec) is not None}
     by_vectors = {one.name for one in attackers.by_training[training] if isinstance(one, VectorAttacker)}
     return {
         chosen.name: chosen

@@ -53,7 +53,7 @@ from spkver.recognition import (
     read_folds,
     transcribe,
 )
-from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
+from spkver.voiceprivacy.choosing import attacker_specs
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
@@ -255,7 +255,7 @@ def measure_attributes(
         for one in crew:
             if isinstance(one, VectorAttacker) and one.name in rates:
                 able.setdefault(one.name, {})[training] = one
-    specs = {attacker_name(entry): spec for entry, spec in attacker_specs(config).items()}
+    specs = attacker_specs(config)
     known = [name for name in able if specs.get(name) not in _NO_VOICES] or list(able)
     if not known:
         return {"vectors": None, "sets": {}, "notes": ["no attacker by vectors has scores of original speech"]}
