@@ -90,7 +90,7 @@ def check_all(
     output : Path
         Where the scores are.
     utility : dict
-        What `measure_utility` found.
+        What `spkver.voiceprivacy.utility` found.
     earlier : mapping
         Results of other anonymisers in the same folder, by file name.
     simulated : bool

@@ -88,7 +88,7 @@ class EvaluationConfig:
         Numbers of enrolled speakers at which linkability is given; empty: all of them.
     by_training_draws : bool
         Have the strongest attacker (inverting ones aside) learn from fewer anonymised versions of the training set too,
-        see `spkver.voiceprivacy.training_draws`.
+        see `spkver.voiceprivacy.table`.
     """
 
     replicates: int = 1000
