@@ -16,17 +16,14 @@ G. Salton and C. Buckley, "Term-weighting approaches in automatic text retrieval
 
 from __future__ import annotations
 
-import json
 import logging
-import math
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +31,7 @@ from numpy.typing import NDArray
 from evaluation.trials import Scores
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, few
-from spkbase.files import file_digest, make_folder, read_id_list, write_text
+from spkbase.files import file_digest, make_folder, read_id_list, write_json
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, match_trials
@@ -42,6 +39,8 @@ from spkver.attackers.vector_attacker import Context
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
+
+Terms = Sequence[str]
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'"))
@@ -76,77 +75,38 @@ UNITS: Mapping[str, Callable[[str], list[str]]] = {"words": words, "characters":
 """Functions from a text to its terms, by name."""
 
 
-@one_line
-@dataclass(frozen=True)
-class Commonness:
-    """In how many of N documents terms stand.
+def term_vectors(background: Sequence[Terms], *groups: Sequence[Terms]) -> list[Any]:
+    """Return groups of documents as sparse vectors of length 1: of each term (1 + log of its count) times its weight.
 
-    Attributes
-    ----------
-    n_documents : int
-    counts : mapping of str to int
-    """
-
-    n_documents: int
-    counts: Mapping[str, int]
-
-    def weight(self, term: str) -> float:
-        """Return log((1 + N) / (1 + n)) + 1 of a term that stands in n documents; one that stands in none has most."""
-        return math.log((1 + self.n_documents) / (1 + self.counts.get(term, 0))) + 1
-
-
-def count_documents(documents: Iterable[Sequence[str]]) -> Commonness:
-    """Return in how many documents each term stands.
+    The weight of a term that stands in n of the N background documents is log((1 + N) / (1 + n)) + 1; one that stands
+    in none has most.
 
     Parameters
     ----------
-    documents : iterable of sequence of str
-        Terms of each.
-
-    Examples
-    --------
-    >>> found = count_documents([["a", "b", "a"], ["a"], []])
-    >>> found.n_documents, found.counts["a"], found.counts["b"], round(found.weight("b"), 3)
-    (3, 2, 1, 1.693)
-    """
-    counts: Counter[str] = Counter()
-    total = 0
-    for terms in documents:
-        counts.update(set(terms))
-        total += 1
-    return Commonness(total, counts)
-
-
-def term_vectors(documents: Sequence[Sequence[str]], common: Commonness, columns: Mapping[str, int]) -> Any:
-    """Return documents as sparse vectors of length 1: (1 + log of its count) times its weight for each term.
-
-    Parameters
-    ----------
-    documents : sequence of sequence of str
-        Terms of each.
-    common : Commonness
-    columns : mapping of str to int
-        Column of each term that counts; others are left out.
+    background : sequence of sequence of str
+        Terms of each document that says how common terms are.
+    *groups : sequence of sequence of str
+        Terms of each document.
 
     Returns
     -------
-    scipy.sparse.csr_array of float64 of shape (n, len(columns))
-        A document without terms is 0.
+    list of scipy.sparse.csr_matrix of float64 of shape (n, D)
+        For each group; D are the terms of all of them. A document without terms is 0.
     """
-    from scipy.sparse import csr_array
+    from sklearn.feature_extraction.text import CountVectorizer
 
-    values: list[float] = []
-    indices: list[int] = []
-    ends = [0]
-    for terms in documents:
-        counts = Counter(terms)
-        row = {columns[term]: (1 + math.log(n)) * common.weight(term) for term, n in counts.items() if term in columns}
-        length = math.sqrt(math.fsum(value * value for value in row.values()))
-        indices += sorted(row)
-        values += [row[column] / length for column in sorted(row)]
-        ends.append(len(indices))
-    shape = len(documents), len(columns)
-    return csr_array((np.array(values), np.array(indices, np.int32), np.array(ends, np.int32)), shape=shape)
+    terms = sorted({term for group in groups for document in group for term in document})
+    counter = CountVectorizer(analyzer=list, vocabulary=terms or [""], dtype=np.float64)
+    documents = np.bincount(counter.transform(background).indices, minlength=max(1, len(terms))) if background else 0
+    weights = np.broadcast_to(np.log((1 + len(background)) / (1 + documents)) + 1, max(1, len(terms)))
+    found = []
+    for group in groups:
+        counts = counter.transform(group)
+        counts.data = (1 + np.log(counts.data)) * weights[counts.indices]
+        lengths = np.sqrt(np.asarray(counts.power(2).sum(axis=1)).ravel())
+        counts.data /= np.repeat(lengths, np.diff(counts.indptr))
+        found.append(counts)
+    return found
 
 
 def trial_products(
@@ -167,11 +127,6 @@ def trial_products(
     return np.concatenate([np.asarray(piece, np.float64).reshape(-1) for piece in pieces]) if pieces else np.zeros(0)
 
 
-def column_of_terms(*groups: Iterable[Sequence[str]]) -> dict[str, int]:
-    """Return a column for each term of some documents, in the order of the terms."""
-    return {term: place for place, term in enumerate(sorted({t for group in groups for terms in group for t in terms}))}
-
-
 FOLDS = 3
 _LEAST = 4  # speakers with two texts, for folds
 _SPEAKERS = 150  # that try, at most
@@ -180,8 +135,7 @@ _AGAINST = 2000  # texts of the background that a machine is trained against, at
 _PENALTY = 10.0
 
 
-@dataclass(frozen=True)
-class Method:
+class TextMethod(NamedTuple):
     """A way to compare texts.
 
     Attributes
@@ -200,56 +154,59 @@ class Method:
         return f"{self.scoring} of {self.units}"
 
 
-METHODS = tuple(Method(units, scoring) for scoring in ("cosine", "classifier") for units in UNITS)
+METHODS = tuple(TextMethod(units, scoring) for scoring in ("cosine", "classifier") for units in UNITS)
 
 
-@dataclass(frozen=True)
-class Reader:
-    """Compares texts.
+def compare_texts(
+    method: TextMethod,
+    background: Sequence[str],
+    said: Sequence[Sequence[str]],
+    tested: Sequence[str],
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+) -> NDArray[np.float64]:
+    """Return the scores of trials.
 
-    Attributes
+    Parameters
     ----------
-    method : Method
+    method : TextMethod
     background : sequence of str
         Texts of others, which say how common terms are; where there are none, those of the models do.
+    said : sequence of sequence of str
+        Texts that each model is enrolled with.
+    tested : sequence of str
+    rows, columns : ndarray of intp of shape (T,)
+        Model and tested text of each trial.
+
+    Returns
+    -------
+    ndarray of shape (T,)
+        Finite; 0 by cosine where a text holds no words.
     """
+    split = UNITS[method.units]
+    others, tests = [split(text) for text in background], [split(text) for text in tested]
+    terms = [[split(text) for text in texts] for texts in said]
+    common = others or list(chain.from_iterable(terms))
+    if method.scoring == "cosine":
+        together = [list(chain.from_iterable(texts)) for texts in terms]
+        models, segments = term_vectors(common, together, tests)
+        return trial_products(models, segments, rows, columns)
+    from scipy.sparse import vstack
+    from sklearn.svm import LinearSVC
 
-    method: Method
-    background: Sequence[str]
-
-    def score(
-        self, said: Sequence[Sequence[str]], tested: Sequence[str], rows: NDArray[np.intp], columns: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
-        """Return the scores of trials.
-
-        Parameters
-        ----------
-        said : sequence of sequence of str
-            Texts that each model is enrolled with.
-        tested : sequence of str
-        rows, columns : ndarray of intp of shape (T,)
-            Model and tested text of each trial.
-
-        Returns
-        -------
-        ndarray of shape (T,)
-            Finite; 0 by cosine where a text holds no words.
-        """
-        split = UNITS[self.method.units]
-        others = [split(text) for text in self.background]
-        terms = [[split(text) for text in texts] for texts in said]
-        tests = [split(text) for text in tested]
-        common = count_documents(others or chain.from_iterable(terms))
-        if self.method.scoring == "cosine":
-            together = [list(chain.from_iterable(texts)) for texts in terms]
-            places = column_of_terms(together, tests)
-            models, segments = (term_vectors(side, common, places) for side in (together, tests))
-            return trial_products(models, segments, rows, columns)
-        spread = np.unique(np.linspace(0, len(others) - 1, min(len(others), _AGAINST)).round().astype(int))
-        return _machine_scores(terms, tests, common, [others[place] for place in spread])[rows, columns]
+    spread = np.unique(np.linspace(0, len(others) - 1, min(len(others), _AGAINST)).round().astype(int))
+    against, heard, *positives = term_vectors(common, [others[place] for place in spread], tests, *terms)
+    values = np.zeros((len(said), len(tests)))
+    for row, positive in enumerate(positives):
+        labels = np.r_[np.ones(positive.shape[0]), np.zeros(against.shape[0])]
+        machine = LinearSVC(C=_PENALTY, class_weight="balanced", random_state=0, max_iter=5000)
+        values[row] = machine.fit(vstack([positive, against], format="csr"), labels).decision_function(heard)
+    return values[rows, columns]
 
 
-def choose_method(texts: Mapping[str, Sequence[str]], methods: Sequence[Method], seed: int) -> tuple[Method, str]:
+def choose_method(
+    texts: Mapping[str, Sequence[str]], methods: Sequence[TextMethod], seed: int
+) -> tuple[TextMethod, str]:
     """Return the method that tells background speakers apart best, and why.
 
     Speakers with two texts or more are dealt into folds. The first half of a speaker's texts enrols, the others, five
@@ -267,7 +224,7 @@ def choose_method(texts: Mapping[str, Sequence[str]], methods: Sequence[Method],
     fit = sorted(speaker for speaker, of in texts.items() if len(of) > 1)
     known = [method for method in methods if method.scoring == "cosine" or any(texts.values())]
     if not known:
-        return Method(methods[0].units, "cosine"), "since a classifier needs transcripts of the background"
+        return TextMethod(methods[0].units, "cosine"), "since a classifier needs transcripts of the background"
     if len(known) == 1:
         return known[0], "the only one to choose from"
     if len(fit) < _LEAST:
@@ -295,7 +252,7 @@ def roc_area(targets: NDArray, nontargets: NDArray) -> float:
     return float((ranks.sum() - len(targets) * (len(targets) + 1) / 2) / (len(targets) * len(nontargets)))
 
 
-def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: Method) -> float:
+def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: TextMethod) -> float:
     inside = set(fold)
     background = [text for speaker in sorted(texts) if speaker not in inside for text in texts[speaker]]
     halves = {speaker: (len(texts[speaker]) + 1) // 2 for speaker in fold}
@@ -303,30 +260,9 @@ def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: 
     tests = [(row, text) for row, speaker in enumerate(fold) for text in texts[speaker][halves[speaker] :][:_TESTS]]
     owners = np.array([row for row, _ in tests])
     rows, columns = (side.ravel() for side in np.meshgrid(np.arange(len(fold)), np.arange(len(tests)), indexing="ij"))
-    scores = Reader(method, background).score(said, [text for _, text in tests], rows, columns)
+    scores = compare_texts(method, background, said, [text for _, text in tests], rows, columns)
     is_target = rows == owners[columns]
     return roc_area(scores[is_target], scores[~is_target])
-
-
-def _machine_scores(
-    said: Sequence[Sequence[Sequence[str]]],
-    tests: Sequence[Sequence[str]],
-    common: Commonness,
-    against: Sequence[Sequence[str]],
-) -> NDArray[np.float64]:
-    """Decision values of the machine of each model for each test, shape (m, n)."""
-    from scipy.sparse import vstack
-    from sklearn.svm import LinearSVC
-
-    places = column_of_terms(against, tests, *said)
-    others, tested = term_vectors(against, common, places), term_vectors(tests, common, places)
-    values = np.zeros((len(said), len(tests)))
-    for row, texts in enumerate(said):
-        positive = term_vectors(texts, common, places)
-        labels = np.r_[np.ones(positive.shape[0]), np.zeros(others.shape[0])]
-        machine = LinearSVC(C=_PENALTY, class_weight="balanced", random_state=0, max_iter=5000)
-        values[row] = machine.fit(vstack([positive, others], format="csr"), labels).decision_function(tested)
-    return values
 
 
 AUTO = "auto"
@@ -360,7 +296,11 @@ class ContentConfig:
             text = f"units {self.units!r} and scoring {self.scoring!r}: expected {AUTO} or one of {', '.join(units)};"
             raise ConfigError(f"{text} {AUTO} or one of {', '.join(scorings)}")
 
-    def methods(self) -> tuple[Method, ...]:
+    def at(self, place: Place, others: Mapping[str, Attacker]) -> ContentAttacker:
+        """Return it at work; it is asked what it lacks when the anonymised versions and their lists are there."""
+        return ContentAttacker(self, place)
+
+    def methods(self) -> tuple[TextMethod, ...]:
         """Return the methods that are to choose from."""
         return tuple(
             method
@@ -374,12 +314,11 @@ class ContentConfig:
 class ContentAttacker:
     """The attacker by words; see `spkver.attackers.Attacker`.
 
-    How it chose stands in ``OUTPUT/attackers/<training set>/<name>/choice.json``, where it has a place.
+    How it chose stands in ``OUTPUT/attackers/<training set>/<name>/choice.json``.
     """
 
     config: ContentConfig
-    seed: int = 0
-    place: Place | None = field(default=None, repr=False)
+    place: Place = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -419,13 +358,11 @@ class ContentAttacker:
         """Count the words of the background, and choose on it how texts are compared; versions of it say the same."""
         training = attack.training[0]
         background = self._background(training)
-        method, why = choose_method(background, self.config.methods(), self.seed)
+        method, why = choose_method(background, self.config.methods(), self.place.seed)
         logger.info("%s: %s, %s", self.name, method, why)
-        if self.place is not None:
-            told = {"attacker": self.name, "training": training.name, "chosen": str(method), "why": why}
-            folder = make_folder(self.place.output / "attackers" / training.name / self.name)
-            write_text(folder / "choice.json", json.dumps(told, indent=1) + "\n")
-        reader = Reader(method, [text for texts in background.values() for text in texts])
+        facts = {"attacker": self.name, "training": training.name, "chosen": str(method), "why": why}
+        write_json(make_folder(self.place.output / "attackers" / training.name / self.name) / "choice.json", facts)
+        others = [text for texts in background.values() for text in texts]
 
         def score(attack: Attack) -> Scores:
             models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
@@ -437,7 +374,8 @@ class ContentAttacker:
             names, segments = sorted(said), sorted(tested)
             rows = _places(trials.model_ids, names)[trials.models]
             columns = _places(trials.segment_ids, segments)[trials.segments]
-            values = reader.score([said[name] for name in names], [heard[name] for name in segments], rows, columns)
+            texts_of, tests = [said[name] for name in names], [heard[name] for name in segments]
+            values = compare_texts(method, others, texts_of, tests, rows, columns)
             return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
         return score
@@ -462,32 +400,11 @@ class ContentAttacker:
         return read_id_list(self._file(directory), "utterance words", n_columns=1, rest=True)
 
 
-@one_line
-@dataclass(frozen=True)
-class WantedContent:
-    """The attacker by words, before it is at work; see `spkver.attackers.Wanted`.
-
-    It is asked what it lacks when the twins and their lists are there: where nobody has transcripts it is left out.
-    """
-
-    config: ContentConfig
-    seed: int = 0
-
-    @property
-    def name(self) -> str:
-        """As its configuration has it."""
-        return self.config.name
-
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return it at work."""
-        return ContentAttacker(self.config, self.seed, place)
-
-
-def wanted_content(name: str, settings: Mapping[str, Any], context: Context) -> WantedContent:
+def wanted_content(name: str, settings: Mapping[str, Any], context: Context) -> ContentConfig:
     """Make the attacker of its settings; it reads what a recogniser heard where the configuration names that."""
     text = {"text": context.hypotheses} if context.hypotheses else {}
     try:
-        return WantedContent(load_config(ContentConfig, defaults=merged(text, settings, {"name": name})), context.seed)
+        return load_config(ContentConfig, defaults=merged(text, settings, {"name": name}))
     except ConfigError as error:
         raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
 
