@@ -14,7 +14,6 @@ Each version of an anonymised training set is cut by itself, so that pieces of o
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,11 +26,11 @@ import numpy as np
 
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems
-from spkbase.files import file_digest, make_folder, write_text
+from spkbase.files import load_json, make_folder, write_json
 from spkbase.runs import Run
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import chunk_bounds, chunks, ordered_map
+from spkbase.work import chunks, ordered_map
 from spkver.attackers.protocol import Attack, Background, Place
 from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir, write_datadir
@@ -81,7 +80,7 @@ def with_pieces(training: Sequence[DataDir], place: Place) -> tuple[DataDir, ...
 
 
 def cut_directory(source: DataDir, place: Place) -> DataDir:
-    """Cut the recordings of a data directory into pieces, which are written once and checked whenever they are used.
+    """Cut the recordings of a data directory into pieces, which are written once.
 
     Parameters
     ----------
@@ -102,74 +101,49 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
     folder = make_folder((place.speech or place.output) / "data" / f"{source.name}-pieces")
     run = Run(folder, jobs=place.jobs, quiet=True)  # not made anew by force: they are copies, and are asked for often
 
+    def directory(pieces: Mapping[str, Sequence[str]]) -> DataDir:
+        owners = {piece: source.speakers[utterance] for utterance in sorted(pieces) for piece in pieces[utterance]}
+        recordings = {piece: folder / "wav" / f"{piece}.wav" for piece in owners}
+        return replace(source, path=folder, recordings=recordings, speakers=owners, enrolls=None, trials=None)
+
     def make(path: Path) -> None:
+        (folder / "wav").mkdir(exist_ok=True)
         tasks = chunks(sorted(source.recordings.items()), _RECORDINGS)
         cut, sizes = partial(_cut_some, folder=folder), [*map(len, tasks)]
-        results = ordered_map(cut, tasks, jobs=place.jobs, description="pieces", sizes=sizes)
-        problems, digests = Problems(), dict[str, dict[str, str]]()
-        for pieces, errors in results:
-            digests.update(pieces)
+        problems, found = Problems(), dict[str, list[str]]()
+        for pieces, errors in ordered_map(cut, tasks, jobs=place.jobs, description="pieces", sizes=sizes):
+            found |= pieces
             for error in errors:
                 problems.note(error)
         problems.raise_if_any()
-        write_datadir(_cut(source, folder, digests))
-        write_text(path, json.dumps(digests, indent=1) + "\n")
+        write_datadir(directory(found))
+        write_json(path, found)
 
-    digests_file = folder / "pieces.json"
-    if digests_file.is_file() and not _are_whole(folder, digests_file, place.jobs):
-        digests_file.unlink()
-    digests = run.stage(
+    pieces = run.stage(
         f"pieces of {source.name}",
-        digests_file.name,
+        "pieces.json",
         make=make,
-        read=lambda path: json.loads(path.read_text(encoding="utf-8")),
+        read=load_json,
         inputs=[PIECES, SHORTEST, sorted(source.speakers.items())],
         sources=source.recordings,
     ).value
-    return _cut(source, folder, digests)
+    return directory(pieces)
 
 
-def _cut(source: DataDir, folder: Path, digests: dict[str, dict[str, str]]) -> DataDir:
-    recordings, speakers = {}, {}
-    for utterance in sorted(digests):
-        for piece in digests[utterance]:
-            recordings[piece], speakers[piece] = folder / "wav" / f"{piece}.wav", source.speakers[utterance]
-    return replace(source, path=folder, recordings=recordings, speakers=speakers, enrolls=None, trials=None)
-
-
-def _cut_some(
-    recordings: Sequence[tuple[str, Path]], *, folder: Path
-) -> tuple[dict[str, dict[str, str]], list[DataError]]:
-    """Cut some recordings; returns the checksums of the pieces of each, and errors."""
-    made: dict[str, dict[str, str]] = {}
+def _cut_some(recordings: Sequence[tuple[str, Path]], *, folder: Path) -> tuple[dict[str, list[str]], list[DataError]]:
+    """Cut some recordings; returns the pieces of each, and errors."""
+    made: dict[str, list[str]] = {}
     errors = []
-    (folder / "wav").mkdir(exist_ok=True)
     for utterance, path in recordings:
         try:
             samples, rate = read_audio(path)
-            made[utterance] = {}
-            for number, (start, stop) in enumerate(piece_bounds(len(samples), rate), 1):
-                target = folder / "wav" / f"{utterance}-piece{number}.wav"
-                write_audio(target, np.asarray(samples[start:stop]), rate)
-                made[utterance][target.stem] = file_digest(target) or ""
+            bounds = piece_bounds(len(samples), rate)
+            made[utterance] = [f"{utterance}-piece{number}" for number in range(1, 1 + len(bounds))]
+            for piece, (start, stop) in zip(made[utterance], bounds, strict=True):
+                write_audio(folder / "wav" / f"{piece}.wav", np.asarray(samples[start:stop]), rate)
         except DataError as error:
             errors.append(DataError(f"{utterance}: {error.text}", file=error.file or path, remedy=error.remedy))
     return made, errors
-
-
-def _are_whole(folder: Path, file: Path, jobs: int | None) -> bool:
-    """Whether the pieces are as they were written."""
-    try:
-        made = json.loads(file.read_text(encoding="utf-8"))
-        expected = [(folder / "wav" / f"{piece}.wav", digest) for of in made.values() for piece, digest in of.items()]
-    except (OSError, ValueError, AttributeError):
-        return False
-    some = [expected[start:stop] for start, stop in chunk_bounds(len(expected), 64)]
-    return all(ordered_map(_agree, some, jobs=jobs, threads=True))
-
-
-def _agree(files: Sequence[tuple[Path, str]]) -> bool:
-    return all(path.is_file() and file_digest(path) == digest for path, digest in files)
 
 
 FOLDS = 5
@@ -274,21 +248,19 @@ def background_folds(
 
 def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enrolled: int) -> tuple[DataDir, DataDir]:
     """What enrols and what is tested, of the speakers of a fold."""
+    numbers = range(len(versions))
     half = -(-len(versions) // 2)
-    numbers = list(range(len(versions)))
     enrol_in, test_in = (numbers[:half], numbers[half:]) if len(versions) > 1 else (numbers, numbers)
-    sides: list[list[tuple[int, str]]] = [[], []]
+    enrol: list[tuple[int, str]] = []
+    test: list[tuple[int, str]] = []
     for names in units.values():
         n_enrolled = max(1, min(enrolled, len(names) // 2))
         places = np.linspace(0, len(names) - 1, n_enrolled + 1).round().astype(int)[:-1]
         first = [names[place] for place in places]
-        rest = [name for name in names if name not in first]
-        sides[0] += _pairs(first, enrol_in, max(n_enrolled, min(enrolled, len(enrol_in))))
-        sides[1] += _pairs(rest, test_in, TESTED)
-    enrolment, tested = (
-        _directory(versions, pairs, end) for pairs, end in zip(sides, ("enrolls", "trials"), strict=True)
-    )
-    return replace(enrolment, enrolls=tuple(enrolment.recordings)), tested
+        enrol += _pairs(first, enrol_in, max(n_enrolled, min(enrolled, len(enrol_in))))
+        test += _pairs([name for name in names if name not in first], test_in, TESTED)
+    enrolment = _directory(versions, enrol, "enrolls")
+    return replace(enrolment, enrolls=tuple(enrolment.recordings)), _directory(versions, test, "trials")
 
 
 def _pairs(names: Sequence[str], numbers: Sequence[int], most: int) -> list[tuple[int, str]]:
