@@ -1,6 +1,5 @@
 """Undoing an anonymiser: how far each recording was warped is guessed, and turned back.
 
-    OUTPUT/attackers/<anonymised background>/undoing/cues.h5         own draws of the background, with their numbers
     OUTPUT/attackers/<anonymised background>/undoing/estimator.h5    what tells the number of a recording
     OUTPUT/attackers/<anonymised background>/undoing/undoing.json    how well it does so
     OUTPUT/attackers/<anonymised background>/undoing/numbers/        the numbers of each data directory
@@ -112,13 +111,10 @@ def _loud_frames(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64
     if len(samples) < length:
         return np.zeros((0, length))
     frames = sliding_window_view(samples, length)[::shift]
-    energy = np.concatenate([np.square(some, dtype=np.float64).sum(axis=1) for some in _pieces(frames)])
+    some = (frames[start:stop] for start, stop in chunk_bounds(len(frames), _FRAMES))
+    energy = np.concatenate([np.square(part, dtype=np.float64).sum(axis=1) for part in some])
     rows = np.flatnonzero(energy > _QUIET * np.quantile(energy, 0.95))
     return frames[rows[:: max(1, -(-len(rows) // _MOST))]].astype(np.float64)
-
-
-def _pieces(frames: NDArray[np.floating]) -> list[NDArray[np.floating]]:
-    return [frames[start:stop] for start, stop in chunk_bounds(len(frames), _FRAMES)]
 
 
 def _log_bands(frames: NDArray[np.float64], rate: int) -> NDArray[np.float64]:
@@ -289,25 +285,24 @@ def _dual_weights(
     return weights, mean
 
 
+_NUMBERS = ("cues", "width", "ridge", "rmse", "spread")
+_ARRAYS = ("centre", "scale", "points", "weights", "means", "bounds")
+
+
 def write_warp_estimator(path: Path, estimator: WarpEstimator) -> None:
     """Write an estimator, whole or not at all."""
-    numbers = {name: getattr(estimator, name) for name in _NUMBERS}
     arrays = {name: np.asarray(getattr(estimator, name)) for name in _ARRAYS}
-    write_arrays(path, arrays, attributes=numbers)
+    write_arrays(path, arrays, attributes={name: getattr(estimator, name) for name in _NUMBERS})
 
 
 def read_warp_estimator(path: Path) -> WarpEstimator:
     """Read an estimator back."""
     values: dict[str, Any] = read_arrays(path, *_ARRAYS)
-    low, high = values.pop("bounds").tolist()
     with open_file(path) as file:
-        cues, *numbers = (file.attrs.get(name) for name in _NUMBERS)
-    values |= zip(_NUMBERS[1:], map(float, numbers), strict=True)
-    return WarpEstimator(cues=str(cues), bounds=(low, high), **values)
-
-
-_NUMBERS = ("cues", "width", "ridge", "rmse", "spread")
-_ARRAYS = ("centre", "scale", "points", "weights", "means", "bounds")
+        values |= {name: float(file.attrs[name]) for name in _NUMBERS[1:]}
+        values["cues"] = str(file.attrs["cues"])
+    low, high = values["bounds"].tolist()
+    return WarpEstimator(**{**values, "bounds": (low, high)})
 
 
 VERSION = 1
@@ -374,9 +369,8 @@ def _recorded(directory: DataDir) -> AnonymizerConfig | None:
 @lru_cache(maxsize=8)
 def _recognised(original: DataDir, anonymised: DataDir) -> Known | None:
     shared = sorted(original.recordings.keys() & anonymised.recordings.keys())
-    pairs = (
-        [shared[place] for place in sorted(set(np.linspace(0, len(shared) - 1, _PAIRS).astype(int)))] if shared else []
-    )
+    places = sorted(set(np.linspace(0, len(shared) - 1, _PAIRS).astype(int))) if shared else []
+    pairs = [shared[place] for place in places]
     signals = [_beginnings(original.recordings[name], anonymised.recordings[name]) for name in pairs]
     explained = {}
     for name, inverse in INVERSES.items() if signals else ():
@@ -456,68 +450,47 @@ class Undoing:
 
     @cached_property
     def estimator(self) -> Stage[WarpEstimator]:
-        """What tells the number of a recording; learnt when its value is asked for."""
+        """What tells the number of a recording, learnt from own draws of the background."""
         original, known, seed = self.background.original, self.known, self.place.seed
         chosen = choose_utterances(original.speakers, limit=_DRAWS // 2, seed=seed)
         draws = min(_MOST_DRAWS, max(2, -(-_DRAWS // len(chosen))))
         recordings = {name: Path(original.recordings[name]) for name in sorted(chosen)}
-        what = known.inverse.anonymizer, known.bounds
+        inverse, what = known.inverse, (known.inverse.anonymizer, known.bounds)
 
-        def draw(path: Path) -> None:
-            work = partial(_drawn_cues, what=what, draws=draws, seed=seed)
-            results = _arrays_of(work, recordings, self.place.jobs)
-            arrays = {name: np.concatenate([result[name] for result in results]) for name in ("cues", "values")}
-            write_arrays(path, arrays)
-
-        cues = self.run.stage(
-            "own draws of the background",
-            "cues.h5",
-            make=draw,
-            read=lambda path: read_arrays(path, "cues", "values"),
-            inputs=[VERSION, what, draws, seed],
-            sources=recordings,
-            libraries=_LIBRARIES,
-        )
-
-        def learn(path: Path) -> None:
-            table = cues.value
+        def make(path: Path) -> None:
+            results = _arrays_of(partial(_drawn_cues, what=what, draws=draws, seed=seed), recordings, self.place.jobs)
+            cues, values = (np.concatenate([result[name] for result in results]) for name in ("cues", "values"))
             folds = self.folds([original.speakers[name] for name in recordings for _ in range(draws)])
-            bounds = known.inverse.bounds(known.bounds)
-            estimator = fit_warp_estimator(table["cues"], table["values"], folds, bounds)
+            estimator = fit_warp_estimator(cues, values, folds, inverse.bounds(known.bounds))
             write_warp_estimator(path, estimator)
-            write_json(self.run.path("undoing.json"), self.describe(estimator, len(recordings), draws))
+            facts = {
+                "anonymizer": inverse.anonymizer,
+                "parameter": inverse.parameter,
+                "range": list(known.bounds),
+                "known_by": known.by,
+                "recordings": len(recordings),
+                "speakers": len(set(original.speakers.values())),
+                "draws_of_each": draws,
+                "cues": estimator.cues,
+                "kernel": "linear" if not estimator.width else "Gaussian",
+                "width": estimator.width,
+                "ridge": estimator.ridge,
+                "folds": FOLDS,
+                "rmse": estimator.rmse,
+                "spread": estimator.spread,
+            }
+            write_json(self.run.path("undoing.json"), facts)
 
-        speakers = sorted(original.speakers.items())
         return self.run.stage(
             "estimator of the warp",
             "estimator.h5",
-            make=learn,
+            make=make,
             read=read_warp_estimator,
-            inputs=[VERSION, speakers, seed],
-            after=[cues],
-            libraries=("numpy", "scipy"),
+            inputs=[VERSION, what, draws, seed, sorted(original.speakers.items())],
+            sources=recordings,
+            libraries=_LIBRARIES,
             also=("undoing.json",),
         )
-
-    def describe(self, estimator: WarpEstimator, n_recordings: int, draws: int) -> dict[str, Any]:
-        """Return what the estimator is and how well it does, for ``undoing.json``."""
-        known = self.known
-        return {
-            "anonymizer": known.inverse.anonymizer,
-            "parameter": known.inverse.parameter,
-            "range": list(known.bounds),
-            "known_by": known.by,
-            "recordings": n_recordings,
-            "speakers": len(set(self.background.original.speakers.values())),
-            "draws_of_each": draws,
-            "cues": estimator.cues,
-            "kernel": "linear" if not estimator.width else "Gaussian",
-            "width": estimator.width,
-            "ridge": estimator.ridge,
-            "folds": FOLDS,
-            "rmse": estimator.rmse,
-            "spread": estimator.spread,
-        }
 
     def numbers(self, directory: DataDir) -> dict[str, float]:
         """Guess the number of each recording; where a speaker has one number, it is the mean of the guesses.
@@ -528,10 +501,8 @@ class Undoing:
         config = _recorded(directory)
         is_shared = config is not None and config.level == "speaker"
         speakers = [directory.speakers[name] for name in recordings]
-        folds = None
-        if set(speakers) <= set(self.background.original.speakers.values()):
-            folds = self.folds(speakers)
-        estimator = self.estimator
+        is_heard = set(speakers) <= set(self.background.original.speakers.values())
+        folds, estimator = self.folds(speakers) if is_heard else None, self.estimator
 
         def make(path: Path) -> None:
             results = _arrays_of(_cues_of, recordings, self.place.jobs)
@@ -541,18 +512,18 @@ class Undoing:
                 values = (np.bincount(people, values) / np.bincount(people))[people]
             write_json(path, dict(zip(recordings, values.tolist(), strict=True)))
 
-        sides = [list(recordings), speakers, is_shared, None if folds is None else folds.tolist()]
-        stage = self.run.stage(
-            f"numbers of {self._label(directory)}",
-            f"numbers/{self._label(directory)}.json",
+        label = self._label(directory)
+        found = self.run.stage(
+            f"numbers of {label}",
+            f"numbers/{label}.json",
             make=make,
             read=load_json,
-            inputs=[VERSION, sides],
+            inputs=[VERSION, list(recordings), speakers, is_shared, None if folds is None else folds.tolist()],
             after=[estimator],
             sources=recordings,
             libraries=_LIBRARIES,
-        )
-        return {name: float(value) for name, value in stage.value.items()}
+        ).value
+        return {name: float(value) for name, value in found.items()}
 
     def folds(self, speakers: Sequence[str]) -> NDArray[np.int64]:
         """Return the folds of background speakers."""
@@ -561,18 +532,19 @@ class Undoing:
         return np.array([fold[speaker] for speaker in speakers], np.int64)
 
     def undone(self, directory: DataDir) -> DataDir:
-        """Return the undone twin of an anonymised data directory, below ``data/``; what is there is taken up.
+        """Return the undone version of an anonymised data directory, below ``data/``; what is there is taken up.
 
         Recordings of the background are those of its undone versions, as the folds of a fusion have them.
         """
-        if directory not in self._undone and directory in self._parts:
-            self._undone[directory] = self._made(directory)
-        elif directory not in self._undone:
-            paths = set(directory.recordings.values())
-            known = {path for version in self.background.anonymised for path in version.recordings.values()}
-            selected = self.selected(directory) if paths <= known else None
-            is_whole = selected is not None and len(selected) == len(directory)
-            self._undone[directory] = selected if selected is not None and is_whole else self._made(directory)
+        if directory not in self._undone:
+            versions = () if directory in self._parts else self.background.anonymised
+            known = {path for version in versions for path in version.recordings.values()}
+            selected = self.selected(directory) if known.issuperset(directory.recordings.values()) else None
+            if selected is None or len(selected) < len(directory):
+                target = self.place.output / "data" / f"{self._label(directory)}-undone"
+                inverse, numbers, place = self.known.inverse.anonymizer, self.numbers(directory), self.place
+                selected = undo_datadir(directory, target, inverse, numbers, jobs=place.jobs, force=place.force)
+            self._undone[directory] = selected
         return self._undone[directory]
 
     def selected(self, directory: DataDir) -> DataDir:
@@ -587,11 +559,6 @@ class Undoing:
         enrolls = None if directory.enrolls is None else tuple(name for name in directory.enrolls if name in recordings)
         path = directory.path.with_name(f"{directory.name}-undone")
         return replace(directory, path=path, recordings=recordings, speakers=speakers, enrolls=enrolls)
-
-    def _made(self, directory: DataDir) -> DataDir:
-        target = self.place.output / "data" / f"{self._label(directory)}-undone"
-        name, numbers = self.known.inverse.anonymizer, self.numbers(directory)
-        return undo_datadir(directory, target, name, numbers, jobs=self.place.jobs, force=self.place.force)
 
     def _label(self, directory: DataDir) -> str:
         """Name of a directory; the sides of folds, which bear that of the background, are told apart by their ids."""
