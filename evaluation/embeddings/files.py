@@ -59,10 +59,10 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,6 @@ from spkbase.errors import DataError, few
 from spkbase.files import atomic_path, not_text, read_id_list, read_text_bytes, shown
 from spkbase.hdf5 import create_file, open_file, read_dataset, stored_dataset
 from spkbase.plain_pickle import MAP_ABOVE, OLDER_TORCH, read_npy, read_npz, read_pickle, read_torch
-from spkbase.showing import one_line
 
 VECTORS = ("vectors", "embeddings", "embedding", "xvectors", "xvector", "vector", "embs", "emb", "data", "x", "stat1")
 IDS = (
@@ -103,20 +102,12 @@ _BRACKETS = str.maketrans("[](),;", "      ")
 _NOT_VECTORS = ("wav", "feats", "vad", "cmvn", "segments", "text")
 _PART = re.compile(r"(.+)\.[0-9]+")
 _KINDS = (".npy", ".pt", ".pth", ".npz", ".h5", ".hdf5", ".safetensors", ".pkl", ".csv")
+_KALDI = (".scp", ".ark")
 _LISTS = (".ids", ".txt", ".lst", ".seg", ".scp")
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """What a file holds, before it is an `Embeddings`.
-
-    Attributes
-    ----------
-    ids, speakers : sequence of str, or None
-        None where the file has none.
-    vectors : ndarray of a floating type of shape (n, D)
-    """
+class _Columns(NamedTuple):
+    """What a file holds, before it is an `Embeddings`: ids and speakers are None where it has none."""
 
     ids: Sequence[str] | None
     speakers: Sequence[str] | None
@@ -179,9 +170,6 @@ def read_embeddings(
         raise DataError(error.text, file=source, remedy=error.remedy) from error
 
 
-_KALDI = (".scp", ".ark")
-
-
 def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
     """Write embeddings as ``.npz`` or ``.h5``, not packed, so that they can be mapped; whole or not at all.
 
@@ -191,16 +179,16 @@ def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
         If the extension is another, or the file cannot be written.
     """
     path = Path(path)
-    ids, speakers = embeddings.ids.tolist(), embeddings.speakers.tolist()
+    columns = {"ids": embeddings.ids.tolist(), "speakers": embeddings.speakers.tolist()}
     if path.suffix == ".npz":
-        columns = {"ids": np.array(ids, np.str_), "speakers": np.array(speakers, np.str_)}
+        texts = {name: np.array(column, np.str_) for name, column in columns.items()}
         with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, vectors=embeddings.vectors, **columns)  # type: ignore[arg-type]
+            np.savez(file, vectors=embeddings.vectors, **texts)  # type: ignore[arg-type]
     elif path.suffix in (".h5", ".hdf5"):
         with create_file(path) as root:
             root.create_dataset("vectors", data=embeddings.vectors)
-            for name, values in (("ids", ids), ("speakers", speakers)):
-                root.create_dataset(name, data=np.array([value.encode() for value in values]))
+            for name, column in columns.items():
+                root.create_dataset(name, data=np.array([text.encode() for text in column]))
     else:
         raise DataError(f"no format of embeddings is known for {path.suffix!r}", file=path, remedy="use .npz or .h5")
 
@@ -208,12 +196,9 @@ def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
 def holds_embeddings(folder: str | Path) -> bool:
     """Tell whether a folder is one of those that `read_embeddings` takes."""
     folder = Path(folder)
-    if not folder.is_dir():
-        return False
-    if _is_cache(folder) or _is_cache(folder / "utt-level") or _is_npy_folder(folder):
-        return True
     try:
-        return bool(_files_of(folder))
+        known = _is_cache(folder) or _is_cache(folder / "utt-level") or _is_npy_folder(folder)
+        return folder.is_dir() and (known or bool(_files_of(folder)))
     except DataError:
         return False
 
@@ -240,23 +225,22 @@ def _matching(path: Path) -> list[Path]:
     return found
 
 
-def _read(path: Path, allow_pickle: bool, map_above: int) -> Columns:
+def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
     """Read a file or a folder; what it leaves has ids."""
     if not path.is_dir():
         return _read_file(path, allow_pickle, map_above)
-    if not _is_cache(path) and _is_cache(path / "utt-level"):
-        path = path / "utt-level"
-    if _is_cache(path):
-        return _read_file(path / CACHE, allow_pickle, map_above)
+    for cache in (path, path / "utt-level"):
+        if _is_cache(cache):
+            return _read_file(cache / CACHE, allow_pickle, map_above)
     if _is_npy_folder(path):
         names = _needed([file.stem for file in path.glob("*.npy")]) - {*_WINDOW}
         arrays = {name: read_npy(path / f"{name}.npy", map_above=map_above) for name in names}
-        return _with_ids(columns_of(arrays, path, "a folder with"), path, "a folder with")
+        return _with_ids(_columns_of(arrays, path, "a folder with"), path, "a folder with")
     files = _files_of(path)
     return _joined([_read_file(file, allow_pickle, map_above, is_part=True) for file in files], files)
 
 
-def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool = False) -> Columns:
+def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool = False) -> _Columns:
     """Read one file; a vector alone in a file of a folder is named as the file."""
     try:
         with path.open("rb") as handle:
@@ -269,37 +253,35 @@ def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool 
     if columns.ids is None and path.name == CACHE and _is_cache(path.parent):
         return _read_cache(path.parent, columns.vectors)
     if columns.ids is None and is_part and len(columns.vectors) == 1:
-        return replace(columns, ids=[path.stem])
+        return columns._replace(ids=[path.stem])
     return _with_ids(columns, path, "a file with")
 
 
-def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> Columns:
+def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> _Columns:
     """Read a file by what its first bytes say, or its extension where these say nothing."""
     if any(head[offset:].startswith(b"\x89HDF\r\n\x1a\n") for offset in (0, 512, 1024, 2048)):
         return _read_hdf5(path, map_above)
     if head.startswith(b"PK\x03\x04"):
         return _read_zip(path, map_above)
     if head.startswith(b"\x93NUMPY"):
-        return columns_of_data(read_npy(path, map_above=map_above), path)
+        return _columns_of_data(read_npy(path, map_above=map_above), path)
     if head.startswith(OLDER_TORCH):
-        return columns_of_data(read_torch(path), path)
+        return _columns_of_data(read_torch(path), path)
     if head.startswith(b"MATLAB 5"):
         remedy = "in MATLAB: save(file, 'vectors', 'ids', '-v7.3'); in Python: numpy.savez of scipy.io.loadmat"
         raise DataError("is a file of MATLAB 5, which is not read", file=path, remedy=remedy)
     if head[8:10] == b'{"' and head[4:8] == bytes(4):
         return _read_safetensors(path)
-    if path.suffix == ".ark" or (path.suffix != ".scp" and _ARCHIVE.match(head)):
-        ids, vectors = read_ark(path)
-        return Columns(ids, None, _stacked(ids, vectors, path))
     is_pickle = path.suffix in (".pkl", ".pickle", ".pk") or (head[0] == 0x80 and head[1:2] in b"\2\3\4\5")
-    if path.suffix == ".scp" or (not is_pickle and _SCP_LINE.match(head)):
-        ids, vectors = read_scp(path)
-        return Columns(ids, None, _stacked(ids, vectors, path))
+    is_list = path.suffix == ".scp" or (path.suffix != ".ark" and not is_pickle and _SCP_LINE.match(head))
+    if is_list or path.suffix == ".ark" or _ARCHIVE.match(head):
+        ids, vectors = (read_scp if is_list else read_ark)(path)
+        return _Columns(ids, None, _stacked(ids, vectors, path))
     if is_pickle:
         if not allow_pickle:
             remedy = "--allow-pickle reads it without running what it says; or write npz"
             raise DataError("is a pickle, a format that can carry programs", file=path, remedy=remedy)
-        return columns_of_data(read_pickle(path), path)
+        return _columns_of_data(read_pickle(path), path)
     line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0].strip()
     if b"\0" not in head and any(mark in line for mark in (b",", b"\t", b";", b" ")):
         return _read_table(path)
@@ -307,7 +289,7 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
     raise DataError("is no known file of embeddings", file=path, remedy=f"expected {known}")
 
 
-def _with_ids(columns: Columns, path: Path, what: str) -> Columns:
+def _with_ids(columns: _Columns, path: Path, what: str) -> _Columns:
     """Give vectors without ids those that stand beside them: the first word of each line of a list named as the file.
 
     The list has `.ids`, `.txt`, `.lst`, `.seg` or `_ids.npy` behind the stem of the file, or is `ids.npy` or `ids.txt`.
@@ -333,10 +315,10 @@ def _with_ids(columns: Columns, path: Path, what: str) -> Columns:
     if len(ids) != count:
         text = f"expected the ids of {count} vectors of {path.name}, got {len(ids)}"
         raise DataError(text, file=companion, remedy="it must name each row, in order")
-    return replace(columns, ids=ids)
+    return columns._replace(ids=ids)
 
 
-def _joined(parts: Sequence[Columns], paths: Sequence[Path]) -> Columns:
+def _joined(parts: Sequence[_Columns], paths: Sequence[Path]) -> _Columns:
     """Put the columns of several files under each other; each must have ids, and all or none of them speakers."""
     if len(parts) == 1:
         return parts[0]
@@ -351,17 +333,11 @@ def _joined(parts: Sequence[Columns], paths: Sequence[Path]) -> Columns:
         raise DataError(text, file=bare[0], remedy="give a map of all utterances to speakers, as utt2spk")
     ids = [name for part in parts for name in part.ids or ()]
     speakers = None if bare else [name for part in parts for name in part.speakers or ()]
-    return Columns(ids, speakers, np.concatenate([part.vectors for part in parts]))
+    return _Columns(ids, speakers, np.concatenate([part.vectors for part in parts]))
 
 
-def name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
-    """Return the name that stands for a column, or None.
-
-    Examples
-    --------
-    >>> name_among(["Utt", "spk", "path"], IDS)
-    'Utt'
-    """
+def _name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
+    """Name that stands for a column, in any case, or None."""
     present = {name.lower(): name for name in names}
     return next((present[name] for name in kind if name in present), None)
 
@@ -369,19 +345,13 @@ def name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
 def _needed(names: Iterable[str]) -> set[str]:
     """Names of the columns that are read, of all."""
     names = list(names)
-    kinds = [name_among(names, kind) for kind in (VECTORS, IDS, SPEAKERS)]
+    kinds = [_name_among(names, kind) for kind in (VECTORS, IDS, SPEAKERS)]
     return {name for name in kinds if name is not None} | ({*_WINDOW} & set(names))
 
 
-def columns_of(named: Mapping[str, Any], path: Path, what: str) -> Columns:
-    """Make columns of named arrays: vectors, ids and speakers.
-
-    Raises
-    ------
-    DataError
-        If there are no vectors, or a column is not of its type.
-    """
-    key, ids, speakers = (name_among(named, kind) for kind in (VECTORS, IDS, SPEAKERS))
+def _columns_of(named: Mapping[str, Any], path: Path, what: str) -> _Columns:
+    """Make columns of named arrays: vectors, ids and speakers."""
+    key, ids, speakers = (_name_among(named, kind) for kind in (VECTORS, IDS, SPEAKERS))
     if key is None:
         missing = "vectors not there" if ids else "ids and vectors not there"
         raise DataError(f"expected {what} ids, speakers and vectors; {missing}", file=path)
@@ -389,7 +359,7 @@ def columns_of(named: Mapping[str, Any], path: Path, what: str) -> Columns:
     if vectors.ndim != 2 or vectors.dtype.kind != "f":
         raise DataError(f"expected vectors (n, D) of floats, got {vectors.dtype} of shape {vectors.shape}", file=path)
     own, owners = (None if name is None else _texts(named[name], name, path) for name in (ids, speakers))
-    return Columns(own, owners, vectors)
+    return _Columns(own, owners, vectors)
 
 
 def _texts(column: Any, name: str, path: Path) -> list[str]:
@@ -416,53 +386,38 @@ def _stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) ->
     return np.concatenate(vectors).reshape(len(vectors), -1)
 
 
-def is_vector(value: Any) -> bool:
-    """Tell whether something is one vector; see the module."""
+def _is_vector(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "f" and value.ndim > 0 and 0 < value.size == max(value.shape)
     return isinstance(value, (list, tuple)) and len(value) > 0 and isinstance(value[0], float)
 
 
-def columns_of_data(content: Any, path: Path) -> Columns:
-    """Make columns of dictionaries, lists and arrays.
-
-    Parameters
-    ----------
-    content : object
-        Plain data, as `spkbase.plain_pickle.read_pickle` and `read_torch` give it.
-    path : path
-        The file it came from, for errors.
-
-    Raises
-    ------
-    DataError
-        If it is none of the forms, or vectors differ in length.
-    """
+def _columns_of_data(content: Any, path: Path) -> _Columns:
+    """Make columns of dictionaries, lists and arrays, as `read_pickle` and `read_torch` give them; see the module."""
     if isinstance(content, np.ndarray):
-        array = content.reshape(1, -1) if is_vector(content) else content
+        array = content.reshape(1, -1) if _is_vector(content) else content
         array = array[:, 0] if array.ndim == 3 and array.shape[1] == 1 else array
         if array.ndim != 2 or array.dtype.kind != "f":
             raise DataError(f"expected vectors (n, D) of floats, got {array.dtype} of shape {array.shape}", file=path)
-        return Columns(None, None, array)
+        return _Columns(None, None, array)
     if isinstance(content, dict) and content:
         if (named := _named_columns(content)) is not None:
-            return columns_of(named, path, "a dictionary with")
-        if all(map(is_vector, content.values())):
-            return _of_pairs(list(content.items()), None, path)
+            return _columns_of(named, path, "a dictionary with")
+        if all(map(_is_vector, content.values())):
+            return _of_pairs(content.items(), None, path)
         return _of_speakers(content, path)
     if isinstance(content, (list, tuple)) and content:
-        if all(map(is_vector, content)):
-            return replace(_of_pairs(list(enumerate(content)), None, path), ids=None)
+        if all(map(_is_vector, content)):
+            return _of_pairs(enumerate(content), None, path)._replace(ids=None)
         if all(isinstance(entry, (list, tuple)) and len(entry) == 2 and _is_name(entry[0]) for entry in content):
-            names = [str(name) for name, _ in content]
+            names, counts = [str(name) for name, _ in content], Counter[str]()
             if len(set(names)) == len(names):
                 return _of_pairs(content, None, path)
-            by_speaker: dict[str, list[Any]] = {}  # a name that comes again is a speaker
-            ids = []
-            for name, vector in content:
-                by_speaker.setdefault(str(name), []).append(vector)
-                ids.append(f"{name}#{len(by_speaker[str(name)])}")
-            return _of_pairs(list(zip(ids, (vector for _, vector in content), strict=True)), names, path)
+            pairs = []  # a name that comes again is a speaker
+            for name, (_, vector) in zip(names, content, strict=True):
+                counts[name] += 1
+                pairs.append((f"{name}#{counts[name]}", vector))
+            return _of_pairs(pairs, names, path)
     raise DataError(f"{_SHAPE}, got {type(content).__name__}", file=path)
 
 
@@ -470,16 +425,21 @@ def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
     """Columns by their names, where a dictionary holds a table and not vectors by names."""
     if not all(isinstance(name, str) for name in content):
         return None
-    key, ids = name_among(content, VECTORS), name_among(content, IDS)
-    if key is None or ids is None or not isinstance(content[ids], (list, tuple, np.ndarray)) or is_vector(content[ids]):
+    key, ids = _name_among(content, VECTORS), _name_among(content, IDS)
+    if (
+        key is None
+        or ids is None
+        or not isinstance(content[ids], (list, tuple, np.ndarray))
+        or _is_vector(content[ids])
+    ):
         return None
     vectors = content[key]
-    if isinstance(vectors, (list, tuple)) and vectors and all(map(is_vector, vectors)):
+    if isinstance(vectors, (list, tuple)) and vectors and all(map(_is_vector, vectors)):
         vectors = np.array([np.asarray(vector).reshape(-1) for vector in vectors])
     return content | {key: vectors} if isinstance(vectors, np.ndarray) else None
 
 
-def _of_speakers(content: dict[Any, Any], path: Path) -> Columns:
+def _of_speakers(content: dict[Any, Any], path: Path) -> _Columns:
     """Columns of a dictionary of speakers, each with vectors, pairs or a dictionary of its utterances."""
     speakers: list[str] = []
     pairs: list[tuple[Any, Any]] = []
@@ -487,7 +447,7 @@ def _of_speakers(content: dict[Any, Any], path: Path) -> Columns:
         several = isinstance(entries, (list, tuple, dict)) or (isinstance(entries, np.ndarray) and entries.ndim > 0)
         if not _is_name(speaker) or not several:
             raise DataError(f"{_SHAPE}, got {type(entries).__name__} for {speaker!r:.60}", file=path)
-        listed = [entries] if is_vector(entries) else entries.items() if isinstance(entries, dict) else entries
+        listed = [entries] if _is_vector(entries) else entries.items() if isinstance(entries, dict) else entries
         for number, entry in enumerate(listed, 1):
             is_pair = isinstance(entry, (tuple, list)) and len(entry) == 2 and _is_name(entry[0])
             speakers.append(str(speaker))
@@ -495,21 +455,23 @@ def _of_speakers(content: dict[Any, Any], path: Path) -> Columns:
     return _of_pairs(pairs, speakers, path)
 
 
-def _of_pairs(pairs: Sequence[tuple[Any, Any]], speakers: list[str] | None, path: Path) -> Columns:
+def _of_pairs(pairs: Iterable[tuple[Any, Any]], speakers: list[str] | None, path: Path) -> _Columns:
     """Columns of names and vectors."""
+    ids, vectors = [], []
     for name, value in pairs:
-        whole = is_vector(value) and (isinstance(value, np.ndarray) or all(isinstance(one, float) for one in value))
+        whole = _is_vector(value) and (isinstance(value, np.ndarray) or all(isinstance(one, float) for one in value))
         if not _is_name(name) or not whole:
             raise DataError(f"{_SHAPE}, got {type(value).__name__} for {name!r:.60}", file=path)
-    ids = [str(name) for name, _ in pairs]
-    return Columns(ids, speakers, _stacked(ids, [np.asarray(vector).reshape(-1) for _, vector in pairs], path))
+        ids.append(str(name))
+        vectors.append(np.asarray(value).reshape(-1))
+    return _Columns(ids, speakers, _stacked(ids, vectors, path))
 
 
 def _is_name(value: Any) -> bool:
     return isinstance(value, (str, int))
 
 
-def _read_zip(path: Path, map_above: int) -> Columns:
+def _read_zip(path: Path, map_above: int) -> _Columns:
     """Read an npz (vectors with their ids, windows of a recording, or an array an utterance), or a PyTorch's file."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -519,28 +481,27 @@ def _read_zip(path: Path, map_above: int) -> Columns:
         text = f"cannot be read as {kind}: {error}"
         raise DataError(text, file=path, remedy="it may be truncated: copy or write it again") from error
     if any(name.rpartition("/")[2] == "data.pkl" for name in names):
-        return columns_of_data(read_torch(path), path)
-    if name_among(names, VECTORS) is None:
-        columns = read_npz(path)
-        if columns and not name_among(names, (*IDS, *SPEAKERS)) and all(map(is_vector, columns.values())):
-            return columns_of_data(columns, path)
-    else:
-        columns = read_npz(path, *_needed(names), map_above=map_above)
-    made = columns_of(columns, path, "an npz with")
-    if made.ids is not None or not set(_WINDOW) <= set(columns):
-        return made
-    window = [np.asarray(columns[name]) for name in _WINDOW]
+        return _columns_of_data(read_torch(path), path)
+    has_vectors = _name_among(names, VECTORS) is not None
+    arrays = read_npz(path, *_needed(names), map_above=map_above) if has_vectors else read_npz(path)
+    alone = not has_vectors and arrays and not _name_among(names, (*IDS, *SPEAKERS))
+    if alone and all(map(_is_vector, arrays.values())):
+        return _columns_of_data(arrays, path)
+    columns = _columns_of(arrays, path, "an npz with")
+    if columns.ids is not None or not set(_WINDOW) <= set(arrays):
+        return columns
+    window = [np.asarray(arrays[name]) for name in _WINDOW]
     if not all(value.size == 1 and value.dtype.kind in "fiu" and np.isfinite(value).all() for value in window):
         text = f"expected {', '.join(_WINDOW)} of the sliding window in seconds, a number each"
         raise DataError(text, file=path, remedy="write ids beside the vectors")
-    return replace(made, ids=window_ids(path.stem, len(made.vectors), *(float(value.item()) for value in window)))
+    return columns._replace(ids=window_ids(path.stem, len(columns.vectors), *(float(value.item()) for value in window)))
 
 
-def _read_hdf5(path: Path, map_above: int) -> Columns:
+def _read_hdf5(path: Path, map_above: int) -> _Columns:
     """Read datasets of the root of an HDF5 file."""
     columns: dict[str, Any] = {}
     with open_file(path, remedy="it may be truncated: copy or write it again") as file:
-        vectors = name_among(file, VECTORS)
+        vectors = _name_among(file, VECTORS)
         if vectors == "stat1" and "stat0" in file and file["stat0"].shape[1:] != (1,):
             text = f"holds statistics of a mixture, stat0 {file['stat0'].shape}"
             raise DataError(text, remedy="extract i-vectors from them first")
@@ -550,10 +511,10 @@ def _read_hdf5(path: Path, map_above: int) -> Columns:
                 columns[name] = np.memmap(path, stored.dtype, "r", stored.offset, stored.shape)
             else:
                 columns[name] = read_dataset(file[name])
-    return columns_of(columns, path, "an HDF5 file with the datasets")
+    return _columns_of(columns, path, "an HDF5 file with the datasets")
 
 
-def _read_safetensors(path: Path) -> Columns:
+def _read_safetensors(path: Path) -> _Columns:
     """Read a safetensors file: a tensor for each utterance, or one of all whose ids stand beside the file.
 
     References
@@ -573,8 +534,7 @@ def _read_safetensors(path: Path) -> Columns:
             kind, shape, (start, stop) = entry["dtype"], entry["shape"], entry["data_offsets"]
             if kind not in _SAFE_TYPES:
                 raise ValueError(f"a tensor of {kind!r:.20}, expected floats")
-            numbers = [start, stop, *shape]
-            if start > stop or not all(isinstance(one, int) and 0 <= one <= len(body) for one in numbers):
+            if not 0 <= start <= stop <= len(body) or not all(0 <= size <= len(body) for size in shape):
                 raise ValueError("a tensor beyond the file")
             values = np.asarray(body[start:stop]).view(_SAFE_TYPES[kind])
             if kind == "BF16":  # the upper half of a float32
@@ -583,62 +543,65 @@ def _read_safetensors(path: Path) -> Columns:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         text = f"cannot be read as safetensors: {str(error) or type(error).__name__}".splitlines()[0]
         raise DataError(text, file=path, remedy="it may be truncated: copy or write it again") from error
-    return columns_of_data(next(iter(arrays.values())) if len(arrays) == 1 else arrays, path)
+    return _columns_of_data(next(iter(arrays.values())) if len(arrays) == 1 else arrays, path)
 
 
-def _read_table(path: Path) -> Columns:
+def _read_table(path: Path) -> _Columns:
     """Read embeddings of a text file: lines ``id v1 v2 ...``, or a table with a header; see the module."""
     raw = read_text_bytes(path)
     try:
-        lines = list(_cells(raw.decode("utf-8"), path))
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise not_text(path, raw.count(b"\n", 0, error.start) + 1, "a byte is not") from error
+    delimiter = next((mark for mark in "\t,;" if mark in text.split("\n", 1)[0]), None)
+    if delimiter is None:
+        lines = [(number, cells) for number, words in enumerate(text.split("\n"), 1) if (cells := words.split())]
+    else:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        try:
+            lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells)]
+        except csv.Error as error:
+            line = reader.line_num
+            raise DataError(f"is no table: {error}", file=path, line=line, remedy="write it again") from error
     if not lines:
         raise DataError("expected embeddings, got no line", file=path, remedy="write it again")
-    header = lines[0][1]
-    lower = [cell.lower() for cell in header]
+    header, at_id, at_speaker, places, whole = lines[0][1], 0, None, list[int](), False
     numbers = len(header) > 1 and _is_number(header[1]) and not all(map(str.isdigit, header[1:]))
-    if numbers or (name_among(lower, IDS) is None and lower[0] not in _INDEX):
-        at_id, at_speaker, places, whole = 0, None, list[int](), False
-    else:
+    if not numbers and (_name_among(header, IDS) is not None or header[0].lower() in _INDEX):
         at_id, at_speaker, places, whole = _places(header, path)
         lines = lines[1:]
     ids, speakers, vectors = [], [], []
     for line, row in lines:
         if places and len(row) != len(header):
-            text = f"expected {len(header)} columns as in the header, got {len(row)}"
-            raise DataError(text, file=path, line=line, remedy="write it again")
+            got = f"expected {len(header)} columns as in the header, got {len(row)}"
+            raise DataError(got, file=path, line=line, remedy="write it again")
         ids.append(row[at_id])
         speakers += [] if at_speaker is None else [row[at_speaker]]
         cells = [row[place] for place in places] if places else row[1:]
-        vectors.append(_numbers(cells[0].translate(_BRACKETS).split() if whole else cells, path, line))
-    return Columns(ids, None if at_speaker is None else speakers, _stacked(ids, vectors, path))
-
-
-def _cells(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of each line that is not blank."""
-    line = text.split("\n", 1)[0]
-    delimiter = next((mark for mark in "\t,;" if mark in line), None)
-    if delimiter is None:
-        yield from ((number, cells) for number, words in enumerate(text.split("\n"), 1) if (cells := words.split()))
-        return
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
-        yield from ((reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells))
-    except csv.Error as error:
-        raise DataError(f"is no table: {error}", file=path, line=reader.line_num, remedy="write it again") from error
+        cells = cells[0].translate(_BRACKETS).split() if whole else cells
+        if not cells:
+            raise DataError("expected an id and values, got no value", file=path, line=line, remedy="write it again")
+        try:
+            if any("_" in cell for cell in cells):
+                raise ValueError
+            vectors.append(np.fromiter(map(float, cells), np.float64, len(cells)))
+        except ValueError:
+            bad = next(cell for cell in cells if not _is_number(cell))
+            remedy = "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
+            raise DataError(f"{shown(bad.encode())} is no number", file=path, line=line, remedy=remedy) from None
+    return _Columns(ids, None if at_speaker is None else speakers, _stacked(ids, vectors, path))
 
 
 def _places(header: list[str], path: Path) -> tuple[int, int | None, list[int], bool]:
     """Columns of ids, speakers and values, and whether one column holds all values."""
     if len(set(header)) < len(header):
         raise DataError("expected distinct names of columns in the header", file=path, line=1, remedy="write it again")
-    id_name, speaker_name = name_among(header, IDS), name_among(header, SPEAKERS)
+    id_name, speaker_name = _name_among(header, IDS), _name_among(header, SPEAKERS)
     at_id = 0 if id_name is None else header.index(id_name)
     at_speaker = None if speaker_name is None else header.index(speaker_name)
     index = 0 if header[0].lower() in _INDEX else None
     others = [place for place in range(len(header)) if place not in (at_id, at_speaker, index)]
-    if (whole := name_among([header[place] for place in others], VECTORS)) is not None:
+    if (whole := _name_among([header[place] for place in others], VECTORS)) is not None:
         return at_id, at_speaker, [header.index(whole)], True
     series: dict[str, list[tuple[int, int]]] = {}
     for place in others:
@@ -651,26 +614,12 @@ def _places(header: list[str], path: Path) -> tuple[int, int | None, list[int], 
     return at_id, at_speaker, places, False
 
 
-def _numbers(cells: Sequence[str], path: Path, line: int) -> NDArray[np.float64]:
-    if not cells:
-        raise DataError("expected an id and values, got no value", file=path, line=line, remedy="write it again")
-    bad = next((cell for cell in cells if "_" in cell), None)  # float() takes 1_000
-    try:
-        values = np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        bad = next(cell for cell in cells if not _is_number(cell))
-    if bad is not None:
-        remedy = "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
-        raise DataError(f"{shown(bad.encode())} is no number", file=path, line=line, remedy=remedy)
-    return values
-
-
 def _is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
         return False
-    return "_" not in cell
+    return "_" not in cell  # float() takes 1_000
 
 
 def _is_cache(folder: Path) -> bool:
@@ -707,7 +656,7 @@ def _files_of(folder: Path) -> list[Path]:
     raise DataError(f"expected a folder of embeddings, got {got}", file=folder, remedy=remedy)
 
 
-def _read_cache(folder: Path, vectors: NDArray[Any]) -> Columns:
+def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
     """Give the rows of `speaker_vectors.pt` their ids and speakers."""
     index = next(folder / name for name in _INDEX_NAMES if (folder / name).is_file())
     mapping = _mapping(index, "id row")
@@ -728,11 +677,11 @@ def _read_cache(folder: Path, vectors: NDArray[Any]) -> Columns:
     elif (owners := folder / "utt2spk").is_file():
         speakers = dict.fromkeys(ids) | _mapping(owners, "id speaker")
     else:
-        return Columns(ids, None, kept)
+        return _Columns(ids, None, kept)
     if absent := [name for name in ids if speakers[name] is None]:
         text = f"{len(absent)} of {len(ids)} utterances without a speaker: {few(absent)}"
         raise DataError(text, file=owners, remedy=remedy)
-    return Columns(ids, [str(speakers[name]) for name in ids], kept)
+    return _Columns(ids, [str(speakers[name]) for name in ids], kept)
 
 
 def _mapping(path: Path, what: str) -> dict[str, str]:

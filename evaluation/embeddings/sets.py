@@ -36,6 +36,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -278,7 +279,7 @@ def cosine_margin(n_dimensions: int) -> float:
     return max(_LEAST_MARGIN, (n_dimensions + 8) * 2.0**-24)
 
 
-_ROWS_OF_SPEAKER_MEANS = 1 << 14
+_ROWS_OF_SPEAKERS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -373,67 +374,41 @@ def speaker_vectors(
             return SpeakerVectors(embeddings.speakers, embeddings.vectors, norms, embeddings.notes)
         order = np.argsort(codes)
         return SpeakerVectors(names, embeddings.vectors[order], norms[order], embeddings.notes)
-    rows, starts = _chosen(embeddings, names, codes, averaging, utterances)
-    counts = np.diff(np.append(starts, len(rows)))
-    notes = embeddings.notes
-    if utterances is not None and (counts < utterances).any():
-        short = names[counts < utterances].tolist()
-        text = f"{len(short)} of {len(names)} speakers have fewer than {utterances} utterances: {few(short)}"
-        if strict:
-            raise DataError(text, remedy="ask for fewer, or use all they have: strict=False")
-        logger.warning("%s; all of theirs are used", text)
-        notes = (*notes, f"{text}; all of theirs are used")
-    vectors = _means(embeddings.vectors, norms, rows, starts, normalised=averaging.mean == "normalised")
-    lengths = row_norms(vectors)
-    check_norms(lengths, names, what="speaker mean")
-    return SpeakerVectors(names, vectors, lengths, notes)
-
-
-def _chosen(
-    embeddings: Embeddings, names: NDArray, codes: NDArray, averaging: Averaging, utterances: int | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to average, speaker by speaker, and where each speaker starts among them."""
-    if averaging.choice == "random" and utterances is not None:
-        # by id first, so that the draw does not see the order of the file
-        by_id = np.array(sorted(range(len(embeddings)), key=embeddings.ids.__getitem__), np.int64)
-    else:
-        by_id = np.arange(len(embeddings))
-    order = by_id[np.argsort(codes[by_id], kind="stable")]
     counts = np.bincount(codes, minlength=len(names))
     starts = np.cumsum(counts) - counts
-    if utterances is None:
-        return order, starts
-    if averaging.choice == "random":
+    notes = embeddings.notes
+    if utterances is None or averaging.choice == "first":
+        rows = np.argsort(codes, kind="stable")
+    else:  # by id first, so that the draw does not see the order of the file
+        by_id = np.argsort(embeddings.ids, kind="stable")
+        rows = by_id[np.argsort(codes[by_id], kind="stable")]
         for name, start, count in zip(names.tolist(), starts.tolist(), counts.tolist(), strict=True):
             drawn = stream(averaging.seed, name, words=4, spawned=True).permutation(count)
-            order[start : start + count] = order[start : start + count][drawn]
-    number = np.arange(len(order)) - np.repeat(starts, counts)
-    kept = np.minimum(counts, utterances)
-    return order[number < utterances], np.cumsum(kept) - kept
-
-
-def _means(
-    vectors: NDArray,
-    norms: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    *,
-    normalised: bool,
-) -> NDArray[np.float64]:
-    """Means over the rows of each speaker, some thousand rows at a time."""
-    counts = np.diff(np.append(starts, len(rows)))
-    means = np.empty((len(starts), vectors.shape[1]))
-    first = 0
-    while first < len(starts):
-        last = max(first + 1, int(np.searchsorted(starts, starts[first] + _ROWS_OF_SPEAKER_MEANS, side="right")) - 1)
-        last = len(starts) if starts[first] + _ROWS_OF_SPEAKER_MEANS >= len(rows) else last
-        some = rows[starts[first] : len(rows) if last == len(starts) else starts[last]]
-        block = np.asarray(vectors[some], np.float64)
-        if normalised:
+            rows[start : start + count] = rows[start : start + count][drawn]
+    if utterances is not None:
+        rows = rows[np.arange(len(rows)) - np.repeat(starts, counts) < utterances]
+        if (counts < utterances).any():
+            short = names[counts < utterances].tolist()
+            text = f"{len(short)} of {len(names)} speakers have fewer than {utterances} utterances: {few(short)}"
+            if strict:
+                raise DataError(text, remedy="ask for fewer, or use all they have: strict=False")
+            logger.warning("%s; all of theirs are used", text)
+            notes = (*notes, f"{text}; all of theirs are used")
+        counts = np.minimum(counts, utterances)
+    ends = np.append(0, np.cumsum(counts))
+    means = np.empty((len(names), embeddings.vectors.shape[1]))
+    # whole speakers, of some thousand rows at a time
+    pieces = np.unique(np.append(np.searchsorted(ends[:-1], np.arange(0, len(rows), _ROWS_OF_SPEAKERS)), len(names)))
+    for first, last in pairwise(pieces.tolist()):
+        some = rows[ends[first] : ends[last]]
+        block = np.asarray(embeddings.vectors[some], np.float64)
+        if averaging.mean == "normalised":
             block /= norms[some][:, None]
-        np.add.reduceat(block, starts[first:last] - starts[first], axis=0, out=means[first:last])
-        first = last
-    return means / counts[:, None]
+        np.add.reduceat(block, ends[first:last] - ends[first], axis=0, out=means[first:last])
+    means /= counts[:, None]
+    lengths = row_norms(means)
+    check_norms(lengths, names, what="speaker mean")
+    return SpeakerVectors(names, means, lengths, notes)
 
 
 def cosine_scores(
@@ -472,7 +447,6 @@ def cosine_scores(
         files = f" ({enrol.source}, {trial.source})" if enrol.source and trial.source else ""
         text = f"expected as many dimensions on both sides, got {got}{files}"
         raise DataError(text, remedy="use one extractor for both")
-    used_models, used_segments = np.unique(trials.models), np.unique(trials.segments)
     try:
         gallery = speaker_vectors(enrol, averaging=averaging)
     except DataError as error:
@@ -480,29 +454,25 @@ def cosine_scores(
     speakers = {name: row for row, name in enumerate(gallery.names.tolist())}
     utterances = {name: row for row, name in enumerate(enrol.ids.tolist())}
     tested = {name: row for row, name in enumerate(trial.ids.tolist())}
-    problems = Problems()
-    models = trials.model_ids[used_models].tolist()
-    segments = trials.segment_ids[used_segments].tolist()
+    used_models, used_segments = np.unique(trials.models), np.unique(trials.segments)
+    models, segments = trials.model_ids[used_models].tolist(), trials.segment_ids[used_segments].tolist()
     remedy = "a model is an enrolled speaker or utterance: name the speakers by --model-speakers utt2spk,"
-    _check("models", models, speakers.keys() | utterances.keys(), problems, f"{remedy} or leave their trials out")
-    _check("segments", segments, tested.keys(), problems, "extract them, or leave their trials out")
+    problems = Problems()
+    for what, names, known, advice in (
+        ("models", models, speakers | utterances, f"{remedy} or leave their trials out"),
+        ("segments", segments, tested, "extract them, or leave their trials out"),
+    ):
+        if absent := [name for name in names if name not in known]:
+            problems.add(f"{len(absent)} of {len(names)} {what} without an embedding: {few(absent)}", remedy=advice)
     problems.raise_if_any()
     left = np.stack(
         [gallery.vectors[speakers[name]] if name in speakers else enrol.vectors[utterances[name]] for name in models]
     ).astype(np.float64)
-    norms = np.linalg.norm(left, axis=1)
-    trial_norms = trial.norms()
-    rows = np.array([tested[name] for name in segments], np.int64)
+    trial_norms, rows = trial.norms(), np.array([tested[name] for name in segments], np.int64)
     unit = to_unit(trial.vectors[rows], trial_norms[rows])
     pairs = np.searchsorted(used_models, trials.models), np.searchsorted(used_segments, trials.segments)
-    values: NDArray[np.float64] = np.clip(cosines(left, norms, unit, *pairs), -1.0, 1.0)
+    values: NDArray[np.float64] = np.clip(cosines(left, np.linalg.norm(left, axis=1), unit, *pairs), -1.0, 1.0)
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
-
-
-def _check(what: str, wanted: list[str], known: object, problems: Problems, remedy: str) -> None:
-    absent = [name for name in wanted if name not in known]  # type: ignore[operator]
-    if absent:
-        problems.add(f"{len(absent)} of {len(wanted)} {what} without an embedding: {few(absent)}", remedy=remedy)
 
 
 def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> NDArray[np.int64]:
