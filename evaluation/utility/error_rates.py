@@ -42,7 +42,6 @@ from evaluation.utility.lists import (
     DEFAULT,
     check_same,
     interval_by_speaker,
-    speaker_codes,
     speakers_of,
     sum_by_speaker,
 )
@@ -221,14 +220,11 @@ def error_rate(
     DataError
         If an utterance has no speaker.
     """
-    names, errors, lengths = _sums(counts, speakers, file)
-    weights = resampling.weights(len(names))
-    resampled, total = _ratio(weights, errors, lengths), int(lengths.sum())
+    names, sums = _sums(counts, speakers, file)
+    resampled, total = _ratio(resampling.weights(len(names)) @ sums), int(sums[:, 1].sum())
     found = interval_by_speaker(counts.rate, resampled, "error_rate", resampling, len(names), total)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rates = np.where(lengths > 0, errors / lengths, np.nan)
     totals = dict(zip(_KINDS, counts.counts.sum(axis=0).tolist(), strict=True))
-    by_speaker = dict(zip(names, rates.tolist(), strict=True))
+    by_speaker = dict(zip(names, _ratio(sums).tolist(), strict=True))
     return ErrorRate(found, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser)
 
 
@@ -248,10 +244,9 @@ def error_rate_differences(
     for other in systems[1:]:
         if (other.utterances, other.unit, other.normaliser) != (first.utterances, first.unit, first.normaliser):
             raise DataError("expected the same utterances, units and normaliser of systems that are compared")
-        names, errors, lengths = _sums(first, speakers)
-        _, other_errors, other_lengths = _sums(other, speakers)
+        (names, sums), (_, other_sums) = _sums(first, speakers), _sums(other, speakers)
         weights = resampling.weights(len(names))
-        resampled = _ratio(weights, other_errors, other_lengths) - _ratio(weights, errors, lengths)
+        resampled = _ratio(weights @ other_sums) - _ratio(weights @ sums)
         gap = other.rate - first.rate
         differences.append(interval_by_speaker(gap, resampled, "difference", resampling, len(names)))
     return differences
@@ -259,15 +254,16 @@ def error_rate_differences(
 
 def _sums(
     counts: ErrorCounts, speakers: Mapping[str, str], file: str | Path | None = None
-) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
-    names, codes = speaker_codes(speakers_of(counts.utterances, speakers, file))
-    sums = sum_by_speaker(np.stack([counts.errors, counts.lengths], axis=1), codes, len(names))
-    return names, sums[:, 0], sums[:, 1]
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the speakers, and errors and lengths of each, shape (n_speakers, 2)."""
+    values = np.stack([counts.errors, counts.lengths], axis=1)
+    return sum_by_speaker(values, speakers_of(counts.utterances, speakers, file))
 
 
-def _ratio(weights: NDArray, errors: NDArray, lengths: NDArray) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore", divide="ignore"):  # a draw of speakers that say nothing is no draw
-        return np.where(weights @ lengths > 0, (weights @ errors) / (weights @ lengths), np.nan)
+def _ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rates of errors and lengths in two columns; a draw of speakers that say nothing is none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
 
 
 def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:
@@ -280,12 +276,11 @@ def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:
     if unit == "characters without blanks":
         pairs = [(spoken.replace(" ", ""), written.replace(" ", "")) for spoken, written in pairs]
     process = jiwer.process_words if unit == "words" else jiwer.process_characters
-    counts = np.zeros((len(pairs), len(_KINDS)), np.int64)
-    for row, (spoken, written) in enumerate(pairs):
-        if not spoken or not written:  # nothing to align
-            lengths = (len(text.split() if unit == "words" else text) for text in (spoken, written))
-            counts[row] = (0, 0, *lengths)
-            continue
-        output = process(spoken, written)
-        counts[row] = (output.hits, output.substitutions, output.deletions, output.insertions)
-    return counts
+    counts = list[tuple[int, ...]]()
+    for spoken, written in pairs:
+        if spoken and written:
+            output = process(spoken, written)
+            counts.append((output.hits, output.substitutions, output.deletions, output.insertions))
+        else:  # nothing to align
+            counts.append((0, 0, *(len(text.split() if unit == "words" else text) for text in (spoken, written))))
+    return np.array(counts, np.int64)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,12 +111,11 @@ def check_same(
         That names what is missing and what is unknown, both at once.
     """
     missing = [name for name in expected if name not in got]
-    extra = [] if allow_extra else [name for name in got if name not in expected]
-    parts = [
-        f"{len(ids)} {what} {word}: {named(ids)}" for ids, word in ((missing, "missing"), (extra, "unknown")) if ids
-    ]
+    unknown = [] if allow_extra else [name for name in got if name not in expected]
+    parts = {f"{len(ids)} {what} {word}": ids for ids, word in ((missing, "missing"), (unknown, "unknown")) if ids}
     if parts:
-        raise DataError("; ".join(parts), file=file, remedy=f"expected the same {len(expected)} as in the reference")
+        text = "; ".join(f"{part}: {named(ids)}" for part, ids in parts.items())
+        raise DataError(text, file=file, remedy=f"expected the same {len(expected)} as in the reference")
 
 
 def named(ids: Collection[str]) -> str:
@@ -185,19 +183,12 @@ def interval_by_speaker(
     if n_speakers < 2 or not resampling.replicates:
         note = "no resamples were drawn" if n_speakers > 1 else "one speaker: the spread cannot be seen"
         return Interval(value, method=method.name, note=note)
-    settings: dict[str, Any] = {"n_units": n_speakers, "n_trials": n_trials, "level": resampling.level}
-    return interval(value, resampled, method=method, **settings)
+    return interval(value, resampled, method=method, n_units=n_speakers, n_trials=n_trials, level=resampling.level)
 
 
-def speaker_codes(speakers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the sorted names of the speakers and the index of each utterance's speaker among them."""
-    names = sorted(set(speakers))
-    codes = {name: code for code, name in enumerate(names)}
-    return names, np.array([codes[name] for name in speakers], np.intp)
-
-
-def sum_by_speaker(values: NDArray, codes: NDArray[np.intp], n_speakers: int) -> NDArray[np.float64]:
-    """Return the sums of values of utterances, shape (n, ...), by speaker, shape (n_speakers, ...)."""
-    sums = np.zeros((n_speakers, *values.shape[1:]))
+def sum_by_speaker(values: NDArray, speakers: Sequence[str]) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the sorted speakers, and the sums of values of utterances, (n, ...), of each, (n_speakers, ...)."""
+    names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
+    sums = np.zeros((len(names), *values.shape[1:]))
     np.add.at(sums, codes, values)
-    return sums
+    return names.tolist(), sums

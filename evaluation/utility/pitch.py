@@ -55,7 +55,6 @@ from evaluation.utility.lists import (
     DEFAULT,
     check_same,
     interval_by_speaker,
-    speaker_codes,
     speakers_of,
     sum_by_speaker,
 )
@@ -197,13 +196,12 @@ def mean_correlation(
         If an utterance has no speaker, or no correlation is defined.
     """
     utterances = sorted(compared)
-    names, codes = speaker_codes(speakers_of(utterances, speakers))
     values = np.array([compared[utterance].correlation for utterance in utterances])
     defined = ~np.isnan(values)
     if not defined.any():
         raise DataError("no utterance has a defined pitch correlation", remedy="check that there is voiced speech")
     columns = np.stack([np.where(defined, values, 0.0), defined], axis=1)
-    sums = sum_by_speaker(columns, codes, len(names))
+    names, sums = sum_by_speaker(columns, speakers_of(utterances, speakers))
     weights = resampling.weights(len(names))
     with np.errstate(invalid="ignore", divide="ignore"):
         resampled = (weights @ sums[:, 0]) / (weights @ sums[:, 1])
@@ -312,7 +310,8 @@ def dips(curves: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def dip_probabilities(heights: NDArray, rows: NDArray, n_rows: int) -> NDArray[np.float64]:
     """Return the probability of each dip: of the thresholds that it lies below, by its place among those that do.
 
-    A threshold s has the prior P(s) of `threshold_prior`. Of the N dips of a frame below s the one at place r = 0, 1,
+    A threshold s, 0.01, 0.02, ..., 1, has the prior P(s) that the beta distribution gives what lies between it and the
+    one below. Of the N dips of a frame below s the one at place r = 0, 1,
     ... takes ``exp(-2 r) / sum_{q < N} exp(-2 q)`` of P(s). The lowest dip takes `NO_DIP` of all s that no dip lies
     below.
 
@@ -328,7 +327,10 @@ def dip_probabilities(heights: NDArray, rows: NDArray, n_rows: int) -> NDArray[n
     -------
     ndarray of float64 of shape (K,)
     """
-    thresholds, prior = threshold_prior()
+    from scipy.special import betainc
+
+    edges = np.linspace(0, 1, N_THRESHOLDS + 1)
+    thresholds, prior = edges[1:], np.diff(betainc(*THRESHOLD_SHAPE, edges))
     below = heights[:, None] < thresholds
     counts = np.cumsum(below, axis=0, dtype=np.int32)
     firsts = np.searchsorted(rows, np.arange(n_rows + 1))
@@ -344,14 +346,6 @@ def dip_probabilities(heights: NDArray, rows: NDArray, n_rows: int) -> NDArray[n
     lowest = order[np.searchsorted(rows, np.unique(rows))]
     probabilities[lowest] += NO_DIP * (~below[lowest] @ prior)
     return np.asarray(probabilities)
-
-
-def threshold_prior() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return thresholds from 0.01 to 1 and what the beta distribution gives each, from the one below it."""
-    from scipy.special import betainc
-
-    edges = np.linspace(0, 1, N_THRESHOLDS + 1)
-    return edges[1:], np.diff(betainc(*THRESHOLD_SHAPE, edges))
 
 
 def likeliest_path(
@@ -581,38 +575,30 @@ def compare_recordings(
     check_same(original, anonymised, file=file, what="utterances")
     utterances = sorted(original)
     pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
-    compare = partial(_compare, convention=convention)
-    problems = Problems()
-    compared = {}
-    comparisons = ordered_map(compare, pairs, jobs=jobs, description="pitch")
-    for utterance, comparison in zip(utterances, comparisons, strict=True):
-        if isinstance(comparison, DataError):
-            problems.note(comparison)
-        else:
-            compared[utterance] = comparison
+    comparisons = ordered_map(partial(_compare, convention=convention), pairs, jobs=jobs, description="pitch")
+    compared, problems = dict(zip(utterances, comparisons, strict=True)), Problems()
+    for found in compared.values():
+        if isinstance(found, DataError):
+            problems.note(found)
     problems.raise_if_any()
-    return compared
+    return compared  # type: ignore[return-value]  # there is no error among them
 
 
 def _compare(pair: tuple[Path, Path], convention: Convention) -> TrackComparison | DataError:
-    try:
-        return compare_tracks(*(_track_of(path) for path in pair), convention=convention)
-    except DataError as error:
-        return error
-
-
-def _track_of(path: Path) -> NDArray[np.float64]:
     import soundfile
 
-    try:
-        samples, rate = soundfile.read(str(path), dtype="float64", always_2d=True)
-    except (soundfile.LibsndfileError, OSError) as error:
-        reason = getattr(error, "error_string", None) or str(error)
-        raise DataError(f"not readable as audio: {reason}", file=path, remedy="give WAV, FLAC or SPHERE") from error
-    if not len(samples) or samples.shape[1] != 1 or not np.isfinite(samples).all():
-        text = f"expected one channel of finite samples, got {samples.shape[1]} channels of {len(samples)} samples"
-        raise DataError(text, file=path, remedy="write the file again")
-    try:
-        return pitch_track(samples[:, 0], rate)
-    except DataError as error:
-        raise DataError(error.text, file=path, remedy=error.remedy) from error
+    tracks = []
+    for path in pair:
+        try:
+            samples, rate = soundfile.read(str(path), dtype="float64", always_2d=True)
+            if not len(samples) or samples.shape[1] != 1 or not np.isfinite(samples).all():
+                got = f"{samples.shape[1]} channels of {len(samples)} samples"
+                text = f"expected one channel of finite samples, got {got}"
+                return DataError(text, file=path, remedy="write the file again")
+            tracks.append(pitch_track(samples[:, 0], rate))
+        except (soundfile.LibsndfileError, OSError) as error:
+            reason = getattr(error, "error_string", None) or str(error)
+            return DataError(f"not readable as audio: {reason}", file=path, remedy="give WAV, FLAC or SPHERE")
+        except DataError as error:
+            return DataError(error.text, file=path, remedy=error.remedy)
+    return compare_tracks(*tracks, convention=convention)

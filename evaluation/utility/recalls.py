@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
 from evaluation.uncertainty import Interval, Resampling
-from evaluation.utility.lists import DEFAULT, check_same, interval_by_speaker, named, speaker_codes, speakers_of
+from evaluation.utility.lists import DEFAULT, check_same, interval_by_speaker, named, speakers_of
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -169,19 +169,16 @@ def confusions(
     utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
         raise DataError("no utterance has both a label and a prediction", file=file, remedy="compare the ids")
-    names, codes = speaker_codes(speakers_of(utterances, speakers))
-    if convention == "pooled":
-        folds = dict.fromkeys(names, "all")
-    if folds is None:
-        folds = {name: name for name in names}
-    if homeless := [name for name in names if name not in folds]:
+    names, codes = np.unique(speakers_of(utterances, speakers), return_inverse=True)
+    folds = dict.fromkeys(names.tolist(), "all") if convention == "pooled" else folds or {name: name for name in names}
+    if homeless := [name for name in names.tolist() if name not in folds]:
         raise DataError(f"{len(homeless)} speakers without a fold: {named(homeless)}", remedy="add them to spk2fold")
-    fold_names, places = speaker_codes([folds[name] for name in names])
-    classes = sorted({labels[utterance] for labels in (truth, predicted) for utterance in utterances})
-    rows, columns = ([classes.index(labels[name]) for name in utterances] for labels in (truth, predicted))
+    fold_names, places = np.unique([folds[name] for name in names.tolist()], return_inverse=True)
+    both = [[labels[utterance] for utterance in utterances] for labels in (truth, predicted)]
+    classes, columns = np.unique(np.array(both), return_inverse=True)
     counts = np.zeros((len(names), len(classes), len(classes)))
-    np.add.at(counts, (codes, np.array(rows), np.array(columns)), 1)
-    return Confusions(classes, names, counts, places, fold_names, convention)
+    np.add.at(counts, (codes, *columns.reshape(2, -1)), 1)
+    return Confusions(classes.tolist(), names.tolist(), counts, places, fold_names.tolist(), convention)
 
 
 @one_blas_thread()
@@ -238,9 +235,8 @@ def recall_differences(systems: Sequence[Confusions], resampling: Resampling = D
             raise DataError("expected the same speakers, folds and convention of systems that are compared")
         truths = [
             {
-                (speaker, name): count
-                for speaker, row in zip(one.speakers, one.counts.sum(axis=2).tolist(), strict=True)
-                for name, count in zip(one.classes, row, strict=True)
+                (one.speakers[row], one.classes[column]): count
+                for (row, column), count in np.ndenumerate(one.counts.sum(axis=2))
                 if count
             }
             for one in (first, other)

@@ -24,7 +24,6 @@ from evaluation.utility.pitch import (
     dips,
     likeliest_path,
     normalised_differences,
-    threshold_prior,
 )
 from spkbase.errors import DataError
 
@@ -137,7 +136,6 @@ def test_dips_have_the_probability_that_thresholds_select_them() -> None:
     heights = np.append(rng.uniform(0, 0.3, 4), [0.12, 0.12, 1.4, 0.055])
     edges = np.linspace(0, 1, 101)
     weights = np.diff(beta.cdf(edges, 2, 18))
-    np.testing.assert_allclose(threshold_prior()[1], weights, rtol=1e-12)
     expected = np.zeros(len(rows))
     for frame in range(5):
         inside = np.flatnonzero(rows == frame)
