@@ -148,15 +148,6 @@ def test_an_utterance_does_not_hang_on_the_others_and_draws_and_seeds_differ() -
     assert "mean of 3 drawn from the 6 farthest of 24 voices of the same sex (cosine)" in whole.notes[-1]
 
 
-def test_all_of_the_farthest_averaged_leave_no_chance() -> None:
-    """With as many drawn as there are candidates every seed gives one result: the mean of the pool's sex."""
-    rules = [PseudoSpeakerRules("cosine", "same", "speaker", 12, 12, seed=seed) for seed in (0, 9)]
-    first, second = (anonymize_embeddings(SOURCE, POOL, rule, sexes=SEXES).vectors for rule in rules)
-    np.testing.assert_array_equal(first, second)
-    women = [row for row, speaker in enumerate(POOL.speakers) if SEXES[speaker] == "f"]
-    np.testing.assert_allclose(first[0], POOL.vectors[women].mean(axis=0), atol=1e-6)
-
-
 def test_formulas_of_arrays() -> None:
     pool = np.random.default_rng(0).standard_normal((9, 4))
     affinities = cosine_affinities(pool[2:3] * 3, pool)[0]

@@ -114,15 +114,6 @@ def test_broken_matrices_are_one_error(tmp_path: Path, change: dict[str, NDArray
     assert str(error.value).startswith(f"{path}: ")
 
 
-def test_files_cut_short_are_errors(tmp_path: Path) -> None:
-    write_factor_analyser(tmp_path / "fa.h5", matrices(*PARTS))
-    whole = (tmp_path / "fa.h5").read_bytes()
-    for length in (0, 100, len(whole) // 2, len(whole) - 1):
-        (tmp_path / "fa.h5").write_bytes(whole[:length])
-        with pytest.raises(DataError, match=str(tmp_path / "fa.h5")):
-            read_factor_analyser(tmp_path / "fa.h5")
-
-
 # --- .svm ------------------------------------------------------------------------------------------------------------
 
 
@@ -139,12 +130,6 @@ def test_svms_come_back_and_name_nothing_but_arrays(tmp_path: Path) -> None:
     theirs, offset = pickle.loads(raw)
     assert theirs.shape == (1000, 1)
     assert isinstance(offset, float)
-
-
-def test_svms_are_the_same_bytes_each_time(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write_svm(tmp_path / name, np.arange(3.0), 1.0)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 @pytest.mark.parametrize(
