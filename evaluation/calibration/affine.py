@@ -143,12 +143,14 @@ def _trained(
         raise DataError(text, remedy="check how they were made, or scale them")
     if not (scale > 0).all():
         raise DataError(f"system {int(np.argmin(scale))} gives every trial the same score: nothing can be learnt of it")
-    rows = np.column_stack([(rows - mean) / scale, np.ones(len(rows))])
     is_target = np.arange(len(rows)) < len(target)
-    shares = np.where(is_target, prior / len(target), (1 - prior) / len(nontarget))
-    solution = _minimise(rows, is_target, shares, np.log(prior) - np.log1p(-prior), ridge)
+    problem = _problem((rows - mean) / scale, is_target, prior, ridge)
+    solution = _minimise(*problem)
     if not ridge:
-        _refuse_separated(rows @ solution, is_target)
+        fused = problem[0] @ solution
+        if fused[is_target].min() >= fused[~is_target].max() - 1e-9 * np.ptp(fused):
+            text = "the scores separate the classes without error: no finite weights are best"
+            raise DataError(text, remedy="give more trials, or a ridge above 0")
     weights = solution[:-1] / scale
     return Affine(tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names))
 
@@ -290,18 +292,17 @@ def load_affine(path: str | Path) -> Affine:
     DataError
         With the file, if it cannot be read or holds something else.
     """
-    path = Path(path)
     content = load_json(path)
-    remedy = "write it with the command calibrate or fuse"
-    if not isinstance(content, dict) or content.get("format") != _FORMAT or content.get("version") != _VERSION:
-        raise DataError(f"expected '{_FORMAT}' of version {_VERSION}", file=path, remedy=remedy)
     try:
-        weights = tuple(float(weight) for weight in content["weights"])
+        weights = tuple(map(float, content["weights"]))
         affine = Affine(weights, float(content["offset"]), float(content["prior"]), tuple(map(str, content["names"])))
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"expected weights, offset, prior and names: {error!r}", file=path, remedy=remedy) from error
-    if not weights or not np.isfinite([*weights, affine.offset]).all() or not 0 < affine.prior < 1:
-        raise DataError("expected finite weights and offset, and a prior between 0 and 1", file=path, remedy=remedy)
+        known = (content["format"], content["version"]) == (_FORMAT, _VERSION)
+        whole = bool(weights) and np.isfinite([*weights, affine.offset]).all() and 0 < affine.prior < 1
+    except (KeyError, TypeError, ValueError):
+        known = whole = False
+    if not (known and whole):
+        text = f"expected '{_FORMAT}' of version {_VERSION}: finite weights and offset, a prior and names"
+        raise DataError(text, file=path, remedy="write it with the command calibrate or fuse")
     return affine
 
 
@@ -319,10 +320,18 @@ def _matrix(scores: ArrayLike, name: str) -> np.ndarray:
     return columns
 
 
-def _minimise(rows: np.ndarray, is_target: np.ndarray, shares: np.ndarray, log_odds: float, ridge: float) -> np.ndarray:
-    """Minimise the weighted logistic loss, by Newton's steps that are halved until the loss falls."""
-    signs = np.where(is_target, 1.0, -1.0)
-    penalty = np.append(np.full(rows.shape[1] - 1, ridge), 0.0)
+def _problem(rows: np.ndarray, is_target: np.ndarray, prior: float, ridge: float) -> tuple[Any, ...]:
+    """Return rows with a 1 behind them, signs, weight of each trial, penalties, and the log odds of the prior."""
+    shares = np.where(is_target, prior / is_target.sum(), (1 - prior) / (~is_target).sum())
+    penalty = np.append(np.full(rows.shape[1], ridge), 0.0)
+    rows = np.column_stack([rows, np.ones(len(rows))])
+    return rows, np.where(is_target, 1.0, -1.0), shares, penalty, np.log(prior) - np.log1p(-prior)
+
+
+def _minimise(
+    rows: np.ndarray, signs: np.ndarray, shares: np.ndarray, penalty: np.ndarray, log_odds: float
+) -> np.ndarray:
+    """Minimise the weighted logistic loss by Newton steps, halved until the loss falls."""
     solution = np.zeros(rows.shape[1])
 
     def loss(candidate: np.ndarray) -> float:
@@ -330,9 +339,8 @@ def _minimise(rows: np.ndarray, is_target: np.ndarray, shares: np.ndarray, log_o
 
     current = loss(solution)
     for _ in range(_MAX_STEPS):
-        wrong = 1 / (
-            1 + np.exp(np.clip(signs * (rows @ solution + log_odds), -700, 700))
-        )  # posterior of the other class
+        margins = np.clip(signs * (rows @ solution + log_odds), -700, 700)
+        wrong = 1 / (1 + np.exp(margins))  # posterior of the other class
         gradient = rows.T @ (-signs * shares * wrong) + penalty * solution
         hessian = (rows * (shares * wrong * (1 - wrong))[:, None]).T @ rows + np.diag(penalty)
         step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
@@ -344,14 +352,6 @@ def _minimise(rows: np.ndarray, is_target: np.ndarray, shares: np.ndarray, log_o
         if size <= 1e-10 or gradient @ step < _CONVERGED:
             break
     return solution
-
-
-def _refuse_separated(fused: np.ndarray, is_target: np.ndarray) -> None:
-    """Scores that separate the classes, were it with a tie at the border, are better fit by ever larger weights."""
-    tolerance = 1e-9 * np.ptp(fused)
-    if fused[is_target].min() >= fused[~is_target].max() - tolerance:
-        remedy = "give more trials, or a ridge above 0"
-        raise DataError("the scores separate the classes without error: no finite weights are best", remedy=remedy)
 
 
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -441,11 +441,7 @@ def train_nonnegative(
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
     usable = scale > 0
     scale = np.where(usable, scale, 1.0)
-    rows = np.column_stack([(rows - mean) / scale, np.ones(len(rows))])
-    signs = np.where(is_target, 1.0, -1.0)
-    shares = np.where(is_target, prior / is_target.sum(), (1 - prior) / (~is_target).sum())
-    log_odds = np.log(prior) - np.log1p(-prior)
-    penalty = np.append(np.full(rows.shape[1] - 1, ridge), 0.0)
+    rows, signs, shares, penalty, log_odds = _problem((rows - mean) / scale, is_target, prior, ridge)
 
     def loss(solution: NDArray) -> tuple[float, NDArray]:
         margins = signs * (rows @ solution + log_odds)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from io import BytesIO
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -152,10 +153,6 @@ def _read_npz(file: ListFile) -> Any:
     return read_npz_list(file.path, file.content, file.kind)
 
 
-def _is_table(file: ListFile) -> bool:
-    return file.header is not None
-
-
 def _read_text(file: ListFile) -> Any:
     return read_list(file.path, file.text, file.kind, file.choice, file.header)
 
@@ -177,7 +174,12 @@ HDF5 = Format(
 MATLAB = Format("matlab", (), None, write_scores=_MATLAB, title="SIDEKIT's other HDF5 form of scores")
 NPZ = Format("npz", (".npz",), _is_npz, **_all_kinds(_read_npz, write_npz))
 TABLE = Format(
-    "table", (".csv", ".tsv"), _is_table, **_all_kinds(_read_text, _write_table), title="a table", signed=False
+    "table",
+    (".csv", ".tsv"),
+    attrgetter("header"),
+    **_all_kinds(_read_text, _write_table),
+    title="a table",
+    signed=False,
 )
 TEXT = Format("text", _TEXTS, bool, **_all_kinds(_read_text, write_text_list), signed=False)
 

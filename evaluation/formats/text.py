@@ -116,11 +116,6 @@ def is_number(token: str) -> bool:
     return "_" not in token and token.isascii()
 
 
-def is_label(token: str) -> bool:
-    """Return whether a token says target or nontarget."""
-    return token.lower() in TRUTHS
-
-
 def forced_layout(layout: str | Sequence[str], content: Content) -> Layout:
     """Check a layout that a user gave, by name or as roles (one text with commas or blanks, or a sequence).
 
@@ -174,15 +169,16 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -
         If no layout has so many columns, or two fit equally well.
     """
     columns = list(zip(*rows, strict=True))
-    if len(columns) == 3:
-        test, first = (is_number, SCORES["voxsrc"]) if content == "scores" else (is_label, KEYS["voxceleb"])
-        front = all(map(test, columns[0])) and not any(map(test, columns[2]))
-        return first if front else (SCORES if content == "scores" else KEYS)["kaldi"]
+    numbers = [all(map(is_number, column)) for column in columns]
+    labels = [{cell.lower() for cell in column} <= set(TRUTHS) for column in columns]
     if len(columns) == 5:
         return SCORES["bob5"]
+    if len(columns) == 3:
+        known, test = (SCORES, is_number) if content == "scores" else (KEYS, TRUTHS.__contains__)
+        first = (numbers if content == "scores" else labels)[0] and not any(test(cell.lower()) for cell in columns[2])
+        return known[("voxsrc" if content == "scores" else "voxceleb") if first else "kaldi"]
     third, last = columns[2:]
-    wespeaker = all(map(is_label, last)) and all(map(is_number, third))
-    speechbrain = all(map(is_label, third)) and all(map(is_number, last))
+    wespeaker, speechbrain = labels[3] and numbers[2], labels[2] and numbers[3]
     if wespeaker and speechbrain:  # both columns hold numbers: a score has a point, a label has none
         wespeaker, speechbrain = (any(map(_DOTTED.match, column)) for column in (third, last))
         if wespeaker == speechbrain:
@@ -484,11 +480,23 @@ def read_list(path: Path, raw: bytes, content: Content, choice: Choice, header: 
         With file and line: a wrong number of columns, a repeated pair, a score that is no number or NaN, a label that
         is neither target nor nontarget (nor 1, 0, true, false), an empty file, not UTF-8.
     """
+    n_columns, known = len(raw.lstrip().partition(b"\n")[0].split()), SCORES if content == "scores" else KEYS
+    layout: Layout = ("model", "segment")
     if header is not None:
-        columns, places = table_columns(path, raw, header), header.places
+        columns = table_columns(path, raw, header)
+    elif content == "trials" and n_columns != 3:
+        columns = cut_columns(path, raw, 2, "2 columns (model segment)")
+    elif choice.layout is not None and content != "trials":
+        layout = forced_layout(choice.layout, content)
+        columns = cut_columns(path, raw, len(layout), f"{len(layout)} columns ({' '.join(layout)})")
     else:
-        columns, layout = _text_columns(path, raw, content, choice)
-        places = {role: (place,) for place, role in enumerate(layout)}
+        n_columns = n_columns if n_columns in (4, 5) else 3
+        orders = ", or ".join(" ".join(layout) for layout in known.values() if len(layout) == n_columns)
+        expected = f"{n_columns} columns ({orders.replace('label', 'target|nontarget')})"
+        columns = cut_columns(path, raw, n_columns, expected)
+        rows = list(zip(*(field[:_LINES_TO_DETECT] for field in columns.fields), strict=True))
+        layout = detect_layout(rows, content, path)
+    places = {role: (place,) for place, role in enumerate(layout)} if header is None else header.places
     if content == "scores":
         values = columns.numbers(places["score"][0])
         ids = columns.ids(places)
@@ -499,23 +507,6 @@ def read_list(path: Path, raw: bytes, content: Content, choice: Choice, header: 
     is_key = content == "key" or (header is None and "label" in places)
     key = Key.trusted(**ids, is_target=columns.truths(places)) if is_key else None
     return key if key is not None and content == "key" else Trials.trusted(**ids)
-
-
-def _text_columns(path: Path, raw: bytes, content: Content, choice: Choice) -> tuple[Columns, Layout]:
-    """Cut a text without header, and find its layout."""
-    n_columns = len(raw.lstrip().partition(b"\n")[0].split())
-    if content == "trials" and n_columns != 3:
-        return cut_columns(path, raw, 2, "2 columns (model segment)"), ("model", "segment")
-    if choice.layout is not None and content != "trials":
-        layout = forced_layout(choice.layout, content)
-        return cut_columns(path, raw, len(layout), f"{len(layout)} columns ({' '.join(layout)})"), layout
-    n_columns = n_columns if n_columns in (4, 5) else 3
-    known = SCORES if content == "scores" else KEYS
-    orders = ", or ".join(" ".join(layout) for layout in known.values() if len(layout) == n_columns)
-    expected = f"{n_columns} columns ({orders.replace('label', 'target|nontarget')})"
-    columns = cut_columns(path, raw, n_columns, expected)
-    rows = list(zip(*(field[:_LINES_TO_DETECT] for field in columns.fields), strict=True))
-    return columns, detect_layout(rows, content, path)
 
 
 def _check_not_kaldi(columns: Columns, segment_ids: np.ndarray) -> None:

@@ -174,26 +174,21 @@ def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: 
     if priors.ndim != 1 or len(bad):
         got = f"{bad[0]:g}" if len(bad) else f"an array of shape {priors.shape}"
         raise DataError(f"expected target priors between 0 and 1, got {got}", remedy="give them, not their logits")
-    result = np.empty(len(priors))
+    result = np.zeros(len(priors))
     for number, target_prior in enumerate(priors):
         log_odds = np.log(target_prior) - np.log1p(-target_prior)
-        miss = _mean_softplus(-1, llr, target, -log_odds)
-        false = _mean_softplus(1, llr, nontarget, log_odds)
-        result[number] = (target_prior * miss + (1 - target_prior) * false) / np.log(2)
+        for sign, weights, share in ((-1, target, target_prior), (1, nontarget, 1 - target_prior)):
+            total = 0.0
+            for start in range(0, len(llr), _PIECE):  # by pieces that stay in the cache
+                piece = weights[start : start + _PIECE]
+                kept = piece > 0  # an infinite LLR of the other class must not meet a weight of 0
+                values = sign * llr[start : start + _PIECE][kept] + sign * log_odds
+                with np.errstate(over="ignore"):  # infinite is what it is then
+                    # no scalar product: for that BLAS would wake its threads, which takes longer than the sum
+                    total += float((piece[kept] * softplus(values)).sum())
+            result[number] += share * (total / float(weights.sum()))
+    result /= np.log(2)
     return result if isinstance(prior, np.ndarray) else float(result[0])
-
-
-def _mean_softplus(sign: int, llr: np.ndarray, weights: np.ndarray, shift: float) -> float:
-    """Return the weighted mean of log(1 + exp(sign * llr + shift)), by pieces that stay in the cache."""
-    total = 0.0
-    for start in range(0, len(llr), _PIECE):
-        piece = weights[start : start + _PIECE]
-        kept = piece > 0  # an infinite LLR of the other class must not meet a weight of 0
-        # no scalar product: for that BLAS would wake its threads, which takes longer than the sum
-        values = sign * llr[start : start + _PIECE][kept] + shift
-        with np.errstate(over="ignore"):  # infinite is what it is then
-            total += float((piece[kept] * softplus(values)).sum())
-    return total / float(weights.sum())
 
 
 def softplus(values: np.ndarray) -> np.ndarray:

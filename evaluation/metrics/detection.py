@@ -296,12 +296,10 @@ def min_dcf(
     >>> min_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.25
     """
-    scores = sort_scores(target, nontarget)
-
-    def cost(prior: float) -> float:
-        return hull_min_dcf(scores.hull, effective_prior(prior, c_miss, c_fa), normalised=normalised)[0]
-
-    return np.array(list(map(cost, p_target))) if isinstance(p_target, np.ndarray) else cost(p_target)
+    hull = sort_scores(target, nontarget).hull
+    priors = [effective_prior(prior, c_miss, c_fa) for prior in np.atleast_1d(p_target).tolist()]
+    costs = [hull_min_dcf(hull, prior, normalised=normalised)[0] for prior in priors]
+    return np.array(costs) if isinstance(p_target, np.ndarray) else costs[0]
 
 
 def act_dcf(
@@ -338,15 +336,12 @@ def act_dcf(
     >>> act_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.5
     """
-    scores = sort_scores(target, nontarget)
-
-    def cost(prior: float) -> float:
-        prior = effective_prior(prior, c_miss, c_fa)
-        cut = int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior)))
-        p_miss, p_fa = scores.error_rates(cut)
-        return float((prior * p_miss + (1 - prior) * p_fa) / (min(prior, 1 - prior) if normalised else 1.0))
-
-    return np.array(list(map(cost, p_target))) if isinstance(p_target, np.ndarray) else cost(p_target)
+    scores, costs = sort_scores(target, nontarget), []
+    for p in np.atleast_1d(p_target).tolist():
+        prior = effective_prior(p, c_miss, c_fa)
+        p_miss, p_fa = scores.error_rates(int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior))))
+        costs.append(float((prior * p_miss + (1 - prior) * p_fa) / (min(prior, 1 - prior) if normalised else 1.0)))
+    return np.array(costs) if isinstance(p_target, np.ndarray) else costs[0]
 
 
 def prbep(target: GivenScores, nontarget: ArrayLike | None = None) -> float:

@@ -383,7 +383,8 @@ def d_sys(target: GivenScores, nontarget: ArrayLike | None = None, *, omega: flo
         If a class is empty, a score is NaN, or omega is not positive and finite.
     """
     scores = sort_scores(target, nontarget)
-    _check(omega)
+    if not 0 < omega < np.inf:
+        raise DataError(f"expected omega to be positive and finite, got {omega}")
     low, high = float(scores.thresholds[0]), float(scores.thresholds[-1])
     if low == high or not math.isfinite(high - low):
         return np.nan
@@ -432,22 +433,16 @@ def d_sys_pav(target: GivenScores, nontarget: ArrayLike | None = None, *, omega:
     (1.0, 0.0)
     """
     scores = sort_scores(target, nontarget)
-    _check(omega)
+    if not 0 < omega < np.inf:
+        raise DataError(f"expected omega to be positive and finite, got {omega}")
     blocks = scores.blocks
     local = np.maximum(np.tanh((blocks.llr + np.log(omega)) / 2), 0.0)
     return float(blocks.target @ local / blocks.target.sum())
 
 
-def d_sys_caveat(value: float, pav_value: float, scores: SortedScores) -> str | None:
-    """Return why the reference's value is undefined or misleads, or None.
-
-    Parameters
-    ----------
-    value, pav_value : float
-        Of `d_sys` and of `d_sys_pav`.
-    scores : SortedScores
-        The scores.
-    """
+def d_sys_caveat(value: float, scores: SortedScores, *_: str) -> str | None:
+    """Return why the value of `d_sys` is undefined or misleads, or None."""
+    pav_value = d_sys_pav(scores)
     if np.isnan(value):
         return "undefined: the histogram needs finite scores that are neither all equal nor too far apart"
     n_target, n_bins = scores.n_target, min(int(scores.n_target / _MATED_PER_BIN), _MAX_BINS)
@@ -460,11 +455,6 @@ def d_sys_caveat(value: float, pav_value: float, scores: SortedScores) -> str | 
     if n_bins < _FEW_BINS:
         return f"uncertain: {n_target:g} target trials give {n_bins} bins only"
     return None
-
-
-def _check(omega: float) -> None:
-    if not 0 < omega < np.inf:
-        raise DataError(f"expected omega to be positive and finite, got {omega}")
 
 
 def _odds(exponent: float) -> str:

@@ -78,8 +78,23 @@ class SortedScores:
 
     @cached_property
     def laplace_blocks(self) -> Blocks:
-        """Return the isotonic blocks under Laplace's rule of succession; see `pav`."""
-        return laplace_of(self.blocks)
+        """Return the blocks under Laplace's rule of succession, so that no LLR is infinite.
+
+        One target and one nontarget trial are added below and above all scores; the blocks, and the prior that is taken
+        off, hold the real trials alone. Pooling may be done in any order, so that it goes on from the blocks.
+        """
+        blocks = self.blocks
+        padded = [np.concatenate([[1.0], weights, [1.0]]) for weights in (blocks.target, blocks.nontarget)]
+        target, nontarget, starts = _pooled(*padded)
+        llr = _llr(target, nontarget, float(blocks.target.sum()) / float(blocks.nontarget.sum()))
+        for weights in (target, nontarget):
+            weights[0] -= 1
+            weights[-1] -= 1
+        # the added trials may have remained alone
+        real = (target > 0) | (nontarget > 0)
+        first = blocks.first[np.clip(starts - 1, 0, len(blocks) - 1)][real]
+        last = np.append(first[1:] - 1, blocks.last[-1])
+        return Blocks(target[real], nontarget[real], first, last, llr[real])
 
     @cached_property
     def hull(self) -> Hull:
@@ -175,27 +190,17 @@ class Hull:
     Parameters
     ----------
     misses : ndarray of float64 of shape (V,)
-        Target trials rejected at each vertex, from 0 to `n_target`, rising; whole numbers unless trials have weights.
+        Target trials rejected at each vertex, from 0 to all, rising; whole numbers unless trials have weights.
     false_alarms : ndarray of float64 of shape (V,)
-        Nontarget trials accepted at each vertex, from `n_nontarget` to 0, falling.
-    n_target, n_nontarget : int, or float where trials have weights
-        Number of trials.
+        Nontarget trials accepted at each vertex, from all to 0, falling.
+    p_miss, p_fa : ndarray of float64 of shape (V,)
+        The same as shares of the trials of each class.
     """
 
     misses: np.ndarray
     false_alarms: np.ndarray
-    n_target: int | float
-    n_nontarget: int | float
-
-    @cached_property
-    def p_miss(self) -> np.ndarray:
-        """Return the miss rate at each vertex, shape (V,)."""
-        return self.misses / self.n_target
-
-    @cached_property
-    def p_fa(self) -> np.ndarray:
-        """Return the false-alarm rate at each vertex, shape (V,)."""
-        return self.false_alarms / self.n_nontarget
+    p_miss: np.ndarray
+    p_fa: np.ndarray
 
     @property
     def eer(self) -> float:
@@ -281,24 +286,6 @@ def pav(scores: SortedScores) -> Blocks:
     return Blocks(target, nontarget, first, last, _llr(target, nontarget, scores.n_target / scores.n_nontarget))
 
 
-def laplace_of(blocks: Blocks) -> Blocks:
-    """Return the blocks under Laplace's rule of succession, from those without it; see `pav`.
-
-    Pooling may be done in any order, so that it goes on from the blocks.
-    """
-    padded = [np.concatenate([[1.0], weights, [1.0]]) for weights in (blocks.target, blocks.nontarget)]
-    target, nontarget, starts = _pooled(*padded)
-    llr = _llr(target, nontarget, float(blocks.target.sum()) / float(blocks.nontarget.sum()))
-    for weights in (target, nontarget):
-        weights[0] -= 1
-        weights[-1] -= 1
-    # the added trials may have remained alone
-    real = (target > 0) | (nontarget > 0)
-    first = blocks.first[np.clip(starts - 1, 0, len(blocks) - 1)][real]
-    last = np.append(first[1:] - 1, blocks.last[-1])
-    return Blocks(target[real], nontarget[real], first, last, llr[real])
-
-
 def hull_of(blocks: Blocks) -> Hull:
     """Return the vertices of the ROC convex hull: the corners between isotonic blocks.
 
@@ -308,7 +295,8 @@ def hull_of(blocks: Blocks) -> Hull:
         See `pav`.
     """
     misses, rejected = (np.append(0.0, np.cumsum(weights)) for weights in (blocks.target, blocks.nontarget))
-    return Hull(misses, rejected[-1] - rejected, as_count(misses[-1]), as_count(rejected[-1]))
+    false_alarms = rejected[-1] - rejected
+    return Hull(misses, false_alarms, misses / misses[-1], false_alarms / rejected[-1])
 
 
 def checked_scores(scores: ArrayLike, name: str) -> np.ndarray:

@@ -195,7 +195,7 @@ def plot_det(
     with style.axes_for(path, ax, 6.6, 6.9) as axes:
         if low < high:
             axes.plot(*[ndtri(np.array([low, high]))] * 2, **style.plain(style.PALE, 1.0))
-        _rule_of_30(axes, shown, [(hull.n_target, hull.n_nontarget) for hull in hulls])
+        _rule_of_30(axes, shown, [(hull.misses[-1], hull.false_alarms[0]) for hull in hulls])
         for number, ((name, scores), (rate, cost, p_miss, p_fa)) in enumerate(zip(known, points, strict=True)):
             look, box = style.line_of(number), (*shown.p_fa, *shown.p_miss)
             slight, pieces = look, 0

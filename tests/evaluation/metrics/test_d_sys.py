@@ -87,7 +87,7 @@ def test_pav_estimate_is_within_bounds_and_depends_on_order_alone(
     ],
 )
 def test_caveats(target: np.ndarray, nontarget: np.ndarray, words: str) -> None:
-    caveat = d_sys_caveat(d_sys(target, nontarget), d_sys_pav(target, nontarget), sort_scores(target, nontarget))
+    caveat = d_sys_caveat(d_sys(target, nontarget), sort_scores(target, nontarget))
     assert caveat is not None
     assert caveat.startswith(words)
 
@@ -95,7 +95,7 @@ def test_caveats(target: np.ndarray, nontarget: np.ndarray, words: str) -> None:
 def test_no_caveat_where_there_is_nothing_to_say() -> None:
     rng = np.random.default_rng(0)
     target, nontarget = rng.normal(2, 1, 1000), rng.normal(0, 1, 5000)
-    assert d_sys_caveat(d_sys(target, nontarget), d_sys_pav(target, nontarget), sort_scores(target, nontarget)) is None
+    assert d_sys_caveat(d_sys(target, nontarget), sort_scores(target, nontarget)) is None
 
 
 @pytest.mark.parametrize("omega", [0.0, -1.0, np.inf, np.nan])

@@ -132,7 +132,6 @@ def test_blocks_and_hull_are_found_once_and_agree() -> None:
     assert scores.hull.misses.tolist() == [0, 0, 2, 4]
     assert scores.hull.false_alarms.tolist() == [3, 2, 0, 0]
     assert scores.hull.p_miss.tolist() == [0, 0, 0.5, 1]
-    assert type(scores.hull.n_target) is int
 
 
 def test_untied_scores_have_targets_above_nontargets() -> None:
