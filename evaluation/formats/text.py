@@ -496,7 +496,8 @@ def read_list(path: Path, raw: bytes, content: Content, choice: Choice, header: 
         columns = cut_columns(path, raw, n_columns, expected)
         rows = list(zip(*(field[:_LINES_TO_DETECT] for field in columns.fields), strict=True))
         layout = detect_layout(rows, content, path)
-    places = {role: (place,) for place, role in enumerate(layout)} if header is None else header.places
+    by_order: Places = {role: (place,) for place, role in enumerate(layout)}
+    places = by_order if header is None else header.places
     if content == "scores":
         values = columns.numbers(places["score"][0])
         ids = columns.ids(places)
