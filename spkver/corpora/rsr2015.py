@@ -55,6 +55,7 @@ from evaluation.trials import Key
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import read_id_list, write_text
 from spkbase.showing import one_line
+from spkver.datadir import DataDir, write_datadir
 from spkver.idmap import IdMap
 from spkver.sidekit import read_idmap, write_idmap
 
@@ -872,25 +873,13 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     for name, speakers in (("utt2spk", of_recording), ("model2spk", of_model)):
         written.append(folder / name)
         write_text(written[-1], _lines(f"{identifier} {speakers[identifier]}" for identifier in sorted(speakers)))
-    return written + _write_data_directory(lists, of_recording, folder / "data")
-
-
-def _write_data_directory(lists: Rsr2015, speakers: Mapping[str, str], folder: Path) -> list[Path]:
-    """Write a Kaldi data directory, where no id can hold a slash; none where two recordings have the same name."""
-    paths = {segment.rpartition("/")[2]: segment for segment in lists.recordings}
-    if len(paths) < len(lists.recordings):
-        return []
-    of_speaker: dict[str, list[str]] = {}
-    for name in sorted(paths):
-        of_speaker.setdefault(speakers[paths[name]], []).append(name)
-    texts = {
-        "wav.scp": (f"{name} {lists.recordings[paths[name]].absolute()}" for name in sorted(paths)),
-        "utt2spk": (f"{name} {speakers[paths[name]]}" for name in sorted(paths)),
-        "spk2utt": (f"{speaker} {' '.join(names)}" for speaker, names in sorted(of_speaker.items())),
-    }
-    for name, lines in texts.items():
-        write_text(folder / name, _lines(lines))
-    return [folder / name for name in texts]
+    names = {segment.rpartition("/")[2]: segment for segment in lists.recordings}
+    if len(names) == len(lists.recordings):  # ids of data directories hold no slash
+        recordings = {name: lists.recordings[segment] for name, segment in names.items()}
+        speakers = {name: of_recording[segment] for name, segment in names.items()}
+        write_datadir(DataDir(folder / "data", recordings, speakers))
+        written += [folder / "data" / name for name in ("wav.scp", "utt2spk", "spk2utt")]
+    return written
 
 
 def list_hashes(lists: Rsr2015) -> dict[str, str]:
