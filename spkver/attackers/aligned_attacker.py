@@ -35,7 +35,7 @@ from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkver.attackers.folds import with_pieces
 from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, Wanted
-from spkver.attackers.vector_attacker import Source, VectorAttacker
+from spkver.attackers.vector_attacker import VectorAttacker, VectorSource
 from spkver.datadir import DataDir
 
 MAPS: dict[str, tuple[MapKind, float]] = {
@@ -106,12 +106,12 @@ def _fitted(name: str, anonymised: NDArray[np.floating], original: NDArray[np.fl
 @one_line
 @dataclass(frozen=True, eq=False)
 class AlignedSource:
-    """Vectors of a source, those of anonymised directories mapped; see `spkver.attackers.vector_attacker.Source`.
+    """Vectors of a source, those of anonymised directories mapped; see `spkver.attackers.vector_attacker.VectorSource`.
 
     With `own_means` they lose their own mean, over all that is asked for, in place of that of the pairs.
     """
 
-    source: Source
+    source: VectorSource
     alignment: Alignment
     anonymised: set[DataDir]
     own_means: bool = False
@@ -179,7 +179,7 @@ class AlignedAttacker:
         pairs = self._pairs(attack)
         alignment, anonymised = self.alignment(pairs), set[DataDir]()
 
-        def open_source(training: tuple[DataDir, ...]) -> Source:
+        def open_source(training: tuple[DataDir, ...]) -> VectorSource:
             source = self.base.open_source(training)
             return AlignedSource(source, alignment, anonymised, "own_means" in self.options)
 
@@ -203,7 +203,7 @@ class AlignedAttacker:
             shared = sorted(listed.intersection(*(side.recordings for side in sides)))
             chosen.append((sides, shared[:: -(-len(shared) * (len(sides) - 1) // _MOST)]))
 
-        def fit() -> tuple[Alignment, dict[str, Any]]:
+        def make(path: Path) -> None:
             source = self.base.open_source((pairs[0][0],))
             originals, found = [], []
             for sides, names in chosen:
@@ -218,30 +218,25 @@ class AlignedAttacker:
             )
             owners = np.concatenate([part.speakers for part in originals])
             best, scores = choose_map(anonymised, goal, owners, seed=self.place.seed)
+            fitted = _fitted(best, anonymised, goal)
+            write_arrays(path, {name: getattr(fitted, name) for name in _ARRAYS})
             facts = {"attacker": self.name, "pairs": len(goal), "speakers": len(set(owners)), "folds": _FOLDS}
-            return _fitted(best, anonymised, goal), {**facts, "chosen": best, "mean_reciprocal_rank": scores}
+            write_json(run.path("alignment.json"), {**facts, "chosen": best, "mean_reciprocal_rank": scores})
 
-        each = enumerate((side, names) for sides, names in chosen for side in sides)
-        sources = {f"{number} {name}": Path(side.recordings[name]) for number, (side, names) in each for name in names}
+        each = enumerate((side.recordings, names) for sides, names in chosen for side in sides)
         speakers = sorted(chain.from_iterable(sides[0].speakers.items() for sides, _ in chosen))
-        stage = run.declare(
+        return run.stage(
             f"alignment of {self.name}",
             "alignment.h5",
+            make=make,
             read=lambda path: Alignment(**read_arrays(path, *_ARRAYS)),
             inputs=[_VERSION, list(MAPS), self.base.depends, speakers, self.place.seed],
-            sources=sources,
+            sources={
+                f"{number} {name}": Path(side.recordings[name]) for number, (side, names) in each for name in names
+            },
             libraries=("numpy", "scipy", "soundfile"),
             also=("alignment.json",),
-        )
-        if stage.is_due:
-            fitted, facts = fit()
-
-            def make(path: Path) -> None:
-                write_arrays(path, {name: getattr(fitted, name) for name in _ARRAYS})
-                write_json(run.path("alignment.json"), facts)
-
-            stage.bring_up_to_date(make)
-        return stage.value
+        ).value
 
 
 _ARRAYS = ("source_mean", "target_mean", "matrix")

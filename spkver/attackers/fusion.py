@@ -124,17 +124,14 @@ def _fewer(fold: Fold, seed: int) -> Fold:
 
 
 def _subset(directory: DataDir, speakers: set[str], utterances: set[str] | None = None) -> DataDir:
-    names = [
-        name
-        for name in directory.recordings
-        if directory.speakers[name] in speakers and (utterances is None or name in utterances)
-    ]
-    return replace(
-        directory,
-        recordings={name: directory.recordings[name] for name in names},
-        speakers={name: directory.speakers[name] for name in names},
-        enrolls=None if directory.enrolls is None else tuple(names),
-    )
+    owners = {
+        name: speaker
+        for name, speaker in directory.speakers.items()
+        if speaker in speakers and (utterances is None or name in utterances)
+    }
+    recordings = {name: path for name, path in directory.recordings.items() if name in owners}
+    enrolls = None if directory.enrolls is None else tuple(recordings)
+    return replace(directory, recordings=recordings, speakers=owners, enrolls=enrolls)
 
 
 @one_line
@@ -201,18 +198,15 @@ def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> St
     }
     lists = [sorted(directory.speakers.items()) for directory in speech]
     run = Run(make_folder(place.output / folder), place.jobs, place.force, quiet=True)
-    stage = run.declare(
+    return run.stage(
         f"fold {fold.number} by {attacker.name}",
         f"{fold.number}/{attacker.name}/scores",
+        make=lambda path: write_scores(path, attacker.learn(attack)(attack)),
         read=read_scores,
         inputs=[attacker.record(attack), place.seed, attack.trials, lists],
         sources=sources,
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     )
-    if stage.is_due:
-        scores = attacker.learn(attack)(attack)
-        stage.bring_up_to_date(lambda path: write_scores(path, scores))
-    return stage
 
 
 OF_THE_RECORDING = ("session",)
@@ -427,7 +421,7 @@ def learn_weights(
     dict
         Weights, how they were chosen, and Cllr and EER of each attacker and of the fusion by weights of other folds.
     """
-    names = [name for name, of_folds in found.items() if _are_finite(of_folds)]
+    names = [name for name, of_folds in found.items() if all(np.isfinite(scores.values).all() for scores in of_folds)]
     left_out = {name: "it gives infinite scores" for name in found if name not in names}
     if not names:
         raise DataError(f"nobody can be fused: {', '.join(left_out)} give infinite scores")
@@ -461,10 +455,6 @@ def learn_weights(
 
 def _error_rate(values: NDArray, is_target: NDArray) -> float:
     return float(eer(values[is_target], values[~is_target], method="interpolated"))
-
-
-def _are_finite(found: Sequence[Scores]) -> bool:
-    return all(bool(np.isfinite(scores.values).all()) for scores in found)
 
 
 def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:

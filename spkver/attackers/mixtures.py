@@ -33,7 +33,7 @@ from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers.folds import with_pieces
 from spkver.attackers.protocol import Place, by_speaker, merge_versions
-from spkver.attackers.vector_attacker import Choice, Context, WantedVectors
+from spkver.attackers.vector_attacker import BackendChoice, Context, WantedVectors
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, Frames
 from spkver.idmap import IdMap
@@ -117,7 +117,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Session:
+class TrainingSession:
     """A piece of a recording that is worked on as one: frames `start` to `stop`."""
 
     speaker: str
@@ -136,7 +136,7 @@ class SessionFrames:
     """Frames of the sessions of a training set; they are cut out of those of the recordings when they are asked for."""
 
     whole: pipeline.FramesStage
-    sessions: tuple[Session, ...]
+    sessions: tuple[TrainingSession, ...]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -154,7 +154,9 @@ class SessionFrames:
         return session_frames(self.whole.value, self.sessions)
 
 
-def cut_sessions(lengths: Mapping[str, int], speakers: Mapping[str, str], *, frames: float | None) -> list[Session]:
+def cut_sessions(
+    lengths: Mapping[str, int], speakers: Mapping[str, str], *, frames: float | None
+) -> list[TrainingSession]:
     """Cut the recordings of the training set into sessions.
 
     Pieces of different recordings are never put together: they may differ in what an anonymiser drew, and this is what
@@ -171,7 +173,7 @@ def cut_sessions(lengths: Mapping[str, int], speakers: Mapping[str, str], *, fra
 
     Returns
     -------
-    list of Session
+    list of TrainingSession
         Speakers in sorted order, the utterances of each too.
     """
     sessions = []
@@ -180,11 +182,11 @@ def cut_sessions(lengths: Mapping[str, int], speakers: Mapping[str, str], *, fra
             length = lengths[utterance]
             count = 1 if frames is None else min(max(1, round(length / frames)), length)
             bounds = pairwise(round(number * length / count) for number in range(count + 1))
-            sessions += [Session(speaker, utterance, start, stop) for start, stop in bounds]
+            sessions += [TrainingSession(speaker, utterance, start, stop) for start, stop in bounds]
     return sessions
 
 
-def session_frames(frames: Frames, sessions: Sequence[Session]) -> Frames:
+def session_frames(frames: Frames, sessions: Sequence[TrainingSession]) -> Frames:
     """Return the frames of each session as one recording, copied."""
     offsets = np.cumsum([0, *(session.stop - session.start for session in sessions)], dtype=np.int64)
     values = np.concatenate([frames.of(session.recording)[session.start : session.stop] for session in sessions])
@@ -194,7 +196,7 @@ def session_frames(frames: Frames, sessions: Sequence[Session]) -> Frames:
 @one_line
 @dataclass(frozen=True, eq=False)
 class MixtureSource:
-    """Vectors from statistics of one mixture; see `spkver.attackers.vector_attacker.Source`.
+    """Vectors from statistics of one mixture; see `spkver.attackers.vector_attacker.VectorSource`.
 
     Attributes
     ----------
@@ -235,7 +237,7 @@ class MixtureSource:
 
 
 @dataclass(frozen=True)
-class MixtureConfig(Choice):
+class MixtureConfig(BackendChoice):
     """How an attacker by such vectors is made; each part as for the classic attackers."""
 
     features: FeatureConfig = field(default_factory=FeatureConfig)

@@ -18,7 +18,7 @@ from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers.own import joined
 from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, match_trials, owners_of
-from spkver.attackers.vector_attacker import ADAPTED_COSINE, Choice, lacks_models, learn_backend, limited, naming
+from spkver.attackers.vector_attacker import ADAPTED_COSINE, BackendChoice, lacks_models, learn_backend, limited, naming
 from spkver.backend import train_chain
 from spkver.datadir import DataDir
 
@@ -89,7 +89,7 @@ class ReadyScores:
         return joined(self.name, attack, scores, file, remedy)
 
 
-class ReadyChoice(Choice):
+class ReadyChoice(BackendChoice):
     """How a backend of ready vectors is chosen: there are none of pieces of recordings."""
 
     cut: ClassVar[bool] = False
@@ -242,7 +242,7 @@ class ReadyVectors:
 
 @dataclass(frozen=True)
 class ReadySource:
-    """Embeddings by recording, see `spkver.attackers.vector_attacker.Source`."""
+    """Embeddings by recording, see `spkver.attackers.vector_attacker.VectorSource`."""
 
     known: Mapping[Path, NDArray[np.floating]]
 

@@ -293,7 +293,7 @@ class VectorStore:
     extractor: Extractor
     jobs: int | None = None
     _known: dict[str, NDArray[np.floating]] = field(default_factory=dict, repr=False)
-    _digests: dict[tuple[str, int, int], str] = field(default_factory=dict, repr=False)
+    _digests: dict[Stamp, str] = field(default_factory=dict, repr=False)
 
     @property
     def made_by(self) -> str:
@@ -336,7 +336,11 @@ class VectorStore:
         finished = folder / "vectors.jsonl"
         for digests, dtype, found in read_lines(finished):
             self._known.update(zip(digests, np.array(found, dtype), strict=True))
-        due = [(digest, path) for digest, path in sorted(wanted.items(), key=_by_path) if digest not in self._known]
+        due = [
+            (digest, path)
+            for digest, path in sorted(wanted.items(), key=lambda item: str(item[1]))
+            if digest not in self._known
+        ]
         tasks = chunks([(str(path), path.absolute()) for _, path in due], self.extractor.extraction.batch)
         of_tasks = chunks([digest for digest, _ in due], self.extractor.extraction.batch)
         sizes = [*map(len, tasks)]
@@ -357,40 +361,33 @@ class VectorStore:
     def _digests_of(self, paths: list[Path]) -> list[str]:
         """SHA-256 of audio files, of each that has not changed once."""
         stamps = [_stamp(path) for path in paths]
-        due = [path for path, stamp in zip(paths, stamps, strict=True) if stamp not in self._digests]
-        digested = [
-            digest
-            for some in ordered_map(_digest_some, chunks(due, _FILES), jobs=self.jobs, threads=True)
-            for digest in some
-        ]
-        new = [stamp for stamp in stamps if stamp not in self._digests]
-        self._digests.update(dict(zip(new, digested, strict=True)))
+        due = {stamp: path for stamp, path in zip(stamps, paths, strict=True) if stamp not in self._digests}
+        for some in ordered_map(_digest_some, chunks([*due.items()], _FILES), jobs=self.jobs, threads=True):
+            self._digests.update(some)
         return [self._digests[stamp] for stamp in stamps]
 
 
-def _stamp(path: Path) -> tuple[str, int, int]:
+Stamp = tuple[str, int, int]
+
+
+def _stamp(path: Path) -> Stamp:
     try:
         status = path.stat()
     except OSError as error:
-        raise DataError(
-            f"cannot be read: {error.strerror}", file=path, remedy="give it back, or correct wav.scp"
-        ) from error
+        text = f"cannot be read: {error.strerror}"
+        raise DataError(text, file=path, remedy="give it back, or correct wav.scp") from error
     return str(path), status.st_size, status.st_mtime_ns
 
 
-def _by_path(item: tuple[str, Path]) -> str:
-    return str(item[1])
-
-
-def _digest_some(paths: Sequence[Path]) -> list[str]:
-    return [file_digest(path) or "" for path in paths]
+def _digest_some(files: Sequence[tuple[Stamp, Path]]) -> list[tuple[Stamp, str]]:
+    return [(stamp, file_digest(path) or "") for stamp, path in files]
 
 
 UTTERANCES = 8000
 """Recordings of a training set that are used at most: a large one would cost hours."""
 
 
-class Source(Protocol):
+class VectorSource(Protocol):
     """Where the vectors of data directories come from, such as `spkver.attackers.VectorStore`."""
 
     def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
@@ -398,7 +395,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Choice:
+class BackendChoice:
     """How the backend of an attacker by vectors is chosen.
 
     Attributes
@@ -485,15 +482,15 @@ def parts_of(versions: Sequence[DataDir], chosen: set[str]) -> tuple[DataDir, ..
 
 
 def learn_backend(
-    choice: Choice, source: Source, record: Any, training: tuple[DataDir, ...], place: Place
+    choice: BackendChoice, source: VectorSource, record: Any, training: tuple[DataDir, ...], place: Place
 ) -> tuple[Backend, dict[str, Any]]:
     """Choose and train a backend on a training set, or take the one that an earlier run has.
 
     Parameters
     ----------
-    choice : Choice
+    choice : BackendChoice
         Its folder, by the attacker's name, is below that of the training set.
-    source : Source
+    source : VectorSource
     record : object
         What the vectors depend on besides the recordings, see `spkbase.files.fingerprint`.
     training : tuple of DataDir
@@ -539,7 +536,7 @@ def learn_backend(
 
 
 def _choose(
-    source: Source, choice: Choice, training: tuple[DataDir, ...], place: Place
+    source: VectorSource, choice: BackendChoice, training: tuple[DataDir, ...], place: Place
 ) -> tuple[dict[str, Any], Backend]:
     whole = source.vectors(merge_versions(with_pieces(training, place) if choice.cut else training))
     whole.norms()
@@ -558,7 +555,7 @@ def _choose(
     return {**facts, **found}, train_chain(whole, found["chosen"], seed=place.seed)
 
 
-def _rounds(training: tuple[DataDir, ...], place: Place, choice: Choice) -> list[Fold]:
+def _rounds(training: tuple[DataDir, ...], place: Place, choice: BackendChoice) -> list[Fold]:
     """Folds; of few speakers, who make few, several times dealt anew."""
     options: dict[str, Any] = {"folds": choice.folds, "enrolled": choice.enrolled, "cut": choice.cut}
     folds = background_folds(training, place, **options)
@@ -570,7 +567,7 @@ def _rounds(training: tuple[DataDir, ...], place: Place, choice: Choice) -> list
     return folds
 
 
-def _vectors_of(source: Source, fold: Fold, whole: Embeddings) -> FoldVectors:
+def _vectors_of(source: VectorSource, fold: Fold, whole: Embeddings) -> FoldVectors:
     others = ~np.isin(whole.speakers.astype(str), fold.speakers)
     training = Embeddings(whole.ids[others], whole.speakers[others], np.asarray(whole.vectors)[others])
     attack = fold.attack
@@ -584,7 +581,7 @@ class VectorAttacker:
 
     Attributes
     ----------
-    choice : Choice
+    choice : BackendChoice
         Its configuration.
     open_source : callable
         Gives, for a training set, the source of vectors.
@@ -593,8 +590,8 @@ class VectorAttacker:
     place : Place
     """
 
-    choice: Choice
-    open_source: Callable[[tuple[DataDir, ...]], Source] = field(repr=False)
+    choice: BackendChoice
+    open_source: Callable[[tuple[DataDir, ...]], VectorSource] = field(repr=False)
     depends: Any = field(repr=False)
     place: Place = field(repr=False)
 
@@ -654,7 +651,7 @@ def lacks_models(attack: Attack) -> str:
     return "one speaker is enrolled in its trials: adapted scores are without the mean of the others"
 
 
-def score_vectors(source: Source, backend: Backend, attack: Attack, *, keeps_versions: bool = False) -> Scores:
+def score_vectors(source: VectorSource, backend: Backend, attack: Attack, *, keeps_versions: bool = False) -> Scores:
     """Score the trials of an attack by a backend.
 
     A recording counts once, however often it was anonymised: the vectors of its versions are averaged, but with
@@ -714,7 +711,7 @@ class WantedVectors:
 
     Attributes
     ----------
-    config : Choice
+    config : BackendChoice
     depends : object
         What its vectors depend on besides the recordings.
     source : callable
@@ -722,9 +719,9 @@ class WantedVectors:
     extractor : Extractor or None
     """
 
-    config: Choice
+    config: BackendChoice
     depends: Any = field(repr=False)
-    source: Callable[[Place, tuple[DataDir, ...]], Source] = field(repr=False)
+    source: Callable[[Place, tuple[DataDir, ...]], VectorSource] = field(repr=False)
     extractor: Extractor | None = field(default=None, repr=False)
 
     @property
@@ -738,7 +735,7 @@ class WantedVectors:
 
 
 @dataclass(frozen=True)
-class VectorConfig(Choice):
+class VectorConfig(BackendChoice):
     """How an attacker by the vectors of an extractor is made.
 
     Attributes

@@ -21,7 +21,7 @@ from spkver.attackers import Attack, Background, Place, Undoing, known_anonymize
 from spkver.attackers.aligned_attacker import AlignedAttacker, AlignedSource, choose_map
 from spkver.attackers.registry import on_top
 from spkver.attackers.undoing import why_not
-from spkver.attackers.vector_attacker import Choice, Context, VectorAttacker
+from spkver.attackers.vector_attacker import BackendChoice, Context, VectorAttacker
 from spkver.datadir import DataDir, read_datadir
 
 ARRAYS = ("source_mean", "target_mean", "matrix")
@@ -331,7 +331,9 @@ def test_an_aligned_attacker_learns_from_what_it_is_set_to(tmp_path, options):
     found = {}
     for shift in (0.0, 5.0):
         place = Place(tmp_path / f"{shift}", tmp_path / "work", jobs=1)
-        base = VectorAttacker(Choice("v", ("centre",)), lambda training, shift=shift: Turned(shift), shift, place)
+        base = VectorAttacker(
+            BackendChoice("v", ("centre",)), lambda training, shift=shift: Turned(shift), shift, place
+        )
         attacker = AlignedAttacker("v-aligned", base, place, frozenset(options))
         assert attacker.lacks(unlabelled) == ""
         heard = {side.name for side in attacker.speech(listed)}
