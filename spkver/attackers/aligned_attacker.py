@@ -223,7 +223,7 @@ class AlignedAttacker:
             facts = {"attacker": self.name, "pairs": len(goal), "speakers": len(set(owners)), "folds": _FOLDS}
             write_json(run.path("alignment.json"), {**facts, "chosen": best, "mean_reciprocal_rank": scores})
 
-        each = enumerate((side.recordings, names) for sides, names in chosen for side in sides)
+        each = enumerate((side, names) for sides, names in chosen for side in sides)
         speakers = sorted(chain.from_iterable(sides[0].speakers.items() for sides, _ in chosen))
         return run.stage(
             f"alignment of {self.name}",
