@@ -57,15 +57,15 @@ def lists(tmp_path: Path) -> Path:
         ("reliability", ["-p", "0.1"]),
     ],
 )
-def test_every_kind_of_plot_in_every_format(lists: Path, kind: str, extra: list[str]) -> None:
+def test_every_kind_of_plot_is_written(lists: Path, kind: str, extra: list[str]) -> None:
     systems = ["-s", lists / "one.txt", "-s", lists / "two.txt", "-k", lists / "key.txt", "-l", "one", "-l", "the_2nd"]
-    outputs = [lists / f"x.{extension}" for extension in ("png", "pdf", "svg", "tex")]
+    outputs = [lists / f"x.{extension}" for extension in ("png", "tex")]
     result = run(
         "plot", kind, *systems, *extra, "--title", "A title", *[word for one in outputs for word in ("-o", one)]
     )
     assert result.exit_code == 0, result.output
     starts = [path.read_bytes()[:5] for path in outputs]
-    assert starts == [b"\x89PNG\r", b"%PDF-", b"<?xml", b"% Com"]
+    assert starts == [b"\x89PNG\r", b"% Com"]
     tex = outputs[-1].read_text()
     assert r"the\_2nd" in tex
     assert "A title" in tex

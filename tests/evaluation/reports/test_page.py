@@ -5,10 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-import shutil
-import subprocess
 from collections import Counter
-from collections.abc import Callable
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -471,12 +468,6 @@ def test_malformed_results_are_one_message(tmp_path: Path, text: str | bytes | N
     assert not (tmp_path / "report.html").exists()
 
 
-def test_conditions_that_repeat_are_refused(results: dict[str, Any]) -> None:
-    results["conditions"].append(results["conditions"][0])
-    with pytest.raises(DataError, match=r"libri_test f original gmm-ubm stands there twice"):
-        render_page(results, folder=".")
-
-
 def test_the_command_writes_the_page_beside_the_results(results: dict[str, Any], tmp_path: Path) -> None:
     write_json(tmp_path / "results.json", bare(results))
     done = CliRunner().invoke(main, ["page", str(tmp_path / "results.json")])
@@ -540,21 +531,6 @@ def test_attackers_are_explained_in_a_line_each(results: dict[str, Any]) -> None
     assert "support vector machine" in lines[1]
 
 
-def test_words_in_plots_are_11_pixels_at_least(page: str) -> None:
-    """From the smallest letters (9.5 points), the width of pictures in points and the least width on the screen."""
-    from evaluation.plots import style
-
-    sizes = [value for name, value in style.SETTINGS.items() if name.endswith("size")]
-    # ticks are "medium", as large as the font
-    smallest = min(9.5, *sizes)
-    widths = [float(width) for width in re.findall(r'viewBox="0 0 ([\d.]+) [\d.]+"', page)]
-    on_screen = re.findall(r"\.plots \{[^}]*min\((\d+)rem|figure svg\.plot \{ min-width: (\d+)rem", STYLE)
-    least = min(float(rem) for pair in on_screen for rem in pair if rem)
-    assert len(on_screen) == 2
-    assert widths
-    assert smallest * least * 16 / max(widths) >= 11
-
-
 def test_several_anonymisers_stand_side_by_side(made: tuple[dict[str, Any], Path], tmp_path: Path) -> None:
     results, folder = made
     write_json(folder / "results.json", results)
@@ -606,50 +582,6 @@ def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any
     # what results do not say is not compared
     silent = {name: value for name, value in other.items() if name != "anonymiser"} | {"anonymiser": {"name": "quick"}}
     assert "Versions of" not in render_comparison([(first, folder), (dict(results) | silent, folder)])
-
-
-@pytest.fixture
-def browse(tmp_path: Path) -> Callable[[Path], tuple[str, str, list[str]]]:
-    """Load a page in a browser; gives the page as the browser sees it, its console, and who asked for what."""
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if browser is None:
-        pytest.skip("no chromium")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-    flags += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
-
-    def load(path: Path) -> tuple[str, str, list[str]]:
-        log = tmp_path / "net.json"
-        command = [browser, *flags, f"--log-net-log={log}", path.as_uri()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-        console = "\n".join(line for line in done.stderr.split("\n") if "CONSOLE" in line)
-        # the browser's own requests, such as for updates, have no origin
-        asked = re.findall(r'"initiator":"([^"]*)"', log.read_text("utf-8"))
-        return done.stdout, console, [one for one in asked if one != "not an origin"]
-
-    return load
-
-
-@pytest.mark.slow
-def test_a_browser_finds_no_fault_and_is_asked_for_nothing(browse: Any, page: str, tmp_path: Path) -> None:
-    (tmp_path / "report.html").write_text(page, "utf-8")
-    seen, console, asked = browse(tmp_path / "report.html")
-    assert (console, asked) == ("", [])
-    assert read(seen).text == read(page).text
-    # a fault and a request would have been seen
-    (tmp_path / "bad.html").write_text("<script>console.error(1)</script><img src='http://127.0.0.1:9/x.png'>", "utf-8")
-    _, console, asked = browse(tmp_path / "bad.html")
-    assert console
-    assert asked
-
-
-@pytest.mark.slow
-def test_a_browser_would_block_what_a_page_asks_for(browse: Any, page: str, tmp_path: Path) -> None:
-    injected = "<script>document.title = 'ran'</script><img src='http://127.0.0.1:9/x.png'></main>"
-    (tmp_path / "report.html").write_text(page.replace("</main>", injected), "utf-8")
-    seen, console, asked = browse(tmp_path / "report.html")
-    assert "<title>ran</title>" not in seen
-    assert console.count("Content Security Policy") == 2
-    assert asked == []
 
 
 # --- averages -------------------------------------------------------------------------------------
