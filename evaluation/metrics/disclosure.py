@@ -49,15 +49,7 @@ _SERIES_BELOW = 0.1
 _PRINTED_AS_DECIMAL = 5e-4
 
 # Upper end of |log10 LLR| for each tag; what lies above the last one has no bound
-SCALE: tuple[tuple[str, float], ...] = (
-    ("0", 0.0),
-    ("A", 1.0),
-    ("B", 2.0),
-    ("C", 4.0),
-    ("D", 5.0),
-    ("E", 6.0),
-    ("F", np.inf),
-)
+SCALE = (("0", 0.0), ("A", 1.0), ("B", 2.0), ("C", 4.0), ("D", 5.0), ("E", 6.0), ("F", np.inf))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -281,9 +280,6 @@ def _doubt_prefixes(side: str, ids: list[str]) -> Doubt | None:
     return Doubt(side, text)
 
 
-Side = Literal["both", "model", "segment"]
-
-
 def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     """Read one column of a table with a header.
 
@@ -340,7 +336,7 @@ def metadata_columns(path: str | Path) -> list[str]:
 
 
 def group_trials(
-    key: Key, metadata: Mapping[str, str], *, speakers: TrialSpeakers | None = None, side: Side = "both"
+    key: Key, metadata: Mapping[str, str], *, speakers: TrialSpeakers | None = None
 ) -> tuple[np.ndarray, list[str]]:
     """Find the group of each trial.
 
@@ -352,8 +348,6 @@ def group_trials(
         Group of each id of a model or a segment, or else of its speaker.
     speakers : TrialSpeakers, optional
         In the order of the key; needed where the metadata name speakers.
-    side : {"both", "model", "segment"}
-        Which side decides.
 
     Returns
     -------
@@ -374,16 +368,13 @@ def group_trials(
         ("model", key.model_ids, key.models, None if speakers is None else speakers.models),
         ("segment", key.segment_ids, key.segments, None if speakers is None else speakers.segments),
     ):
-        if side in ("both", what):
-            found = _look_up(ids, codes, metadata, places, what)
-            if found is None and speakers is not None and by_speaker is not None:
-                found = _look_up(speakers.names, by_speaker, metadata, places, f"speakers of the {what}")
-            sides += [] if found is None else [found]
+        found = _look_up(ids, codes, metadata, places, what)
+        if found is None and speakers is not None and by_speaker is not None:
+            found = _look_up(speakers.names, by_speaker, metadata, places, f"speakers of the {what}")
+        sides += [] if found is None else [found]
     if not sides:
         remedy = "the first column of the table must hold ids of models, segments or speakers"
-        raise DataError(
-            f"no {'model or segment' if side == 'both' else side} of the key is in the table", remedy=remedy
-        )
+        raise DataError("no model or segment of the key is in the table", remedy=remedy)
     group = sides[0].copy()
     group[sides[0] != sides[-1]] = -1
     group[np.minimum(sides[0], sides[-1]) == -2] = -2

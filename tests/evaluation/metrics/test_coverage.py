@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from benchmarks.coverage import MAX_NONTARGET, main, metrics, simulate, study, true_metrics
+from benchmarks.coverage import MAX_NONTARGET, metrics, simulate, study, true_metrics
 
 
 def test_true_values_are_those_of_a_large_simulation() -> None:
@@ -36,27 +36,6 @@ def test_simulation_has_the_stated_law() -> None:
     # half of the variance of target scores is the speaker's: means of speakers vary by that and little else
     means = [one.mean() for one in scores[0]]
     assert np.std(means) == pytest.approx(d * np.sqrt((0.5 + 0.5 / 8) / 30), rel=0.35)
-
-
-def test_first_seed_is_obeyed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second run on other seeds must be another one: the command hands its option on to the study."""
-    given = []
-
-    def stand_in(count: int, **options: int) -> object:
-        given.append((count, options["first_seed"], options["repetitions"]))
-        misses = {name: np.zeros((3, 2)) for name in true_metrics(2.5)}
-        return misses, misses
-
-    monkeypatch.setattr("benchmarks.coverage.study", stand_in)
-    monkeypatch.setattr("sys.argv", ["coverage", "--first-seed", "77", "--repetitions", "3", "--speakers", "5"])
-    main()
-    assert given == [(5, 77, 3)]
-    assert "3 repetitions from seed 77" in capsys.readouterr().out
-
-
-def test_seeds_give_other_repetitions() -> None:
-    first, second = (simulate(np.random.default_rng([seed, 20]), 20, (2.5,))[0].scores for seed in (0, 100_000))
-    assert not np.isin(first, second).any()
 
 
 @pytest.mark.slow

@@ -101,8 +101,6 @@ def groups_of(metadata: dict[str, str], **options: object) -> list[str]:
 def test_groups_by_both_sides() -> None:
     sides = {"a": "f", "b": "f", "c": "m", "a1": "f", "b1": "f", "c1": "m"}
     assert groups_of(sides) == ["f", "f", "f", "across", "m"]
-    assert groups_of(sides, side="model") == ["f", "f", "f", "f", "m"]
-    assert groups_of(sides, side="segment") == ["f", "f", "f", "m", "m"]
 
 
 def test_groups_by_one_known_side_or_speakers() -> None:
