@@ -213,13 +213,10 @@ def fit_alignment(
     DataError
         If there are fewer than two pairs, or the dimensions differ where only the mean is moved.
     """
-    centred, means = _centred_sides(source, target)
+    centred, means = _centred_sides(source, target, same=kind == "centred")
     if len(source) != len(target):
         raise DataError(f"expected pairs of vectors, got {len(source)} and {len(target)}")
     if kind == "centred":
-        if source.shape[1] != target.shape[1]:
-            text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
-            raise DataError(text, remedy="use one extractor for both, or an orthogonal map")
         return Alignment(*means, np.eye(source.shape[1]))
     matrix = procrustes(*centred, prior=prior) if kind == "orthogonal" else ridge_map(*centred, ridge)
     return Alignment(*means, matrix)
@@ -248,23 +245,24 @@ def fit_alignment_without_pairs(
     DataError
         If a side has fewer than two vectors, or the dimensions differ.
     """
-    centred, means = _centred_sides(source, target)
-    if source.shape[1] != target.shape[1]:
-        text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
-        raise DataError(text, remedy="use one extractor for both: without pairs nothing ties other dimensions together")
+    centred, means = _centred_sides(source, target, same=True)
     start = np.eye(source.shape[1]) if one_extractor else None
     return Alignment(*means, wasserstein_procrustes(*centred, start=start, seed=seed, restarts=restarts))
 
 
 def _centred_sides(
-    source: NDArray[np.floating], target: NDArray[np.floating]
+    source: NDArray[np.floating], target: NDArray[np.floating], *, same: bool
 ) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]]:
+    """Both sides less their means, and these; checked, and with `same` for as many dimensions."""
     sides = np.asarray(source, np.float64), np.asarray(target, np.float64)
     for side in sides:
         if len(side) < 2:
             raise DataError(f"expected at least two vectors a side to learn from, got {len(side)}")
         if not np.isfinite(side).all():
             raise DataError("vectors to learn from are not finite (NaN or infinite)", remedy="extract them anew")
+    if same and source.shape[1] != target.shape[1]:
+        text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
+        raise DataError(text, remedy="use one extractor for both, or an orthogonal or ridge map learnt on pairs")
     means = sides[0].mean(axis=0), sides[1].mean(axis=0)
     return (sides[0] - means[0], sides[1] - means[1]), means
 

@@ -31,7 +31,6 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -64,7 +63,7 @@ def _basic(text: str) -> str:
     return " ".join(_OUTER_APOSTROPHE.sub(" ", kept).split())
 
 
-NORMALISERS: Mapping[str, Callable[[str], str]] = MappingProxyType({"none": _none, "basic": _basic})
+NORMALISERS: Mapping[str, Callable[[str], str]] = {"none": _none, "basic": _basic}
 """Functions from a transcript to its words, with single blanks between them, by name."""
 
 

@@ -459,12 +459,12 @@ def _labels_of(
     ids = embeddings.ids.tolist()
     by = ids if any(name in labels for name in ids) else embeddings.speakers.tolist()
     found = {name: labels[key] for name, key in sorted(zip(ids, by, strict=True)) if labels.get(key, "")}
-    unknown = [name for name in ids if name not in found]
-    if unknown and (missing == "error" or not found):
-        text = f"{len(unknown)} of {len(ids)} utterances without a label: {named(unknown)}"
-        raise DataError(text, file=embeddings.source or None, remedy="add their labels, or drop what has none")
-    if unknown:
-        notes.append(f"{len(unknown)} of {len(ids)} utterances without a label were left out")
+    if unknown := [name for name in ids if name not in found]:
+        text = f"{len(unknown)} of {len(ids)} utterances without a label"
+        if missing == "error" or not found:
+            remedy = "add their labels, or drop what has none"
+            raise DataError(f"{text}: {named(unknown)}", file=embeddings.source or None, remedy=remedy)
+        notes.append(f"{text} were left out")
     return found
 
 

@@ -26,7 +26,8 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -35,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.calibration import cross_validate_affine
 from evaluation.metrics import Method, sort_scores
 from evaluation.trials import Key, Scores, TrialSpeakers, align, find_speakers
-from evaluation.uncertainty import Interval, Resampling, draw_counts, interval
+from evaluation.uncertainty import Interval, Resampling, interval
 from spkbase.errors import DataError, few
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
@@ -170,27 +171,6 @@ class SimilarityMatrix:
     values: NDArray[np.float64]
     n_trials: int = 0
 
-    def of(self, speakers: tuple[str, ...]) -> SimilarityMatrix:
-        """Return the matrix of some of the speakers, in their order.
-
-        Raises
-        ------
-        DataError
-            If one is unknown.
-        """
-        places = {name: place for place, name in enumerate(self.speakers)}
-        unknown = [name for name in speakers if name not in places]
-        if unknown:
-            raise DataError(f"the matrix has no speaker {few(unknown, repr)}")
-        chosen = np.array([places[name] for name in speakers], np.intp)
-        return SimilarityMatrix(speakers, self.values[np.ix_(chosen, chosen)], self.n_trials)
-
-    @property
-    def whole(self) -> list[str]:
-        """The speakers that have a trial with themselves."""
-        kept = ~np.isnan(np.diagonal(self.values))
-        return [name for name, is_there in zip(self.speakers, kept.tolist(), strict=True) if is_there]
-
     def to_dict(self) -> dict[str, Any]:
         """Return it for a report, rounded to a millionth; null where there is no trial."""
         rows = [[None if np.isnan(cell) else round(cell, 6) for cell in row] for row in self.values.tolist()]
@@ -255,7 +235,6 @@ class VoiceSimilarity(Tabular):
     deid: Interval
     gain: Interval
     notes: tuple[str, ...] = ()
-    settings: dict[str, Any] = field(default_factory=dict)
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each number."""
@@ -268,7 +247,6 @@ class VoiceSimilarity(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return it for a report."""
         return {
-            **self.settings,
             "n_speakers": len(next(iter(self.matrices.values())).speakers),
             "distinctiveness": {name: number.numbers() for name, number in self.distinctiveness.items()},
             "deid": self.deid.numbers(),
@@ -389,22 +367,36 @@ def compare_voices(
     if unknown or "oo" not in matrices or len(matrices) < 2:
         raise DataError(f"expected the matrices oo and oa or aa, got {', '.join(matrices) or 'none'}")
     everyone = sorted(set().union(*(matrix.speakers for matrix in matrices.values())))
-    shared = tuple(name for name in everyone if all(name in matrix.whole for matrix in matrices.values()))
+    with_itself = [
+        {name for name, cell in zip(matrix.speakers, np.diagonal(matrix.values), strict=True) if not np.isnan(cell)}
+        for matrix in matrices.values()
+    ]
+    shared = sorted(set.intersection(*with_itself))
     if len(shared) < 2:
-        text = (
-            f"expected two speakers or more that are in all matrices with trials within themselves, got {len(shared)}"
-        )
-        raise DataError(text, remedy="check that the same ids name the same speakers in all files")
+        expected = "expected two speakers or more that are in all matrices with trials within themselves"
+        remedy = "check that the same ids name the same speakers in all files"
+        raise DataError(f"{expected}, got {len(shared)}", remedy=remedy)
     all_notes = list(notes)
     if left := [name for name in everyone if name not in shared]:
         all_notes.append(f"{len(left)} of {len(everyone)} speakers are not in all matrices: {few(left)}")
-    chosen = {name: matrix.of(shared) for name, matrix in matrices.items()}
+    chosen = {}
+    for name, matrix in matrices.items():
+        rows = [matrix.speakers.index(speaker) for speaker in shared]
+        chosen[name] = SimilarityMatrix(tuple(shared), matrix.values[np.ix_(rows, rows)], matrix.n_trials)
     values = _numbers({name: matrix.values for name, matrix in chosen.items()}, None)
     if not values["oo"] > 0:
         all_notes.append("original voices are all alike: D(M_oo) is 0, and neither DeID nor G_VD is defined")
     elif values.get("aa") == 0:
         all_notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
-    all_notes += _doubts(chosen, values)
+    # what looks like a file given twice, or for another one: numbers come out, and are plausible
+    for name in ("oa", "aa"):
+        if name in chosen and np.array_equal(chosen["oo"].values, chosen[name].values):
+            all_notes.append(f"M_oo and M_{name} are the same: was a file given twice?")
+    if values.get("gain", 0.0) > 0:
+        all_notes.append("anonymised voices are more distinct than original ones: were the files exchanged?")
+    if values.get("deid", 0.0) < 0:
+        text = "anonymised voices are more like their originals than these like themselves: were files exchanged?"
+        all_notes.append(text)
     intervals = _intervals(chosen, values, resampling)
     return VoiceSimilarity(
         chosen,
@@ -413,22 +405,6 @@ def compare_voices(
         intervals.get("gain", Interval(note="no anonymised against anonymised speech")),
         tuple(all_notes),
     )
-
-
-def _doubts(matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float]) -> list[str]:
-    """What looks like a file given twice, or for another one: numbers come out, and are plausible."""
-    doubts = [
-        f"M_oo and M_{name} are the same: was a file given twice?"
-        for name in ("oa", "aa")
-        if name in matrices and np.array_equal(matrices["oo"].values, matrices[name].values)
-    ]
-    if values.get("gain", 0.0) > 0:
-        doubts.append("anonymised voices are more distinct than original ones: were the files exchanged?")
-    if values.get("deid", 0.0) < 0:
-        doubts.append(
-            "anonymised voices are more like their originals than these like themselves: were files exchanged?"
-        )
-    return doubts
 
 
 def _numbers(cells: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64] | None) -> dict[str, float]:
@@ -448,18 +424,14 @@ def _intervals(
         return {name: Interval(value) for name, value in values.items()}
     count = len(matrices["oo"].speakers)
     cells = {name: matrix.values for name, matrix in matrices.items()}
-    rng = np.random.default_rng(resampling.seed)
     rows = []
-    for weights in draw_counts(count, resampling.replicates, rng):
-        try:
+    for weights in resampling.weights(count):
+        with suppress(DataError):  # one speaker alone was drawn
             rows.append(_numbers(cells, weights))
-        except DataError:  # one speaker alone was drawn
-            continue
     ranges = {"deid": (-np.inf, 1.0), "gain": (-np.inf, np.inf)}
     found = {}
     for name, value in values.items():
         low, high = ranges.get(name, (0.0, 1.0))
-        method = Method("identity", lower=low, upper=high)
-        resampled = np.array([row[name] for row in rows])
+        method, resampled = Method("identity", lower=low, upper=high), np.array([row[name] for row in rows])
         found[name] = interval(value, resampled, method=method, n_units=count, level=resampling.level)
     return found
