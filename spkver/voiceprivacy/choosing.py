@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,8 +67,18 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
     ConfigError
         If a preset is unknown, a door does not open, two have one name, or with the problems of the settings.
     """
-    chosen = []
-    for name, preset, settings in _entries(config):
+    chosen, named = [], dict[str, str]()
+    for entry in config.attackers:
+        settings = dict(config.attacker_settings.get(entry, {}))
+        name, preset = attacker_name(entry), str(settings.pop("preset", entry))
+        if name in named:
+            text = f"attackers: {named[name]!r} and {entry!r} would both be called {name}"
+            remedy = f"give one a name: attackers=[..., mine] and attacker_settings.mine.preset={entry!r}"
+            raise ConfigError(text, remedy=remedy)
+        named[name] = entry
+        if is_outside(preset) and find_row(preset) is None and (more := settings.keys() - {"level"}):
+            text = f"attacker_settings of {entry}: {', '.join(sorted(more))}"
+            raise ConfigError(f"{text}: an attacker of one's own has level alone")
         shared = config.attacker_settings.get(ALL, {})
         if fitting := fitting_features(config, name, preset, rates):
             shared = merged({"features": fitting}, shared)
@@ -101,24 +111,6 @@ def fitting_features(config: Config, name: str, preset: str, rates: Collection[i
             remedy=f"leave it out, or --set {part}.rate={FeatureConfig.rate} to have recordings resampled to that rate",
         )
     return fitting
-
-
-def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Name of each attacker, its preset or what a door opens to, and settings of its own."""
-    specs: dict[str, str] = {}
-    for entry in config.attackers:
-        settings = dict(config.attacker_settings.get(entry, {}))
-        name, preset = attacker_name(entry), str(settings.pop("preset", entry))
-        if name in specs:
-            text = f"attackers: {specs[name]!r} and {entry!r} would both be called {name}"
-            remedy = f"give one a name: attackers=[..., mine] and attacker_settings.mine.preset={entry!r}"
-            raise ConfigError(text, remedy=remedy)
-        specs[name] = entry
-        if is_outside(preset) and find_row(preset) is None and (more := settings.keys() - {"level"}):
-            raise ConfigError(
-                f"attacker_settings of {entry}: {', '.join(sorted(more))}: an attacker of one's own has level alone"
-            )
-        yield name, preset, settings
 
 
 def attacker_specs(config: Config) -> dict[str, str]:

@@ -39,7 +39,7 @@ STEPS: Mapping[str, str] = {
 }
 _ORDER = list(STEPS)
 SIMULATED = "simulated"
-_PATH = click.Path(path_type=Path)
+_PATH, _OUTPUT = click.Path(path_type=Path), "Folder for all results and twins made."
 
 
 @one_line
@@ -168,6 +168,19 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     """
     folder = Path(script).parent
 
+    @click.command(cls=ResumableCommand, help=about.split("\n\n")[0])
+    @click.option("--data", required=True, metavar="DIR", help="Folder of the data directories, or 'simulated'.")
+    @click.option("--suffix", required=True, metavar="_NAME", help="What the names of anonymised sets end with.")
+    @click.option(
+        "-o", "--output", required=True, type=_PATH, metavar="DIR", help="Folder for all results and twins made."
+    )
+    @click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/.")
+    @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key.")
+    @worker_options
+    @click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it.")
+    @click.option("--only", metavar="STEP", help=f"Do this step alone: {', '.join(STEPS)}.")
+    @click.option("--until", metavar="STEP", help="Stop after this step.")
+    @click.option("--force", is_flag=True, help="Redo every step, also those that are up to date.")
     def main(
         data: str, suffix: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **options: Any
     ) -> None:
@@ -199,26 +212,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
             click.echo(text)
             raise_failures(steps.failures, output / "report.html")
 
-    decorated: Callable = main
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0])(decorated)
-
-
-_OPTIONS: list[Callable] = [
-    click.option("--data", required=True, metavar="DIR", help="Folder of the data directories, or 'simulated'."),
-    click.option("--suffix", required=True, metavar="_NAME", help="What the names of anonymised sets end with."),
-    click.option(
-        "-o", "--output", required=True, type=_PATH, metavar="DIR", help="Folder for all results and twins made."
-    ),
-    click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/."),
-    click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
-    worker_options,
-    click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it."),
-    click.option("--only", metavar="STEP", help=f"Do this step alone: {', '.join(STEPS)}."),
-    click.option("--until", metavar="STEP", help="Stop after this step."),
-    click.option("--force", is_flag=True, help="Redo every step, also those that are up to date."),
-]
+    return main
 
 
 def raise_failures(failures: Sequence[dict[str, Any]], report: Path) -> None:
