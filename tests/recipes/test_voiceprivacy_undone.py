@@ -73,7 +73,7 @@ def test_the_anonymiser_is_known_by_its_record_or_by_what_it_did(background, tmp
     assert known_anonymizer(Background(background.original, (none,))) is None
 
 
-@pytest.mark.parametrize("semitones", [-5, -3, -2, 2, 3, 5])
+@pytest.mark.parametrize("semitones", [-3, 3])
 def test_a_shift_of_the_pitch_that_keeps_durations_is_no_resampling(background, tmp_path, semitones):
     """Mean spectra alone say resampling by 2 to 5 semitones: pitch and formants move as they do there."""
     folder = Path(shutil.copytree(background.anonymised[0].path, tmp_path / "shifted"))
