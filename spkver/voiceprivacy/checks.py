@@ -202,7 +202,7 @@ def reasons(rows: Rows, sets: Sets, config: Config, *, failed: Sequence[str] = (
                 values = " against ".join(map(percent, rates))
                 yield f"semi-informed attackers are weaker than lazy-informed ones ({_name(at)}: {values})"
     informed = any(at[2] == "semi-informed" for at in main)
-    for name in dict.fromkeys(dataset.training for dataset in sets.datasets):
+    for name in sets.training_sets:
         count = len(set(sets.original[name].speakers.values()))
         if count < FEW_TRAINING_SPEAKERS:
             yield f"attackers learn from few speakers ({name}: {count})"
@@ -511,7 +511,7 @@ def training_draws(rows: Rows, sets: Sets, config: Config) -> Iterator[Finding]:
     """Tell from how many draws of the anonymised training set attackers learnt: from one they learn less."""
     if config.anonymizer.name == "none" or not any(row["scenario"] == "semi-informed" for row in rows):
         return
-    for name in dict.fromkeys(dataset.training for dataset in sets.datasets):
+    for name in sets.training_sets:
         count, why = 1 + len(sets.draws.get(name, ())), f", {sets.undrawn[name]}" if name in sets.undrawn else ""
         text = f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}"
         if count > 1:

@@ -369,7 +369,7 @@ def listen(sets: Sets, config: Config, usual: Sequence[Any], *, jobs: int | None
     how: Json = {"jobs": jobs, "threads": True, "description": "sampling rates", "sizes": [*map(len, tasks)]}
     found = Counter(pair for part in ordered_map(_rates, tasks, **how) for pair in part)
     groups: dict[tuple[int, ...], dict[str, set[str]]] = {}
-    for training in dict.fromkeys(dataset.training for dataset in sets.datasets):
+    for training in sets.training_sets:
         tested = {name for dataset in sets.datasets if dataset.training == training for name in dataset.directories}
         folders = {of.path.name for name, of in versions if name in tested}
         rates = tuple(sorted({rate for folder, rate in found if folder in folders}))

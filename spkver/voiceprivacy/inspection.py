@@ -91,8 +91,8 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
         check_headers(sets.original[name].recordings, problems=problems)
     check_utility(sets, config, problems, jobs=jobs)
     if not problems.errors:
-        for name in dict.fromkeys(dataset.training for dataset in sets.datasets):
-            for directory in [side[name] for side in (sets.original, sets.twins) if name in side]:
+        for name in sets.training_sets:
+            for directory in sets.pair(name):
                 with problems.noted():
                     check_training(directory, built_in[name], seed=config.seed, jobs=jobs)
     problems.raise_if_any()

@@ -171,8 +171,8 @@ def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, 
     ``choices``: backends of attackers by vectors; ``undoing`` and ``alignments``: what was learnt of the anonymisation
     (from the enrolment's own pairs too, under the anonymised enrolment).
     """
-    names, entries = [dataset.training for dataset in sets.datasets], list(map(attacker_name, config.attackers))
-    sides = [side[name].name for name in dict.fromkeys(names) for side in (sets.original, sets.twins) if name in side]
+    entries = list(map(attacker_name, config.attackers))
+    sides = [side.name for name in sets.training_sets for side in sets.pair(name)]
     backgrounds = dict.fromkeys(name for dataset in sets.datasets for name in (dataset.training, dataset.enrolls))
     twins = [sets.twins[name].name for name in backgrounds if name in sets.twins]
     undoing = ["undoing/undoing.json"] if any(name.endswith("-undone") for name in entries) else []

@@ -47,7 +47,6 @@ from spkver.attackers import (
     ENDING,
     Attack,
     Attacker,
-    AttackerConfig,
     Background,
     BackgroundAttacker,
     Fusion,
@@ -266,7 +265,7 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
         With all that cannot be used, or where an attacker has nothing at all.
     """
     # some can be asked before they are at work
-    others: list[Any] = [one for one in chosen if not isinstance(one, AttackerConfig) and hasattr(one, "lacks")]
+    others: list[Any] = [one for one in chosen if hasattr(one, "lacks")]
     expected = {
         name: replace(original, path=original.path.with_name(f"{original.path.name}{suffix}"))
         for name, original in sets.original.items()

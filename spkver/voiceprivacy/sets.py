@@ -126,11 +126,20 @@ class Sets:
     heard: tuple[Heard, ...] = ()
 
     @property
+    def training_sets(self) -> list[str]:
+        """Names of the training sets, each once."""
+        return list(dict.fromkeys(dataset.training for dataset in self.datasets))
+
+    def pair(self, name: str) -> list[DataDir]:
+        """Return a data directory and its twin, as far as they are there."""
+        return [side[name] for side in (self.original, self.twins) if name in side]
+
+    @property
     def sides(self) -> dict[str, str]:
         """What each data directory of the sets is for: training, enrolment or trials."""
         trials = {name: "trials" for dataset in self.datasets for name in dataset.trials.values()}
         enrolment = {dataset.enrolls: "enrolment" for dataset in self.datasets}
-        return trials | enrolment | {dataset.training: "training" for dataset in self.datasets}
+        return trials | enrolment | dict.fromkeys(self.training_sets, "training")
 
     def tested_draws(self, dataset: Dataset) -> int:
         """Return how many anonymised versions of all trials of a set there are."""

@@ -95,7 +95,7 @@ def _make_twins(run: Run, sets: Sets, anonymizers: Anonymizers, *, suffix: str, 
     undrawn = _undrawn(sets, anonymizers)
     # training sets are drawn again, and all of enrolment and trials of a set or none
     whole = [name for one in sets.datasets if not set(one.tested) & undrawn.keys() for name in one.tested]
-    names = dict.fromkeys([*(dataset.training for dataset in sets.datasets), *whole])
+    names = dict.fromkeys([*sets.training_sets, *whole])
     for name in [name for name in names if name not in undrawn]:
         # the challenge's own random numbers know no seed: a second draw of them would be the first
         config = replace(anonymizers.of(sides[name]), seeding="utterance")
@@ -178,11 +178,10 @@ def describe(anonymizers: Anonymizers | None, sets: Sets, *, suffix: str, seed: 
         The entry ``anonymiser`` of ``results.json``.
     """
     taken = [name for name in sets.twins if name not in sets.missing]
-    training = {dataset.training for dataset in sets.datasets}
     entry: dict[str, Any] = {
         "taken": taken,
         "made": list(sets.missing),
-        "training_draws": 1 + max((len(sets.draws.get(name, ())) for name in training), default=0),
+        "training_draws": 1 + max((len(sets.draws.get(name, ())) for name in sets.training_sets), default=0),
         "trial_draws": {dataset.name: sets.tested_draws(dataset) for dataset in sets.datasets},
         "enrolment_draws": {dataset.name: sets.enrolment_draws(dataset) for dataset in sets.datasets},
     }

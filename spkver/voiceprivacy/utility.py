@@ -76,9 +76,8 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
     if given.wer or given.hypotheses:
         needed = []
         for name in tried:
-            sides = [of[name].path for of in (sets.original, sets.twins) if name in of]
             needed += [sets.original[name].path / "text"] if name in sets.original else []
-            needed += [side / given.hypotheses for side in sides] if given.hypotheses else []
+            needed += [side.path / given.hypotheses for side in sets.pair(name)] if given.hypotheses else []
         for path in needed:
             if not path.is_file():
                 problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
@@ -86,7 +85,7 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
         with problems.noted():
             _tables(given.attributes)
     for name in sets.emotions:
-        directories = [of[name] for of in (sets.original, sets.twins) if name in of]
+        directories = sets.pair(name)
         if name in sets.original:
             with problems.noted():
                 emotions, folds = read_emotions(directories[0]), read_folds(directories[0])
@@ -318,8 +317,7 @@ def _attributes_of(
         try:
             if len({labels[speaker] for speaker in set(training.speakers.values()) if labels.get(speaker)}) > 1:
                 if learning is None:  # vectors of the training set are there where its pieces were learnt from
-                    taught = [of[dataset.training] for of in sides if dataset.training in of]
-                    pieces = [with_pieces((side,), attacker.place)[0] for side in taught]
+                    pieces = [with_pieces((side,), attacker.place)[0] for side in sets.pair(dataset.training)]
                     learning = Sides(*map(source.vectors, pieces))
                 how["training"] = learning
             found[name] = attribute_leakage(tested, labels, **how).to_dict()

@@ -151,7 +151,7 @@ GOOD = {"original": 0.01, "ignorant": 0.2, "lazy-informed": 0.15, "semi-informed
 def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
     directory = SimpleNamespace(speakers={f"u{number}": f"s{number}" for number in range(speakers)})
     return SimpleNamespace(
-        datasets=[SimpleNamespace(training="train")],
+        training_sets=["train"],
         original={"train": directory},
         draws={"train": (directory,) * draws} if draws else {},
         draws_nothing=lambda name: False,
