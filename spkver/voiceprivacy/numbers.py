@@ -36,7 +36,7 @@ from evaluation.metrics import Evidence, Metrics, WorstCase, eer, evaluate, tag,
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, confidence_intervals, minimum_over_attackers, sample_from
 from spkbase.errors import DataError
-from spkver.voiceprivacy.scores import Condition
+from spkver.voiceprivacy.scores import Scored
 from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
@@ -48,12 +48,12 @@ _OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # what stands of each draw by
 _NO_CROSS = "not given: the trial list is not a full cross of models and segments"
 
 
-def assess_condition(condition: Condition, *, output: Path, config: EvaluationConfig, seed: int) -> Json:
+def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> Json:
     """Assess one condition from its files.
 
     Parameters
     ----------
-    condition : Condition
+    condition : Scored
         Which one.
     output : Path
         Where the paths start.

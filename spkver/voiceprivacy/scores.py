@@ -74,7 +74,7 @@ FAILURES = "failures.json"
 
 @one_line
 @dataclass(frozen=True)
-class Condition:
+class Scored:
     """The scores of an attacker in a scenario; paths are those of files in the output folder.
 
     Attributes
@@ -164,7 +164,7 @@ class ScoreTable:
 
     Attributes
     ----------
-    conditions : list of Condition
+    conditions : list of Scored
         By set, scenario, sex and attacker; the trials of both sexes together after those of each.
     failures : list of dict
         Scores that attackers should have given and did not: ``attacker``, ``dataset``, ``gender``, ``scenario``,
@@ -173,7 +173,7 @@ class ScoreTable:
         Weights of fusions, as in their files.
     """
 
-    conditions: list[Condition] = field(default_factory=list)
+    conditions: list[Scored] = field(default_factory=list)
     failures: list[Json] = field(default_factory=list)
     fusions: list[Json] = field(default_factory=list)
 
@@ -414,7 +414,7 @@ def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> ScoreTabl
     outside = [other.name for other in experiment.attackers if not isinstance(other, Wanted)]
     run = steps.seen("scores", experiment.run)
     quiet, attempts = replace(run, quiet=True), _Attempts(run, attackers)
-    conditions: list[Condition] = []
+    conditions: list[Scored] = []
     with run.timed("attackers and scores"):
         for (dataset, scenario), of_scenario in groupby(attackers.jobs, lambda job: (job.dataset, job.scenario)):
             started, made = time.perf_counter(), list[Job]()
@@ -458,7 +458,7 @@ def _fusions(run: Run, scored: Sequence[Job], attackers: Attackers, seed: int) -
 
 def _conditions(
     run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers, suffix: str, n_draws: int
-) -> Iterator[Condition]:
+) -> Iterator[Scored]:
     """Yield the conditions of a scenario that have scores of the first draw; then those of both sexes, put together."""
     if not made:
         return
@@ -485,7 +485,7 @@ def _conditions(
                     file = attacker.file(found[0].attack, list(found[0].parts))
                     weights[str(file.relative_to(run.output))] = None
             if 1 not in lacking:
-                yield Condition(
+                yield Scored(
                     *(dataset.name, gender, scenario.name, attacker.name, f"lists/{trial_name(dataset, gender)}"),
                     scores={draw: stage.artefact for draw, stage in stages.items()},
                     made_from=tuple(stage.fingerprint for stage in stages.values()),

@@ -57,7 +57,7 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.numbers import assess_condition, mean_of
 from spkver.voiceprivacy.scores import (
     Attackers,
-    Condition,
+    Scored,
     ScoreTable,
     attacks_of,
     declare_scores,
@@ -123,7 +123,7 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sco
     if not steps.needs("evaluation"):
         return Table()
     run, config = steps.begin("evaluation", experiment.run), experiment.config.evaluation.of_conditions()
-    groups: dict[tuple[str, str], list[Condition]] = {}
+    groups: dict[tuple[str, str], list[Scored]] = {}
     for condition in scores.conditions:
         groups.setdefault((condition.dataset, condition.attacker), []).append(condition)
     stages: dict[tuple[str, str], Stage[list[Json]]] = {}
@@ -163,7 +163,7 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sco
     return Table(table, **evidence.value, training_draws=training_draws)
 
 
-def _assess_all(path: Path, *, run: Run, conditions: Sequence[Condition], config: EvaluationConfig, seed: int) -> None:
+def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
     """Write the rows of an attacker on a set."""
     # the longest first, so that no worker waits for the other in the end
     lengths = [(one.gender != POOLED, -len(one.scores)) for one in conditions]
@@ -392,7 +392,7 @@ def _measure(
     run: Run,
     sets: Sets,
     dataset: Dataset,
-    condition: Condition,
+    condition: Scored,
     chosen: Chosen,
     counts: Sequence[int],
 ) -> Rates:
