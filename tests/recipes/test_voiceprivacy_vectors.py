@@ -107,7 +107,7 @@ def test_training_vectors_that_miss_a_recording_are_refused(layout, tmp_path):
     write_all(layout, tmp_path / "some", left_out="f101-2")
     outcome = run(layout, tmp_path / "out", f"vectors:{tmp_path}/some")
     assert outcome.status == 2
-    assert "1 of 18 utterances of tiny_train without an embedding: f101-2" in outcome.err
+    assert "1 of 18 utterances of tiny_train without an embedding: 'f101-2'" in outcome.err
     assert not (tmp_path / "out/exp").exists()
 
 
