@@ -32,14 +32,12 @@ from spkver.backend.kaldi import (
     write_kaldi_plda,
     write_vbx_transform,
 )
-from spkver.backend.nap import NapConfig, Projection, check_rank, fit_nap, gram_matrix, inner_products
+from spkver.backend.nap import NapConfig, Projection, check_rank, fit_nap
 from spkver.backend.plda import (
     Plda,
     PldaConfig,
     Sessions,
-    TwoCovariance,
     fit_plda,
-    fit_two_covariance,
     plda_from_sidekit,
     plda_scores,
     plda_to_sidekit,
@@ -53,5 +51,5 @@ from spkver.backend.scoring import (
 )
 from spkver.backend.sklearn_steps import sklearn_step
 from spkver.backend.steps import NEEDS, STEPS, adapted_cosine_scores, cosine_of_sessions, mahalanobis_scores
-from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, train_one, train_svms, write_svms
+from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, train_svms, write_svms
 from spkver.backend.transforms import AffineMap, LengthNorm

@@ -70,17 +70,13 @@ def _centred(rows: NDArray, bounds: tuple[int, int], means: NDArray | None, grou
     return block.astype(np.float64)
 
 
-def gram_matrix(
-    vectors: Rows, others: Rows | None = None, *, centre: Centre | None = None, work: Work = ALL_CORES
-) -> Floats:
-    """Return the inner products of two sets of vectors, in float64 and without a float64 copy of them.
+def gram_matrix(vectors: Rows, *, centre: Centre | None = None, work: Work = ALL_CORES) -> Floats:
+    """Return the inner products of vectors with each other, in float64 and without a float64 copy of them.
 
     Parameters
     ----------
     vectors : ndarray or StoredArray of shape (N, D)
         Those in a file are read by blocks.
-    others : ndarray or StoredArray of shape (M, D), optional
-        The same vectors by default: half of the tiles are computed then.
     centre : tuple of ndarray, optional
         Means (G, D) that are subtracted from the rows first, and the group of each row (N,).
     work : spkbase.work.Work
@@ -88,29 +84,24 @@ def gram_matrix(
 
     Returns
     -------
-    ndarray of shape (N, M)
+    ndarray of shape (N, N)
     """
-    right_rows = vectors if others is None else others
     means, groups = (None, None) if centre is None else centre
-    places = [
-        (left, right)
-        for left in chunk_bounds(len(vectors), _TILE)
-        for right in chunk_bounds(len(right_rows), _TILE)
-        if others is not None or right <= left
-    ]
+    bounds = chunk_bounds(len(vectors), _TILE)
+    places = [(left, right) for left in bounds for right in bounds if right <= left]
     tiles = (
         (
             part(vectors, *left),
-            None if others is None and left == right else part(right_rows, *right),
+            None if left == right else part(vectors, *right),
             *(None if groups is None else groups[slice(*rows)] for rows in (left, right)),
         )
         for left, right in places
     )
-    gram = np.empty((len(vectors), len(right_rows)))
+    gram = np.empty((len(vectors), len(vectors)))
     products = work.map(partial(_product, means=means), tiles, total=len(places))
     for (left, right), product in zip(places, products, strict=True):
         gram[slice(*left), slice(*right)] = product
-        if others is None and left != right:
+        if left != right:
             gram[slice(*right), slice(*left)] = product.T
     return gram
 

@@ -129,7 +129,6 @@ def train_svms(
     background: Supervectors | Rows,
     config: SvmConfig | None = None,
     *,
-    gram: Floats | None = None,
     projection: Projection | None = None,
     work: Work = ALL_CORES,
     destination: str | Path | None = None,
@@ -144,8 +143,6 @@ def train_svms(
     background : Supervectors or their vectors of shape (B, D)
         Negative examples that all machines share.
     config : SvmConfig
-    gram : ndarray of shape (B, B), optional
-        `gram_matrix` of the (projected) background, where it is known already.
     projection : Projection, optional
         Applied to vectors and background when they are read.
     work : spkbase.work.Work
@@ -178,12 +175,12 @@ def train_svms(
     tiles: Tiles = background, projection
     if len(background) * background.shape[1] * background.dtype.itemsize <= _HELD:
         held = np.asarray(background) if projection is None else projection.of_rows(background)
-        gram = gram_matrix(held, work=work) if gram is None else gram
+        gram = gram_matrix(held, work=work)
         if not (ships_items() and isinstance(background, StoredArray)):  # else tasks read it in its file
             tiles = held, None
-    elif gram is None and projection is None:
+    elif projection is None:
         gram = gram_matrix(background, work=work)
-    elif gram is None:
+    else:
         bounds = chunk_bounds(len(background), _TILE)
         gram = np.vstack([*work.map(partial(_gram_rows, background=tiles), bounds)])
     groups = chunks([rows_of_models[model] for model in models], _MODELS)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_vectors import named, stored
 
-from spkbase.arrays import part
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work
 from spkver.backend.nap import NapConfig, check_rank, fit_nap, gram_matrix
@@ -138,7 +137,6 @@ def test_vectors_in_a_file_give_the_same(tmp_path, dtype):
         np.testing.assert_array_equal(found.directions, here.directions)
     np.testing.assert_array_equal(found(there, work=Work(jobs=2)), here(vectors))
     np.testing.assert_array_equal(gram_matrix(there, work=Work(jobs=2)), gram_matrix(vectors))
-    np.testing.assert_array_equal(gram_matrix(there, part(there, 3, 400)), gram_matrix(vectors, vectors[3:400]))
 
 
 def test_some_rows_are_projected_as_all_are():
