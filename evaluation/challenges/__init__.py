@@ -22,10 +22,8 @@ from evaluation.challenges.ranking import (
     orders_to_dict,
 )
 from evaluation.challenges.systems import (
-    ChallengeFigure,
     Reading,
     figure_rows,
-    figures_of_results,
     percent,
     plot_systems,
     read_figures,

@@ -13,6 +13,7 @@ from evaluation.commands.shared import json_option, label_option, resampling_opt
 from evaluation.commands.tables import write_papers
 from evaluation.uncertainty import Resampling
 from spkbase.console import FILE, Command, choice_option, path_option
+from spkbase.errors import errors_of
 from spkbase.files import format_table
 
 if TYPE_CHECKING:
@@ -56,16 +57,14 @@ def page(results: tuple[Path, ...], output: Path | None) -> None:
     Several RESULTS make one page of their anonymisers side by side, comparison.html in the current folder by default.
     The page holds everything it shows: it needs no network and no JavaScript, and can be printed.
     """
-    from evaluation.reports import parse_results, read_results, write_comparison, write_page
+    from evaluation.reports import read_results, write_comparison, write_page
 
     found = [read_results(path) for path in results]
-    for path, raw in zip(results, found, strict=True):
-        parse_results(raw, file=path)
+    output = output or (results[0].parent / "report.html" if len(results) == 1 else Path("comparison.html"))
     if len(results) == 1:
-        output = results[0].parent / "report.html" if output is None else output
-        write_page(found[0], output, folder=results[0].parent)
+        with errors_of(results[0]):
+            write_page(found[0], output, folder=results[0].parent)
     else:
-        output = Path("comparison.html") if output is None else output
         write_comparison([(raw, path.parent) for raw, path in zip(found, results, strict=True)], output)
     click.echo(f"wrote {output}")
 

@@ -23,7 +23,7 @@ from evaluation.metrics import reversal
 from evaluation.trials import Key, TrialSpeakers, doubt_speakers, find_speakers, read_speakers
 from evaluation.uncertainty import Resampling
 from spkbase.console import FILE, Command, Function, choice_option, number_option, path_option, together, worker_options
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems
 from spkbase.files import atomic_path, format_table, load_yaml, read_yaml_text
 from spkbase.plain_pickle import read_npz, read_torch
 from spkbase.work import Work
@@ -303,16 +303,14 @@ def _ranks_of(path: Path, numbers: list[int] | None) -> tuple[dict[int, linkage.
         raise DataError(f"holds ranks of L = {known}, not of {', '.join(absent)}", file=file)
     ranks = {number: table for number, table in tables.items() if numbers is None or number in numbers}
     named = not any(note.startswith("no intervals:") for table in ranks.values() for note in table.notes)
-    impostors, remedy = file.parent / IMPOSTORS, "write it again, or remove it"
+    impostors = file.parent / IMPOSTORS
     arrays = read_npz(impostors) if impostors.exists() else {}
-    if not all(map(str.isdecimal, arrays)):
-        raise DataError(f"expected scores by numbers, got {few(list(arrays))}", file=impostors, remedy=remedy)
-    kept = {int(number): scores for number, scores in arrays.items()}
+    kept = {number: arrays[str(number)] for number in ranks if str(number) in arrays}
     for number, scores in kept.items():
-        if number in ranks and (scores.ndim != 2 or len(scores) != len(ranks[number])):
+        if scores.ndim != 2 or len(scores) != len(ranks[number]):
             text = f"expected a row for each of {len(ranks[number]):,} trials, got the shape {scores.shape}"
-            raise DataError(text, file=impostors, remedy=remedy)
-    return ranks, {number: scores for number, scores in kept.items() if number in ranks}, named
+            raise DataError(text, file=impostors, remedy="write it again, or remove it")
+    return ranks, kept, named
 
 
 # What the options say
@@ -400,8 +398,6 @@ def _summary(measured: reports.Linkage, report: dict[str, Any], named: bool) -> 
 
 def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
     """Return lines that show the extrapolated in a table of its own, so that nobody takes it for measured."""
-    if not beyond:
-        return []
     first = next(iter(beyond.values()))
     lines = ["", f"EXTRAPOLATED beyond the {first.populations.measured_to:,} of the gallery, not measured:", ""]
     rows = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from evaluation import utility
+from evaluation import plots, utility
 from evaluation.commands import shared
 from evaluation.formats import read_scores
 from evaluation.trials import Key, Scores, read_speakers
@@ -17,13 +17,6 @@ from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, path_option
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
-
-# name of each matrix: what the picture calls it, its rows and its columns
-TITLES = {
-    "oo": ("original voices", "original", "original"),
-    "oa": ("across", "original", "anonymised"),
-    "aa": ("anonymised voices", "anonymised", "anonymised"),
-}
 
 
 @click.command(cls=Command)
@@ -112,18 +105,16 @@ def format_similarity(result: utility.VoiceSimilarity, calibration: str) -> str:
 
 def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:
     """Draw the matrices side by side, with how distinct the voices of each are."""
-    from evaluation.plots import plot_similarity
-
     parts = [f"DeID {result.deid.value:.3f}"] if result.deid.known else []
     parts += [f"G_VD {result.gain.value:.2f} dB"] if result.gain.known else []
-    names = {name: TITLES[name][0] for name in result.matrices}
-    plot_similarity(
+    names = {name: plots.VOICES[name][0] for name in result.matrices}
+    plots.plot_similarity(
         {names[name]: matrix.values for name, matrix in result.matrices.items()},
         result.matrices["oo"].speakers,
         path=path,
         title="Voice similarity" + (f": {', '.join(parts)}" if parts else ""),
         subtitles={names[name]: f"D = {number.value:.3f}" for name, number in result.distinctiveness.items()},
-        axes_names={names[name]: TITLES[name][1:] for name in result.matrices},
+        axes_names={names[name]: plots.VOICES[name][1:] for name in result.matrices},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,18 +45,16 @@ class Column:
     heading: str
     form: str
 
-    def cell(self, value: float, low: float | None = None, high: float | None = None) -> str:
+    def cell(self, value: float, low: float = math.nan, high: float = math.nan) -> str:
         """Return a number as it stands in a cell, with its interval in brackets where there is one."""
 
         def written(number: float) -> str:
-            if number != number:
-                return "-"
-            if self.form == "zebra":
+            if self.form == "zebra" and number == number:
                 return format_value(number)
-            return f"{100 * number:.2f}" if self.form == "%" else format(number, self.form.replace(".4f", ".3f"))
+            form = self.form.replace(".4f", ".3f")
+            return "-" if number != number else f"{100 * number:.2f}" if form == "%" else format(number, form)
 
-        known = low is not None and high is not None and low == low and high == high
-        return written(value) + (f" [{written(low or 0.0)}, {written(high or 0.0)}]" if known else "")
+        return written(value) + (f" [{written(low)}, {written(high)}]" if low == low and high == high else "")
 
 
 def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
@@ -81,7 +80,7 @@ def system_rows(results: Mapping[str, Evaluation], columns: Sequence[Column]) ->
     rows = []
     for label, result in results.items():
         values, intervals = result.values(), result.intervals
-        cells = {one.heading: one.cell(values[one.name], *intervals.get(one.name, (None, None))) for one in columns}
+        cells = {one.heading: one.cell(values[one.name], *intervals.get(one.name, ())) for one in columns}
         rows.append({"system": label, **cells})
     return rows
 

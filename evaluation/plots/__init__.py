@@ -9,6 +9,7 @@ a picture is drawn.
 
 from evaluation.plots.linkability import (
     plot_cmc,
+    plot_exposure,
     plot_extrapolation,
     plot_intersections,
     plot_jaccard,
@@ -17,7 +18,7 @@ from evaluation.plots.linkability import (
     plot_speaker_grid,
     plot_speakers,
 )
-from evaluation.plots.others import TradeOff, plot_exposure, plot_likelihood, plot_privacy_utility, plot_similarity
+from evaluation.plots.others import VOICES, TradeOff, plot_likelihood, plot_privacy_utility, plot_similarity
 from evaluation.plots.scores import (
     WINDOWS,
     System,

@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 
 _BAND, _PALE_BAND = 0.16, 0.10
 _BINS = 20  # of a speaker's linkability
+_MOST_MARKED = 200  # speakers
 _CHANCE = style.plain(style.GREY, 1.2, (10, 3))
 _DOTS = (0, (1.2, 1.6))
 _SIZE = "Number of enrolled speakers N"
@@ -420,6 +421,40 @@ def plot_speaker_grid(
         text = "quartiles: left of Q1 the hard to link, right of Q3 the easy"
         style.legend_below(places[0, 0], [(median, "median"), (quartile, text)])
     return figure
+
+
+def plot_exposure(
+    speakers: Sequence[tuple[float, str]],
+    *,
+    path: style.Paths | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Plot the linkability of single speakers, in their order, with the sexes as markers unless there are many.
+
+    Parameters
+    ----------
+    speakers : sequence of (float, str)
+        Mean linkability and sex (``f``, ``m``, blank or another word) of each, the most exposed first.
+    path, ax, title
+        See `plot_linkability`.
+    """
+    places, values = np.arange(1, len(speakers) + 1), np.array([value for value, _ in speakers])
+    mean, dashed = float(values.mean()), style.plain(style.GREY, 1.2, (6, 3))
+    entries = []
+    with style.axes_for(path, ax, 7.0, 3.6) as axes:
+        axes.plot([0.0, len(speakers) + 1.0], [mean, mean], **dashed)
+        if len(speakers) > _MOST_MARKED:
+            axes.plot(places, values, **style.line_of(0))
+        else:
+            for number, sex in enumerate(sorted({sex for _, sex in speakers})):
+                chosen = np.array([other == sex for _, other in speakers])
+                look = style.marker("os^"[number % 3], style.line_of(number)["color"])
+                axes.plot(places[chosen], values[chosen], **look)
+                entries.append((look, {"f": "female", "m": "male", "": "speaker"}.get(sex, sex)))
+        entries.append((dashed, f"mean over speakers ({mean:.2f})"))
+        across = ("Speakers, sorted", 0.0, len(speakers) + 1.0)
+        return style.finish(axes, title or "Linkability of speakers", across, ("Mean linkability", 0.0, 1.05), entries)
 
 
 # ---- who is easy and who is hard to link: Jaccard similarities over conditions, with what chance gives

@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 
 # minimum target EERs of the VoicePrivacy Challenge 2024
 TARGETS = (0.1, 0.2, 0.3, 0.4)
+# each voice similarity matrix: what stands above it, its rows and its columns
+VOICES = {
+    "oo": ("original voices", "original", "original"),
+    "oa": ("across", "original", "anonymised"),
+    "aa": ("anonymised voices", "anonymised", "anonymised"),
+}
 _TOP = 0.5
-_MOST_NAMED, _MOST_MARKED = 24, 200  # speakers
+_MOST_NAMED = 24  # speakers
 _SIDE = 2.9  # inches
 _PICTURES = (".png", ".pdf", ".svg")
 
@@ -128,40 +134,6 @@ def _ticks(low: float, high: float, sign: float) -> list[tuple[float, str]]:
     step = next(power * unit for unit in (10, 5, 2, 1) if power * unit <= (high - low) / 4)
     values = step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)
     return sorted((sign * value, f"{value:.6g}") for value in values.tolist())
-
-
-def plot_exposure(
-    speakers: Sequence[tuple[float, str]],
-    *,
-    path: style.Paths | None = None,
-    ax: Axes | None = None,
-    title: str | None = None,
-) -> Figure:
-    """Plot the linkability of single speakers, in their order, with the sexes as markers unless there are many.
-
-    Parameters
-    ----------
-    speakers : sequence of (float, str)
-        Mean linkability and sex (``f``, ``m``, blank or another word) of each, the most exposed first.
-    path, ax, title
-        See `plot_privacy_utility`.
-    """
-    places, values = np.arange(1, len(speakers) + 1), np.array([value for value, _ in speakers])
-    mean, dashed = float(values.mean()), style.plain(style.GREY, 1.2, (6, 3))
-    entries = []
-    with style.axes_for(path, ax, 7.0, 3.6) as axes:
-        axes.plot([0.0, len(speakers) + 1.0], [mean, mean], **dashed)
-        if len(speakers) > _MOST_MARKED:
-            axes.plot(places, values, **style.line_of(0))
-        else:
-            for number, sex in enumerate(sorted({sex for _, sex in speakers})):
-                chosen = np.array([other == sex for _, other in speakers])
-                look = style.marker("os^"[number % 3], style.line_of(number)["color"])
-                axes.plot(places[chosen], values[chosen], **look)
-                entries.append((look, {"f": "female", "m": "male", "": "speaker"}.get(sex, sex)))
-        entries.append((dashed, f"mean over speakers ({mean:.2f})"))
-        across = ("Speakers, sorted", 0.0, len(speakers) + 1.0)
-        return style.finish(axes, title or "Linkability of speakers", across, ("Mean linkability", 0.0, 1.05), entries)
 
 
 def plot_similarity(

@@ -271,16 +271,11 @@ def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[P
 
 def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list[Picture]:
     """Draw the voice similarity matrices of an entry of the results; nothing where it has none."""
-    sides = {
-        "oo": ("original voices", "original", "original"),
-        "oa": ("across", "original", "anonymised"),
-        "aa": ("anonymised voices", "anonymised", "anonymised"),
-    }
-    matrices = {kind: entry["matrices"][kind] for kind in sides if (entry.get("matrices") or {}).get(kind)}
+    matrices = {kind: entry["matrices"][kind] for kind in plots.VOICES if (entry.get("matrices") or {}).get(kind)}
     if not matrices:
         return []
     cells = {
-        sides[kind][0]: np.array([[number(value) for value in row] for row in matrix["values"]])
+        plots.VOICES[kind][0]: np.array([[number(value) for value in row] for row in matrix["values"]])
         for kind, matrix in matrices.items()
     }
     return [
@@ -289,7 +284,7 @@ def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list
             cells,
             next(iter(matrices.values()))["speakers"],
             title=f"Voice similarity: {where}",
-            axes_names={name: (rows, columns) for name, rows, columns in sides.values()},
+            axes_names={name: (rows, columns) for name, rows, columns in plots.VOICES.values()},
             name=name,
             label=f"Voice similarity matrices of {where}.",
             caption="Each cell is how alike the voices of two speakers are. A light diagonal on dark ground: every "

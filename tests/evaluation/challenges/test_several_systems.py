@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from evaluation.challenges import (
+from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, RankFile, make_section, read_rank_file, write_rank_file
+from evaluation.challenges.ranking import ComparedSystem
+from evaluation.challenges.systems import (
     ChallengeFigure,
     Reading,
     figure_rows,
@@ -19,8 +21,6 @@ from evaluation.challenges import (
     read_system,
     system_rows,
 )
-from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, RankFile, make_section, read_rank_file, write_rank_file
-from evaluation.challenges.ranking import ComparedSystem
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkver.evaluation_cli import main

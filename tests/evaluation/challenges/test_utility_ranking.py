@@ -11,10 +11,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.challenges import figures_of_results
 from evaluation.challenges.rank_files import ASR, ASV_ANON, PROTOCOL, RankFile, make_section, write_rank_file
 from evaluation.challenges.ranking import RULES, ComparedSystem, OrderingRule, SystemOrder, difference, order_systems
-from evaluation.challenges.systems import Reading, read_system
+from evaluation.challenges.systems import Reading, figures_of_results, read_system
 from evaluation.uncertainty.intervals import Interval
 from spkbase.errors import DataError
 from spkver.evaluation_cli import main
