@@ -79,7 +79,7 @@ _ENDINGS = {
     "undone": "on undone speech",
     "aligned": "after a map to original vectors",
 }
-_UNDOING, _ADAPTING = 15.0, 2.0  # seconds as above; those that adapt use vectors that others have
+_UNDOING, _ADAPTING = 15, 2  # seconds as above; those that adapt use vectors that others have
 
 
 def on_top(make: Make, ending: str) -> Make:
@@ -181,7 +181,7 @@ def cost_of(name: str, others: Collection[str]) -> float | None:
     """
     plain = re.sub("-(adapted|single-test)", "", name)
     base = plain.removesuffix("-undone")
-    alone = CATALOGUE[base].seconds if base in CATALOGUE else 0.0 if base == "supervector" else None
+    alone = CATALOGUE[base].seconds if base in CATALOGUE else 0 if base == "supervector" else None
     if alone is None:
         return None
     alone += _UNDOING * (base != plain and alone > 0)
