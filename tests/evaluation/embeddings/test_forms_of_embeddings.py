@@ -218,7 +218,6 @@ def test_safetensors(tmp_path: Path) -> None:
         ({"a": {}}, "cannot be read as safetensors"),
         (b'{"a": 1}', "cannot be read as safetensors"),
         (b'{"' + b"[" * 50, "cannot be read as safetensors"),
-        (b'{"a":' + b"[" * 100_000, "cannot be read as safetensors"),
     ],
 )
 def test_damaged_safetensors(tmp_path: Path, head: Any, message: str) -> None:
