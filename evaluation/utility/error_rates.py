@@ -37,13 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.uncertainty import Interval, Resampling
-from evaluation.utility.lists import (
-    DEFAULT,
-    check_same,
-    interval_by_speaker,
-    speakers_of,
-    sum_by_speaker,
-)
+from evaluation.utility import lists
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -182,9 +176,9 @@ def count_errors(
     if unit not in UNITS or normaliser not in NORMALISERS:
         raise DataError(f"expected one of {UNITS} and of {tuple(NORMALISERS)}, got {unit!r} and {normaliser!r}")
     if missing == "error":
-        check_same(reference, hypothesis, file=file, what="utterances")
+        lists.check_same(reference, hypothesis, file=file, what="utterances")
     elif missing == "empty":
-        check_same(hypothesis, reference, file=file, what="utterances of the hypothesis", allow_extra=True)
+        lists.check_same(hypothesis, reference, file=file, what="utterances of the hypothesis", allow_extra=True)
     utterances = sorted(name for name in reference if name in hypothesis or missing == "empty")
     if not utterances:
         raise DataError("no utterance has both a reference and a hypothesis", file=file, remedy="compare the ids")
@@ -200,7 +194,7 @@ def count_errors(
 def error_rate(
     counts: ErrorCounts,
     speakers: Mapping[str, str],
-    resampling: Resampling = DEFAULT,
+    resampling: Resampling = lists.DEFAULT,
     file: str | Path | None = None,
 ) -> ErrorRate:
     """Return the pooled rate, with an interval by a bootstrap of speakers.
@@ -221,7 +215,7 @@ def error_rate(
     """
     names, sums = _sums(counts, speakers, file)
     resampled, total = _ratio(resampling.weights(len(names)) @ sums), int(sums[:, 1].sum())
-    found = interval_by_speaker(counts.rate, resampled, "error_rate", resampling, len(names), total)
+    found = lists.interval_by_speaker(counts.rate, resampled, "error_rate", resampling, len(names), total)
     totals = dict(zip(_KINDS, counts.counts.sum(axis=0).tolist(), strict=True))
     by_speaker = dict(zip(names, _ratio(sums).tolist(), strict=True))
     return ErrorRate(found, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser)
@@ -229,7 +223,7 @@ def error_rate(
 
 @one_blas_thread()
 def error_rate_differences(
-    systems: Sequence[ErrorCounts], speakers: Mapping[str, str], resampling: Resampling = DEFAULT
+    systems: Sequence[ErrorCounts], speakers: Mapping[str, str], resampling: Resampling = lists.DEFAULT
 ) -> list[Interval]:
     """Return what the rates of systems on the same utterances differ by from the first one's, under shared draws.
 
@@ -247,7 +241,7 @@ def error_rate_differences(
         weights = resampling.weights(len(names))
         resampled = _ratio(weights @ other_sums) - _ratio(weights @ sums)
         gap = other.rate - first.rate
-        differences.append(interval_by_speaker(gap, resampled, "difference", resampling, len(names)))
+        differences.append(lists.interval_by_speaker(gap, resampled, "difference", resampling, len(names)))
     return differences
 
 
@@ -256,7 +250,7 @@ def _sums(
 ) -> tuple[list[str], NDArray[np.float64]]:
     """Return the speakers, and errors and lengths of each, shape (n_speakers, 2)."""
     values = np.stack([counts.errors, counts.lengths], axis=1)
-    return sum_by_speaker(values, speakers_of(counts.utterances, speakers, file))
+    return lists.sum_by_speaker(values, lists.speakers_of(counts.utterances, speakers, file))
 
 
 def _ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:

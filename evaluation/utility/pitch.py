@@ -51,13 +51,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.uncertainty import Interval, Resampling
-from evaluation.utility.lists import (
-    DEFAULT,
-    check_same,
-    interval_by_speaker,
-    speakers_of,
-    sum_by_speaker,
-)
+from evaluation.utility import lists
 from spkbase.errors import DataError, Problems
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
@@ -176,7 +170,7 @@ def mean_correlation(
     speakers: Mapping[str, str],
     *,
     convention: Convention = "default",
-    resampling: Resampling = DEFAULT,
+    resampling: Resampling = lists.DEFAULT,
 ) -> PitchCorrelation:
     """Return the mean correlation over utterances, with an interval by a bootstrap of speakers.
 
@@ -201,7 +195,7 @@ def mean_correlation(
     if not defined.any():
         raise DataError("no utterance has a defined pitch correlation", remedy="check that there is voiced speech")
     columns = np.stack([np.where(defined, values, 0.0), defined], axis=1)
-    names, sums = sum_by_speaker(columns, speakers_of(utterances, speakers))
+    names, sums = lists.sum_by_speaker(columns, lists.speakers_of(utterances, speakers))
     weights = resampling.weights(len(names))
     with np.errstate(invalid="ignore", divide="ignore"):
         resampled = (weights @ sums[:, 0]) / (weights @ sums[:, 1])
@@ -209,7 +203,7 @@ def mean_correlation(
     kept = values[defined]
     n_speakers = int((sums[:, 1] > 0).sum())
     return PitchCorrelation(
-        interval_by_speaker(float(kept.mean()), resampled, "correlation", resampling, n_speakers),
+        lists.interval_by_speaker(float(kept.mean()), resampled, "correlation", resampling, n_speakers),
         float(kept.std()),
         len(utterances),
         int((~defined).sum()),
@@ -572,7 +566,7 @@ def compare_recordings(
     DataError
         If utterances differ, or audio files cannot be read; all of them are named.
     """
-    check_same(original, anonymised, file=file, what="utterances")
+    lists.check_same(original, anonymised, file=file, what="utterances")
     utterances = sorted(original)
     pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
     comparisons = ordered_map(partial(_compare, convention=convention), pairs, jobs=jobs, description="pitch")
