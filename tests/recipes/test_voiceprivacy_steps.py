@@ -192,7 +192,6 @@ BRIEF = {
     "anonymizer__training_draws": 2,
     "anonymizer__trial_draws": 2,
     "attackers": "[gmm-ubm,gmm-svm]",
-    "attacker_settings.gmm-svm.norm": "{kind: s, speakers: 2}",
     "evaluation__replicates": 50,
 }
 
