@@ -250,6 +250,7 @@ def sizes_beyond(measured_to: int, farthest: float = SIZES[-1], *, per_decade: i
     return np.unique(np.append(steps[(steps > measured_to) & (steps <= farthest)], float(measured_to)))
 
 
+@one_line
 @dataclass(frozen=True)
 class Backtest:
     """One method at one size, predicted from few impostors and measured with all.
