@@ -317,6 +317,7 @@ def line_of(raw: bytes, row: int) -> int:
     return next(number for place, number in enumerate(filled) if place == row)
 
 
+@one_line
 @dataclass(frozen=True)
 class Header:
     """Where the columns of a table stand.
