@@ -144,8 +144,8 @@ _CACHED_POSTERIORS = 1 << 18
 # Frames of a block under full covariances: of their products there are many more than of the frames.
 _BLOCK_OF_PRODUCTS = 512
 LEAST_LOG_SHARE = -69.0
-"""Logarithm of 1e-30, below which the share of a component in a frame counts as 0: products with denormal numbers take up
-to a hundred times as long, and Intel's processors spent most of the E-step on them."""
+"""Logarithm of 1e-30, below which the share of a component in a frame counts as 0: products with denormal numbers take
+up to a hundred times as long, and Intel's processors spent most of the E-step on them."""
 
 
 @one_line
