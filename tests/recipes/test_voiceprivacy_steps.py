@@ -230,7 +230,7 @@ def end(
     return process.returncode != 0
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_and_started_again(originals, undisturbed, tmp_path, times):
     moments, output = random.Random(times), tmp_path / "out"
     for _ in range(times):
@@ -250,6 +250,7 @@ def test_an_interrupt_leaves_no_worker_and_says_how_to_go_on(originals, undistur
     check_same(output, undisturbed[0])
 
 
+@pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_gives_the_same(originals, undisturbed, tmp_path):
     pytest.importorskip("distributed")
     output = tmp_path / "out"
