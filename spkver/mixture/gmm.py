@@ -144,8 +144,8 @@ _CACHED_POSTERIORS = 1 << 18
 # Frames of a block under full covariances: of their products there are many more than of the frames.
 _BLOCK_OF_PRODUCTS = 512
 LEAST_LOG_SHARE = -69.0
-"""Logarithm of 1e-30, below which the share of a component in a frame counts as 0: products with denormal numbers take
-up to a hundred times as long, and Intel's processors spent most of the E-step on them."""
+"""Logarithm of 1e-30, the least share of a component in a frame: products with denormal numbers take up to
+a hundred times as long, and Intel's processors spent most of the E-step on them."""
 
 
 @one_line
@@ -296,7 +296,6 @@ class PosteriorKernel:
         self.size = block_size(n_components)
         if dimension is not None and width > 2 * dimension + 1:
             self.size = min(self.size, _BLOCK_OF_PRODUCTS)
-        self._least = np.exp(np.full(1, LEAST_LOG_SHARE, dtype))
         self._parameters = parameters.astype(dtype)
         self._augmented = np.empty((self.size, width), dtype)
         self._posteriors = np.empty((n_components, self.size), dtype)
@@ -332,7 +331,6 @@ class PosteriorKernel:
         joint -= largest
         np.maximum(joint, LEAST_LOG_SHARE, out=joint)
         np.exp(joint, out=joint)
-        joint -= self._least
         total = self._ones @ joint
         augmented /= total[:, None]
         return joint, augmented, (largest + np.log(total)).astype(np.float64)
@@ -370,6 +368,8 @@ def sufficient_statistics(frames: NDArray, parameters: Floats) -> Accumulator:
         sums += block_sums
         zeroth += joint @ augmented[:, -1]
         log_likelihood += float(of_frames.sum())
+    empty = zeroth < 2 * np.exp(LEAST_LOG_SHARE) * len(frames)
+    zeroth[empty], sums[empty] = 0, 0
     return Accumulator(zeroth, sums[:, -dimension:], sums[:, :-dimension], log_likelihood, len(frames))
 
 
