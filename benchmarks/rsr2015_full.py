@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         grows = len(sizes) > 1 and seconds[0] > 0 and seconds[-1] >= 1  # shorter ones are their fixed costs
         slope = math.log(seconds[-1] / seconds[0]) / math.log(sizes[-1] / sizes[0]) if grows else None
         rows.append({"stage": stage, **dict(zip(columns, seconds, strict=True)), "slope": slope})
-    recipe = f"recipes/rsr2015/{options.recipe}.py {' '.join(others)}, {options.jobs} workers"
+    recipe = f"{options.jobs} workers: `recipes/rsr2015/{options.recipe}.py {' '.join(others)}`"
     summary = "\n\n".join(
         [
             f"{machine}; {recipe}",
