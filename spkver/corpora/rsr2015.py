@@ -158,7 +158,8 @@ def read_trials(path: Path, types: Sequence[str], problems: Problems) -> TrialLi
     chosen = np.isin(TRIAL_TYPES, types)
     names: tuple[dict[str, int], dict[str, int]] = {}, {}
     parts = [np.empty((4, 0), np.int64)]  # codes of model and segment, type, line
-    options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": range(_FIELDS + 1), "dtype": "category"}
+    options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": range(_FIELDS + 1)}
+    options["dtype"] = {0: str, 1: str} | dict.fromkeys(range(2, _FIELDS + 1), "category")  # ids may be numbers
     options |= {"quoting": csv.QUOTE_NONE, "skip_blank_lines": False, "keep_default_na": False, "na_values": [""]}
     for first_line, block in _blocks(path, problems):
         try:
@@ -174,9 +175,9 @@ def read_trials(path: Path, types: Sequence[str], problems: Problems) -> TrialLi
         rows = np.flatnonzero(good & chosen[kinds])
         codes = []
         for column, known in enumerate(names):
-            kept = table[column].iloc[rows].cat.remove_unused_categories().cat
-            numbers = np.array([known.setdefault(name, len(known)) for name in kept.categories], np.int64)
-            codes.append(numbers[kept.codes])
+            found, ids = pd.factorize(table[column].iloc[rows])
+            numbers = np.array([known.setdefault(name, len(known)) for name in ids], np.int64)
+            codes.append(numbers[found])
         parts.append(np.stack([*codes, kinds[rows], first_line + rows]))
     models, segments, kinds, lines = np.concatenate(parts, axis=1)
     model_ids, model_codes = _sorted_ids(list(names[0]))
