@@ -42,7 +42,7 @@ class _Assessed:
 @shared.resampling_options(0)
 @shared.people_options
 @click.option("--reference", help="Label of the system that others are compared with; the first by default.")
-@shared.own_option("--metric", "own_metrics", help="A metric of your own beside ours (docs/metrics.md); repeatable.")
+@shared.own_option("--metric", "own_metrics", help="A metric of your own beside ours (docs/own_metric.md); repeatable.")
 @path_option(
     "--threshold-from", nargs=2, metavar="SCORES KEY", help="Add error rates at the thresholds of this other list."
 )

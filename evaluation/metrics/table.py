@@ -1,7 +1,7 @@
 """The table of metrics: what is computed of scores, how it is printed, which way is worse, how its interval is made.
 
 Everything that shows metrics is made from the rows of `METRICS`: `evaluate`, the JSON report, the tables of the
-commands, bootstrap intervals, groups and docs/metrics.md, which says how to write your own: one more row.
+commands, bootstrap intervals, groups and docs/metrics.md; docs/own_metric.md says how to write your own: one more row.
 
 >>> def highest_nontarget(scores):
 ...     return float(scores.thresholds[scores.nontarget > 0].max())
