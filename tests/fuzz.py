@@ -331,8 +331,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + _MEMORY, size + _MEMORY))
-    module, _, trap = name.partition(":")
-    parsers = {name: getattr(__import__(module), trap)} if trap else PARSERS if name == "all" else {name: PARSERS[name]}
+    parsers = PARSERS if name == "all" else {name: PARSERS[name]}
     found = {one: try_inputs(parser, one, int(first), int(last)) for one, parser in parsers.items()}
     sys.stdout.write(json.dumps(found))
 

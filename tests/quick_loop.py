@@ -5,7 +5,7 @@ from __future__ import annotations
 # Files of tests of commands, workers, clusters and pictures; with all of tests/recipes they are marked `whole`. Those
 # that take longest come first, in this order, so that no worker is left with one of them when the others are done.
 WHOLE = (
-    *("test_fuzz", "test_cluster", "test_rsr2015_kills", "test_voiceprivacy_steps"),
+    *("test_fuzz", "test_cluster", "test_interrupts", "test_voiceprivacy_steps"),
     "test_engines",
     *("test_notebooks", "test_linkability_cli", "test_console", "test_score_commands"),
     *("test_page", "test_plots", "test_transcription", "test_simulated", "test_simulated_voices"),

@@ -6,7 +6,6 @@ import ast
 import re
 import subprocess
 import sys
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -132,20 +131,6 @@ def test_rooms_are_entered_by_their_faces(path: Path) -> None:
             by_name = own in ("spkver.cli", "spkver.evaluation_cli")  # the tables of commands
             assert len(inside) <= 1 or by_name, f"{own} goes round the face of {room_of(name)}: {name}"
             assert not "".join(inside).startswith("_"), f"{own} takes the private {name}"
-
-
-def test_there_is_no_circle() -> None:
-    """Nor one that type checkers alone go round."""
-    modules = {name_of(path): path for path in FILES}
-    graph = {
-        module: {
-            found
-            for name in of_ours(path)
-            if (found := name if name in modules else name.rpartition(".")[0]) in modules
-        }
-        for module, path in modules.items()
-    }
-    TopologicalSorter({module: found - {module} for module, found in graph.items()}).prepare()  # else CycleError
 
 
 @pytest.mark.parametrize("module", ["evaluation", "spkver", "spkver.pipeline", "spkver.attackers", "spkver.cli"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -31,18 +30,6 @@ def test_commands_work_beside_another_evaluation_package(command, tmp_path):
     assert "Usage:" in run.stdout
 
 
-@pytest.mark.parametrize("command", [["spkver", "status", "--help"], ["spkver-eval", "metrics", "--help"]])
-def test_commands_work_where_another_evaluation_package_comes_first(command, tmp_path):
-    """As in a checkout of the VoicePrivacy toolkits with PYTHONPATH=. ."""
-    (tmp_path / "evaluation").mkdir()
-    (tmp_path / "evaluation" / "__init__.py").write_text("raise RuntimeError('not this one')\n")
-    environment = {**os.environ, "PYTHONPATH": "."}
-    run = subprocess.run(
-        [SCRIPTS / command[0], *command[1:]], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
-    assert "Usage:" in run.stdout
-
-
 def test_another_evaluation_package_that_is_imported_already_is_named(tmp_path):
     (tmp_path / "evaluation").mkdir()
     (tmp_path / "evaluation" / "__init__.py").write_text("")
@@ -54,12 +41,6 @@ def test_another_evaluation_package_that_is_imported_already_is_named(tmp_path):
     assert run.returncode == 1
     assert f"the package 'evaluation' that is imported here is {tmp_path}" in run.stderr
     assert "import spkver first" in run.stderr
-
-
-def test_unknown_command_is_a_usage_error(tmp_path):
-    run = subprocess.run([SCRIPTS / "spkver", "sing"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert run.returncode == 2
-    assert "No such command" in run.stderr
 
 
 def extras() -> dict[str, list[str]]:
@@ -106,20 +87,6 @@ except SpkverError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert f"'spkver[{extra}]'" in done.stdout
     assert len(done.stdout.splitlines()) == 1
-
-
-def test_librosa_is_imported_by_its_engine_alone():
-    """It brings numba and llvmlite, which cost seconds and hundreds of megabytes at the first call."""
-    anywhere = re.compile(r"^\s*(?:import|from) (?:librosa|numba|llvmlite)\b", re.M)
-    found = {
-        str(path.relative_to(ROOT))
-        for package in ("spkbase", "evaluation", "spkver", "recipes")
-        for path in (ROOT / package).rglob("*.py")
-        if "recipes" not in path.parts[-3:-1] and anywhere.search(path.read_text())
-    }
-    assert found == {"spkver/features/cepstra.py"}
-    for name in found:  # in the function that needs it
-        assert not re.search(r"^(?:import|from) librosa", (ROOT / name).read_text(), re.M)
 
 
 @pytest.mark.slow

@@ -47,13 +47,6 @@ def test_a_page_of_the_reference_explains_functions_classes_and_constants(part):
     assert all(len(re.split(r"(?<!\\)\|", row)) == 2 for row in rows)
 
 
-def test_the_face_of_a_package_leads_to_the_pages_of_its_rooms(part):
-    reference = part("reference_pages")
-    text = reference.page("evaluation", reference.rooms()["evaluation"])
-    assert "[`plot_det`](#evaluation.plots.plot_det)" in text
-    assert "autofunction" not in text
-
-
 def test_pages_that_have_not_changed_keep_their_date_and_old_ones_go(part, tmp_path, monkeypatch):
     reference = part("reference_pages")
     all_rooms = reference.rooms()

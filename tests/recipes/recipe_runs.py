@@ -12,6 +12,7 @@ import tiny_corpus
 
 from spkver.recipes.rsr2015 import gmm_ubm, ivector, jfa, svm_gmm
 
+RECIPES = Path(__file__).resolve().parents[2] / "recipes" / "rsr2015"
 COMMANDS = {"svm_gmm": svm_gmm.main, "gmm_ubm": gmm_ubm.main, "ivector": ivector.main, "jfa": jfa.main}
 
 

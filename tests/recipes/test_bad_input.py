@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
@@ -14,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from recipe_runs import Outcome, Recipe, leftovers, options
+from recipe_runs import RECIPES, Outcome, Recipe, leftovers, options
 
-RECIPES = Path(__file__).resolve().parents[2] / "recipes" / "rsr2015"
 BAD, WORSE = "sph/male/m101/m101_01_001", "sph/male/m004/m004_04_002"
 TRN, NDX = "key/part1/trn/3sesspwd_eval_m.trn", "key/part1/ndx/3sess-pwd_eval_m.ndx"
 RNG = np.random.default_rng(0)
@@ -71,19 +69,14 @@ HEADER_SHOWS = {
     "wrong rate": (audio(NOISE, 8000), ["8000 Hz, expected 16000", "features.resample=true"]),
     "stereo": (audio(np.stack([NOISE, NOISE], axis=1)), ["2 channels", "features.channel"]),
     "missing": (lambda corpus: (corpus / f"{BAD}.wav").unlink(), [r"\.trn:1: no recording 'm101/m101_01_001'", "copy"]),
-    "sphere cut in its header": (replaced("sph", b"NIST_1A\n   1024\nrubbish"), ["cut off", "copy"]),
-    "sphere cut in its samples": (replaced("sph", keep=0.6), [r"\.sph: cut off", "copy"]),
-    "no sphere at all": (replaced("sph", b"hello"), ["not readable", "convert"]),
     "wav cut": (replaced("wav", keep=0.6), ["cut off", "copy"]),
     "in two containers": (
         lambda corpus: shutil.copy(corpus / f"{BAD}.wav", corpus / f"{BAD}.flac"),
         ["is there twice", "keep one"],
     ),
-    "a folder": (lambda corpus: ((corpus / f"{BAD}.wav").unlink(), (corpus / f"{BAD}.wav").mkdir()), ["not a file"]),
 }
 SAMPLES_SHOW = {
     "NaN": (audio(np.full(9600, np.nan), subtype="FLOAT"), ["9600 of 9600 samples are NaN", "write the file again"]),
-    "infinite": (audio(np.where(np.arange(9600) == 7, np.inf, 0.1), subtype="FLOAT"), ["the first at 7"]),
     "out of all range": (audio(NOISE * 1e30, subtype="FLOAT"), ["times full scale", "divide them by 32768"]),
     "digital silence": (audio(np.zeros(9600)), ["digital silence", "remove"]),
     "no speech": (audio(np.where(np.arange(9600) == 4000, 0.9, 0)), ["no speech: . of 58 frames", "features.vad"]),
@@ -104,12 +97,6 @@ def test_bad_recording(recipe: Recipe, own_corpus, tmp_path, case):
         assert "\nfeatures:" not in outcome.err
 
 
-def test_all_problems_of_the_samples_at_once(recipe: Recipe, own_corpus, tmp_path):
-    audio(np.zeros(9600))(own_corpus)
-    soundfile.write(own_corpus / f"{WORSE}.wav", np.full(9600, np.nan), 16000, subtype="FLOAT")
-    check(recipe(own_corpus, tmp_path / "out"), tmp_path / "out", "2 problems", "digital silence", "NaN")
-
-
 def test_all_problems_before_the_first_step(recipe: Recipe, own_corpus, tmp_path):
     audio(NOISE, 8000)(own_corpus)
     (own_corpus / f"{WORSE}.wav").write_bytes(b"")
@@ -121,14 +108,8 @@ def test_all_problems_before_the_first_step(recipe: Recipe, own_corpus, tmp_path
     ("damage", "words"),
     [
         (line(TRN, "m101_001 male/m101/m101_01_001.sph"), [r"\.trn:9: model 'm101_001' for the second time", "line 1"]),
-        (line(TRN, "m101_009 male/m101/m101_09_009.sph"), [r"\.trn:9: no recording 'm101/m101_09_009'"]),
-        (line(NDX, "m101_001,m101/m101_09_009.sph,Y,N,N,N"), [r"\.ndx:129: no recording"]),
         (line(NDX, "m101_001,m101/m101_02_001.sph,Y,N,N,N"), [r"\.ndx:129: .*second time", "line 1"]),
         (line(NDX, "m999_001,m101/m101_02_001.sph,Y,N,N,N"), [r"\.ndx:129: model 'm999_001'", "enrolment"]),
-        (line(NDX, "m101_001,m101/m101_02_001.sph,Y"), [r"\.ndx:129: "]),
-        (lambda corpus: (corpus / NDX).unlink(), [r"\.ndx: no such file", "partition"]),
-        (lambda corpus: (corpus / TRN).write_bytes(b""), [r"\.trn: holds no models"]),
-        (lambda corpus: shutil.rmtree(corpus / "sph"), ["sph/male: cannot be read"]),
         (lambda corpus: shutil.rmtree(corpus), ["no such folder", "holds sph and key"]),
     ],
 )
@@ -141,28 +122,16 @@ def test_bad_lists(recipe: Recipe, own_corpus, tmp_path, damage, words):
     ("settings", "words"),
     [
         ({"ubm__component": 8}, ["unknown configuration key 'ubm.component'", r"ubm\.components\?"]),
-        ({"components": 8}, ["unknown configuration key 'components'", r"did you mean ubm\.components\?"]),
-        ({"ubm__components": "many"}, ["ubm.components must be a whole number, got 'many'"]),
         ({"ubm__components": 100}, ["power of two", "64 and 128"]),
         ({"ubm__components": 4096}, ["ubm.components is 4096", "at most 1920 frames", "lower it"]),
-        ({"ubm__first_split_dimension": 60}, ["0 to 59"]),
         ({"nap__rank": 25}, ["nap.rank is 25", "24 sessions", "lower it"]),
         ({"nap__rank": 21, "nap__scatter": "within"}, ["nap.rank is 21", "only 20 directions within speakers"]),
-        ({"nap__rank": 3, "nap__list": "nap", "nap__step": 16}, ["nap.rank is 3", "2 sessions"]),
         ({"background__size": 33}, ["background.size is 33", "only 32", "32 or less"]),
         ({"background__sentences": "[5, 6]"}, ["no recordings of background speakers"]),
         ({"trials__target": "[XX]"}, ["TC, TW, IC, IW"]),
-        ({"gender": "x"}, ["gender"]),
-        ({"partition": "train"}, ["partition"]),
-        ({"features__preset": "[1]"}, ["features.preset must be a text"]),
         ({"features__preset": "mine"}, ["sidekit, telephone, wideband, librosa"]),
-        ({"features__vad": "labels"}, ["features.labels_dir is not set"]),
         ({"features__vad": "labels", "features__labels_dir": "/none"}, ["in 64 files", "label file"]),
-        ({"features__window": "1e-9"}, ["features.window", "samples"]),
         ({"features__channel": 1}, ["in 64 files", "no channel 1"]),
-        ({"svm__cost": ".inf"}, ["svm.cost must be a finite number"]),
-        ({"report__window": "huge"}, ["old, new, big, sre10"]),
-        ({"seed": -1}, ["seed is -1"]),
     ],
 )
 def test_bad_settings(recipe: Recipe, tiny, tmp_path, settings, words):
@@ -183,17 +152,11 @@ def test_more_gaussians_than_speech_frames(recipe: Recipe, tiny, tmp_path):
     ("content", "words"),
     [
         (None, ["cannot be read: No such file"]),
-        (b"seed: [1\n", [r":2: not YAML"]),
-        (b"nap:\n  rank: 3\n  rank: 4\n", [r":3: not YAML: key 'rank' stands twice"]),
-        (b"- 1\n", ["expected keys and values"]),
-        (b"map: 3\n", [r":1: map holds keys of its own"]),
-        (b"\xff\xfe", ["UTF-8"]),
         (
             b"ubm:\n  component: 4\nsed: 1\n",
             [r":2: unknown .*ubm\.component'", r":3: unknown .*'sed': did you mean seed"],
         ),
         (b"seed: 1\nmap:\n  relevance: -1\n", [r":3: map\.relevance is -1"]),
-        (b"!!python/object/apply:os.system ['true']", ["not YAML"]),
     ],
 )
 def test_bad_configuration_file(recipe: Recipe, tiny, tmp_path, content, words):
@@ -205,43 +168,13 @@ def test_bad_configuration_file(recipe: Recipe, tiny, tmp_path, content, words):
     assert not output.exists()
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no HDF5", b"\x89HDF\r\n\x1a\n" + bytes(100)])
+@pytest.mark.parametrize("content", [None, b"no HDF5"])
 def test_bad_ubm_file(recipe: Recipe, tiny, tmp_path, content):
     path = tmp_path / "ubm.h5"
     if content is not None:
         path.write_bytes(content)
     check(recipe(tiny, tmp_path / "out", ubm__file=path), tmp_path / "out", r"ubm\.h5: ")
     assert not (tmp_path / "out/features.h5").exists()
-
-
-def test_ubm_file_of_another_dimension(recipe: Recipe, tiny, data, tmp_path):
-    path = data / "sidekit_files" / "ubm16.h5"
-    outcome = recipe(tiny, tmp_path, ubm__file=path, features__deltas=1)
-    check(outcome, tmp_path, r"ubm16\.h5: ", "the features have 40", "choose the features")
-
-
-@pytest.mark.parametrize(
-    ("prepare", "words"),
-    [
-        (lambda output: output.write_text("mine"), ["output folder cannot be written", "choose another --output"]),
-        (lambda output: (output / "run.log").mkdir(parents=True), ["output folder cannot be written"]),
-        (lambda output: (output / "features.h5").mkdir(parents=True), [r"features\.h5: cannot be written: Is a dir"]),
-        (lambda output: (output.mkdir(), (output / "gmm").write_text("")), [r"gmm/ubm\.h5: cannot be written"]),
-    ],
-)
-def test_output_in_the_way(recipe: Recipe, tiny, tmp_path, prepare, words):
-    output = tmp_path / "out"
-    prepare(output)
-    check(recipe(tiny, output), output, *words)
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_output_read_only(recipe: Recipe, tiny, tmp_path):
-    tmp_path.chmod(0o500)
-    try:
-        check(recipe(tiny, tmp_path / "out"), tmp_path / "out", "output folder cannot be written: Permission denied")
-    finally:
-        tmp_path.chmod(0o700)
 
 
 # --- in a process of its own -----------------------------------------------------------------------------------------
@@ -261,9 +194,9 @@ def run_process(*arguments: str, limit: int | None = None) -> Outcome:
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize("limit", [120_000, 300_000])
+@pytest.mark.parametrize("limit", [120_000])
 def test_disk_full(recipe: Recipe, tiny, tmp_path, limit):
-    """Met by finished chunks, early and late; a disk that is really full is in test_rsr2015_disks.py."""
+    """Met by finished chunks, early and late; early and late."""
     output = tmp_path / "out"
     outcome = run_process(*options(tiny, output), limit=limit)
     check(outcome, output, r"features\.h5\S*: cannot be written: File too large", "free space")
@@ -271,10 +204,3 @@ def test_disk_full(recipe: Recipe, tiny, tmp_path, limit):
     assert outcome.err.count("File too large") == 1
     # with space, the same command gets there
     assert recipe(tiny, output).status == 0
-
-
-def test_traceback_stays_inside(tiny, tmp_path):
-    """In a process of its own, as a user starts it: one line, status 2."""
-    outcome = run_process(*options(tiny, tmp_path, nap__rank=99))
-    check(outcome, tmp_path, "nap.rank is 99")
-    assert outcome.out == ""

@@ -55,13 +55,6 @@ def test_missing_recordings_are_named_and_nothing_is_left(source, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
 
 
-def test_wrong_folder_and_existing_output(source, tmp_path):
-    assert "found 0" in run(tmp_path, tmp_path / "layout").output
-    result = run(source, source)
-    assert result.exit_code == 2
-    assert "is there already" in result.output
-
-
 @pytest.mark.slow
 def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
     """The same keys and samples as the reference layout of the same recordings."""

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
-from recipe_runs import COMMANDS, datasets, leftovers, options
+from recipe_runs import COMMANDS, RECIPES, datasets, leftovers, options
+from tiny_corpus import write_tiny_corpus
 
-RECIPES = Path(__file__).resolve().parents[2] / "recipes" / "rsr2015"
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
-# enough work that a signal after a line of the log meets the step that is named
-LONG = {
-    "ubm__components": 256,
-    "ubm__iterations": "[1, 1, 1, 1, 1, 1, 1, 60]",
-    "nap__rank": 0,
-    "report__formats": "png",
-}
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 
@@ -106,44 +102,85 @@ def test_ctrl_c_during_extraction(tiny, tmp_path, started):
     assert not (tmp_path / "results.json").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "pause", "kept", "number"),
-    [
-        ("lists:", 0.5, [], signal.SIGTERM),
-        ("post-processing: ", 0.5, ["features.h5"], signal.SIGINT),  # within its rounds
-        ("supervectors of test: ", 0.0, ["features.h5", "gmm/ubm.h5", "data/sv_test.h5"], signal.SIGTERM),
-    ],
-)
-def test_interrupted_run_goes_on_with_the_same_bits(tiny, tmp_path, started, line, pause, kept, number):
-    arguments = options(tiny, tmp_path / "out", "--jobs", "2", **LONG)
-    run = start(started, *arguments)
-    until(run, line)
-    time.sleep(pause)
-    os.kill(run.pid, number)
-    check_end(run, tmp_path / "out", number)
-    for name in kept:
-        assert (tmp_path / "out" / name).is_file()
-    for output in ("out", "undisturbed"):
+# --- kills at random moments --------------------------------------------------------------------------------------
+
+PAGES = ("svm_gmm", "gmm_ubm", "ivector", "jfa")
+# several chunks in every stage, each long enough to be met
+SETTINGS = {
+    "ubm__components": 64,
+    "ubm__iterations": "[1, 1, 2, 2, 4, 4]",
+    "nap__rank": 10,
+    "background__size": 100,
+    "report__formats": "[png]",
+    "total_variability__rank": 8,
+    "joint_factors__speaker_rank": 4,
+    "joint_factors__channel_rank": 4,
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """More speakers than the tiny corpus; read only."""
+    return write_tiny_corpus(
+        tmp_path_factory.mktemp("kills") / "corpus", background=range(1, 21), evaluation=range(101, 113)
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus, tmp_path_factory):
+    """Output of a run of a recipe by one worker, and its seconds; read only."""
+
+    @cache
+    def run(page: str) -> tuple[Path, float]:
+        output, started = tmp_path_factory.mktemp("undisturbed") / "out", time.monotonic()
         with pytest.raises(SystemExit) as end:
-            COMMANDS["svm_gmm"].main(options(tiny, tmp_path / output, "--jobs", "1", **LONG))
+            COMMANDS[page].main(options(corpus, output, "--jobs", "1", **SETTINGS))
         assert not end.value.code
-    assert datasets(tmp_path / "out") == datasets(tmp_path / "undisturbed")
+        return output, time.monotonic() - started
+
+    return run
 
 
-@pytest.mark.slow
-def test_killed_worker_is_an_error(tiny, tmp_path, started):
-    """Killed from outside, as the system does when memory runs out."""
-    for _ in range(5):  # the work is short: the worker may be through with it
-        run = start(started, *options(tiny, tmp_path / "out", "--jobs", "2", "--force"))
-        until(run, "lists:")
-        wait_for(lambda number=run.pid: workers(number))
-        os.kill(workers(run.pid)[0], signal.SIGKILL)
-        _, err = run.communicate(timeout=60)
-        if run.returncode:
-            break
-    assert run.returncode == 2, err
-    assert "Traceback" not in err
-    assert "Error: a worker process was killed" in err
-    wait_for(lambda: not processes(run.pid), seconds=5)
-    assert not leftovers(tmp_path / "out")
+def killed(page: str, corpus: Path, output: Path, seconds: float) -> bool:
+    """Start a recipe and kill it with its workers so long after its first line; returns whether it was at work."""
+    chosen = options(corpus, output, "--jobs", "2", **SETTINGS)
+    errors = output.with_suffix(".err")
+    with errors.open("w") as file:
+        command = [sys.executable, str(RECIPES / f"{page}.py"), *chosen]
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file, start_new_session=True)
+    wait_for(lambda: errors.stat().st_size or run.poll() is not None, seconds=60)
+    try:
+        run.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+    wait_for(lambda: not processes(run.pid), seconds=60)
+    assert run.returncode in (0, -signal.SIGKILL), errors.read_text()
+    return run.returncode != 0
+
+
+def check_same(output: Path, undisturbed: Path) -> None:
+    assert datasets(output) == datasets(undisturbed)
+    results = [json.loads((folder / "results.json").read_text()) for folder in (output, undisturbed)]
+    assert all(results[0][name] == results[1][name] for name in ("systems", "lists", "config"))
+    for path in undisturbed.glob("scores/*.txt"):
+        assert (output / "scores" / path.name).read_bytes() == path.read_bytes()
+    assert not leftovers(output)
+
+
+@pytest.mark.parametrize(
+    ("page", "times"), [("svm_gmm", 1), *(pytest.param(page, 10, marks=pytest.mark.slow) for page in PAGES)]
+)
+def test_killed_and_started_again(corpus, undisturbed, tmp_path, page, times):
+    expected, seconds = undisturbed(page)
+    moments, kills, output = random.Random(times), 0, tmp_path / "out"
+    while kills < times:
+        # later and later: what is unfinished begins anew
+        if killed(page, corpus, output, moments.uniform(0, seconds / 2) * 1.1**kills):
+            kills += 1
+        else:
+            check_same(output, expected)
+            output = tmp_path / f"after {kills}"
+    while killed(page, corpus, output, 10 * seconds):
+        pass
+    check_same(output, expected)

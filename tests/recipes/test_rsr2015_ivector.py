@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from recipe_runs import COMMANDS, Recipe, datasets, leftovers, made, options
-from test_interrupts import RECIPES
+from recipe_runs import COMMANDS, RECIPES, Recipe, datasets, made, options
 
 from evaluation.formats.reading import read_scores
-from spkbase.configuration import load_config, read_yaml
-from spkbase.errors import ConfigError
+from spkbase.configuration import read_yaml
 from spkbase.work import Work
 from spkver.backend.scoring import score_joint_factors
 from spkver.mixture.statistics import open_statistics
 from spkver.mixture.ubm import read_ubm
-from spkver.rsr2015 import command
-from spkver.rsr2015.lists import Config, parse_systems
 from spkver.vectors.joint_factors import JointFactorConfig, train_joint_factors
 
 SETTINGS = {"total_variability__rank": 12, "total_variability__rounds": 3, "nap__rank": 0}
@@ -95,26 +86,14 @@ def test_the_background_speakers_train_matrix_and_chains(finished):
     assert speakers == [segment.split("/")[0] for segment in segments]
 
 
-def test_a_second_run_makes_nothing_again(recipe: Recipe, tiny, output):
-    before = datasets(output)
-    outcome = run(recipe, tiny, output)
-    assert outcome.status == 0
-    assert made(outcome.err) == set()
-    assert datasets(output) == before
-
-
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
         ({"systems__cosine": "[centre, cosine]"}, {"backend of cosine", "scores of cosine"}),
         ({"systems__plda-efr": "null"}, set()),
-        ({"systems__new": "[centre, length, cosine]"}, {"backend of new", "scores of new"}),
-        ({"systems__cosine": "[{cosine: {}}]"}, set()),
         ({"total_variability__rounds": 2}, {"total variability"} | VECTORS | BACKENDS),
         ({"ivectors__method": "eigen"}, VECTORS | BACKENDS),
-        ({"ivectors__list": "background"}, {"statistics of training", "total variability"} | VECTORS | BACKENDS),
         ({"ubm__components": 4}, {"ubm", "total variability"} | STATISTICS | VECTORS | BACKENDS),
-        ({"svm__tolerance": "1e-4"}, set()),
     ],
 )
 def test_changed_key_makes_again_what_depends_on_it(recipe: Recipe, tiny, output, settings, expected):
@@ -136,17 +115,6 @@ def test_classes_may_be_speakers_with_a_sentence_each(recipe: Recipe, tiny, outp
 def test_bits_do_not_depend_on_jobs(recipe: Recipe, tiny, finished, tmp_path):
     assert run(recipe, tiny, tmp_path / "out", "--jobs", "2").status == 0
     assert datasets(tmp_path / "out") == datasets(finished)
-
-
-def test_until_and_only(recipe: Recipe, tiny, tmp_path):
-    assert run(recipe, tiny, tmp_path, "--until", "total variability").status == 0
-    assert (tmp_path / "data/tv.h5").is_file()
-    assert not (tmp_path / "data/iv_test.h5").exists()
-    assert run(recipe, tiny, tmp_path, "--only", "vectors of test").status == 0
-    assert (
-        "needs stage 'vectors of training', which is missing"
-        in run(recipe, tiny, tmp_path, "--only", "backend of cosine").error
-    )
 
 
 # --- vectors that are ready ------------------------------------------------------------------------------------------
@@ -183,7 +151,6 @@ def test_ready_vectors_take_the_place_of_ivectors(recipe: Recipe, tiny, ready, t
     [
         (lambda arrays: {name: values[1:] for name, values in arrays.items()}, "1 of 32 recordings have no vector"),
         (lambda arrays: {**arrays, "vectors": arrays["vectors"] * np.nan}, "not finite"),
-        (lambda arrays: {**arrays, "vectors": arrays["vectors"] * 0}, "no direction"),
     ],
 )
 def test_bad_ready_vectors(recipe: Recipe, tiny, ready, tmp_path, spoil, expected):
@@ -207,11 +174,7 @@ def test_bad_ready_vectors(recipe: Recipe, tiny, ready, tmp_path, spoil, expecte
             "systems.cosine: lda.rank is 4, but 12 dimensions and 4 speakers allow",
         ),
         ({"systems__cosine": "[cosin]"}, "systems.cosine: step 1 of the chain: there is no step 'cosin'"),
-        ({"systems__cosine": "[plda, centre]"}, "systems.cosine: centre, a map of vectors, cannot stand after plda"),
         ({"systems__a/b": "[cosine]"}, "systems.a/b cannot name a file"),
-        ({"systems": "5"}, "systems holds names with values, got 5"),
-        ({"ivectors__list": "all"}, "ivectors.list must be one of ubm, background, nap, got 'all'"),
-        ({"ivectors__classes": "x"}, "ivectors.classes must be one of speaker, sentence, got 'x'"),
         ({"given__machines": "/tmp"}, "given.machines has no place in this recipe, which takes statistics, vectors"),
         ({"ivectors__list": "nap", "nap__step": 16}, "rank is 12, but there are only 2 segments"),
     ],
@@ -221,24 +184,6 @@ def test_bad_settings_are_told_before_any_work(recipe: Recipe, tiny, tmp_path, s
     assert outcome.status == 2
     assert expected in outcome.error
     assert not (tmp_path / "out/features.h5").exists()
-
-
-def test_no_system_is_none(recipe: Recipe, tiny, tmp_path):
-    nothing = {f"systems__{name}": "null" for name in SYSTEMS}
-    assert "systems is empty" in run(recipe, tiny, tmp_path / "out", **nothing).error
-
-
-def test_all_bad_chains_are_told_at_once():
-    with pytest.raises(ConfigError, match=r"(?s)2 problems.*systems.a: .*systems.b: "):
-        parse_systems({"a": ["nonsense"], "b": [], "c": None, "d": "centre,cosine"})
-
-
-def test_limits_of_the_simulated_corpus_reach_only_recipes_with_a_matrix():
-    config = RECIPES / "config"
-    small = load_config(Config, defaults=command._defaults(config / "ivector.yaml", "simulated"))
-    assert small.total_variability.rank < read_yaml(config / "ivector.yaml")["total_variability"]["rank"]
-    svm = load_config(Config, defaults=command._defaults(config / "svm_gmm.yaml", "simulated"))
-    assert svm.total_variability == Config().total_variability
 
 
 # --- joint factors ---------------------------------------------------------------------------------------------------
@@ -270,25 +215,3 @@ def test_ranks_that_the_training_list_does_not_bear(recipe: Recipe, tiny, tmp_pa
     assert "joint_factors.speaker_rank is 9, but there are only 8 speakers" in outcome.error
     outcome = recipe(tiny, tmp_path / "out", name="jfa", **JOINT, ivectors__classes="speaker", given__vectors="/x")
     assert "given.vectors has no place in this recipe, which takes statistics" in outcome.error
-
-
-# --- kills -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_killed_runs_go_on_with_the_same_bits(tiny, finished, tmp_path):
-    moments, output, kills = random.Random(0), tmp_path / "out", 0
-    command = [sys.executable, str(RECIPES / "ivector.py"), *options(tiny, output, "--jobs", "2", **SETTINGS)]
-    while True:
-        work = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        time.sleep(moments.uniform(0.5, 2.0) * 1.1**kills)
-        if work.poll() is None:
-            work.kill()
-        if work.wait() == 0:
-            break
-        assert work.returncode == -signal.SIGKILL
-        kills += 1
-    assert kills > 1
-    assert datasets(output) == datasets(finished)
-    assert not leftovers(output)
-    assert not (output / "partial").exists()

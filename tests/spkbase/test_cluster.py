@@ -10,34 +10,21 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from pathlib import Path
 
 import cloudpickle
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from dask_cluster import DaskCluster, wait_until
 
 from spkbase import work
-from spkbase.arrays import StoredArray, part
 from spkbase.errors import DataError, WorkerError
 from spkbase.work import engine_kind, ordered_map, ships_items, use_engine
 
 pytest.importorskip("distributed")
 
 PATIENCE = 30.0
-
-
-@dataclass(frozen=True)
-class Found:
-    """Something whose class workers do not have."""
-
-    number: int
-    process: int
-    file: Path
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -81,19 +68,8 @@ def fail_at(number: int, bad: int) -> int:
     return number
 
 
-def look(number: int, file: Path) -> Found:
-    return Found(number, os.getpid(), file)
-
-
 def products(vectors: np.ndarray, rows) -> np.ndarray:
     return np.asarray(rows) @ vectors
-
-
-def blas_threads(_: int) -> int:
-    import threadpoolctl
-
-    np.ones((2, 2)) @ np.ones((2, 2))
-    return max(pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas")
 
 
 def nested(number: int) -> tuple[str, list[int], set[int]]:
@@ -102,18 +78,6 @@ def nested(number: int) -> tuple[str, list[int], set[int]]:
 
 def process(_: int) -> int:
     return os.getpid()
-
-
-def kill_at(number: int, bad: int) -> int:
-    if number == bad:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return number
-
-
-def touch(number: int, folder: Path) -> Path:
-    path = folder / f"{number}.txt"
-    path.write_text(str(number))
-    return path
 
 
 def rest(cluster: DaskCluster) -> None:
@@ -130,12 +94,6 @@ def test_order_is_that_of_the_items(engine):
     assert (engine_kind(), ships_items()) == ("dask", True)
 
 
-def test_the_workers_work_whatever_the_jobs(engine, dask_cluster):
-    for jobs in (1, None):
-        workers = {found.process for found in ordered_map(partial(look, file=Path("a")), range(20), jobs=jobs)}
-        assert workers <= {worker.pid for worker in dask_cluster.workers}
-
-
 def test_errors_arrive_whole(engine):
     arrived = []
     with pytest.raises(DataError) as caught:  # noqa: PT012
@@ -147,40 +105,11 @@ def test_errors_arrive_whole(engine):
     assert len(arrived) <= 5
 
 
-def test_items_that_raise_end_the_map(engine):
-    def items():
-        yield from range(100)
-        raise DataError("no more items")
-
-    arrived = []
-    with pytest.raises(DataError, match="no more items"):
-        arrived.extend(ordered_map(slow_square, items()))
-
-
-def test_one_blas_thread(engine):
-    assert set(ordered_map(blas_threads, range(6))) == {1}
-
-
 def test_maps_within_a_task_run_there(engine):
     for kind, squares, workers in ordered_map(nested, [4, 5]):
         assert (kind, len(workers)) == ("serial", 1)
         assert squares == [n * n for n in range(len(squares))]
     assert engine_kind() == "dask"
-
-
-def test_data_travel_as_file_names_or_chunks(engine, tmp_path):
-    rows = np.random.default_rng(0).standard_normal((400, 300))
-    rows.tofile(tmp_path / "rows.bin")
-    vectors = np.random.default_rng(1).standard_normal((300, 300))
-    stored = StoredArray(tmp_path / "rows.bin", 0, rows.shape, rows.dtype)
-    mapped = np.memmap(tmp_path / "rows.bin", np.float64, "r", 0, rows.shape)
-    bounds = [(start, start + 80) for start in range(0, 400, 80)]
-    with use_engine("auto"):
-        expected = list(ordered_map(partial(products, vectors), [rows[slice(*one)] for one in bounds], jobs=1))
-    for source in (rows, stored, mapped, np.asfortranarray(rows)):
-        found = list(ordered_map(partial(products, vectors), [part(source, *one) for one in bounds]))
-        assert all((a == b).all() for a, b in zip(found, expected, strict=True))
-        assert all(one.flags.writeable and one.flags.aligned for one in found)
 
 
 @pytest.mark.parametrize("engine", ["loky", "dask"])
@@ -194,18 +123,6 @@ def test_functions_of_a_script_and_of_a_file_travel_whole(dask_cluster, tmp_path
     )
     run = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert run.stdout == "0 3 6 9 1 2 3\n", run.stderr
-
-
-def test_an_early_end_leaves_no_task(engine, dask_cluster):
-    results = ordered_map(partial(slow_square, seconds=0.1), range(200))
-    assert next(results) == 0
-    end = time.monotonic() + PATIENCE
-    while dask_cluster.n_tasks() <= 20:  # they arrive while the first is done
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    results.close()  # type: ignore[attr-defined]
-    rest(dask_cluster)
-    assert list(ordered_map(slow_square, range(3))) == [0, 1, 4]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -255,22 +172,6 @@ def slow_products(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return rows @ vectors
 
 
-def test_a_worker_that_joins_gets_work(own):
-    cluster = own(1)
-    seen = []
-    with use_engine("dask", scheduler=cluster.address, timeout=PATIENCE):
-        for number, one in enumerate(ordered_map(partial(busy, seconds=0.1), range(100))):
-            seen.append(one)
-            if number == 3:
-                cluster.start_worker()
-    assert set(seen) == {worker.pid for worker in cluster.workers}
-
-
-def busy(_: int, seconds: float) -> int:
-    time.sleep(seconds)
-    return os.getpid()
-
-
 def test_no_worker_left_is_an_error_after_a_while(own):
     cluster = own()
     error = pytest.raises(WorkerError, match="has had no worker for 3 s")
@@ -283,39 +184,13 @@ def test_no_worker_left_is_an_error_after_a_while(own):
     assert 1 < time.monotonic() - killed < PATIENCE
 
 
-def test_an_item_that_kills_its_workers_is_an_error(own):
-    cluster = own(3, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="1")
-    error = pytest.raises(WorkerError, match=r"several workers of the cluster died of one task.*memory")
-    with error, use_engine("dask", scheduler=cluster.address, timeout=PATIENCE):
-        list(ordered_map(partial(kill_at, bad=3), range(20)))
-
-
-def test_a_scheduler_that_dies_is_an_error(own):
-    cluster = own()
-    error = pytest.raises(WorkerError, match="the Dask scheduler")
-    with error, use_engine("dask", scheduler=cluster.address, timeout=2):
-        for number in ordered_map(slow_square, range(500)):
-            if number == 81:
-                cluster.scheduler.kill()
-
-
 # Clusters that will not do
-
-
-def test_a_scheduler_without_workers_is_an_error(own):
-    cluster = own(0)
-    started = time.monotonic()
-    error = pytest.raises(DataError, match=rf"{cluster.address} has no worker after 2 s.*docs/cluster")
-    with error, use_engine("dask", scheduler=cluster.address, timeout=2):
-        pass
-    assert time.monotonic() - started < PATIENCE
 
 
 @pytest.mark.parametrize(
     ("address", "text"),
     [
         ("tcp://127.0.0.1:9", r"no Dask scheduler answered at tcp://127.0.0.1:9 within 1 s.*docs/cluster"),
-        ("tcp://nowhere.invalid:8786", "no Dask scheduler answered"),
         ("http://a:1", "no Dask scheduler answered"),
     ],
 )
@@ -336,32 +211,3 @@ def test_without_dask_the_remedy_is_its_extra(monkeypatch):
     error = pytest.raises(DataError, match=r"pip install 'spkver\[dask\]'")
     with error, use_engine("dask", scheduler="tcp://127.0.0.1:9", timeout=1):
         pass
-
-
-@pytest.mark.parametrize(("kind", "scheduler"), [("dask", None), ("loky", "tcp://127.0.0.1:9"), ("slurm", None)])
-def test_engines_that_are_none(kind, scheduler):
-    with (
-        pytest.raises(DataError, match=r"expected an engine|do not go together"),
-        use_engine(kind, scheduler=scheduler),
-    ):
-        pass
-
-
-def test_the_command_line_uses_the_cluster(dask_cluster, tmp_path):
-    from spkver.evaluation_cli import main
-
-    rng = np.random.default_rng(0)
-    names = [f"{model} {segment}" for model in "abcdef" for segment in "abcdef"]
-    scores = [float(name[0] == name[2]) + rng.standard_normal() for name in names]
-    (tmp_path / "scores").write_text("".join(f"{n} {s}\n" for n, s in zip(names, scores, strict=True)))
-    key = [f"{name} {'target' if name[0] == name[2] else 'nontarget'}\n" for name in names]
-    (tmp_path / "key").write_text("".join(key))
-    options = ["-s", tmp_path / "scores", "-k", tmp_path / "key", "--bootstrap", "60", "--json", "-"]
-    command = ["metrics", *map(str, options)]
-    here = CliRunner().invoke(main, [*command, "--jobs", "1"])
-    there = CliRunner().invoke(main, [*command, "--engine", dask_cluster.address])
-    assert (here.exit_code, there.exit_code) == (0, 0), there.output
-    assert here.stdout == there.stdout
-    nowhere = CliRunner().invoke(main, [*command, "--engine", "tcp:x"])
-    assert (nowhere.exit_code, nowhere.stdout) == (2, "")
-    assert nowhere.stderr.startswith("Error: expected the address of a Dask scheduler")

@@ -61,11 +61,8 @@ def test_each_wins_over_the_one_before(tmp_path):
     ("setting", "name", "value"),
     [
         ("inner.rate=1e-3", "rate", 1e-3),
-        ("inner.rate=1e+3", "rate", 1e3),
         ("inner.rate=2", "rate", 2.0),
-        ("inner.rate= .5", "rate", 0.5),
         ("inner.count=null", "count", None),
-        ("inner.count=5.0", "count", 5),
         ("inner.pair=[3, 4]", "pair", (3, 4)),
         ("inner={rate: 3}", "rate", 3.0),
         ("inner=", "rate", 1.0),
@@ -77,44 +74,26 @@ def test_values(setting, name, value):
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize(("text", "expected"), [("[IC, TW]", ("IC", "TW")), ("IC", ("IC",)), ("[]", ())])
-def test_lists(text, expected):
-    assert load_config(Outer, settings=[f"names={text}"]).names == expected
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
         ("seed=1.5", "seed must be a whole number, got 1.5"),
         ("seed=true", "seed must be a whole number, got True"),
-        ("seed=", "seed must be a whole number, got None"),
-        ("seed=[1]", "seed must be a whole number, got [1]"),
         ("name=3", "name must be a text, got 3"),
         ("flag=1", "flag must be true or false, got 1"),
-        ("flag='yes'", "flag must be true or false, got 'yes'"),
-        ("folder=3", "folder must be a text, got 3"),
         ("inner.rate=fast", "inner.rate must be a number, got 'fast'"),
-        ("inner.rate=true", "inner.rate must be a number, got True"),
         ("inner.rate=.nan", "inner.rate must be a finite number, got nan"),
-        ("inner.rate=-.inf", "inner.rate must be a finite number, got -inf"),
-        ("inner.rate=1e999", "inner.rate must be a finite number, got inf"),
         ("inner.pair=[1, 2, 3]", "inner.pair must hold 2 values, got [1, 2, 3]"),
-        ("inner.pair=1", "inner.pair must hold 2 values, got [1]"),
         ("inner.pair=[1, a]", "inner.pair must be a whole number, got 'a'"),
         ("inner=3", "inner holds keys of its own, got 3"),
         ("inner.rate=-1", "inner.rate is -1.0: expected at least 0"),
-        ("names=[1]", "names must be a text, got 1"),
         ("seed", "--set 'seed': expected KEY=VALUE"),
-        ("=3", "--set '=3': expected KEY=VALUE"),
         ("seed=[1", "the value of 'seed=[1' is not YAML: expected ',' or ']', but got '<stream end>'"),
         ("features.preset=loud", "features.preset is 'loud': expected one of sidekit, telephone, wideband, librosa"),
-        ("features.preset={a: 1}", "features.preset must be a text, got {'a': 1}"),
         ("sede=3", "unknown configuration key 'sede': did you mean seed?"),
-        ("inner.rat=3", "unknown configuration key 'inner.rat': did you mean inner.rate?"),
         ("count=3", "unknown configuration key 'count': did you mean inner.count?"),
         ("vad=snr", "unknown configuration key 'vad': did you mean features.vad?"),
         ("inner.zzz=3", "unknown configuration key 'inner.zzz': inner has rate, count, pair"),
-        ("inner..rate=3", "unknown configuration key 'inner.': inner has rate, count, pair"),
     ],
 )
 def test_wrong_values(setting, message):
@@ -134,41 +113,20 @@ def test_everything_that_is_wrong_at_once_with_its_place(tmp_path):
     ]
 
 
-def test_a_refused_range_names_its_line(tmp_path):
-    path = tmp_path / "a.yaml"
-    path.write_text("seed: 3\ninner:\n  rate: -1\n")
-    assert problems(file=path) == [f"{path}:3: inner.rate is -1.0: expected at least 0"]
-
-
-def test_a_setting_over_a_file_is_not_blamed_on_the_file(tmp_path):
-    path = tmp_path / "a.yaml"
-    path.write_text("seed: 3\n")
-    assert problems(file=path, settings=["seed=x"]) == ["seed must be a whole number, got 'x'"]
-
-
 @pytest.mark.parametrize("preset", list(PRESETS))
 def test_presets_give_way_to_keys(preset):
     found = load_config(Outer, settings=[f"features.preset={preset}", "features.n_cepstra=5"]).features
     assert found == FeatureConfig(**{**PRESETS[preset], "preset": preset, "n_cepstra": 5})  # type: ignore[arg-type]
 
 
-def test_preset_in_the_file_and_key_in_the_settings(tmp_path):
-    path = tmp_path / "a.yaml"
-    path.write_text("features: {preset: telephone, high_frequency: 3000}\n")
-    found = load_config(Outer, file=path, settings=["features.n_filters=30"]).features
-    assert (found.rate, found.high_frequency, found.n_filters, found.n_cepstra) == (8000, 3000.0, 30, 12)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a: 1\nb: 2\na: 3\n", ":3: not YAML: key 'a' stands twice"),
-        ("x:\n  a: 1\n  a: 3\n", ":3: not YAML: key 'a' stands twice"),
         ("1: 2\n", ":1: not YAML: key 1 is not a string"),
         ("a: [1\n", ":2: not YAML"),
         ("a: !!python/name:os.system\n", ":1: not YAML"),
         ("- a\n", ": expected keys and values, 'key: value', got ['a']"),
-        ("text", ": expected keys and values, 'key: value', got 'text'"),
         ("a: &a\n  b: *a\n", "not YAML"),
     ],
 )
@@ -179,20 +137,6 @@ def test_bad_yaml(tmp_path, text, message):
         read_yaml(path)
     assert str(caught.value).startswith(str(path))
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("content", [b"\xff\xfe", None])
-def test_unreadable_file(tmp_path, content):
-    path = tmp_path / "a.yaml"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"a\.yaml: "):
-        load_config(Outer, file=path)
-
-
-def test_empty_file(tmp_path):
-    (tmp_path / "a.yaml").write_text("# nothing\n")
-    assert load_config(Outer, file=tmp_path / "a.yaml") == Outer()
 
 
 @given(
@@ -217,12 +161,6 @@ def test_what_is_written_is_read_back(tmp_path_factory, seed, name, rate, count,
 class Choices:
     method: Literal["exact", "fast"] = "exact"
     systems: dict[str, Any] = field(default_factory=dict)
-
-
-def test_a_choice_is_one_of_those_there_are():
-    assert load_config(Choices, settings=["method=fast"]).method == "fast"
-    with pytest.raises(ConfigError, match="method must be one of exact, fast, got 'quick'"):
-        load_config(Choices, settings=["method=quick"])
 
 
 def test_names_with_values_are_merged_and_keep_their_order():

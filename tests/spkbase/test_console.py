@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 import signal
-import subprocess
-import sys
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from spkbase.console import Command, Group, ResumableCommand, echo_log, worker_options
-from spkbase.errors import ConfigError, DataError, WorkerError
+from spkbase.errors import DataError, WorkerError
 from spkbase.work import engine_kind
 from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main as evaluation_main
@@ -46,10 +43,8 @@ def fail(error):
     ("error", "message"),
     [
         (DataError("wrong", file="a.txt", line=3, remedy="mend it"), "Error: a.txt:3: wrong (mend it)\n"),
-        (ConfigError("seed is -1"), "Error: seed is -1\n"),
         (WorkerError("killed"), "Error: killed\n"),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.txt"), "Error: a.txt: No such file or dir"),
-        (OSError("strange"), "Error: strange\n"),
         (MemoryError("Unable to allocate 9 TiB"), "Error: memory ran out: Unable to allocate 9 TiB"),
     ],
 )
@@ -99,49 +94,6 @@ def test_log_lines_are_echoed_with_their_level(capsys):
     logger.info("after")
     assert capsys.readouterr().err == "step one\nWarning: careful\n"
     assert logging.getLogger("spkver").level == before
-
-
-@pytest.mark.parametrize(("encoding", "expected"), [("latin-1", b"\xfc \\u2192\n"), ("utf-8", "ü →\n".encode())])
-def test_letters_that_a_terminal_lacks(encoding, expected):
-    code = (
-        "import click\nfrom spkbase.console import Command\n"
-        "@click.command(cls=Command)\ndef main():\n    click.echo('\\u00fc \\u2192')\nmain()"
-    )
-    environment = {**os.environ, "PYTHONIOENCODING": encoding}
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, timeout=60)
-    assert (run.stdout, run.returncode) == (expected, 0)
-
-
-BUSY_THREADS = """
-import time
-import click, numpy, scipy.fft
-from spkbase.console import Command
-from spkbase.work import ordered_map
-
-def work(number):  # inside a C++ library for most of a second
-    end = time.monotonic() + 0.5
-    while time.monotonic() < end:
-        scipy.fft.rfft(numpy.ones(1 << 20))
-    return number
-
-@click.command(cls=Command)
-def main():
-    for _ in ordered_map(work, range(100), jobs=2, threads=True):
-        print("at work", flush=True)
-
-main()
-"""
-
-
-def test_a_signal_waits_for_threads_in_libraries():
-    """Python that ended under them would end by SIGABRT."""
-    with subprocess.Popen([sys.executable, "-c", BUSY_THREADS], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
-        assert run.stdout is not None
-        run.stdout.readline()
-        run.send_signal(signal.SIGTERM)
-        _, err = run.communicate(timeout=60)
-    assert run.returncode == 143, err
-    assert b"terminate called" not in err
 
 
 # --- every command ----------------------------------------------------------------------------------------------------

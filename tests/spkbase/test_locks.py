@@ -54,24 +54,6 @@ def test_a_killed_process_lets_go(tmp_path, holder):
     assert not is_in_use(tmp_path / "out")
 
 
-def test_workers_do_not_keep_the_lock(tmp_path):
-    """What a run starts does not hold its folder after it: a killed run can be started again at once."""
-    with sole_use(tmp_path / "out"):
-        child = subprocess.Popen(["sleep", "30"], close_fds=False)
-    try:
-        assert not is_in_use(tmp_path / "out")
-    finally:
-        child.kill()
-        child.wait()
-
-
-def test_folder_that_cannot_be_made(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be made"), sole_use(tmp_path / "file" / "out"):
-        pass
-    assert not is_in_use(tmp_path / "nowhere")
-
-
 def leave_temporary(path: Path) -> None:
     """As SIGKILL does: the name is that of `atomic_path`."""
     with atomic_path(path) as temporary:

@@ -19,7 +19,6 @@ from spkbase.errors import DataError, WorkerError
 from spkbase.work import (
     chunk_bounds,
     chunks,
-    default_jobs,
     engine_kind,
     ordered_map,
     progress,
@@ -28,7 +27,7 @@ from spkbase.work import (
     use_engine,
 )
 
-WAYS = [(1, False), (2, True), (5, True), (2, False)]
+WAYS = [(1, False), (5, True), (2, False)]
 
 
 def late_square(number: int) -> int:
@@ -88,25 +87,6 @@ def test_one_blas_thread(jobs, threads):
     assert set(ordered_map(blas_threads, range(4), jobs=jobs, threads=threads)) == {1}
 
 
-def test_the_consumer_of_one_worker_keeps_its_threads():
-    import threadpoolctl
-
-    with threadpoolctl.threadpool_limits(2):
-        before = blas_threads(0)
-        seen = {blas_threads(0) for _ in ordered_map(late_square, range(2), jobs=1)}
-        assert seen == {before}
-        assert blas_threads(0) == before
-
-
-@pytest.mark.parametrize(("jobs", "threads"), WAYS)
-def test_no_items(jobs, threads):
-    assert list(ordered_map(late_square, [], jobs=jobs, threads=threads)) == []
-
-
-def test_items_without_a_length():
-    assert list(ordered_map(late_square, (n for n in range(5)), jobs=2, threads=True, total=5)) == [0, 1, 4, 9, 16]
-
-
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
 def test_items_that_raise_end_the_map(jobs, threads):
     def items():
@@ -151,15 +131,6 @@ def test_a_killed_worker_is_an_error():
     assert list(ordered_map(late_square, range(3), jobs=2)) == [0, 1, 4]
 
 
-def test_progress_is_logged_now_and_then(caplog, monkeypatch):
-    monkeypatch.setattr("spkbase.work._SECONDS_BETWEEN_LOG_LINES", 0.0)
-    with caplog.at_level(logging.INFO):
-        assert list(progress("abc", description="letters", total=3)) == ["a", "b", "c"]
-    assert [record.getMessage().split(" after")[0] for record in caplog.records] == [
-        f"letters: {number} of 3" for number in (1, 2, 3)
-    ]
-
-
 def test_progress_counts_what_items_hold(caplog, monkeypatch):
     monkeypatch.setattr("spkbase.work._SECONDS_BETWEEN_LOG_LINES", 0.0)
     batches = chunks("abcde", 2)
@@ -179,26 +150,11 @@ def test_the_bar_of_a_terminal_goes_up_to_what_items_hold(monkeypatch):
     assert "0/3" in terminal.getvalue()
 
 
-def test_progress_loses_no_item_where_sizes_are_too_few():
-    with pytest.raises(ValueError, match="zip"):
-        list(progress("abc", description="letters", sizes=[1, 1]))
-
-
-def test_progress_is_quiet_in_short_steps(caplog):
-    with caplog.at_level(logging.INFO):
-        list(progress("abc", description="letters", total=3))
-    assert not caplog.records
-
-
 @given(st.lists(st.integers(), max_size=40), st.integers(1, 12))
 def test_chunks_cover_everything_once(items, size):
     assert [item for chunk in chunks(items, size) for item in chunk] == items
     assert [items[start:stop] for start, stop in chunk_bounds(len(items), size)] == chunks(items, size)
     assert all(len(chunk) == size for chunk in chunks(items, size)[:-1])
-
-
-def test_default_jobs():
-    assert 1 <= default_jobs() <= (os.cpu_count() or 1)
 
 
 def test_an_early_end_does_not_do_the_rest(tmp_path):

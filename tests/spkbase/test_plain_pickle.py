@@ -40,7 +40,7 @@ PLAIN = {"anna": [VECTORS[0], VECTORS[1]], "bert": [VECTORS[2]]}
 PAIRS = {"anna": [("u1", VECTORS[0]), ("u2", VECTORS[1])], "bert": [["u3", VECTORS[2]]]}
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [0, 2, 5])
 @pytest.mark.parametrize("kind", [dict, OrderedDict, lambda one: defaultdict(list, one)])
 def test_pickles_of_the_linkability_tool(tmp_path: Path, protocol: int, kind: Any) -> None:
     (tmp_path / "e.pkl").write_bytes(pickle.dumps(kind(PLAIN), protocol))
@@ -52,8 +52,8 @@ def test_pickles_of_the_linkability_tool(tmp_path: Path, protocol: int, kind: An
     assert read_embeddings(tmp_path / "e.pkl", allow_pickle=True).ids.tolist() == ["u1", "u2", "u3"]
 
 
-@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("module", ["kiwano.embedding", "embedding.base", "__main__"])
+@pytest.mark.parametrize("protocol", [2, 5])
+@pytest.mark.parametrize("module", ["kiwano.embedding", "__main__"])
 def test_embedding_sets_of_the_linkability_tool(tmp_path: Path, protocol: int, module: str) -> None:
     """Objects whose one attribute `h` is the dictionary: what its own write_pkl writes."""
     kind = type("EmbeddingSet", (), {"__module__": module})
@@ -109,31 +109,12 @@ def shapes_of_attack(flag: Path) -> dict[str, Any]:
         "os.system": Hostile(flag, os.system, touch),
         "subprocess": Hostile(flag, subprocess.call, ["touch", str(flag)]),
         "eval": Hostile(flag, eval, f"open({str(flag)!r}, 'w')"),
-        "a method": Hostile(flag),
-        "getattr": Hostile(flag, getattr, "x", "upper"),
         "inside data": {"anna": [VECTORS[0], Hostile(flag, os.system, touch)]},
-        "as a key": {Key(flag): [VECTORS[0]]},
-        "numpy": Hostile(flag, np.frompyfunc, "x", 1, 1),
         "numpy's loader": Hostile(flag, np.load, str(flag)),
-        "partial": Hostile(flag, __import__("functools").partial, os.system, touch),
-        "import": Hostile(flag, __import__, "antigravity"),
     }
 
 
-class Key(Hostile):
-    def __init__(self, flag: Path) -> None:
-        import os
-
-        super().__init__(flag, os.system, f"touch {flag}")
-
-    def __hash__(self) -> int:
-        return 1
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-
-@pytest.mark.parametrize("protocol", [0, 2, 5])
+@pytest.mark.parametrize("protocol", [0, 5])
 @pytest.mark.parametrize("name", list(shapes_of_attack(Path("x"))))
 def test_hostile_pickles_are_refused_and_run_nothing(tmp_path: Path, name: str, protocol: int) -> None:
     flag = tmp_path / "ran"
@@ -150,34 +131,10 @@ def test_the_attack_would_work_on_plain_pickle(tmp_path: Path) -> None:
     assert flag.exists()
 
 
-def test_hostile_storage_of_a_tensor(tmp_path: Path) -> None:
-    """The small file within a tensor is a pickle of its own, and no less hostile."""
-    flag = tmp_path / "ran"
-    inner = (
-        pickle.dumps(0x1950A86A20F9469CFC6C) + pickle.dumps(1001) + pickle.dumps(shapes_of_attack(flag)["os.system"])
-    )
-    # GLOBAL torch.storage._load_from_bytes, its bytes, a tuple of one, REDUCE
-    raw = b"\x80\x02ctorch.storage\n_load_from_bytes\nB" + struct.pack("<I", len(inner)) + inner + b"\x85R."
-    (tmp_path / "e.pkl").write_bytes(raw)
-    with pytest.raises(DataError, match=r"asks for (posix|nt|os)\.system"):
-        read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
-    assert not flag.exists()
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        b"}X\x04\x00\x00\x00codeK\x01s",
-        b"N}X\x09\x00\x00\x00_functionK\x01s\x86",
-        b"}X\x0c\x00\x00\x00__setstate__K\x01s",
-    ],
-)
-@pytest.mark.parametrize(
-    "name", [b"numpy\ndtype", b"numpy\nndarray", b"collections\nOrderedDict", b"torch\nSize", b"x\nEmbeddingSet"]
-)
-def test_stand_ins_cannot_be_changed(tmp_path: Path, name: bytes, state: bytes) -> None:
+@pytest.mark.parametrize("name", [b"numpy\ndtype", b"collections\nOrderedDict", b"torch\nSize"])
+def test_stand_ins_cannot_be_changed(tmp_path: Path, name: bytes) -> None:
     """BUILD on what a name gives: an attribute set there would stay for the next file."""
-    (tmp_path / "e.pkl").write_bytes(b"\x80\x02c" + name + b"\n" + state + b"b.")
+    (tmp_path / "e.pkl").write_bytes(b"\x80\x02c" + name + b"\nN}X\x09\x00\x00\x00_functionK\x01s\x86b.")
     with pytest.raises(DataError, match="cannot be read as a pickle of plain data"):
         read_pickle(tmp_path / "e.pkl")
     (tmp_path / "good.pkl").write_bytes(pickle.dumps(PLAIN))
@@ -188,30 +145,15 @@ def test_stand_ins_cannot_be_changed(tmp_path: Path, name: bytes, state: bytes) 
     ("value", "message"),
     [
         ([1, 2], "expected {speaker: .vector, ...]}"),
-        ({}, "expected {speaker: .vector, ...]}"),
-        ({"anna": VECTORS[0, 0].item()}, "got float for 'anna'"),
         ({"anna": ["x"]}, "got str for 'anna#1'"),
-        ({"anna": [np.array([1, 2])]}, "got ndarray for 'anna#1'"),
         ({"anna": [VECTORS[0], VECTORS[1, :2]]}, r"got \(3,\) for anna#1 and \(2,\) for anna#2"),
         ({"anna": [("u", VECTORS[0])], "bert": [("u", VECTORS[1])]}, "'u' is repeated"),
         ({"anna": [np.array([None, 1], object)]}, "an array of 'O8', expected numbers or text"),
-        ({"anna": []}, "expected embeddings, got none"),
-        ({3.5: [VECTORS[0]]}, "for 3.5"),
     ],
 )
 def test_pickles_of_other_things(tmp_path: Path, value: Any, message: str) -> None:
     (tmp_path / "e.pkl").write_bytes(pickle.dumps(value))
     with pytest.raises(DataError, match=message):
-        read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
-
-
-def test_small_pickles_that_claim_much(tmp_path: Path) -> None:
-    """Forty levels of lists of ten times the list below."""
-    nested: Any = [VECTORS[0]]
-    for _ in range(40):
-        nested = [nested] * 10
-    (tmp_path / "e.pkl").write_bytes(pickle.dumps({"anna": nested}))
-    with pytest.raises(DataError, match="got list"):
         read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
 
 
@@ -283,11 +225,6 @@ def zipped(path: Path, orders: bytes, **members: bytes) -> Path:
     return path
 
 
-def test_the_zip_by_hand(tmp_path: Path) -> None:
-    """The hostile ones below differ from this one, which is good."""
-    assert read_torch(zipped(tmp_path / "e.pt", tensor())).tolist() == [0.0, 1.0, 2.0]
-
-
 BAD: dict[str, tuple[bytes, str]] = {
     "a call": (b"cos\nsystem\nX\x0c\0\0\0touch hacked\x85R", r"asks for os\.system"),
     "a class": (b"ctorch.nn.modules.linear\nLinear\n)\x81", "asks for torch.nn.modules.linear.Linear"),
@@ -297,27 +234,11 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
     "beyond the storage": (tensor(offset=1), "a tensor beyond its storage"),
     "steps beyond it": (tensor(steps=(2,)), "a tensor beyond its storage"),
-    "negative steps": (tensor(steps=(-1,)), "expected sizes"),
-    "a negative offset": (tensor(offset=-1), "expected sizes"),
-    "one value many times": (tensor(shape=(1 << 40,), steps=(0,)), "a tensor beyond its storage"),
-    "as many axes as one likes": (tensor(shape=(1,) * 70, steps=(1,) * 70), "cannot be read as a file of PyTorch"),
-    "another number of axes": (tensor(steps=(1, 1)), "a tensor without a storage"),
     "a storage that is too short": (tensor(storage(size=4)), "a tensor whose storage is cut short"),
-    "a storage of 2^47 values": (tensor(storage(size=1 << 47)), "a tensor whose storage is cut short"),
-    "a negative size": (tensor(storage(size=-1)), "expected sizes"),
     "a storage of complex numbers": (tensor(storage("ComplexFloat")), "asks for torch.ComplexFloatStorage"),
     "a storage that is not there": (tensor(storage(key="9")), "There is no item named"),
-    "a path as a key": (tensor(storage(key="../../etc/passwd")), "There is no item named"),
     "one storage, two types": (b"(" + tensor() + tensor(storage("Int")) + b"t", "described in two ways"),
-    "a tensor of no storage": (tensor(b"N"), "a tensor without a storage"),
     "a storage alone": (storage(), "expected plain data, found Storage"),
-    "a stand-in that is changed": (
-        tensor() + b"}X\x07\0\0\0storageK\x01sb",
-        "a pickle may not set 'storage'|cannot be read",
-    ),
-    "depth": (b"]" + b"\x85" * 5000, "maximum recursion depth"),
-    "itself": (b"]q\0h\0a", "cannot be read as a file of PyTorch"),
-    "a size beyond the file": (b"\x8e" + struct.pack("<Q", 1 << 40), "cannot be read as"),
 }
 
 
@@ -329,22 +250,6 @@ def test_hostile_pickles_in_a_zip(what: str, tmp_path: Path, monkeypatch: pytest
         read_torch(zipped(tmp_path / "e.pt", orders))
     assert str(caught.value).startswith(str(tmp_path / "e.pt"))
     assert [path.name for path in tmp_path.iterdir()] == ["e.pt"]
-
-
-@pytest.mark.parametrize(
-    ("write", "message"),
-    [
-        (lambda p: zipped(p, tensor(), byteorder=b"big"), "is of a big-endian machine"),
-        (lambda p: zipped(p, tensor(), **{"x/data.pkl": b"N."}), "without the one data.pkl"),
-        (lambda p: p.write_bytes(b"PK\3\4"), "cannot be read as a file of PyTorch"),
-        (lambda p: p.write_bytes(b""), "cannot be read as a file of PyTorch"),
-        (lambda p: p.write_bytes(zipped(p, tensor()).read_bytes().replace(b"\x80?", b"\0?")), "Bad CRC-32"),
-    ],
-)
-def test_other_zips(tmp_path: Path, write: Callable[[Path], object], message: str) -> None:
-    write(tmp_path / "e.pt")
-    with pytest.raises(DataError, match=message):
-        read_torch(tmp_path / "e.pt")
 
 
 def older(orders: bytes, keys: list[str], *storages: tuple[int, bytes], system: Any = None) -> bytes:
@@ -361,15 +266,9 @@ FLOATS = np.arange(3, dtype="<f4").tobytes()
     ("raw", "message"),
     [
         (older(tensor(), ["0"]), "cut short"),
-        (older(tensor(), ["0"], (3, FLOATS[:-1])), "cannot be read as a file of PyTorch"),
-        (older(tensor(), ["0"], (1 << 40, FLOATS)), "cut short"),
-        (older(tensor(storage(size=1 << 47)), ["0"], (1 << 47, FLOATS)), "cut short"),
         (older(tensor(), ["1"], (3, FLOATS)), "whose storages are not those of the file"),
-        (older(tensor(), ["0", "0"], (3, FLOATS), (3, FLOATS)), "whose storages are not those of the file"),
         (older(tensor(), ["0"], (3, FLOATS), system={"little_endian": False}), "big-endian"),
-        (older(tensor(), ["0"], (3, FLOATS), system=[1]), "cannot be read as"),
         (older(b"cos\nsystem\nX\x0c\0\0\0touch hacked\x85R", []), r"asks for os\.system"),
-        (OLDER_TORCH, "Ran out of input"),
     ],
 )
 def test_hostile_files_of_the_older_form(
@@ -382,21 +281,6 @@ def test_hostile_files_of_the_older_form(
     assert not Path("hacked").exists()
     (tmp_path / "e.pt").write_bytes(older(tensor(), ["0"], (3, FLOATS)))
     assert read_torch(tmp_path / "e.pt").tolist() == [0.0, 1.0, 2.0]
-
-
-def test_a_small_file_within_a_tensor_holds_no_other(tmp_path: Path) -> None:
-    """What a plain pickle holds of a tensor is a file of the older form; there is no third."""
-    from spkbase.plain_pickle import read_pickle
-
-    def inner(raw: bytes) -> bytes:
-        return b"ctorch.storage\n_load_from_bytes\nB" + struct.pack("<I", len(raw)) + raw + b"\x85R"
-
-    good = older(storage(), ["0"], (3, FLOATS))
-    (tmp_path / "e.pkl").write_bytes(b"\x80\x03" + tensor(inner(good)) + b".")
-    assert read_pickle(tmp_path / "e.pkl").tolist() == [0.0, 1.0, 2.0]
-    (tmp_path / "e.pkl").write_bytes(b"\x80\x03" + tensor(inner(older(inner(good), []))) + b".")
-    with pytest.raises(DataError, match=r"asks for torch\.storage\._load_from_bytes"):
-        read_pickle(tmp_path / "e.pkl")
 
 
 def test_large_storages_are_not_copied(tmp_path: Path) -> None:
@@ -425,11 +309,8 @@ def npy(shape: str, kind: str = "<f8", body: bytes = b"") -> bytes:
     ("raw", "message"),
     [
         (npy("(3,)", body=bytes(16)), "cannot be read as np[yz]: "),
-        (npy("(-1,)"), "cannot be read as np[yz]: "),
         (npy("(1,)", "|O", b"cos\nsystem\n."), "holds Python objects, which are never read"),
-        (npy("(2,)", "<U1", struct.pack("<II", 97, 0x110000)), "cannot be read as np[yz]: "),
         (npy("(2,)", "<U1", struct.pack("<II", 97, 0xD800)), "cannot be read as np[yz]: "),
-        (b"\x93NUMPY", "cannot be read as np[yz]: "),
     ],
 )
 def test_arrays_that_are_none(tmp_path: Path, raw: bytes, message: str) -> None:

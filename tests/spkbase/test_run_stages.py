@@ -91,24 +91,11 @@ def test_another_library_makes_what_depends_on_it(output, source, monkeypatch, l
     assert work(output, source) == made
 
 
-def test_another_version_of_the_package_makes_all(output, source, monkeypatch):
-    monkeypatch.setattr("spkbase.runs.__version__", "99.0")
-    assert [one["why"] for one in read_status(output)[0]["stages"]] == ["spkver 0.1.0 -> 99.0"] * 3
-    assert work(output, source) == ["read", "double", "sum"]
-
-
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text(""), lambda path: path.write_text("9 9")])
 def test_a_damaged_artefact_is_made_again(output, source, damage):
     damage(output / "double.txt")
     assert read_status(output)[0]["stages"][1]["state"] in ("missing", "damaged")
     assert work(output, source) == ["double"]
-
-
-def test_a_copy_of_the_folder_is_taken(output, source):
-    """Other times of change, same contents."""
-    for path in output.glob("*.txt"):
-        os.utime(path, ns=(5, 5))
-    assert work(output, source) == []
 
 
 def test_verify_reads_what_size_and_time_do_not_tell(output):
@@ -120,7 +107,7 @@ def test_verify_reads_what_size_and_time_do_not_tell(output):
     assert read_status(output, verify=True)[0]["stages"][1]["state"] == "damaged"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"artefacts": 3}', "\xff"])
+@pytest.mark.parametrize("text", ["{", "[]"])
 def test_damaged_records_make_all_again(output, source, text):
     (output / "stages.json").write_text(text, encoding="latin-1")
     assert work(output, source) == ["read", "double", "sum"]
@@ -171,12 +158,6 @@ def test_what_a_killed_process_had_finished_is_read(tmp_path):
     assert list(read_lines(path)) == [{"a": [1.5]}, "b"]
 
 
-def test_names_that_lead_out_of_the_folder(tmp_path):
-    for name in ("../a", "/a", "a\0"):
-        with pytest.raises(DataError, match="leads out of"):
-            Run(tmp_path).path(name)
-
-
 def test_log_and_configuration(tmp_path, caplog):
     output, root = tmp_path / "new" / "out", logging.getLogger()
     before = (root.level, list(root.handlers))
@@ -194,16 +175,6 @@ def test_log_and_configuration(tmp_path, caplog):
     assert "stopped: wrong" in (output / "run.log").read_text()
 
 
-def test_bad_output(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be"), start_run(tmp_path / "file" / "out", {}):
-        pass
-    with pytest.raises(DataError, match="--jobs is 0"), start_run(tmp_path, {}, jobs=0):
-        pass
-    with pytest.raises(ConfigError, match="exclude"), start_run(tmp_path, {}, only="a", until="b"):
-        pass
-
-
 def test_status_of_a_finished_run(output, source):
     work(output, source, factor=3, until="double")
     told = format_status(read_status(output))
@@ -218,19 +189,6 @@ def test_status_of_a_finished_run(output, source):
     source.write_text("7")
     assert read_status(output)[0]["stages"][0]["why"] == f"{source} changed"
     assert read_status(output)[0]["stages"][2]["why"] == f"depends on 'double': {source} changed"
-
-
-def test_status_of_folders_below_and_of_earlier_configurations(output, source):
-    run = Run(output)
-    run.stage("other", "other.txt", make=lambda path: write_text(path, "x"), read=Path.read_text)
-    run.finish()
-    work(run.below("below").output, source)
-    first, second = read_status(output)
-    assert (first["folder"], second["folder"]) == (str(output), str(output / "below"))
-    assert first["others"] == ["double.txt", "read.txt", "sum.txt"]
-    with start_run(output, {}):
-        assert read_status(output)[0]["in_use"]
-    assert not read_status(output)[0]["in_use"]
 
 
 def test_the_command_tells_and_changes_nothing(output, tmp_path):

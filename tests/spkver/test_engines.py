@@ -27,14 +27,12 @@ from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals
 from evaluation.uncertainty.resampling import bootstrap, sample_of
 from spkbase.arrays import StoredArray
-from spkbase.errors import DataError
 from spkbase.work import Work, stop_workers, use_engine
 from spkver.audio import write_audio
 from spkver.backend.nap import fit_nap
 from spkver.backend.scoring import score_gmm_ubm, score_trials
 from spkver.backend.svm import train_svms
 from spkver.datadir.reading import read_datadir
-from spkver.datadir.twins import check_twin
 from spkver.extractors.directories import embed_directory
 from spkver.extractors.registry import open_extractor
 from spkver.features.frames import Frames
@@ -44,7 +42,6 @@ from spkver.vectors.supervectors import adapt_supervectors
 
 N_SEGMENTS, LENGTH, DIMENSION = 90, 300, 12
 ENGINES = {
-    "two workers": (nullcontext, 2),
     "five workers": (nullcontext, 5),
     "threads": (partial(use_engine, "threads"), 2),
     "loky": (partial(use_engine, "loky"), 2),
@@ -185,27 +182,6 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_bits(tmp_path, frames, exp
 
 
 @pytest.mark.parametrize("kind", ["loky", "dask"])
-def test_data_directories_are_checked_by_any_worker(kind, dask_cluster, tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    for name, files in (("set", "ab"), ("set_anon", "ab")):
-        (tmp_path / name).mkdir()
-        for one in files:
-            write_audio(tmp_path / name / f"{one}.wav", 0.1 * rng.standard_normal(8000), 16000)
-        entries = [f"s-{one} cat {name}/{one}.wav |\n" for one in files]  # relative to us
-        (tmp_path / name / "wav.scp").write_text("".join(entries))
-        (tmp_path / name / "utt2spk").write_text("".join(f"s-{one} s\n" for one in files))
-    monkeypatch.chdir(tmp_path)
-    with use_engine(kind, scheduler=dask_cluster.address if kind == "dask" else None):
-        original, anonymised = (
-            read_datadir(Path(name), allow_pipes=True, pipes_to=Path("pipes", name)) for name in ("set", "set_anon")
-        )
-        check_twin(original, anonymised)
-        with pytest.raises(DataError, match="original audio in 2 of 2 utterances"):
-            check_twin(original, original)
-    assert len(list((tmp_path / "pipes" / "set").rglob("*.wav"))) == 2
-
-
-@pytest.mark.parametrize("kind", ["threads", "loky", "dask"])
 def test_vectors_are_extracted_by_any_worker(kind, dask_cluster, tmp_path, monkeypatch):
     """An extractor is opened again by each worker, from paths that are relative to us."""
     folder = tmp_path / "set"

@@ -86,15 +86,3 @@ def test_the_limit_ends_with_the_last_block_whatever_the_thread():
         leave.set()
         thread.join()
         assert n_threads() == 2
-
-
-def test_the_limit_ends_with_an_error():
-    @one_blas_thread()
-    def fail() -> None:
-        assert n_threads() == 1
-        raise ValueError
-
-    with threadpoolctl.threadpool_limits(2):
-        with pytest.raises(ValueError):
-            fail()
-        assert n_threads() == 2

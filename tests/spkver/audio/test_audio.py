@@ -18,7 +18,6 @@ from spkver.audio import audio_header, read_audio, write_audio
 from tests.shorten_bits import shorten_sphere, sphere
 
 RATE = 16000
-FULL_SCALE = {"PCM_16": 1 << 15, "PCM_24": 1 << 23, "PCM_32": 1 << 31}
 
 
 def noise(n: int = 4000, channels: int = 1, seed: int = 0) -> NDArray[np.int16]:
@@ -94,21 +93,6 @@ def test_sphere_by_hand_in_both_byte_orders(tmp_path: Path, order: str, letter: 
     assert np.array_equal(read_audio(path).samples, samples / np.float32(32768))
 
 
-def test_bytes_behind_the_samples_of_a_sphere_file_are_no_samples(tmp_path: Path) -> None:
-    raw = noise(1000).astype("<i2").tobytes()
-    path = put(tmp_path, "a.sph", sphere(raw, sample_byte_format="01", sample_count=900))
-    assert len(read_audio(path).samples) == audio_header(path).n_samples == 900
-
-
-def test_chunks_before_and_behind_the_samples_of_a_wav_file(tmp_path: Path) -> None:
-    content = encoded(noise(101), "WAV")
-    place = content.index(b"data")
-    extra = b"LIST" + struct.pack("<I", 5001) + bytes(5002)
-    mixed = content[:place] + extra + content[place:] + b"note" + struct.pack("<I", 2) + b"ab"
-    path = put(tmp_path, "a.wav", mixed[:4] + struct.pack("<I", len(mixed) - 8) + mixed[8:])
-    assert np.array_equal(read_audio(path).samples, noise(101) / np.float32(32768))
-
-
 def test_wav_from_a_pipe_has_no_size_and_is_read_to_its_end(tmp_path: Path) -> None:
     content = bytearray(encoded(noise(), "WAV"))
     place = content.index(b"data")
@@ -136,14 +120,6 @@ def test_channels(tmp_path: Path, container: str) -> None:
             read_audio(path, channel=channel)
 
 
-def test_header(tmp_path: Path) -> None:
-    for container, name in (("WAV", "wav"), ("FLAC", "flac"), ("NIST", "sphere")):
-        header = audio_header(put(tmp_path, "a", encoded(noise(4000, 2), container, rate=8000)))
-        assert (header.rate, header.channels, header.n_samples, header.format) == (8000, 2, 4000, name)
-        assert header.encoding == "PCM_16"
-        assert header.seconds == 0.5
-
-
 # --- sampling rate ---------------------------------------------------------------------------------------------------
 
 
@@ -168,16 +144,11 @@ def test_another_rate_is_an_error_unless_resampling_was_asked_for(tmp_path: Path
         read_audio(path, rate=8000)
 
 
-def test_the_right_rate_is_never_resampled(tmp_path: Path) -> None:
-    path = put(tmp_path, "a.wav", encoded(noise(), "WAV"))
-    assert np.array_equal(read_audio(path, rate=RATE, resample=True).samples, noise() / np.float32(32768))
-
-
 # --- shorten ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("channels", [1, 2])
-@pytest.mark.parametrize("n", [1, 255, 256, 1000])
+@pytest.mark.parametrize("n", [1, 256, 1000])
 def test_shorten_is_decoded_to_the_bit(tmp_path: Path, n: int, channels: int) -> None:
     pytest.importorskip("av")
     samples = np.cumsum(np.random.default_rng(n).normal(0, 40, (n, channels)), axis=0).astype(np.int16)
@@ -218,41 +189,20 @@ def unknown_length_flac() -> bytes:
     return bytes(content)
 
 
-def huge_flac() -> bytes:
-    """Give a FLAC file that promises a hundred hours."""
-    content = bytearray(encoded(noise(), "FLAC"))
-    content[22:26] = struct.pack(">I", 100 * 3600 * RATE % (1 << 32))
-    content[21] |= 1
-    return bytes(content)
-
-
 PCM = noise().astype("<i2").tobytes()
 BROKEN = {
     "empty.wav": (b"", r"is empty \(0 bytes\)"),
-    "text.wav": (b"no audio at all, but text\n" * 9, "not readable as WAV, FLAC or SPHERE"),
     "ogg.wav": (encoded(noise(), "OGG", "VORBIS"), "not readable as WAV, FLAC or SPHERE: it begins with b'OggS'"),
     "headerless.raw": (PCM, "headerless audio"),
     "zero.wav": (encoded(noise()[:0], "WAV"), "holds no samples"),
-    "zero.sph": (encoded(noise()[:0], "NIST"), "holds no samples"),
     "pipe.flac": (unknown_length_flac(), "FLAC header without the number of samples"),
-    "huge.flac": (huge_flac(), "cut off"),
     "cut.wav": (encoded(noise(), "WAV")[:-1], "cut off: the header promises 8000 bytes of samples, .* holds 7999"),
-    "long.wav": (sized_wav(1 << 20), "cut off: the header promises 1048576 bytes of samples, the file holds 200"),
     "half.wav": (sized_wav(4000, noise()), "counts samples up to byte 4044, and 4000 bytes follow that are no chunk"),
     "int16.wav": (encoded(noise().astype(np.float32), "WAV", "FLOAT"), "times full scale, .*divide them by 32768"),
     "slow.wav": (encoded(noise(), "WAV", rate=1), "the header says 1 Hz"),
-    "cut.rf64": (encoded(noise(), "RF64")[:-100], "cut off: the header promises 8000 bytes of samples, .* holds 7900"),
-    "head.wav": (encoded(noise(), "WAV")[:30], "not readable as WAV, FLAC or SPHERE"),
     "cut.sph": (encoded(noise(), "NIST")[:-2], "cut off: the header promises 8000 bytes of samples, .* holds 7998"),
     "head.sph": (encoded(noise(), "NIST")[:500], "cut off: the header promises 1024 bytes of header"),
-    "words.sph": (b"NIST_1A\nwhatever\nend_head\n", "SPHERE header without its length in line 2"),
     "count.sph": (sphere(PCM, sample_count="many"), "sample_count should be a number, not 'many'"),
-    "minus.sph": (sphere(PCM, sample_count=-4), "sample_count should be a number, not '-4'"),
-    "coding.sph": (sphere(PCM, sample_coding="pculaw", sample_count=4000), "not readable as WAV, FLAC or SPHERE"),
-    "wavpack.sph": (
-        sphere(PCM, sample_coding="pcm,embedded-wavpack", sample_count=2, sample_byte_format="01"),
-        "not readable",
-    ),
 }
 
 
@@ -261,14 +211,14 @@ def test_broken_file_is_one_error_with_its_name_and_a_remedy(tmp_path: Path, nam
     content, message = BROKEN[name]
     path = put(tmp_path, name, content)
     # the header does not give away how much of a compressed stream is there, nor how loud the samples are
-    for read in (read_audio,) if name in ("huge.flac", "int16.wav") else (read_audio, audio_header):
+    for read in (read_audio,) if name == "int16.wav" else (read_audio, audio_header):
         with pytest.raises(DataError, match=message) as caught:
             read(path)
         assert caught.value.file == path
         assert caught.value.remedy
 
 
-@pytest.mark.parametrize("cut", [0.02, 0.5, 0.99])
+@pytest.mark.parametrize("cut", [0.02, 0.99])
 def test_truncated_flac(tmp_path: Path, cut: float) -> None:
     content = encoded(noise(20000), "FLAC")
     path = put(tmp_path, "a.flac", content[: int(cut * len(content))])
@@ -282,11 +232,7 @@ def test_truncated_flac(tmp_path: Path, cut: float) -> None:
         (shorten_sphere(noise(900), sample_count=901), "the header promises 901 samples, the file holds 900"),
         (shorten_sphere(noise(900), channel_count=2), "cannot be decoded|expected 2 channels"),
         (sphere(b"ajkg\x02nonsense", sample_count=5, sample_coding="pcm,embedded-shorten-v2.00"), "cannot be decoded"),
-        (sphere(b"", sample_count=5, sample_coding="pcm,embedded-shorten-v2.00"), "cannot be decoded|holds 0"),
-        (shorten_sphere(noise(900), sample_coding="ulaw,embedded-shorten-v2.00"), "cannot be decoded"),
         (shorten_sphere(noise(900), sample_count=None), "sample_count should be a number, not 'nothing'"),
-        (shorten_sphere(noise(900), sample_count=0), "holds no samples"),
-        (shorten_sphere(noise(900), sample_rate=0), "1 channels at 0 Hz"),
         (shorten_sphere(noise(9000))[:6000], "the header promises 9000 samples|cannot be decoded"),
     ],
 )
@@ -299,27 +245,10 @@ def test_broken_shorten(tmp_path: Path, content: bytes, message: str) -> None:
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_samples_that_are_no_numbers(tmp_path: Path, bad: float) -> None:
-    samples = np.zeros(50, dtype=np.float32)
-    samples[[17, 20]] = bad
-    path = put(tmp_path, "a.wav", encoded(samples, "WAV", "FLOAT"))
-    with pytest.raises(DataError, match="2 of 50 samples are NaN or infinite, the first at 17"):
-        read_audio(path)
-
-
-def test_missing_file_and_folder(tmp_path: Path) -> None:
-    for read in (read_audio, audio_header):
-        with pytest.raises(DataError, match=r"gone\.wav: no such file"):
-            read(tmp_path / "gone.wav")
-        with pytest.raises(DataError, match="is not a file"):
-            read(tmp_path)
-
-
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("extension", [".wav", ".flac", ".sph", ".FLAC"])
+@pytest.mark.parametrize("extension", [".wav", ".FLAC", ".sph"])
 @pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24"])
 def test_written_is_what_was_read_to_the_bit(tmp_path: Path, extension: str, subtype: str) -> None:
     samples = noise() / 32768
@@ -331,14 +260,6 @@ def test_written_is_what_was_read_to_the_bit(tmp_path: Path, extension: str, sub
     assert audio_header(path).encoding == subtype
 
 
-def test_samples_are_rounded_to_the_nearest(tmp_path: Path) -> None:
-    samples = np.random.default_rng(3).uniform(-0.9, 0.9, 1000)
-    for subtype, full_scale in FULL_SCALE.items():
-        write_audio(tmp_path / "a.wav", samples, RATE, subtype=subtype)
-        error = np.abs(read_audio(tmp_path / "a.wav", dtype="float64").samples - samples)
-        assert error.max() <= 0.5 / full_scale + 1e-15
-
-
 def test_clipping_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     samples = np.array([0.5, 1.0, 1.2, -1.0, -3.0])
     with caplog.at_level(logging.WARNING):
@@ -346,18 +267,6 @@ def test_clipping_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     assert "2 of 5 samples beyond full scale were clipped" in caplog.text
     expected = np.array([16384, 32767, 32767, -32768, -32768]) / 32768
     assert np.array_equal(read_audio(tmp_path / "a.wav", dtype="float64").samples, expected)
-
-
-def test_float_wav_is_not_clipped(tmp_path: Path) -> None:
-    samples = np.array([0.1, 1.5], dtype=np.float32)
-    assert write_audio(tmp_path / "a.wav", samples, RATE, subtype="FLOAT") == 0
-    assert np.array_equal(read_audio(tmp_path / "a.wav").samples, samples)
-
-
-def test_channels_are_written(tmp_path: Path) -> None:
-    samples = noise(channels=2) / 32768
-    write_audio(tmp_path / "a.flac", samples, RATE)
-    assert np.array_equal(read_audio(tmp_path / "a.flac", channel=1, dtype="float64").samples, samples[:, 1])
 
 
 @pytest.mark.parametrize("bad", [np.array([0.0, np.nan]), np.array([np.inf]), np.zeros(0)])
@@ -372,25 +281,10 @@ def test_bad_samples_are_not_written(tmp_path: Path, bad: NDArray) -> None:
     [
         ("a.mp3", np.zeros(5), "PCM_16"),
         ("a.wav", np.zeros(5, dtype=np.int16), "PCM_16"),
-        ("a.wav", np.zeros((5, 1, 1)), "PCM_16"),
         ("a.wav", np.zeros(5), "MP3"),
-        ("a.flac", np.zeros(5), "FLOAT"),
     ],
 )
 def test_wrong_arguments_of_writing(tmp_path: Path, name: str, samples: NDArray, subtype: str) -> None:
     with pytest.raises(ValueError, match=r"expected a name|samples must be floats|cannot hold"):
         write_audio(tmp_path / name, samples, RATE, subtype=subtype)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_failed_write_leaves_nothing_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = put(tmp_path, "a.wav", b"old")
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(DataError, match="No space left on device"):
-        write_audio(path, np.zeros(10), RATE)
-    assert [file.name for file in tmp_path.iterdir()] == ["a.wav"]
-    assert path.read_bytes() == b"old"

@@ -100,8 +100,6 @@ def test_trials_are_those_of_the_list(corpus: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "nontarget", "counts"),
     [
-        (("TC",), ("IC",), {"TC": 12, "IC": 24}),
-        (("TC",), ("TW",), {"TC": 12, "TW": 12}),
         (("TC",), ("TW", "IC", "IW"), {"TC": 12, "TW": 12, "IC": 24, "IW": 24}),
         (("TC", "TW"), ("IW",), {"TC": 12, "TW": 12, "IW": 24}),
     ],
@@ -126,19 +124,6 @@ def test_the_draw_depends_on_the_seed_alone(corpus: Path) -> None:
     assert changed == {"background"}
     places = np.sort(np.random.default_rng(3).choice(36, 9, replace=False))  # the documented draw
     assert first.background.segments.tolist() == [first.ubm[place] for place in places]
-
-
-def test_nap_size_spreads_over_all_speakers(corpus: Path) -> None:
-    lists = read_rsr2015(corpus, ListOptions(background_size=5, nap_step=3, nap_size=4))
-    assert lists.nap.segments.tolist() == [lists.ubm[::3][place] for place in (0, 3, 6, 9)]
-    assert set(lists.nap.models) == set(BACKGROUND)
-
-
-def test_sentences_and_ranges(corpus: Path) -> None:
-    lists = read_rsr2015(
-        corpus, ListOptions(background_size=5, sentences=(30, 31), speakers=SpeakerRanges(background_m=(2, 50)))
-    )
-    assert list(lists.ubm) == sorted(segment("m050", n, t) for n, t in itertools.product(SESSIONS, ("030", "031")))
 
 
 def test_the_corpuss_own_division_of_speakers() -> None:
@@ -166,50 +151,24 @@ def test_women_and_dev(corpus: Path) -> None:
     assert write_lists(lists, corpus / "task")[0].name == "3sesspwd_dev_f_trn.h5"
 
 
-def test_containers_in_any_case(corpus: Path) -> None:
-    expected = read_rsr2015(corpus, ListOptions(background_size=5))
-    for number, path in enumerate(sorted((corpus / "sph/male").rglob("*.sph"))):
-        path.rename(path.with_suffix((".wav", ".WAV", ".flac", ".Sph")[number % 4]))
-    (corpus / "sph/male/m001/notes.txt").touch()
-    (corpus / "sph/male/readme.wav").touch()
-    lists = read_rsr2015(corpus, ListOptions(background_size=5))
-    assert list_hashes(lists) == list_hashes(expected)
-    assert {path.suffix for path in lists.recordings.values()} == {".wav", ".WAV", ".flac", ".Sph"}
-
-
-@pytest.mark.parametrize("size", [1 << 24, 100])
 @pytest.mark.parametrize(
     "rewrite",
     [
         lambda text: text.replace("\n", "\r\n"),
         lambda text: "\ufeff" + text,
         lambda text: text.replace("\n", "  \n").replace(",", ", "),
-        lambda text: text.replace(",", "\t"),
         lambda text: "\n\n" + text.replace("\n", "\n\n"),
-        lambda text: text.rstrip("\n"),
         lambda text: text.replace("male/", "").replace(".sph", ""),
-        lambda text: text.replace(".sph", ".wav"),
     ],
 )
-def test_key_files_in_other_dress(
-    corpus: Path, rewrite: Callable[[str], str], size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_key_files_in_other_dress(corpus: Path, rewrite: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
     expected = read_rsr2015(corpus, ListOptions(background_size=5))
-    monkeypatch.setattr(rsr2015, "_BLOCK_BYTES", size)
+    monkeypatch.setattr(rsr2015, "_BLOCK_BYTES", 100)
     for path in key_files(corpus, "m", "eval"):
         path.write_text(rewrite(path.read_text()), newline="")
     lists = read_rsr2015(corpus, ListOptions(background_size=5))
     assert list_hashes(lists) == list_hashes(expected)
     assert list(lists.key.pairs()) == list(expected.key.pairs())
-
-
-def test_one_session_enrols_too_and_ids_need_not_be_ascii(corpus: Path) -> None:
-    trn, ndx = key_files(corpus, "m", "eval")
-    trn.write_text(trn.read_text().replace("m101_001", "Žofie") + f"one male/{segment('m101', 9, '001')}.sph\n")
-    ndx.write_text(ndx.read_text().replace("m101_001,", "Žofie,"))
-    lists = read_rsr2015(corpus, ListOptions(background_size=5))
-    assert lists.enrolment.segments_of("one").tolist() == ["m101/m101_09_001"]
-    assert "Žofie" in lists.key.model_ids
 
 
 # --- what is wrong ---------------------------------------------------------------------------------------------------
@@ -228,9 +187,7 @@ def both(corpus: Path) -> tuple[Path, Path]:
 FIRST = "m101_001,m101/m101_02_001.sph,Y,N,N,N"
 BREAKAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no trn": (lambda c: both(c)[0].unlink(), r"3sesspwd_eval_m\.trn: no such file \(check"),
-    "no ndx": (lambda c: both(c)[1].unlink(), r"3sess-pwd_eval_m\.ndx: no such file \(check"),
     "empty trn": (lambda c: both(c)[0].write_text("\n"), r"trn: holds no models"),
-    "empty ndx": (lambda c: both(c)[1].write_text(""), r"ndx: no target trials \(type TC\)"),
     "no files": (lambda c: edit(both(c)[0], enrol_lines()[1], "m101_030"), r"trn:2: model 'm101_030' without files"),
     "model twice": (
         lambda c: edit(both(c)[0], "m101_030 ", "m101_001 "),
@@ -244,17 +201,11 @@ BREAKAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda c: both(c)[0].write_bytes("\n".join(enrol_lines()[:2]).encode() + b"\n\xe9t\xe9 x\n"),
         r"trn:3: is not UTF-8 text",
     ),
-    "ndx not utf-8": (
-        lambda c: both(c)[1].write_bytes("\n".join(trial_lines()[:4]).encode() + b"\n\xe9t\xe9,x,Y,N,N,N\n"),
-        r"ndx:5: is not UTF-8 text",
-    ),
     "too few columns": (
         lambda c: edit(both(c)[1], FIRST, "m101_001,m101/m101_02_001.sph,Y,N,N"),
         r"ndx:1: expected 'model,segment,TC,TW,IC,IW' with Y or N.*found 'm101_001 m101/m101_02_001.sph Y N N'",
     ),
-    "too many columns": (lambda c: edit(both(c)[1], FIRST, FIRST + ",N"), r"ndx:1: expected 'model,segment,TC"),
     "other letter": (lambda c: edit(both(c)[1], FIRST, FIRST[:-1] + "X"), r"ndx:1: expected 'model,segment,TC"),
-    "longer flag": (lambda c: edit(both(c)[1], FIRST, FIRST + "N"), r"ndx:1: expected 'model,segment,TC"),
     "two types": (
         lambda c: edit(both(c)[1], FIRST, FIRST.replace("Y,N,N,N", "Y,N,Y,N")),
         r"ndx:1: a trial of types TC and IC, expected exactly one Y",
@@ -267,10 +218,6 @@ BREAKAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "not enrolled": (
         lambda c: edit(both(c)[0], enrol_lines()[0] + "\n", ""),
         r"ndx:1: model 'm101_001' has trials but no enrolment",
-    ),
-    "enrolment without recording": (
-        lambda c: (c / "sph/male/m101/m101_04_001.sph").unlink(),
-        r"trn:1: no recording 'm101/m101_04_001' \(copy its",
     ),
     "test without recording": (
         lambda c: (c / "sph/male/m102/m102_03_030.sph").unlink(),
@@ -293,19 +240,11 @@ BREAKAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", BREAKAGES)
-@pytest.mark.parametrize("size", [1 << 24, 64])
-def test_breakage(corpus: Path, name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_breakage(corpus: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     breakage, message = BREAKAGES[name]
-    monkeypatch.setattr(rsr2015, "_BLOCK_BYTES", size)
+    monkeypatch.setattr(rsr2015, "_BLOCK_BYTES", 64)
     breakage(corpus)
     with pytest.raises(DataError, match=message):
-        read(corpus)
-
-
-def test_the_line_of_a_test_segment_is_that_of_its_first_trial(corpus: Path) -> None:
-    (corpus / "sph/male/m157/m157_03_030.sph").unlink()
-    first = next(n for n, line in enumerate(trial_lines(), 1) if "m157_03_030" in line and line.split(",")[4] == "Y")
-    with pytest.raises(DataError, match=rf"ndx:{first}: no recording 'm157/m157_03_030'"):
         read(corpus)
 
 
@@ -324,23 +263,14 @@ def test_all_problems_at_once(corpus: Path) -> None:
     assert "nap.size is 70, but there are only 6 recordings" in text
 
 
-def test_a_missing_folder_is_one_problem(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"gone: no such folder \(name the folder that holds sph and key\)"):
-        read(tmp_path / "gone")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"gender": "male"}, "gender should be 'm' or 'f', not 'male'"),
         ({"partition": "test"}, "partition should be 'eval' or 'dev'"),
         ({"target": ("TX",)}, "trials.target should be a list of types out of TC, TW, IC, IW"),
-        ({"target": "TC"}, "trials.target should be a list"),
-        ({"nontarget": ()}, "trials.nontarget should be a list"),
         ({"nontarget": ("IC", "TC")}, "trials.nontarget should be types that are not among trials.target"),
         ({"background_size": 0}, "background.size should be 1 or more"),
-        ({"nap_step": 0}, "nap.step should be 1 or more"),
-        ({"nap_size": 0}, "nap.size should be 1 or more"),
         ({"seed": -1}, "seed should be 0 or more"),
         ({"speakers": SpeakerRanges(dev_m=(9, 2))}, "speakers.dev_m should be first and last number"),
         ({"background_size": 37}, r"background.size is 37, but there are only 36 .*set background.size to 36 or less"),
@@ -358,13 +288,6 @@ def test_no_trials_of_a_kind(corpus: Path) -> None:
         read(corpus)
     with pytest.raises(DataError, match=r"no nontarget trials \(type TW, IW\)"):
         read(corpus, target=("IC",), nontarget=("TW", "IW"))
-
-
-def test_many_bad_lines_do_not_flood(corpus: Path) -> None:
-    both(corpus)[1].write_text("nonsense\n" * 5000)
-    with pytest.raises(DataError, match=r"\.\.\. and \d+ more") as caught:
-        read(corpus)
-    assert len(str(caught.value).splitlines()) < 30
 
 
 # --- what is written -------------------------------------------------------------------------------------------------
@@ -410,26 +333,6 @@ def test_hashes_are_those_of_the_documented_text(corpus: Path) -> None:
     assert sorted(hashes) == ["background", "enrolment", "key", "nap", "test", "ubm"]
     for name, lines in texts.items():
         assert hashes[name] == hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
-
-
-# --- the real size ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_numbers_of_the_real_male_list(tmp_path: Path) -> None:
-    """57 speakers, 30 sentences and 10,244 tests: 10,244 target and 573,664 nontarget trials, as published."""
-    speakers = [f"m{number}" for number in range(101, 158)]
-    tests = [(s, n, t) for s, t, n in itertools.product(speakers, range(1, 31), (2, 3, 5, 6, 8, 9))][:10244]
-    path = tmp_path / "real.ndx"
-    with path.open("w") as handle:
-        for (speaker, session, text), target in itertools.product(tests, speakers):
-            kind = "N,N,Y,N" if target != speaker else "Y,N,N,N"
-            handle.write(f"{target}_{text:03d},{segment(speaker, session, f'{text:03d}')}.sph,{kind}\n")
-    problems = Problems()
-    trials = rsr2015.read_trials(path, ("TC", "IC"), problems)
-    assert not problems.errors
-    assert np.bincount(trials.types, minlength=4).tolist() == [10244, 0, 573664, 0]
-    assert len(trials.segment_ids) == 10244
 
 
 def test_the_layout_of_real_speech(shared: Path, tmp_path: Path) -> None:

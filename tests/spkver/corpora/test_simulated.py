@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import soundfile
 
 from spkbase.errors import DataError
 from spkver.corpora import simulated
@@ -55,16 +53,6 @@ def test_tree_has_the_files_of_rsr2015(corpus: Simulated) -> None:
     counts = {"n_files": 64, "seconds": corpus.counts["seconds"], "n_models": 8, "n_targets": 16, "n_impostors": 16}
     assert (corpus.counts, corpus.created) == (counts, True)
     assert "4 background, 0 development and 4 evaluation speakers, 64 recordings" in str(corpus)
-
-
-def test_recordings_are_16_bit_mono_at_16_khz(corpus: Simulated) -> None:
-    files = sorted(corpus.folder.rglob("*.wav"))
-    infos = [soundfile.info(file) for file in files]
-    assert {(info.samplerate, info.channels, info.format, info.subtype) for info in infos} == {
-        (16_000, 1, "WAV", "PCM_16")
-    }
-    assert sum(info.frames for info in infos) / 16_000 == pytest.approx(corpus.counts["seconds"], abs=1e-3)
-    assert len({file.read_bytes() for file in files}) == len(files)
 
 
 def test_tree_says_what_it_is(corpus: Simulated) -> None:
@@ -120,42 +108,14 @@ def test_key_of_full_size_has_the_trials_of_the_protocol() -> None:
     assert models[-1] == "m157_030 male/m157/m157_01_030.sph,male/m157/m157_04_030.sph,male/m157/m157_07_030.sph\n"
 
 
-@pytest.mark.parametrize("n_sentences", [1, 2, 3, 5])
-@pytest.mark.parametrize("n_sessions", [2, 5])
-def test_letters_agree_with_the_names(n_sentences: int, n_sessions: int) -> None:
-    speakers = ("m101", "m102", "m103")
-    lines = [
-        line for of_model in trial_lines(speakers, n_sentences=n_sentences, n_sessions=n_sessions) for line in of_model
-    ]
-    assert len(set(lines)) == len(lines)
-    for line in lines:
-        model, segment, *letters = line.strip().split(",")
-        speaker, sentence = model.split("_")
-        said_by, session, said = segment.removesuffix(".sph").split("/")[1].split("_")
-        right = (said_by == speaker, said == sentence)
-        order = [(True, True), (True, False), (False, True), (False, False)]
-        assert letters == ["Y" if right == kind else "N" for kind in order]
-        assert session not in ("01", "04", "07")
-    own = [line for line in lines if line.startswith("m101_001,m101/")]
-    others = [line for line in lines if line.startswith("m101_001,m102/")]
-    n_tests = n_sessions - sum(session <= n_sessions for session in (1, 4, 7))
-    assert len(own) == min(4, n_sentences) * n_tests
-    assert len(others) == min(2, n_sentences) * n_tests
-
-
 @pytest.mark.parametrize(
     ("gender", "n_speakers", "sizes", "last"),
     [
-        ("m", 3, (1, 0, 2), "m102"),
         ("m", 4, (2, 0, 2), "m102"),
         ("m", 34, (12, 0, 22), "m122"),
-        ("f", 34, (12, 0, 22), "f116"),
         ("m", 156, (50, 0, 106), "m206"),
-        ("f", 156, (47, 0, 109), "f203"),
         ("m", 157, (50, 50, 57), "m157"),
         ("f", 157, (47, 47, 63), "f157"),
-        ("m", 999, (50, 50, 899), "m999"),
-        ("f", 999, (47, 47, 905), "f999"),
     ],
 )
 def test_split(gender: str, n_speakers: int, sizes: tuple[int, int, int], last: str) -> None:
@@ -166,26 +126,6 @@ def test_split(gender: str, n_speakers: int, sizes: tuple[int, int, int], last: 
     assert split.evaluation[0] == {"m": "m101", "f": "f095"}[gender]
     assert split.evaluation[-1] == last
     assert split.development[:1] == ({"m": "m051", "f": "f048"}[gender],)[: sizes[1]]
-
-
-@pytest.mark.parametrize("n_speakers", [5, 107, 160])
-def test_split_with_a_number_of_background_speakers(n_speakers: int) -> None:
-    split = split_speakers("m", n_speakers, 3)
-    assert split.background == ("m001", "m002", "m003")
-    assert not split.development
-    assert len(split.evaluation) == n_speakers - 3
-    assert split.evaluation[0] == "m101"
-
-
-def test_number_of_background_speakers_is_kept_in_the_record(tmp_path: Path) -> None:
-    sizes: dict[str, Any] = {**TINY, "n_speakers": 5, "n_background": 3}
-    made = simulate_rsr2015(tmp_path / "new", CorpusSize(**sizes), jobs=1)
-    assert "synthetic speech of 3 background, 0 development and 2 evaluation speakers" in str(made)
-    assert made.counts["n_models"] == 2
-    assert "--speakers 5 --background 3 --sentences 1" in (made.folder / "README.txt").read_text()
-    assert not simulate_rsr2015(made.folder, CorpusSize(**sizes)).created
-    with pytest.raises(DataError, match="n_background 3, not None"):
-        simulate_rsr2015(made.folder, CorpusSize(**{**sizes, "n_background": None}))
 
 
 # --- reproducible ---------------------------------------------------------------------------------
@@ -206,44 +146,12 @@ def test_a_larger_corpus_holds_the_smaller_one(corpus: Simulated, tmp_path: Path
     assert all(small[name] == large[name] for name in shared)
 
 
-def test_another_seed_gives_other_speech(corpus: Simulated, tmp_path: Path) -> None:
-    other = simulate_rsr2015(tmp_path / "other", CorpusSize(**{**SMALL, "seed": 4, "gender": "m"}), jobs=1)
-    small, large = contents(corpus.folder), contents(other.folder)
-    assert all(small[name] != large[name] for name in small if name.startswith("sph/male"))
-
-
-@pytest.mark.parametrize(("audio_format", "container"), [("sph", "NIST"), ("flac", "FLAC")])
-def test_formats_hold_the_same_samples(corpus: Simulated, tmp_path: Path, audio_format: str, container: str) -> None:
-    other = simulate_rsr2015(
-        tmp_path / "other",
-        CorpusSize(
-            **{**SMALL, "n_speakers": 3, "n_sentences": 1, "n_sessions": 2, "gender": "m"}, audio_format=audio_format
-        ),
-        jobs=1,
-    )
-    file = other.folder / f"sph/male/m101/m101_02_001.{audio_format}"
-    assert soundfile.info(file).format == container
-    samples, rate = soundfile.read(file, dtype="int16")
-    expected, _ = soundfile.read(corpus.folder / "sph/male/m101/m101_02_001.wav", dtype="int16")
-    assert rate == 16_000
-    np.testing.assert_array_equal(samples, expected)
-    key = (other.folder / "key/part1/ndx/3sess-pwd_eval_m.ndx").read_text()
-    assert key.splitlines()[0] == "m101_001,m101/m101_02_001.sph,Y,N,N,N"
-
-
 def test_a_finished_tree_is_left_as_it_is(corpus: Simulated) -> None:
     times = {path: path.stat().st_mtime_ns for path in corpus.folder.rglob("*")}
     again = simulate_rsr2015(corpus.folder, CorpusSize(**SMALL))
     assert not again.created
     assert again.counts == corpus.counts
     assert {path: path.stat().st_mtime_ns for path in corpus.folder.rglob("*")} == times
-
-
-def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
-    (tmp_path / "new").mkdir()
-    made = simulate_rsr2015(tmp_path / "new", CorpusSize(n_speakers=3, n_sentences=1, n_sessions=2), jobs=1)
-    assert made.counts["n_files"] == 6
-    assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -255,13 +163,9 @@ TINY: dict[str, Any] = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
     ("change", "text"),
     [
         ({"n_speakers": 2}, "n_speakers is 3 to 999, not 2 .*background speaker and two evaluation"),
-        ({"n_speakers": 1000}, "3 to 999, not 1000"),
         ({"n_sentences": 0}, "n_sentences is 1 to 30, not 0"),
-        ({"n_sentences": 31}, "1 to 30, not 31"),
         ({"n_sessions": 1}, "n_sessions is 2 to 9, not 1"),
-        ({"n_sessions": 10}, "2 to 9, not 10"),
         ({"n_background": 0}, "n_background is 1 to 1, not 0"),
-        ({"n_speakers": 100, "n_background": 51}, "n_background is 1 to 50, not 51"),
         ({"n_speakers": 100, "n_background": 48, "gender": "both"}, "n_background is 1 to 47, not 48"),
         ({"seed": -1}, "seed is 0 to"),
         ({"gender": "x"}, "gender is 'm', 'f' or 'both', not 'x'"),
@@ -274,7 +178,7 @@ def test_arguments_out_of_range(tmp_path: Path, change: dict[str, object], text:
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("record", [None, "", "{}", "[]", '{"version": 1}', '"text"'])
+@pytest.mark.parametrize("record", [None, "{}"])
 def test_a_folder_with_something_else_is_not_touched(tmp_path: Path, record: str | None) -> None:
     (tmp_path / "thesis.txt").write_text("ten years of work")
     if record is not None:
@@ -285,19 +189,6 @@ def test_a_folder_with_something_else_is_not_touched(tmp_path: Path, record: str
     assert contents(tmp_path) == before
 
 
-def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("text")
-    with pytest.raises(DataError, match="is a file"):
-        simulate_rsr2015(tmp_path / "file", CorpusSize(**TINY), jobs=1)
-
-
-def test_a_corpus_of_other_arguments_is_not_touched(corpus: Simulated) -> None:
-    before = contents(corpus.folder)
-    with pytest.raises(DataError, match="n_sessions 4, not 5; seed 3, not 0"):
-        simulate_rsr2015(corpus.folder, CorpusSize(**{**SMALL, "n_sessions": 5, "seed": 0}))
-    assert contents(corpus.folder) == before
-
-
 def test_a_recording_that_is_gone_is_named(tmp_path: Path) -> None:
     simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
     (tmp_path / "new/sph/male/m101/m101_02_001.wav").unlink()
@@ -305,7 +196,7 @@ def test_a_recording_that_is_gone_is_named(tmp_path: Path) -> None:
         simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
 
 
-@pytest.mark.parametrize("failure", [KeyboardInterrupt(), DataError("the engine failed"), OSError(28, "disk full")])
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(28, "disk full")])
 def test_a_run_that_ends_early_leaves_no_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
 ) -> None:
@@ -322,11 +213,4 @@ def test_a_run_that_ends_early_leaves_no_corpus(
     with pytest.raises(expected):
         simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
     assert len(calls) == 4
-    assert not any(tmp_path.iterdir())
-
-
-def test_engine_that_is_not_installed_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "espeakng_loader", None)
-    with pytest.raises(DataError, match=r"pip install 'spkver\[demo\]'"):
-        simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
     assert not any(tmp_path.iterdir())

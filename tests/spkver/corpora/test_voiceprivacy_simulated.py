@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import soundfile
 from click.testing import CliRunner
 
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError
 from spkver.cli import main
 from spkver.corpora.simulated import Simulated, Sizes, is_simulated, simulate_voiceprivacy, utterance_text
 from spkver.datadir.directory import DataDir, enrolment
@@ -34,16 +33,10 @@ def directories(made: Simulated) -> dict[str, DataDir]:
     return {name: read_datadir(made.folder / name) for name in DIRECTORIES}
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_default_is_as_libri_test() -> None:
-    assert Sizes().enrolled_f + Sizes().enrolled_m == 29
-
-
 def test_directories_are_there_and_whole(made: Simulated, directories: dict[str, DataDir]) -> None:
     assert {path.name for path in made.folder.iterdir()} == {*DIRECTORIES, "simulation.json", "README.txt"}
+    assert is_simulated(made.folder)
+    assert "SIMULATED" in json.loads((made.folder / "simulation.json").read_text())["about"]
     counts = {name: (len(set(one.speakers.values())), len(one)) for name, one in directories.items()}
     assert counts == dict(zip(DIRECTORIES, [(5, 10), (4, 8), (3, 6), (4, 4)], strict=True))
     for one in directories.values():
@@ -71,36 +64,11 @@ def test_counts_are_those_of_the_lists(made: Simulated) -> None:
     assert made.counts["seconds"] == pytest.approx(length, abs=0.001)
 
 
-def test_no_speaker_is_in_training_and_trials_and_no_recording_twice(directories: dict[str, DataDir]) -> None:
-    training = set(directories["simulated_train"].speakers.values())
-    assert not training & {one for name in DIRECTORIES[:3] for one in directories[name].speakers.values()}
-    files = [path.read_bytes() for one in directories.values() for path in one.recordings.values()]
-    assert len(set(files)) == len(files)
-
-
 def test_text_says_what_is_spoken(made: Simulated) -> None:
     lines = (made.folder / "simulated_test_trials_f/text").read_text().splitlines()
     texts = dict(line.split(" ", 1) for line in lines)
     assert texts["f002-03"] == utterance_text(2, 3, 1).upper().rstrip(".").replace(",", "")
     assert len(set(texts.values())) > 1
-
-
-def test_it_says_that_it_is_simulated(made: Simulated) -> None:
-    assert is_simulated(made.folder)
-    assert "SIMULATED" in (made.folder / "README.txt").read_text()
-    assert "SIMULATED" in json.loads((made.folder / "simulation.json").read_text())["about"]
-    assert "SIMULATED" in str(made)
-
-
-def test_a_finished_set_is_left_as_it_is(made: Simulated) -> None:
-    before = {path: path.stat().st_mtime_ns for path in made.folder.rglob("*")}
-    assert not simulate_voiceprivacy(made.folder, SMALL).created
-    assert {path: path.stat().st_mtime_ns for path in made.folder.rglob("*")} == before
-
-
-def test_a_set_of_other_sizes_is_not_overwritten(made: Simulated) -> None:
-    with pytest.raises(DataError, match="with seed 5, not 6"):
-        simulate_voiceprivacy(made.folder, Sizes(**{**vars(SMALL), "seed": 6}))
 
 
 @pytest.mark.parametrize(

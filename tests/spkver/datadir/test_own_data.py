@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import DataError
 from spkver.cli import main
 from spkver.datadir.directory import DataDir
 from spkver.datadir.reading import datadir_of_folder, match_genders, read_datadir
@@ -47,19 +46,11 @@ def test_without_folders_the_name_begins_with_the_speaker(tmp_path):
     assert made.speakers == {"anna_1": "anna", "anna_2_b": "anna", "bert_1": "bert"}
 
 
-def test_both_layouts_of_a_recording_have_one_id(tmp_path):
-    """So that an anonymiser may write flat what it read in folders."""
-    nested = touch(tmp_path / "original", "anna/rep1/word.wav")
-    flat = touch(tmp_path / "anonymised", "anna-rep1-word.wav")
-    assert datadir_of_folder(nested, "d").speakers == datadir_of_folder(flat, "d").speakers
-
-
 @pytest.mark.parametrize(
     ("names", "message"),
     [
         ((), "found no .wav, .flac, .sph file"),
         (("anna.wav", "bert-1.wav"), "anna.wav: expected a name like SPEAKER-1.wav"),
-        (("-1.wav",), "expected a name like SPEAKER-1.wav"),
         (("a/1.wav", "2.wav"), "1 recordings stand beside the folders of speakers: '2.wav'"),
         (("a/1.wav", "a/1.flac"), "a/1.wav and a/1.flac are both utterance 'a-1'"),
     ],
@@ -67,11 +58,6 @@ def test_both_layouts_of_a_recording_have_one_id(tmp_path):
 def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
     with pytest.raises(DataError, match=message.replace("(", r"\(")):
         datadir_of_folder(touch(tmp_path, *names), "d")
-
-
-def test_no_folder_is_an_error(tmp_path):
-    with pytest.raises(DataError, match="no such folder"):
-        datadir_of_folder(tmp_path / "none", "d")
 
 
 @pytest.mark.parametrize(
@@ -88,11 +74,6 @@ def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):
     assert done.stderr.startswith("Warning: ")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_recordings_in_other_formats_alone_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"found no .wav, .flac, .sph file, but 1 .m4a \(convert"):
-        datadir_of_folder(touch(tmp_path, "a/1.m4a"), "d")
 
 
 def test_sexes_are_words_in_a_table():
@@ -131,24 +112,7 @@ def test_draws_hang_on_ids_and_seed_alone():
     assert women[0] == women[1]
 
 
-def test_speakers_with_few_utterances_train():
-    source = people(6, 6)
-    short = [utterance for utterance in source.speakers if utterance.startswith("f00")][3:]
-    for utterance in short:
-        del source.speakers[utterance], source.recordings[utterance]
-    split = split_datadir(source, "out", "mine")
-    assert "f00" in split.training.genders
-    assert split.notes == ("1 speakers with fewer than 4 utterances train: 'f00'",)
-
-
-def test_a_sex_of_two_speakers_has_no_trials():
-    split = split_datadir(people(2, 6), "out", "mine")
-    assert list(split.trials) == ["m"]
-    assert "no trials of women: 2 can be split" in split.notes[0]
-    assert {"f00", "f01"} <= set(split.training.genders)
-
-
-@pytest.mark.parametrize(("n_women", "n_men", "n_utterances"), [(1, 1, 6), (2, 2, 6), (9, 9, 3)])
+@pytest.mark.parametrize(("n_women", "n_men", "n_utterances"), [(2, 2, 6), (9, 9, 3)])
 def test_too_few_speakers_are_refused(n_women, n_men, n_utterances):
     with pytest.raises(DataError, match="too few"):
         split_datadir(people(n_women, n_men, n_utterances), "out", "mine")
@@ -167,19 +131,6 @@ def test_without_sexes_all_are_one_pool():
     assert key is not None
     assert len(key) == 8 * len(split.trials["mixed"]) == 8 * 8 * 3
     assert any(model[0] != segment[0] for model, segment in key.pairs())  # across the sexes
-
-
-def test_sexes_of_some_alone_are_refused():
-    source = people(6, 6)
-    del source.genders["f03"]
-    with pytest.raises(DataError, match="1 speakers of unknown sex: 'f03'"):
-        split_datadir(source, "out", "mine")
-
-
-@pytest.mark.parametrize("wrong", [{"training_share": 0.0}, {"training_share": 1.0}, {"enrolment_utterances": 0}])
-def test_rules_out_of_range_are_refused(wrong):
-    with pytest.raises(ConfigError):
-        SplitRules(**wrong)
 
 
 def test_a_twin_is_split_as_its_original(tmp_path):
@@ -247,42 +198,11 @@ def test_from_two_folders_to_sets(recordings):
     assert "another split is there already" in done.output
 
 
-@pytest.mark.parametrize("moved", ["original", "anonymised"])
-def test_another_twin_is_not_split_over_the_first(recordings, moved):
-    data, sets = recordings / "data", recordings / "sets"
-    invoke("datadir", recordings / "original", "-o", data / "mine", "--sexes", recordings / "speakers.tsv")
-    invoke("datadir", recordings / "anonymised", "-o", data / "mine_x")
-    command = ("split", data / "mine", "--twin", data / "mine_x", "--suffix", "_x", "-o", sets)
-    invoke(*command)
-    (recordings / moved).rename(recordings / "elsewhere")
-    name = "mine" if moved == "original" else "mine_x"
-    shutil.rmtree(data / name)
-    sexes = ("--sexes", recordings / "speakers.tsv") if moved == "original" else ()
-    invoke("datadir", recordings / "elsewhere", "-o", data / name, *sexes)
-    before = {path: path.read_bytes() for path in sets.rglob("wav.scp")}
-    done = CliRunner().invoke(main, list(map(str, command)))
-    assert done.exit_code == 2
-    assert "lists other recordings, such as those of another twin" in done.output
-    assert {path: path.read_bytes() for path in sets.rglob("wav.scp")} == before
-    invoke(*command, "--force")
-    assert {path: path.read_bytes() for path in sets.rglob("wav.scp")} != before
-
-
-def test_lines_of_sexes_are_read_too(recordings):
-    lines = "".join(f"{speaker} {speaker[0]}\n" for speaker in people(4, 5).genders)
-    (recordings / "spk2gender").write_text(lines)
-    out = invoke("datadir", recordings / "original", "-o", recordings / "d", "--sexes", recordings / "spk2gender")
-    assert "4 women and 5 men" in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--twin", "x"), "--twin and --suffix go together"),
         (("--twin", "x", "--suffix", "x"), "expected an underscore and a name"),
-        (("--twin", "x", "--suffix", "_../../x"), "expected an underscore and a name"),
-        (("--twin", "x", "--suffix", "_enrolls"), "expected an underscore and a name"),
-        (("--twin", "x", "--suffix", "_f"), "expected an underscore and a name"),
         (("--name", "a/b"), "holds a path separator"),
         (("--training-share", "2"), "the training share is 2.0"),
     ],
@@ -293,11 +213,3 @@ def test_wrong_options_of_split_are_one_message(recordings, arguments, message):
     assert done.exit_code == 2
     assert message in done.output
     assert not (recordings / "s").exists()
-
-
-def test_a_folder_of_somebody_is_not_written_over(recordings):
-    invoke("datadir", recordings / "original", "-o", recordings / "d", "--sexes", recordings / "speakers.tsv")
-    (recordings / "s" / "d_train").mkdir(parents=True)
-    done = CliRunner().invoke(main, ["split", str(recordings / "d"), "-o", str(recordings / "s")])
-    assert done.exit_code == 2
-    assert "is there already, and no split of ours" in done.output

@@ -21,7 +21,7 @@ from torch_writer import Tensors, write_torch
 
 from evaluation.embeddings import read_embeddings
 from evaluation.trials import Trials
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError
 from spkbase.work import Work
 from spkver.backend import train_chain, write_backend
 from spkver.cli import main
@@ -146,21 +146,6 @@ def test_recordings_that_cannot_be_used_are_named_together_before_the_start(sour
     assert not (tmp_path / "v.h5").exists()
 
 
-def test_other_rates_are_resampled_and_it_says_so(tmp_path, weights):
-    source = make_set(tmp_path / "set", 3, rate=8000)
-    status, said = invoke(source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / "v.h5", "--jobs", 1)
-    assert status == 0
-    assert "3 of 3 recordings are resampled from 8000 to 16000 Hz" in said
-    with h5py.File(tmp_path / "v.h5") as file:
-        assert file.attrs["resampled"] == 3
-
-
-def test_vectors_of_unequal_dimensions_are_refused(source, tmp_path):
-    (tmp_path / "own.py").write_text("def f(samples, rate):\n    return [1.0] * (2 + (len(samples) > 4500))\n")
-    with pytest.raises(DataError, match=r"as many dimensions each, got 2 for u00 and 3 for u16, u17, u18, \.\.\."):
-        embed_directory(source, open_extractor(f"{tmp_path / 'own.py'}:f"), tmp_path / "v.h5", work=Work(1))
-
-
 def test_ready_vectors_of_more_utterances_are_chosen_from(source, tmp_path):
     ids = np.array([*sorted(source.recordings, reverse=True), "other"])
     np.savez(tmp_path / "all.npz", ids=ids, vectors=np.arange(42.0).reshape(21, 2))
@@ -180,12 +165,6 @@ def test_files_that_cannot_be_written_are_refused_first(source, tmp_path, name):
     (tmp_path / "d.h5").mkdir()
     with pytest.raises(ConfigError, match="got a folder"):
         embed_directory(source, open_extractor("math:sqrt"), tmp_path / "d.h5")
-
-
-@pytest.mark.parametrize("content", [b"", b"\x89HDF\r\n\x1a\n damaged", b"text"])
-def test_a_damaged_file_is_written_anew(source, own, tmp_path, content):
-    (tmp_path / "v.h5").write_bytes(content)
-    assert len(embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))) == 20
 
 
 # --- the page ---------------------------------------------------------------------------------------

