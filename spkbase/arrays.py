@@ -10,6 +10,7 @@ import atexit
 import math
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from spkbase.errors import DataError
 from spkbase.showing import one_line
 
 
-class _Rows:
+class _Rows(ABC):
     """What all rows that are not in memory have in common: `shape`, `dtype` and `__getitem__` are theirs."""
 
     shape: tuple[int, ...]
@@ -35,8 +36,9 @@ class _Rows:
     def __len__(self) -> int:
         return self.shape[0]
 
+    @abstractmethod
     def __getitem__(self, index: Any) -> NDArray[Any]:
-        raise NotImplementedError
+        """Return rows."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         values = self[:]

@@ -241,7 +241,4 @@ def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
     offset = dataset.id.get_offset()
     if offset is None or dataset.chunks is not None or offset + dataset.nbytes > Path(path).stat().st_size:
         return None
-    # HDF5 knows numbers with other bits, which it converts
-    if not dataset.id.get_type().equal(h5py.h5t.py_create(dataset.dtype, logical=True)):
-        return None
     return StoredArray(Path(path), offset, dataset.shape, dataset.dtype)

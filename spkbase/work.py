@@ -111,16 +111,6 @@ def ships_items() -> bool:
     return engine_kind() in ("loky", "dask")
 
 
-@contextmanager
-def at_once() -> Iterator[None]:
-    """Have maps of this block done in this thread: within a task, whose worker is one of many already."""
-    token = _ENGINE.set(_Engine("serial"))
-    try:
-        yield
-    finally:
-        _ENGINE.reset(token)
-
-
 def default_jobs() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
@@ -313,8 +303,12 @@ def _task(place: str | None, function: Callable[[Item], Result], item: Item) -> 
     """Do a task in a worker: in the folder of relative paths, with one BLAS thread; maps within it are done here."""
     if place is not None and place != str(Path.cwd()):
         os.chdir(place)
-    with at_once(), one_blas_thread():
-        return function(item)
+    token = _ENGINE.set(_Engine("serial"))
+    try:
+        with one_blas_thread():
+            return function(item)
+    finally:
+        _ENGINE.reset(token)
 
 
 @contextmanager
@@ -331,22 +325,25 @@ def _cluster(address: str, timeout: float) -> Iterator[Any]:
     except (OSError, ValueError, TypeError) as error:
         text = f"no Dask scheduler answered at {address} within {timeout:g} s: {error}"
         raise DataError(text, remedy=_CLUSTER_REMEDY) from error
-    # it logs a traceback for each result that is on its way when the connection closes
-    logging.getLogger("tornado.application").disabled = True
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=timeout)
-        except TimeoutError as error:
-            text = f"the Dask scheduler at {address} has no worker after {timeout:g} s"
-            raise DataError(text, remedy=_CLUSTER_REMEDY) from error
-        ours = _versions()
-        for worker, theirs in client.run(_versions).items():
-            if theirs != ours:
-                pairs = [f"{name} {theirs[name]}, here {ours[name]}" for name in ours if theirs[name] != ours[name]]
-                raise DataError(
-                    f"worker {worker} has other versions: {'; '.join(pairs)}", remedy="install the same on all machines"
-                )
-        yield client
+    noise = logging.getLogger("tornado.application")  # a traceback for each result on its way when the client closes
+    before, noise.disabled = noise.disabled, True
+    try:
+        with client:
+            try:
+                client.wait_for_workers(1, timeout=timeout)
+            except TimeoutError as error:
+                text = f"the Dask scheduler at {address} has no worker after {timeout:g} s"
+                raise DataError(text, remedy=_CLUSTER_REMEDY) from error
+            ours = _versions()
+            for worker, theirs in client.run(_versions).items():
+                if others := [
+                    f"{name} {theirs[name]}, here {ours[name]}" for name in ours if theirs[name] != ours[name]
+                ]:
+                    text = f"worker {worker} has other versions: {'; '.join(others)}"
+                    raise DataError(text, remedy="install the same on all machines")
+            yield client
+    finally:
+        noise.disabled = before
 
 
 def _versions() -> dict[str, str]:
