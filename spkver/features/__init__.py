@@ -3,7 +3,7 @@
 audio -> cepstra, log-energy, speech labels (stored) -> RASTA, deltas, normalisation, selection -> frames (in memory)
 """
 
-from spkver.features.cepstra import MfccSettings, mfcc
+from spkver.features.cepstra import mfcc
 from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
 from spkver.features.extraction import (
     check_recordings,

@@ -15,32 +15,13 @@ M. Slaney, "Auditory Toolbox", Interval Research technical report 1998-010 (filt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.work import one_blas_thread
-
-
-@dataclass(frozen=True)
-class MfccSettings:
-    """What one needs to know to compute cepstra; frequencies in Hz, lengths in samples."""
-
-    rate: int
-    window: int
-    shift: int
-    pre_emphasis: float
-    n_filters: int
-    low_frequency: float
-    high_frequency: float
-    n_cepstra: int
-
-    @property
-    def n_fft(self) -> int:
-        """Length of the Fourier transform: the next power of two."""
-        return 1 << (self.window - 1).bit_length()
+from spkver.features.config import FeatureConfig
 
 
 def n_frames(n_samples: int, *, window: int, shift: int) -> int:
@@ -111,32 +92,32 @@ def mel_filterbank(
 
 
 @lru_cache(maxsize=8)
-def _tables(settings: MfccSettings, dtype: np.dtype) -> tuple[NDArray, NDArray, NDArray]:
+def _tables(config: FeatureConfig, dtype: np.dtype) -> tuple[NDArray, NDArray, NDArray]:
     """Window, filters (bins, n_filters) and cosines (n_filters, n_cepstra), made once for a configuration."""
     filters, _ = mel_filterbank(
-        rate=settings.rate,
-        n_fft=settings.n_fft,
-        n_filters=settings.n_filters,
-        low_frequency=settings.low_frequency,
-        high_frequency=settings.high_frequency,
+        rate=config.rate,
+        n_fft=config.n_fft,
+        n_filters=config.n_filters,
+        low_frequency=config.low_frequency,
+        high_frequency=config.high_frequency,
     )
-    band = np.arange(settings.n_filters)
-    order = np.arange(1, settings.n_cepstra + 1)
-    cosines = np.sqrt(2.0 / settings.n_filters) * np.cos(np.pi / settings.n_filters * np.outer(band + 0.5, order))
-    tables = np.hanning(settings.window), np.ascontiguousarray(filters.T), cosines
+    band = np.arange(config.n_filters)
+    order = np.arange(1, config.n_cepstra + 1)
+    cosines = np.sqrt(2.0 / config.n_filters) * np.cos(np.pi / config.n_filters * np.outer(band + 0.5, order))
+    tables = np.hanning(config.window_samples), np.ascontiguousarray(filters.T), cosines
     window, filters, cosines = (table.astype(dtype) for table in tables)
     return window, filters, cosines
 
 
 @one_blas_thread()
-def mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
+def mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDArray]:
     """Compute cepstra 1 to `n_cepstra` and the log-energy of a signal.
 
     Parameters
     ----------
     samples : ndarray of shape (n,)
         The signal; its dtype (float32 or float64) is the dtype of the computation.
-    settings : MfccSettings
+    config : FeatureConfig
 
     Returns
     -------
@@ -146,50 +127,49 @@ def mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
 
     Examples
     --------
-    >>> settings = MfccSettings(16000, 400, 160, 0.97, 40, 133.3333, 6955.4976, 19)
-    >>> cepstra, log_energy = mfcc(np.sin(np.arange(8000) / 5), settings)
+    >>> cepstra, log_energy = mfcc(np.sin(np.arange(8000) / 5), FeatureConfig())
     >>> cepstra.shape, log_energy.shape
     ((48, 19), (48,))
     """
-    log_mel, log_energy = log_mel_spectrum(samples, settings)
-    return log_mel @ _tables(settings, samples.dtype)[2], log_energy
+    log_mel, log_energy = log_mel_spectrum(samples, config)
+    return log_mel @ _tables(config, samples.dtype)[2], log_energy
 
 
 @one_blas_thread()
-def log_mel_spectrum(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
+def log_mel_spectrum(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDArray]:
     """Return log filterbank outputs (T, n_filters) and log-energy (T,); the step before the cosine transform."""
     from scipy import fft
 
-    window, filters, _ = _tables(settings, samples.dtype)
+    window, filters, _ = _tables(config, samples.dtype)
     smallest = np.finfo(samples.dtype).tiny
-    frames = _pre_emphasised_frames(samples, settings)
+    frames = _pre_emphasised_frames(samples, config)
     log_energy = np.log(np.maximum(np.einsum("ij,ij->i", frames, frames), smallest))
     frames *= window
-    spectrum = fft.rfft(frames, n=settings.n_fft, axis=1)
+    spectrum = fft.rfft(frames, n=config.n_fft, axis=1)
     power = spectrum.real**2
     power += spectrum.imag**2
     return np.log(np.maximum(power @ filters, smallest)), log_energy
 
 
-def _pre_emphasised_frames(samples: NDArray, settings: MfccSettings) -> NDArray:
+def _pre_emphasised_frames(samples: NDArray, config: FeatureConfig) -> NDArray:
     """Frames after pre-emphasis, each started afresh: its first sample is its own predecessor."""
-    coefficient = samples.dtype.type(settings.pre_emphasis)
-    count = n_frames(len(samples), window=settings.window, shift=settings.shift)
-    frames = np.empty((count, settings.window), samples.dtype)
+    coefficient = samples.dtype.type(config.pre_emphasis)
+    count = n_frames(len(samples), window=config.window_samples, shift=config.shift_samples)
+    frames = np.empty((count, config.window_samples), samples.dtype)
     if count:
         difference = samples[1:] - coefficient * samples[:-1]
-        frames[:, 1:] = frame_signal(difference, window=settings.window - 1, shift=settings.shift)[:count]
-        frames[:, 0] = samples[: (count - 1) * settings.shift + 1 : settings.shift] * (1 - coefficient)
+        frames[:, 1:] = frame_signal(difference, window=config.window_samples - 1, shift=config.shift_samples)[:count]
+        frames[:, 0] = samples[: (count - 1) * config.shift_samples + 1 : config.shift_samples] * (1 - coefficient)
     return frames
 
 
-def librosa_mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
+def librosa_mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDArray]:
     """Compute cepstra 1 to `n_cepstra` by `librosa.feature.mfcc`, and the log-energy of the same frames.
 
     Parameters
     ----------
     samples : ndarray of shape (n,)
-    settings : MfccSettings
+    config : FeatureConfig
 
     Returns
     -------
@@ -199,24 +179,24 @@ def librosa_mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDA
     """
     import librosa
 
-    window, shift = settings.window, settings.shift
+    window, shift = config.window_samples, config.shift_samples
     if len(samples) < window:
-        return np.empty((0, settings.n_cepstra), samples.dtype), np.empty(0, samples.dtype)
-    if settings.pre_emphasis:
-        samples = librosa.effects.preemphasis(samples, coef=settings.pre_emphasis)
+        return np.empty((0, config.n_cepstra), samples.dtype), np.empty(0, samples.dtype)
+    if config.pre_emphasis:
+        samples = librosa.effects.preemphasis(samples, coef=config.pre_emphasis)
     # librosa centres a window that is shorter than the transform: half of the difference precedes each frame
-    before = (settings.n_fft - window) // 2
-    padded = np.pad(samples, (before, settings.n_fft - window - before))
+    before = (config.n_fft - window) // 2
+    padded = np.pad(samples, (before, config.n_fft - window - before))
     coefficients = librosa.feature.mfcc(
         y=padded,
-        sr=settings.rate,
-        n_mfcc=settings.n_cepstra + 1,
-        n_fft=settings.n_fft,
+        sr=config.rate,
+        n_mfcc=config.n_cepstra + 1,
+        n_fft=config.n_fft,
         win_length=window,
         hop_length=shift,
-        n_mels=settings.n_filters,
-        fmin=settings.low_frequency,
-        fmax=settings.high_frequency,
+        n_mels=config.n_filters,
+        fmin=config.low_frequency,
+        fmax=config.high_frequency,
         center=False,
     )
     frames = frame_signal(samples, window=window, shift=shift)

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError
-from spkver.features.cepstra import MfccSettings
 
 _CHOICES = {
     "engine": ("spkver", "librosa"),
@@ -166,6 +165,11 @@ class FeatureConfig:
         return round(self.shift * self.rate)
 
     @property
+    def n_fft(self) -> int:
+        """Length of the Fourier transform of a frame: the next power of two."""
+        return 1 << (self.window_samples - 1).bit_length()
+
+    @property
     def dimension(self) -> int:
         """Length D of a frame."""
         return (1 + self.deltas) * (self.log_energy + self.n_cepstra)
@@ -182,19 +186,6 @@ class FeatureConfig:
     def post_processing(self) -> dict[str, object]:
         """Return what the frames depend on besides the stored features."""
         return {name: getattr(self, name) for name in _AFTERWARDS}
-
-    def mfcc_settings(self) -> MfccSettings:
-        """Return the part that `spkver.features.cepstra` works with."""
-        return MfccSettings(
-            rate=self.rate,
-            window=self.window_samples,
-            shift=self.shift_samples,
-            pre_emphasis=self.pre_emphasis,
-            n_filters=self.n_filters,
-            low_frequency=self.low_frequency,
-            high_frequency=self.high_frequency,
-            n_cepstra=self.n_cepstra,
-        )
 
 
 # What a preset changes; a key that the user sets wins over it.

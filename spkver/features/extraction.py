@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -73,7 +72,6 @@ def features_of_signals(
         Recording ids, for the detector `labels`.
     """
     compute = librosa_mfcc if config.engine == "librosa" else mfcc
-    settings = config.mfcc_settings()
     # one draw serves as dither and as the detector's masking noise, each at its own level
     noises = [
         generator.standard_normal(len(signal), dtype=np.float32)
@@ -85,7 +83,7 @@ def features_of_signals(
             scaled = signal * signal.dtype.type(config.sample_scale)
             if config.dither:
                 scaled += noise * np.float32(config.dither)
-            computed.append(compute(scaled, settings))
+            computed.append(compute(scaled, config))
     energies = [energy for _, energy in computed]
     if config.vad == "snr":
         scaled_signals = [signal * signal.dtype.type(_PEER_UNIT) for signal in signals]
@@ -193,7 +191,6 @@ def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
 
 
 _BATCH = 32  # recordings in one task
-_BYTES_A_SAMPLE = 65  # that a recording takes while its features are computed; measured
 _BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of about this size
 
 
@@ -235,7 +232,6 @@ def check_recordings(
 def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tuple[float, list[DataError]]:
     """Duration of some recordings, and what is wrong with them."""
     seconds, problems = 0.0, Problems()
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for name, path in items:
         with problems.noted(), errors_of(path):
             if config.vad == "labels":
@@ -252,10 +248,6 @@ def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tupl
                 raise DataError(f"no channel {config.channel}: the file has {channels}", remedy="counted from 0")
             n_samples = round(header.n_samples * config.rate / rate)
             _check_length(n_samples, config)
-            hours, needed = n_samples / config.rate / 3600, n_samples * _BYTES_A_SAMPLE
-            if needed > memory / 2:
-                text = f"a recording of {hours:.1f} hours takes {needed / 1e9:.0f} GB of memory, more than half of "
-                raise DataError(f"{text}this machine's", remedy="cut it into utterances")
             seconds += header.n_samples / rate
     return seconds, problems.errors
 

@@ -43,7 +43,7 @@ from spkbase.runs import Run
 from spkbase.work import one_blas_thread, ordered_map
 from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir
-from spkver.features import MfccSettings, mfcc
+from spkver.features import FeatureConfig, mfcc
 from spkver.recognition.recordings import map_recordings
 
 logger = logging.getLogger(__name__)
@@ -127,9 +127,9 @@ def functionals(samples: NDArray, config: FunctionalsConfig) -> NDArray[np.float
         If there are fewer than `LEAST_FRAMES` frames of sound.
     """
     samples = np.asarray(samples, np.float64)
-    window, shift = round(_WINDOW * config.rate), round(_SHIFT * config.rate)
-    filters = (config.n_filters, config.low_frequency, config.high_frequency)
-    cepstra, log_energy = mfcc(samples, MfccSettings(config.rate, window, shift, 0.97, *filters, config.n_cepstra))
+    names = ("rate", "n_filters", "low_frequency", "high_frequency", "n_cepstra")
+    features = FeatureConfig(window=_WINDOW, shift=_SHIFT, **{name: getattr(config, name) for name in names})
+    cepstra, log_energy = mfcc(samples, features)
     energy = _DB * log_energy
     if len(energy) < LEAST_FRAMES or not samples.any():
         raise ValueError(f"{len(energy)} frames, at least {LEAST_FRAMES} with sound are needed")

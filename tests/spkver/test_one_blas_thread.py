@@ -24,14 +24,13 @@ from evaluation.uncertainty.resampling import Resampling
 from spkbase.work import one_blas_thread
 from spkver.backend import train_chain
 from spkver.extractors.networks import campplus_graph, embed_frames, read_network
-from spkver.features.cepstra import MfccSettings, mfcc
+from spkver.features import FeatureConfig, mfcc
 
 RNG = np.random.default_rng(0)
 TARGET, NONTARGET = RNG.standard_normal(30011) + 2, RNG.standard_normal(50021)
 LLR, COUNTS, OTHERS = RNG.standard_normal(80000), RNG.random(80000), RNG.random(80000)
 SIGNAL = RNG.standard_normal(160000)
 CAMPPLUS = read_network(campplus_graph(random_campplus(0)))
-SETTINGS = MfccSettings(16000, 400, 160, 0.97, 40, 133.3333, 6955.4976, 19)
 
 VECTORS = RNG.standard_normal((40, 200))[np.repeat(np.arange(40), 20)] + RNG.standard_normal((800, 200))
 TRAINING = Embeddings([f"u{row}" for row in range(800)], [f"s{row // 20:02d}" for row in range(800)], VECTORS)
@@ -51,7 +50,7 @@ CALLS = {
     "disclosure": lambda: expected_disclosure(LLR, COUNTS, OTHERS),
     "mean interval": lambda: mean_interval(expit(TARGET), Resampling(200)).low,
     "embed": lambda: embed_frames(SIGNAL.astype(np.float32), 16000, CAMPPLUS),
-    "mfcc": lambda: mfcc(SIGNAL, SETTINGS)[0],
+    "mfcc": lambda: mfcc(SIGNAL, FeatureConfig())[0],
 }
 
 

@@ -15,7 +15,7 @@ from spkver.features.frames import delta, post_process, rasta
 from spkver.features.vad import enhance, snr_vad
 
 NAMES = ("syn_a", "syn_b")
-SETTINGS = FeatureConfig().mfcc_settings()
+SETTINGS = FeatureConfig()
 
 
 @pytest.fixture(scope="module")
