@@ -3,7 +3,6 @@ error, commands that are imported when they are called, and the options for work
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import signal
@@ -115,12 +114,6 @@ class Command(_CleanEnd):
                 if _is_output(parameter) and before != name:
                     raise click.UsageError(f"{name} would replace {text}, the file of {before}: name another", ctx)
         return super().parse_args(ctx, args)
-
-    def main(self, *arguments: Any, **options: Any) -> Any:
-        """Call the command; letters that the terminal's encoding lacks are written as numbers."""
-        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-            sys.stdout.reconfigure(errors="backslashreplace")
-        return super().main(*arguments, **options)
 
 
 def _is_output(parameter: click.Parameter) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,16 @@ _MAX_ALIKE = 3
 _MAX_SHOWN = 20
 
 
-def few(names: Sequence[Any], show: Callable[[Any], str] = str, most: int = 3) -> str:
-    """Name the first few of some names, for an error.
+def few(names: Iterable[Any], show: Callable[[Any], str] = str, most: int = 3) -> str:
+    """Name the first few of some names, for an error; of a set, or what else is no sequence, in sorted order.
 
     Examples
     --------
     >>> few(["anna", "bert"]), few(["a", "b", "c", "d"], repr)
     ('anna, bert', "'a', 'b', 'c', ...")
     """
-    return ", ".join(map(show, names[:most])) + (", ..." if len(names) > most else "")
+    listed = names if isinstance(names, Sequence) else sorted(names)
+    return ", ".join(map(show, listed[:most])) + (", ..." if len(listed) > most else "")
 
 
 class SpkverError(Exception):

@@ -225,6 +225,15 @@ def read_text_bytes(path: str | Path) -> bytes:
     return check_text(path, read_bytes(path))
 
 
+def read_text(path: str | Path) -> str:
+    """Read a text file in UTF-8, as `read_text_bytes` does; a DataError with the line of what is not UTF-8."""
+    raw = read_text_bytes(path)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise not_text(Path(path), line_at(raw, error.start), "it holds other bytes") from None
+
+
 def check_text(path: str | Path, raw: bytes) -> bytes:
     """Return the content of a text file without a byte order mark; a DataError if it holds zero bytes."""
     if b"\0" in raw:
@@ -290,17 +299,11 @@ def read_id_list(
         With file and line: another number of columns, an id that is there twice, an empty file, not UTF-8. All problems
         at once.
     """
-    path = Path(path)
-    raw = read_text_bytes(path)
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise not_text(path, line_at(raw, error.start), "it holds other bytes") from None
     problems = Problems(path)
     values: dict[str, str] = {}
     lines: dict[str, int] = {}
     # not splitlines, which also cuts at characters that a transcript may hold
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         columns = line.split(maxsplit=1) if rest else line.split()
         if not columns:
             continue

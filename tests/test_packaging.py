@@ -53,7 +53,7 @@ def extras() -> dict[str, list[str]]:
 # Extra to the module that it brings, and code that needs it.
 NEEDS = {
     "sphere": ("av", "from spkver.audio import _shorten_shape; _shorten_shape('a.sph', {})"),
-    "demo": ("espeakng_loader", "from spkver.corpora import check_synthesiser; check_synthesiser()"),
+    "demo": ("espeakng_loader", "from spkver.corpora import loader; loader()"),
     "world": ("pyworld", "from spkver.anonymization.anonymizers import import_world; import_world()"),
     "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
     "asr": ("pocketsphinx", "from spkver.recognition.words import check_recogniser; check_recogniser()"),

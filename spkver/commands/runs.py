@@ -29,9 +29,9 @@ def demo(context: click.Context, output: Path, jobs: int | None) -> None:
     than a minute on two quiet cores; a second time it only looks whether all is there.
     """
     from spkver.attackers import DEFAULT
-    from spkver.corpora import check_synthesiser
+    from spkver.corpora import loader
 
-    check_synthesiser()
+    loader()
     privacy = output / "voiceprivacy"
     _recipe(context, "rsr2015.svm_gmm", corpus="simulated", output=output, jobs=jobs)
     click.echo("")

@@ -30,4 +30,4 @@ from spkver.corpora.simulated import (
     split_speakers,
     trial_lines,
 )
-from spkver.corpora.voices import check_synthesiser
+from spkver.corpora.voices import loader

@@ -40,8 +40,6 @@ the challenge's own lists are not given.
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,7 +49,7 @@ from typing import Any
 from evaluation.formats import Choice, read_text_key
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import disk_errors, make_folder, read_id_list, read_text_bytes, write_json, write_text
+from spkbase.files import read_id_list, read_text, read_text_bytes, write_json, write_text
 from spkbase.showing import one_line
 from spkver.audio import audio_header
 from spkver.datadir import DataDir, draw_order, full_cross, unfit_id, write_datadir
@@ -147,11 +145,9 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
 
 def _read_sexes(path: Path, problems: Problems) -> dict[str, str]:
     """Sex of each speaker; names may hold further bars."""
-    try:
+    lines: list[str] = []
+    with problems.noted():
         lines = read_text_bytes(path).decode("utf-8", "replace").splitlines()
-    except DataError as error:
-        problems.note(error)
-        return {}
     sexes: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith(";"):
@@ -179,10 +175,8 @@ def _find_recordings(folder: Path, seen: dict[str, Path], problems: Problems) ->
             problems.add(f"recording {path.stem!r} is there already: {seen[path.stem]}", file=path, remedy="remove one")
         else:
             seen[path.stem] = recordings[path.stem] = path
-            try:
+            with problems.noted():
                 audio_header(path)
-            except DataError as error:
-                problems.note(error)
     return recordings
 
 
@@ -192,12 +186,9 @@ def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
     for path in sorted(folder.glob("*/*/*.trans.txt")):
         if path.name.startswith("."):
             continue
-        try:
-            text = read_text_bytes(path).decode("utf-8")
-        except (DataError, UnicodeDecodeError) as error:
-            note = error if isinstance(error, DataError) else DataError("expected text in UTF-8", file=path)
-            problems.note(note)
-            continue
+        text = ""
+        with problems.noted():
+            text = read_text(path)
         for number, line in enumerate(text.split("\n"), 1):
             utterance, _, words = line.strip().partition(" ")
             if not utterance:
@@ -263,20 +254,17 @@ def make_librispeech_sets(
         if stem is None:
             made.append(everything)
             continue
-        try:
+        with problems.noted():
             if lists is None:
                 tested = draw_tested(everything, LISTS[year], seed)
             else:
                 tested = read_tested(Path(lists), stem, LISTS[year])
                 _check_tested(tested, everything, Path(lists) / f"{stem}_enrolls")
-        except DataError as error:
-            problems.note(error)
-            continue
-        enrolls = _directory(corpus, subset, output / f"{stem}_enrolls", tested.enrolls)
-        made.append(replace(enrolls, enrolls=tuple(sorted(tested.enrolls))))
-        for name, key in tested.trials.items():
-            part = _directory(corpus, subset, output / f"{stem}_trials_{name}", key.segment_ids.tolist())
-            made.append(replace(part, trials=key))
+            enrolls = _directory(corpus, subset, output / f"{stem}_enrolls", tested.enrolls)
+            made.append(replace(enrolls, enrolls=tuple(sorted(tested.enrolls))))
+            for name, key in tested.trials.items():
+                part = _directory(corpus, subset, output / f"{stem}_trials_{name}", key.segment_ids.tolist())
+                made.append(replace(part, trials=key))
     problems.raise_if_any()
     return made
 
@@ -323,25 +311,20 @@ def read_tested(folder: Path, stem: str, lists: Iterable[str]) -> Tested:
     """
     problems = Problems(folder)
     enrolls: tuple[str, ...] = ()
-    try:
+    with problems.noted():
         enrolls = tuple(read_id_list(folder / f"{stem}_enrolls/enrolls", "utterance", n_columns=1))
-    except DataError as error:
-        problems.note(error)
     trials = {}
     for name in lists:
-        path = folder / f"{stem}_trials_{name}/trials"
+        files = [folder / f"{stem}_trials_{name}/trials"]
         parts = [folder / f"{stem}_trials_{sex}/trials" for sex in _SEXES]
-        crossed = name == "mixed" and not path.exists() and all(part.is_file() for part in parts)
+        if name == "mixed" and not files[0].exists() and all(part.is_file() for part in parts):
+            files = parts
         keys = []
-        for file in parts if crossed else [path]:
-            try:
+        for file in files:
+            with problems.noted():
                 keys.append(read_text_key(file, Choice(layout="model,segment,label")))
-            except DataError as error:
-                problems.note(error)
-        if crossed and len(keys) == len(parts):
-            trials[name] = _crossed(keys)
-        elif keys:
-            trials[name] = keys[0]
+        if len(keys) == len(files):
+            trials[name] = keys[0] if len(keys) == 1 else _crossed(keys)
     problems.raise_if_any()
     return Tested(enrolls, trials)
 
@@ -468,10 +451,8 @@ def read_iemocap(root: str | Path) -> Iemocap:
                 if label in EMOTIONS:
                     dialog = utterance.rpartition("_")[0]
                     path = folder / "sentences/wav" / dialog / f"{utterance}.wav"
-                    try:
+                    with problems.noted():
                         audio_header(path)
-                    except DataError as error:
-                        problems.note(error)
                     recordings[utterance] = path
     problems.raise_if_any()
     emotions = {utterance: EMOTIONS[labels[utterance]] for utterance in recordings}
@@ -505,11 +486,8 @@ def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path 
     problems = Problems()
     for name in PARTS if lists is not None else ():
         path = Path(str(lists)) / name / "utt2spk"
-        try:
+        with problems.noted():
             parts[name] = sorted(read_id_list(path, "utterance speaker"))
-        except DataError as error:
-            problems.note(error)
-            continue
         if unknown := [utterance for utterance in parts[name] if utterance not in corpus.recordings]:
             text = f"{len(unknown)} utterances without one of the four emotions in the corpus, such as {unknown[0]!r}"
             problems.add(text, file=path, remedy="take the challenge's list as it is, and all of the corpus")
@@ -529,11 +507,9 @@ def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path 
 
 def _read_labels(file: Path, session: str, before: dict[str, str], problems: Problems) -> dict[str, str]:
     """Labels of one dialogue: the lines that begin with a time; those of single annotators do not."""
-    try:
+    lines: list[str] = []
+    with problems.noted():
         lines = read_text_bytes(file).decode("latin-1").splitlines()
-    except DataError as error:
-        problems.note(error)
-        return {}
     labels: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.startswith("["):
@@ -561,8 +537,6 @@ def write_prepared(
 ) -> None:
     """Write data directories with further lists, and a record of how they were made.
 
-    They are written beside their places and moved there when all are whole.
-
     Parameters
     ----------
     parts : sequence of DataDir
@@ -584,21 +558,10 @@ def write_prepared(
         if part.path.exists() or part.path.is_symlink():
             problems.add("is there already", file=part.path, remedy="remove it, or choose another folder")
     problems.raise_if_any()
-    make_folder(output)
-    with disk_errors(output):
-        stage = Path(tempfile.mkdtemp(prefix=".prepare.", dir=output))
-    try:
-        for part in parts:
-            staged = replace(part, path=stage / part.path.name)
-            write_datadir(staged)
-            known = {*part.speakers, *part.speakers.values()}
-            for name, values in more.items():
-                lines = [f"{key} {values[key]}".rstrip() + "\n" for key in sorted(known & values.keys())]
-                if lines:
-                    write_text(staged.path / name, "".join(lines))
-        with disk_errors(output):
-            for part in parts:
-                (stage / part.path.name).rename(part.path)
-        write_json(output / record[0], record[1])
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+    for part in parts:
+        write_datadir(part)
+        known = {*part.speakers, *part.speakers.values()}
+        for name, values in more.items():
+            if lines := [f"{key} {values[key]}".rstrip() + "\n" for key in sorted(known & values.keys())]:
+                write_text(part.path / name, "".join(lines))
+    write_json(output / record[0], record[1])

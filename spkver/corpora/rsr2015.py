@@ -42,7 +42,7 @@ import io
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,8 +156,8 @@ def read_trials(path: Path, types: Sequence[str], problems: Problems) -> TrialLi
     import pandas as pd
 
     chosen = np.isin(TRIAL_TYPES, types)
-    names: tuple[dict[str, int], dict[str, int]] = {}, {}
-    parts = [np.empty((4, 0), np.int64)]  # codes of model and segment, type, line
+    names: tuple[list[str], list[str]] = [], []  # of model and segment
+    parts = [np.empty((2, 0), np.int64)]  # type, line
     options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": range(_FIELDS + 1)}
     options["dtype"] = {0: str, 1: str} | dict.fromkeys(range(2, _FIELDS + 1), "category")  # ids may be numbers
     options |= {"quoting": csv.QUOTE_NONE, "skip_blank_lines": False, "keep_default_na": False, "na_values": [""]}
@@ -173,23 +173,12 @@ def read_trials(path: Path, types: Sequence[str], problems: Problems) -> TrialLi
             _note_bad_lines(path, block, first_line, problems)
         kinds = is_yes.argmax(axis=1)
         rows = np.flatnonzero(good & chosen[kinds])
-        codes = []
-        for column, known in enumerate(names):
-            found, ids = pd.factorize(table[column].iloc[rows])
-            numbers = np.array([known.setdefault(name, len(known)) for name in ids], np.int64)
-            codes.append(numbers[found])
-        parts.append(np.stack([*codes, kinds[rows], first_line + rows]))
-    models, segments, kinds, lines = np.concatenate(parts, axis=1)
-    model_ids, model_codes = _sorted_ids(list(names[0]))
-    segment_ids, segment_codes = _sorted_ids([segment_id(name) for name in names[1]])
-    trials = TrialList(
-        model_ids,
-        segment_ids,
-        model_codes[models].astype(np.int32),
-        segment_codes[segments].astype(np.int32),
-        kinds.astype(np.int8),
-        lines,
-    )
+        for column, found in enumerate(names):
+            found.extend(table[column].to_numpy()[rows].tolist())
+        parts.append(np.stack([kinds[rows], first_line + rows]))
+    (model_ids, models), (segment_ids, segments) = _numbered(names[0]), _numbered(names[1], segment_id)
+    kinds, lines = np.concatenate(parts, axis=1)
+    trials = TrialList(model_ids, segment_ids, models, segments, kinds.astype(np.int8), lines)
     _note_duplicates(path, trials, problems)
     return trials
 
@@ -228,11 +217,13 @@ def _note_bad_lines(path: Path, block: bytes, first_line: int, problems: Problem
             problems.add(text, file=path, line=line, remedy="copy the key files again")
 
 
-def _sorted_ids(names: list[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Sorted ids, and where each of the names stands among them (two names may be one id)."""
-    ids = tuple(sorted(set(names)))
-    places = {name: row for row, name in enumerate(ids)}
-    return ids, np.array([places[name] for name in names], dtype=np.int64)
+def _numbered(names: Sequence[str], plain: Callable[[str], str] = str) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Sorted ids, and which of them each name is: two names may be one id."""
+    import pandas as pd
+
+    codes, found = pd.factorize(np.array(names, object))
+    ids, places = np.unique([plain(name) for name in found], return_inverse=True)
+    return tuple(ids.tolist()), places.astype(np.int32)[codes]
 
 
 def _note_duplicates(path: Path, trials: TrialList, problems: Problems) -> None:
@@ -283,16 +274,9 @@ def speaker_number(segment: str) -> int:
 
 def ubm_list(found: Iterable[str], background: range, sentences: tuple[int, int]) -> list[str]:
     """Return the recordings of the background speakers with these sentences, sorted."""
-    chosen = []
-    for segment in found:
-        recording = _RECORDING.match(segment)
-        if (
-            recording
-            and int(recording.group(2)) in background
-            and sentences[0] <= int(recording.group(4)) <= sentences[1]
-        ):
-            chosen.append(segment)
-    return sorted(chosen)
+    first, last = sentences
+    of_speakers = sorted(segment for segment in found if speaker_number(segment) in background)
+    return [segment for segment in of_speakers if first <= int(segment[-3:]) <= last]
 
 
 def used_recordings(
@@ -489,16 +473,9 @@ def _typed_trials(
                 remedy="check the key, or trials.target and trials.nontarget",
             )
     chosen = np.isin(kinds, [TRIAL_TYPES.index(name) for name in (*target, *nontarget)])
-    models, model_codes = np.unique(key.model_ids[key.models[chosen]].astype(str), return_inverse=True)
-    segments, segment_codes = np.unique(segment_ids[key.segments[chosen]].astype(str), return_inverse=True)
-    return TrialList(
-        tuple(models.tolist()),
-        tuple(segments.tolist()),
-        model_codes.astype(np.int32),
-        segment_codes.astype(np.int32),
-        kinds[chosen].astype(np.int8),
-        np.zeros(int(chosen.sum()), np.int64),
-    )
+    model_ids, models = _numbered(key.model_ids[key.models[chosen]])
+    chosen_ids, segments = _numbered(segment_ids[key.segments[chosen]])
+    return TrialList(model_ids, chosen_ids, models, segments, kinds[chosen], np.zeros(len(models), np.int64))
 
 
 def trial_types(
@@ -710,6 +687,10 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     recordings = find_recordings(scanned, [*ubm, *files.places], {**files.places, **used}, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
+    background = files.background
+    if background is None:
+        drawn = np.random.default_rng(options.seed).choice(len(ubm), size=options.background_size, replace=False)
+        background = _by_speaker(ubm[row] for row in np.sort(drawn))
     for_nap = ubm[:: options.nap_step]
     n_nap = options.nap_size or len(for_nap)
     return Rsr2015(
@@ -717,7 +698,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         partition=options.partition,
         recordings=recordings,
         ubm=tuple(ubm),
-        background=files.background or _by_speaker(ubm[row] for row in _draw(len(ubm), options)),
+        background=background,
         nap=files.nap or _by_speaker(for_nap[number * len(for_nap) // n_nap] for number in range(n_nap)),
         enrolment=IdMap.from_pairs((row.model, segment) for row in enrolled for segment in row.segments),
         test=IdMap.from_pairs((segment, segment) for segment in trials.segment_ids),
@@ -819,12 +800,6 @@ def _check_leak(
 # --- what is drawn and built -----------------------------------------------------------------------------------------
 
 
-def _draw(count: int, options: ListOptions) -> list[int]:
-    places = np.random.default_rng(options.seed).choice(count, size=options.background_size, replace=False)
-    drawn: list[int] = np.sort(places).tolist()
-    return drawn
-
-
 def _by_speaker(segments: Iterable[str]) -> IdMap:
     return IdMap.from_pairs((segment.split("/")[0], segment) for segment in segments)
 
@@ -852,12 +827,7 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     """
     folder = Path(folder)
     stems = list_stems(lists.partition, lists.gender)
-    maps = {
-        "enrolment": lists.enrolment,
-        "test": lists.test,
-        "background": lists.background,
-        "nap": lists.nap,
-    }
+    maps = {"enrolment": lists.enrolment, "test": lists.test, "background": lists.background, "nap": lists.nap}
     written = []
     for extension in (".h5", ".txt"):
         for kind, idmap in maps.items():

@@ -102,16 +102,16 @@ def loader() -> ModuleType:
     return espeakng_loader
 
 
-def check_synthesiser() -> None:
-    """Raise DataError if the voices are not installed, before anything is made with them."""
-    loader()
-
-
+@cache
 def accent_text(accent: str) -> str:
     """Return the text of the language file of an accent, the first part of a voice file."""
     if accent not in ACCENTS:
         raise DataError(f"accent {accent!r} is not one of {', '.join(ACCENTS)}")
-    return _accent_text(accent)
+    file = Path(loader().get_data_path()) / "lang" / "gmw" / accent
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"the speech engine's data lack {accent}", file=file, remedy=_EXTRA) from error
 
 
 def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np.ndarray, int]:
@@ -156,15 +156,6 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
 def _engine() -> _Engine:
     package = loader()
     return _Engine(Path(package.get_library_path()), Path(package.get_data_path()))
-
-
-@cache
-def _accent_text(accent: str) -> str:
-    file = Path(loader().get_data_path()) / "lang" / "gmw" / accent
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"the speech engine's data lack {accent}", file=file, remedy=_EXTRA) from error
 
 
 def _load_voice(engine: _Engine, voice_file: str) -> None:

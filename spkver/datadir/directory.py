@@ -200,18 +200,6 @@ def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
     problems.raise_if_any()
 
 
-def named(ids: Iterable[str], most: int = 5) -> str:
-    """Name some ids and count the others.
-
-    Examples
-    --------
-    >>> named(["b", "a"]), named("abcdefg")
-    ("'a', 'b'", "'a', 'b', 'c', 'd', 'e' and 2 more")
-    """
-    in_order = sorted(ids)
-    return ", ".join(map(repr, in_order[:most])) + (f" and {len(in_order) - most} more" if len(in_order) > most else "")
-
-
 def no_folder(path: Path) -> DataError:
     """Return the error that there is no such data directory."""
     return DataError("no such folder", file=path, remedy="name a data directory, which holds wav.scp and utt2spk")

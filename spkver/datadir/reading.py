@@ -23,7 +23,7 @@ from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_t
 from spkbase.plugins import run_command
 from spkbase.work import ordered_map
 from spkver.audio import audio_header
-from spkver.datadir.directory import GENDERS, DataDir, check_ids, named, no_folder
+from spkver.datadir.directory import GENDERS, DataDir, check_ids, no_folder
 
 logger = logging.getLogger(__name__)
 
@@ -151,13 +151,13 @@ def read_datadir(
     for more, other, what in ((entries, speakers, "wav.scp"), (speakers, entries, "the list of speakers")):
         if (alone := more.keys() - other.keys()) and other:  # a missing list is a problem of its own
             remedy = "add them to the other list, or remove them from this one"
-            problems.add(f"{len(alone)} utterances of {what} are not in the other list: {named(alone)}", remedy=remedy)
+            problems.add(
+                f"{len(alone)} utterances of {what} are not in the other list: {few(alone, repr)}", remedy=remedy
+            )
     genders: dict[str, str] = {}
     if table := _table(folder / "spk2gender", "speaker f|m", problems):
-        try:
+        with problems.noted():
             genders = match_genders(table, set(speakers.values()), folder / "spk2gender")
-        except DataError as error:
-            problems.note(error)
     enrolls = None
     if (folder / "enrolls").exists():  # of VoicePrivacy 2022 with a second column
         enrolls = tuple(_table(folder / "enrolls", "utterance", problems))
@@ -185,7 +185,7 @@ def _own_recordings(folder: Path) -> dict[str, Path]:
     found = [path for path in sorted(folder.glob("wav/[!.]*")) if path.suffix in (".wav", ".flac")]
     files = {path.stem: path for path in found}
     if twice := Counter(path.stem for path in found) - Counter([*files]):
-        text = f"{len(twice)} utterances as .wav and as .flac: {named(twice)}"
+        text = f"{len(twice)} utterances as .wav and as .flac: {few(twice, repr)}"
         raise DataError(text, file=folder / "wav", remedy="leave one of each")
     return files
 
@@ -214,10 +214,8 @@ def _speakers(folder: Path, problems: Problems) -> dict[str, str]:
                 text = f"utterance {utterance!r} stands with two speakers, {inverse[utterance]!r} and {speaker!r}"
                 problems.add(text, file=second, remedy="leave it with the right one")
     for path, ids in ((first, set(speakers.values())), (second, inverse)):
-        try:
+        with problems.noted():
             check_ids(ids, path)
-        except DataError as error:
-            problems.note(error)
     for utterance in sorted(speakers.keys() | inverse.keys()) if speakers and inverse else ():
         said = (("utt2spk", speakers.get(utterance)), ("spk2utt", inverse.get(utterance)))
         if said[0][1] != said[1][1]:
@@ -249,7 +247,7 @@ def _trials(path: Path, speakers: Mapping[str, str], problems: Problems) -> Key 
 def _check_known(utterances: Iterable[str], speakers: Mapping[str, str], path: Path, problems: Problems) -> None:
     if (unknown := set(utterances) - speakers.keys()) and speakers:
         remedy = "they have no line in utt2spk: add them there, or remove them here"
-        problems.add(f"{len(unknown)} unknown utterances: {named(unknown)}", file=path, remedy=remedy)
+        problems.add(f"{len(unknown)} unknown utterances: {few(unknown, repr)}", file=path, remedy=remedy)
 
 
 def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) -> dict[str, Path]:
@@ -321,7 +319,7 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         text = f"no recordings: found no {', '.join(AUDIO)} file" + (f", but {left_out}" if others else "")
         raise DataError(text, file=folder, remedy=remedy)
     if 0 < len(flat) < len(files):
-        text = f"{len(flat)} recordings stand beside the folders of speakers: {named(map(str, flat))}"
+        text = f"{len(flat)} recordings stand beside the folders of speakers: {few(sorted(map(str, flat)), repr)}"
         raise DataError(text, file=folder, remedy="move them into the folders of their speakers, or elsewhere")
     problems = Problems(folder)
     recordings: dict[str, Path] = {}
@@ -359,7 +357,7 @@ def match_genders(table: Mapping[str, str], speakers: set[str], file: str | Path
     """
     problems = Problems(file)
     if lacking := speakers - table.keys():
-        problems.add(f"{len(lacking)} speakers of unknown sex: {named(lacking)}", remedy="add them, with f or m")
+        problems.add(f"{len(lacking)} speakers of unknown sex: {few(lacking, repr)}", remedy="add them, with f or m")
     genders = {}
     for speaker in sorted(speakers & table.keys()):
         word = table[speaker].strip().lower()

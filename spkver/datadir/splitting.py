@@ -24,10 +24,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaluation.trials import Key
-from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkver.datadir.directory import DataDir, named, unfit_id
+from spkver.datadir.directory import DataDir, unfit_id
 
 _SEXES = {"f": "women", "m": "men"}
 MIXED = "mixed"  # end of the name of a list of trials across the sexes
@@ -117,16 +117,17 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
         raise ConfigError(f"the name {name!r} {unfit}", remedy="give another --name")
     by_speaker = datadir.by_speaker()
     if datadir.genders and (unknown := by_speaker.keys() - datadir.genders.keys()):
-        text = f"{len(unknown)} speakers of unknown sex: {named(unknown)}"
+        text = f"{len(unknown)} speakers of unknown sex: {few(unknown, repr)}"
         raise DataError(text, file=datadir.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'")
     needed = rules.enrolment_utterances + 1
     able = {speaker for speaker, utterances in by_speaker.items() if len(utterances) >= needed}
     training, tested = set(by_speaker) - able, set[str]()
-    notes = (
-        [f"{len(training)} speakers with fewer than {needed} utterances train: {named(training)}"] if training else []
-    )
+    notes = []
+    if training:
+        notes.append(f"{len(training)} speakers with fewer than {needed} utterances train: {few(training, repr)}")
     groups = _SEXES if datadir.genders else {MIXED: "speakers"}
-    notes += [] if datadir.genders else [SEXES_POOLED]
+    if not datadir.genders:
+        notes.append(SEXES_POOLED)
     for sex, people in groups.items():
         of_sex = draw_order(
             (speaker for speaker in able if datadir.genders.get(speaker, MIXED) == sex), rules.seed, "speaker"
@@ -139,7 +140,10 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
             training.update(chosen)
         else:
             tested.update(chosen)
-    _check_counts(datadir, training, tested, needed)
+    if not tested or len(training) < 2:
+        text = f"{len(tested)} speakers to test and {len(training)} to train on: too few"
+        remedy = f"{len(able)} of {len(by_speaker)} speakers have the {needed} utterances that a test needs; "
+        raise DataError(text, file=datadir.path, remedy=remedy + "three of one sex are the least")
     enrolls = [
         utterance
         for speaker in sorted(tested)
@@ -215,10 +219,10 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     problems = Problems(twin.path)
     speakers = {utterance: speaker for part in split.parts() for utterance, speaker in part.speakers.items()}
     if lacking := speakers.keys() - twin.recordings.keys():
-        problems.add(f"{len(lacking)} utterances of the original are missing: {named(lacking)}", remedy="add them")
+        problems.add(f"{len(lacking)} utterances of the original are missing: {few(lacking, repr)}", remedy="add them")
     shared = speakers.keys() & twin.speakers.keys()
-    if moved := [utterance for utterance in shared if twin.speakers[utterance] != speakers[utterance]]:
-        problems.add(f"{len(moved)} utterances of other speakers than in the original: {named(moved)}")
+    if moved := {utterance for utterance in shared if twin.speakers[utterance] != speakers[utterance]}:
+        problems.add(f"{len(moved)} utterances of other speakers than in the original: {few(moved, repr)}")
     problems.raise_if_any()
 
     def anonymised(part: DataDir) -> DataDir:
@@ -240,15 +244,3 @@ def _part(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
     known = sorted(set(speakers.values()) & datadir.genders.keys())
     genders = {speaker: datadir.genders[speaker] for speaker in known}
     return DataDir(path, {utterance: datadir.recordings[utterance] for utterance in ids}, speakers, genders)
-
-
-def _check_counts(datadir: DataDir, training: set[str], tested: set[str], needed: int) -> None:
-    if tested and len(training) >= 2:
-        return
-    n_able = sum(len(utterances) >= needed for utterances in datadir.by_speaker().values())
-    raise DataError(
-        f"{len(tested)} speakers to test and {len(training)} to train on: too few",
-        file=datadir.path,
-        remedy=f"{n_able} of {len(datadir.by_speaker())} speakers have the {needed} utterances that a test needs; "
-        "three of one sex are the least",
-    )

@@ -12,11 +12,11 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, few
 from spkbase.files import size_and_time
 from spkbase.work import chunks, ordered_map
 from spkver.audio import audio_header, read_audio
-from spkver.datadir.directory import DataDir, named
+from spkver.datadir.directory import DataDir
 
 _PART = 2048  # samples from the middle that are compared
 _FEW_VALUES = 8  # a part with no more than so many different samples is silence
@@ -79,10 +79,10 @@ def _compare_lists(original: DataDir, anonymised: DataDir, problems: Problems) -
         (ours - theirs, "extra", f"remove them, they are not in {original.path}"),
     ):
         if ids:
-            problems.add(f"{len(ids)} {what} utterances: {named(ids)}", remedy=remedy)
-    moved = [utterance for utterance in theirs & ours if original.speakers[utterance] != anonymised.speakers[utterance]]
+            problems.add(f"{len(ids)} {what} utterances: {few(ids, repr)}", remedy=remedy)
+    moved = {utterance for utterance in theirs & ours if original.speakers[utterance] != anonymised.speakers[utterance]}
     if moved:
-        text = f"{len(moved)} utterances of other speakers than in {original.path}: {named(moved)}"
+        text = f"{len(moved)} utterances of other speakers than in {original.path}: {few(moved, repr)}"
         problems.add(text, remedy="copy utt2spk and spk2utt from the original")
 
 
@@ -97,7 +97,7 @@ def _compare_durations(
     if changes:
         first = min(changes)
         problems.add(
-            f"{len(changes)} utterances of another duration: {named(changes)} ({first}: {changes[first]})",
+            f"{len(changes)} utterances of another duration: {few(changes, repr)} ({first}: {changes[first]})",
             remedy="make them again; or allow a larger change, where the anonymiser changes the tempo",
         )
 
@@ -107,7 +107,7 @@ def _find_originals(originals: Sequence[_Recording], twins: Sequence[_Recording]
     left = {twin.utterance: known[twin.digest] for twin in twins if twin.digest in known}
     if left:
         others = {twin: source for twin, source in left.items() if twin != source}
-        text = f"original audio in {len(left)} of {len(twins)} utterances of the anonymised set: {named(left)}"
+        text = f"original audio in {len(left)} of {len(twins)} utterances of the anonymised set: {few(left, repr)}"
         if others:
             text += f"; '{min(others)}' holds that of '{others[min(others)]}'"
         problems.add(text, remedy="anonymise them, or check the paths in wav.scp")

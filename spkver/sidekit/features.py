@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError
+from spkbase.errors import DataError, errors_of
 from spkbase.hdf5 import create_file
 from spkbase.showing import one_line
 from spkver.sidekit.tables import open_hdf5, read_array, write_column
@@ -110,10 +110,8 @@ def write_feature_file(path: str | Path, features: Mapping[str, SidekitFeatures]
     """
     for show, of_show in features.items():
         _check_name(path, show)
-        try:
+        with errors_of(path):
             _check_frames(of_show, show)
-        except DataError as error:
-            raise DataError(error.text, file=path, remedy=error.remedy) from error
     with create_file(path) as file:
         file["compression"] = np.int64(0)
         for show, of_show in features.items():

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError
+from spkbase.errors import DataError, errors_of
 from spkbase.files import atomic_path
 from spkbase.hdf5 import create_file
 from spkbase.plain_pickle import load_plain
@@ -135,14 +135,10 @@ def write_mixture(
             f"{control.shape}; full covariances are (C, D, D)",
             file=path,
         )
-    try:
-        with np.errstate(divide="ignore"):
-            mixture = MixtureFile(
-                weights, means, 1 / variances if variances.ndim == 2 else inverse_matrices(variances), control
-            )
+    with errors_of(path), np.errstate(divide="ignore"):
+        precisions = 1 / variances if variances.ndim == 2 else inverse_matrices(variances)
+        mixture = MixtureFile(weights, means, precisions, control)
         _check_values(mixture)
-    except DataError as error:
-        raise DataError(error.text, file=path, remedy=error.remedy) from error
     with create_file(path) as file:
         for name, value in (attributes or {}).items():
             file.attrs[name] = value
@@ -323,8 +319,6 @@ def write_factor_analyser(path: str | Path, analyser: FactorAnalyser) -> None:
 
 
 # --- SVMs -------------------------------------------------------------------------------------------------------------
-
-_FLOATS = {"f4": 4, "f8": 8}
 
 
 def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[np.float64], float]:

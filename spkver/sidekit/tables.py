@@ -22,8 +22,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError, Problems
-from spkbase.files import line_at, not_text, read_text_bytes, write_text
+from spkbase.errors import DataError, Problems, errors_of
+from spkbase.files import read_text, write_text
 from spkbase.hdf5 import create_file, open_file
 from spkbase.hdf5 import read_strings as read_column
 from spkbase.showing import one_line
@@ -185,14 +185,9 @@ def _read_hdf5(path: Path) -> IdMap:
 
 
 def _read_text(path: Path) -> IdMap:
-    raw = read_text_bytes(path)
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise not_text(path, line_at(raw, error.start), "it holds other bytes") from error
     problems = Problems(path)
     rows: list[tuple[str, str, int, int]] = []
-    for line, content in enumerate(text.split("\n"), 1):
+    for line, content in enumerate(read_text(path).split("\n"), 1):
         fields = content.split()
         frames = [_frame(field) for field in [*fields, "None", "None"][2:4]]
         if fields and (len(fields) not in (2, 4) or None in frames):
@@ -202,10 +197,8 @@ def _read_text(path: Path) -> IdMap:
     problems.raise_if_any()
     if not rows:
         raise DataError("holds no rows", file=path, remedy="write the list again")
-    try:
+    with errors_of(path):
         return IdMap(*zip(*rows, strict=True))  # type: ignore[arg-type]  # it makes arrays of them
-    except DataError as error:
-        raise DataError(error.text, file=path, remedy=error.remedy) from error
 
 
 def _frame(text: str) -> int | None:
@@ -304,7 +297,7 @@ def write_stat_server(path: str | Path, server: StatServer, *, prefix: str = "")
     segments, n_rows = server.segments, len(server.models)
     if len(segments) != n_rows:
         raise DataError(f"{n_rows} models, but {len(segments)} segments", file=path)
-    try:
+    with errors_of(path):
         _check_shapes(n_rows, server.stat0, server.stat1)
         with create_file(path) as file:
             write_strings(file, f"{prefix}modelset", server.models)
@@ -313,8 +306,6 @@ def write_stat_server(path: str | Path, server: StatServer, *, prefix: str = "")
             _write_rows(file, f"{prefix}stat1", server.stat1, segments)
             for name, frames in (("start", server.start), ("stop", server.stop)):
                 write_column(file, f"{prefix}{name}", as_int32(np.asarray(frames, dtype=np.int64)))
-    except DataError as error:
-        raise error if error.file is not None else DataError(error.text, file=path, remedy=error.remedy) from error
 
 
 def _check_shapes(n_rows: int, stat0: NDArray[Any], stat1: NDArray[Any]) -> None:

@@ -211,3 +211,25 @@ def test_without_dask_the_remedy_is_its_extra(monkeypatch):
     error = pytest.raises(DataError, match=r"pip install 'spkver\[dask\]'")
     with error, use_engine("dask", scheduler="tcp://127.0.0.1:9", timeout=1):
         pass
+
+
+def kill_at(number: int, bad: int) -> int:
+    if number == bad:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_an_item_that_kills_its_workers_is_an_error(own):
+    cluster = own(3, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="1")
+    error = pytest.raises(WorkerError, match=r"several workers of the cluster died of one task.*memory")
+    with error, use_engine("dask", scheduler=cluster.address, timeout=PATIENCE):
+        list(ordered_map(partial(kill_at, bad=3), range(20)))
+
+
+def test_a_scheduler_that_dies_is_an_error(own):
+    cluster = own()
+    error = pytest.raises(WorkerError, match="the Dask scheduler")
+    with error, use_engine("dask", scheduler=cluster.address, timeout=2):
+        for number in ordered_map(slow_square, range(500)):
+            if number == 81:
+                cluster.scheduler.kill()

@@ -201,7 +201,7 @@ def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own
         "1003-2200-0000.flac: is no recording of this speaker and chapter by its name",
         "with blank; rm -rf.flac: is no recording of this speaker",
         "recording '1003-2200-0000' is there already",
-        "2002-2200.trans.txt: expected text in UTF-8",
+        "2002-2200.trans.txt:1: expected text in UTF-8",
         "1004-2200.trans.txt:4: expected 'id WORDS', got 'no id at all'",
         "1004-2200.trans.txt:5: utterance '1004-2200-0000' is there already",
     ):
