@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +179,8 @@ def _assess(
         notes = {"intervals": by + ("; far too narrow where trials share speakers" if by_trial else "")}
         notes |= {f"intervals.{name}": ends.note for name, ends in intervals.items() if ends.note}
         methods = {name: ends.method for name, ends in intervals.items()}
-        result = result.with_intervals({name: (ends.low, ends.high) for name, ends in intervals.items()}, notes)
+        ends_of = {name: (ends.low, ends.high) for name, ends in intervals.items()}
+        result = replace(result, intervals=ends_of, notes=result.notes | notes)
     if groups_of is not None:
         speakers = None if by_trial else find_speakers(scored, **people.maps)
         grouped, column = group_trials(scored, groups_of[0], speakers=speakers), groups_of[1]

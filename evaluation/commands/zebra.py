@@ -71,7 +71,7 @@ def zebra(
 
 def format_worst_case(worst: WorstCase) -> str:
     """Return the strongest evidence by each reading as a table, with the notes below it."""
-    found = dict(zip(_READINGS, worst.readings().values(), strict=True))
+    found = dict(zip(_READINGS, vars(worst).values(), strict=True))
     rows = [{"worst case by": title, "LLR": one.llr, "log10": one.log10} for title, one in found.items()]
     notes = [f"{title}: {one.note}" for title, one in found.items() if one.note]
     return "\n".join([format_table(rows, {"worst case by": "", "LLR": ".3f", "log10": ".3f"}), *notes])

@@ -529,18 +529,11 @@ def _ends(
     scaled = to_scale(both, _LOGIT)
     factor = np.sqrt(n_units / (n_units - 1)) * stdtrit(np.maximum(freedom, 1.0), (1 + level) / 2)
     reach = factor * scaled[:-1].std(axis=0, ddof=1)
-    low, high = share_ends(values, n_units, level)
+    low, high = clopper_pearson(values * n_units, (1 - values) * n_units, level=level)  # of a share out of the speakers
     spread = ~(resampled == resampled[0]).all(axis=0) & (reach > 0)
     low[spread] = np.maximum(low, from_scale(scaled[-1] - reach, _LOGIT))[spread]
     high[spread] = np.minimum(high, from_scale(scaled[-1] + reach, _LOGIT))[spread]
     return low, high
-
-
-def share_ends(
-    values: NDArray[np.float64], count: int, level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the ends of the intervals of shares out of `count`, after Clopper and Pearson; also for parts of one."""
-    return clopper_pearson(values * count, (1 - values) * count, level=level)
 
 
 def linkability_over_draws(

@@ -36,15 +36,16 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.linkage.curve import linkability_at_sizes, linkability_by_row, share_ends
+from evaluation.linkage.curve import linkability_at_sizes, linkability_by_row
 from evaluation.linkage.ranks import Ranks, TieRule
+from evaluation.metrics import clopper_pearson
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, one_line
@@ -61,9 +62,11 @@ HIDDEN = 20
 LEAST_LEFT = 10  # impostors of each trial
 MIN_ROWS = 20
 MIN_KEPT = 10
-MAX_COMPONENTS = 3
+COMPONENTS = (1, 2, 3)
+"""Numbers of normals in the mixtures of the method `normal`."""
 
-_LOW, _HIGH, _STEP = -4.0, 10.0, 0.08  # the grid of margins
+MARGINS = np.linspace(-4.0, 10.0, 176)
+"""The grid of margins, shape (J,)."""
 _EXACT = 24  # counts up to this one have a cell each
 _GROWTH = 0.12
 _TINY = 1e-300
@@ -216,13 +219,14 @@ def extrapolate(
         raise DataError(f"expected populations from 2 to {LARGEST:.0e}, got {wanted.tolist()}")
     if resampling.replicates < 2:
         raise DataError(f"expected at least 2 resamples, got {resampling.replicates}")
-    cells = rank_cells(ranks, ties=ties)
-    n_speakers, speakers = len(cells.speakers), np.unique(ranks.speakers, return_inverse=True)[1]
+    cells, likelihood = rank_cells(ranks, ties=ties)
+    n_speakers, speakers = len(cells), np.unique(ranks.speakers, return_inverse=True)[1]
     drawn = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])  # the first one is the sample itself
     # the measured curve of each trial, at sizes up to the whole gallery, alike on a log scale
     inside = np.unique(np.geomspace(2, max(ranks.largest_size, 2), _N_INSIDE).round())
     rows = linkability_by_row(ranks, inside.astype(np.int64), ties=ties)
-    predictions = {"normal": _by_normals(cells, drawn, rows.mean(axis=0), inside, wanted, resampling.level)}
+    counts = (drawn @ cells).T
+    predictions = {"normal": _by_normals(likelihood, counts, rows.mean(axis=0), inside, wanted, resampling.level)}
     notes = []
     if (share := float((ranks.span(ties)[1] == 0).mean())) > 0.5:
         notes.append(
@@ -277,10 +281,6 @@ class Backtest:
     high: float
     measured: float
     held: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers by name."""
-        return asdict(self)
 
 
 def backtest(
@@ -337,25 +337,26 @@ def backtest(
     return tests
 
 
-def _by_normals(cells: Cells, drawn: Array, measured: Array, inside: Array, sizes: Array, level: float) -> Prediction:
+def _by_normals(
+    likelihood: Array, counts: Array, measured: Array, inside: Array, sizes: Array, level: float
+) -> Prediction:
     """Mixtures of one, two and three normals, averaged by how well BIC speaks of them."""
-    table = first_probability(margins(), np.concatenate([sizes, inside]))
-    counts = (drawn @ cells.speakers).T
-    alone = [fit_mixture(cells, counts[:, :1], components=number) for number in range(1, MAX_COMPONENTS + 1)]
+    table, n_rows = first_probability(MARGINS, np.concatenate([sizes, inside])), float(counts[:, 0].sum())
+    alone = {number: fit_mixture(likelihood, counts[:, :1], components=number) for number in COMPONENTS}
     # those that the sample speaks against need no resamples
-    chosen = [fit for fit, trust in zip(alone, _trust(alone, cells)[:, 0], strict=True) if trust >= 0.05]
-    fits = [fit_mixture(cells, counts, components=fit.parameters.shape[1], start=fit.parameters) for fit in chosen]
-    trust = _trust(fits, cells)
-    curves = np.einsum("kb,kbs->bs", trust, np.array([fit.weights.T @ table for fit in fits]))
-    parts = [f"{fit.parameters.shape[1]} ({share:.2f})" for fit, share in zip(fits, trust[:, 0], strict=True)]
+    chosen = [number for number, trust in zip(alone, _trust(alone, n_rows)[:, 0], strict=True) if trust >= 0.05]
+    fits = {number: fit_mixture(likelihood, counts, components=number, start=alone[number][2]) for number in chosen}
+    trust = _trust(fits, n_rows)
+    curves = np.einsum("kb,kbs->bs", trust, np.array([weights.T @ table for weights, _, _ in fits.values()]))
+    parts = [f"{number} ({share:.2f})" for number, share in zip(fits, trust[:, 0], strict=True)]
     note = f"margins a mixture of normals; components, and their weights by BIC: {', '.join(parts)}"
     off = float(np.abs(curves[0, len(sizes) :] - measured).max())
     return Prediction("normal", curves[0, : len(sizes)], *_ends(curves[:, : len(sizes)], level), off, note)
 
 
-def _trust(fits: Sequence[Fit], cells: Cells) -> Array:
-    """Weight of each fit by BIC, shape (n_fits, B)."""
-    evidence = [fit.log_likelihood - 0.5 * (3 * fit.parameters.shape[1] - 1) * np.log(cells.n_rows) for fit in fits]
+def _trust(fits: Mapping[int, tuple[Array, Array, Array]], n_rows: float) -> Array:
+    """Weight of each fit, given by its number of components, by BIC, shape (n_fits, B)."""
+    evidence = [likely - 0.5 * (3 * number - 1) * np.log(n_rows) for number, (_, likely, _) in fits.items()]
     trust = np.exp(np.array(evidence) - np.max(evidence, axis=0))
     return np.asarray(trust / trust.sum(axis=0))
 
@@ -391,7 +392,8 @@ def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes:
         found.append(curves)
         shapes.append(f"{tail.shape:.3f}" + f" of the {count} largest" * (count < kept))
     # where hardly a trial has a chance to be first, resamples of the trials show no spread
-    ends = [share_ends(found[0][0], len(ranks), level), *(_ends(curves, level) for curves in found)]
+    first = clopper_pearson(found[0][0] * len(ranks), (1 - found[0][0]) * len(ranks), level=level)
+    ends = [first, *(_ends(curves, level) for curves in found)]
     low, high = np.min([one for one, _ in ends], axis=0), np.max([other for _, other in ends], axis=0)
     note = f"generalised Pareto tail of the {kept} largest impostor scores of each trial, shape {' and '.join(shapes)}"
     return Prediction("tail", found[0][0], low, high, float("nan"), note)
@@ -412,52 +414,16 @@ def _by_bounds(rows: Array, weights: Array, n_speakers: int, inside: Array, size
     return Prediction("bounds", none, *curve_bounds(low, high, inside, sizes), float("nan"), note)
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """A table of rank counts.
-
-    Attributes
-    ----------
-    speakers : ndarray of int64 of shape (S, n_cells)
-        Where speakers are drawn: share of its trials that each speaker has in each cell; rows sum to the speaker's
-        number of trials.
-    likelihood : ndarray of float64 of shape (n_cells, J)
-        Probability of each cell at each margin of the grid.
-    n_rows : int
-        Number of trials.
-    """
-
-    speakers: NDArray[np.float64]
-    likelihood: NDArray[np.float64]
-    n_rows: int
-
-    @property
-    def counts(self) -> NDArray[np.float64]:
-        """Trials in each cell, shape (n_cells,)."""
-        return self.speakers.sum(axis=0)
-
-
-def margins() -> NDArray[np.float64]:
-    """Return the grid of margins, shape (J,)."""
-    return np.linspace(_LOW, _HIGH, round((_HIGH - _LOW) / _STEP) + 1)
-
-
-def beat_probability(margin: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the probability that a random impostor beats a trial of this margin."""
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(-margin))
-
-
 def first_probability(margin: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probability that trials of some margins are first among `sizes` speakers, (n_margins, n_sizes)."""
-    stays = np.log1p(-np.minimum(beat_probability(margin), 1 - 1e-16))
+    from scipy.special import ndtr
+
+    stays = np.log1p(-np.minimum(ndtr(-margin), 1 - 1e-16))
     return np.exp(np.multiply.outer(stays, np.asarray(sizes, np.float64) - 1))
 
 
-def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> Cells:
-    """Return rank counts in cells.
+def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> tuple[Array, Array]:
+    """Return rank counts in cells, and how likely each cell is at each margin.
 
     Parameters
     ----------
@@ -466,11 +432,20 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> Cells:
     ties : {"shared", "strict", "lenient"}
         Impostors of the same score: any order of them is as likely, all beat the owner, or none.
 
+    Returns
+    -------
+    counts : ndarray of float64 of shape (S, n_cells)
+        By speaker: trials in each cell, where ties are spread over several; rows sum to the speaker's trials.
+    likelihood : ndarray of float64 of shape (n_cells, J)
+        Probability of each cell at each of the `MARGINS`.
+
     Raises
     ------
     DataError
         If there are fewer than 20 trials, or none has an impostor.
     """
+    from scipy.special import ndtr
+
     low, high = ranks.span(ties)
     impostors = ranks.impostors
     if len(ranks) < MIN_ROWS or not (impostors > 0).all():
@@ -491,8 +466,8 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> Cells:
         part = np.zeros((len(names), int(used.sum())))
         np.add.at(part, speaker[rows], share[:, used])
         shares.append(part)
-        tables.append(_cell_probability(np.array(edges), int(count), beat_probability(margins()))[used])
-    return Cells(np.hstack(shares), np.vstack(tables), len(ranks))
+        tables.append(_cell_probability(np.array(edges), int(count), ndtr(-MARGINS))[used])
+    return np.hstack(shares), np.vstack(tables)
 
 
 def _cell_probability(edges: NDArray[np.int64], impostors: int, p: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -511,34 +486,16 @@ def _cell_probability(edges: NDArray[np.int64], impostors: int, p: NDArray[np.fl
     return np.maximum(np.where(p[None, :] * impostors < k[:-1], upper, lower), 0.0)
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """Weights on the grid of margins for each table of counts.
-
-    Attributes
-    ----------
-    weights : ndarray of float64 of shape (J, B)
-        Sum to 1 over the grid.
-    log_likelihood : ndarray of float64 of shape (B,)
-        Of the cells.
-    parameters : ndarray of float64 of shape (3, K, B)
-        Share of each component, and mean and spread of its margin.
-    """
-
-    weights: Array
-    log_likelihood: Array
-    parameters: Array
-
-
 @one_blas_thread()
-def fit_mixture(cells: Cells, counts: Array, *, components: int, start: Array | None = None) -> Fit:
+def fit_mixture(
+    likelihood: Array, counts: Array, *, components: int, start: Array | None = None
+) -> tuple[Array, Array, Array]:
     """Return a mixture of normal distributions of the margin, fitted to tables of counts by expectation-maximisation.
 
     Parameters
     ----------
-    cells : Cells
-        Their likelihood.
+    likelihood : ndarray of float64 of shape (n_cells, J)
+        Probability of each cell at each of the `MARGINS`.
     counts : ndarray of float64 of shape (n_cells, B)
         Tables of counts, one a column, as resamples have them.
     components : int
@@ -548,11 +505,16 @@ def fit_mixture(cells: Cells, counts: Array, *, components: int, start: Array | 
 
     Returns
     -------
-    Fit
+    weights : ndarray of float64 of shape (J, B)
+        Of the margins; they sum to 1.
+    log_likelihood : ndarray of float64 of shape (B,)
+        Of the cells.
+    parameters : ndarray of float64 of shape (3, K, B)
+        Share of each component, and mean and spread of its margin.
     """
-    z, share = margins(), counts / counts.sum(axis=0)
+    z, share = MARGINS, counts / counts.sum(axis=0)
     if start is None:
-        likely = z[np.argmax(cells.likelihood, axis=1)].clip(-4, 4.5)
+        likely = z[np.argmax(likelihood, axis=1)].clip(-4, 4.5)
         mean = likely @ share
         spread = np.sqrt(np.maximum((likely**2) @ share - mean**2, 0.25))
         means = mean + (np.linspace(-1, 1, components) if components > 1 else np.zeros(1))[:, None] * spread
@@ -568,18 +530,18 @@ def fit_mixture(cells: Cells, counts: Array, *, components: int, start: Array | 
         part /= part.sum(axis=0)
         part *= shares
         weights = part.sum(axis=1)
-        likely = np.maximum(cells.likelihood @ weights, _TINY)
+        likely = np.maximum(likelihood @ weights, _TINY)
         found = (counts * np.log(likely)).sum(axis=0)
         if (found - before).max() < _TOLERANCE:
             break
         before = found
-        part *= (cells.likelihood.T @ (share / likely))[:, None, :]
+        part *= (likelihood.T @ (share / likely))[:, None, :]
         total = np.maximum(part.sum(axis=0), _TINY)
         mean = np.tensordot(z, part, 1) / total
         second = np.tensordot(z**2, part, 1) / total
         spread = np.sqrt(np.clip(second - mean**2, _SPREADS[0] ** 2, _SPREADS[1] ** 2))
         parameters = np.stack([total / total.sum(axis=0), mean, spread])
-    return Fit(weights, found, parameters)
+    return weights, found, parameters
 
 
 @one_line
@@ -725,7 +687,7 @@ def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[
     """
     from scipy.optimize import linprog
 
-    grid = np.append(margins(), np.inf)  # infinite margin: never beaten
+    grid = np.append(MARGINS, np.inf)  # infinite margin: never beaten
     known, wanted = first_probability(grid, inside), first_probability(grid, sizes)
     limits = np.concatenate([high + _SLACK, -low + _SLACK])
     rows = np.vstack([known.T, -known.T])

@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,7 +44,7 @@ from evaluation.embeddings import (
     speaker_vectors,
     to_unit,
 )
-from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, split_scores
+from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, join_scores
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError, few
 from spkbase.files import atomic_path
@@ -425,13 +425,11 @@ def rank_scores(
     list of (Ranks, ndarray of float64 of shape (n, largest), or None)
         For each number; the scores falling, and None if a row has fewer or infinite ones.
     """
-    split_scores(scores, key, missing=missing)  # for its checks
-    rows, notes = find_rows(key, scores), list[str]()
-    if (rows < 0).any():
-        notes.append(f"dropped: {int((rows < 0).sum())} of {len(rows)} trials without a score")
-        speakers = None if speakers is None else speakers.subset(rows >= 0)
-        key, rows = key.subset(rows >= 0), rows[rows >= 0]
-    values = scores.values[rows]
+    asked, notes = key, list[str]()
+    values, key = join_scores(scores, asked, missing=missing)
+    if len(key) < len(asked):
+        notes.append(f"dropped: {len(asked) - len(key)} of {len(asked)} trials without a score")
+        speakers = None if speakers is None else speakers.subset(find_rows(asked, scores) >= 0)
     if speakers is None:
         doubt = doubt_speakers(key)
         if doubt is not None and doubt.side == "model":
@@ -456,14 +454,14 @@ def rank_scores(
     if n_without := len(np.unique(key.segments[rows < 0])):
         notes.append(f"{n_without} segments without a target trial left out: their speakers are not enrolled")
     kept = rows >= 0
-    trials = _Trials(rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept])
-    found = []
+    trials = rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept]
+    owner_of, found = [owner for owner, *_ in names], []
     for number in numbers:
         if number is None:
             what = [f"segment {segment!r}" for _, segment, _ in names]
-            found.append(_count(trials, [owner for owner, *_ in names], what, tuple(notes), largest))
+            found.append(_count(trials, owner_of, what, tuple(notes), largest))
             continue
-        means, owners, short = _by_speaker(trials, [owner for owner, *_ in names], number)
+        means, owners, short = _by_speaker(trials, owner_of, number)
         more = notes
         if short and number != "all":
             text = f"{len(short)} speakers have fewer than {number} segments: {few(short)}"
@@ -491,22 +489,18 @@ def _against_speakers(
     return Key.trusted(model_ids=speakers.names, segment_ids=key.segment_ids, **columns), highest
 
 
-class _Trials(NamedTuple):
-    """Trials with the row of the table of ranks that each belongs to, shape (N,) each."""
-
-    rows: NDArray[np.int64]
-    models: NDArray[np.int64]
-    values: NDArray[np.float64]
-    is_target: NDArray[np.bool_]
+_Trials = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]
+"""Trials: the row of the table of ranks that each belongs to, its model, its score, and whether it is a target."""
 
 
 def _count(
     trials: _Trials, owners: Sequence[str], names: Sequence[str], notes: tuple[str, ...], largest: int
 ) -> tuple[Ranks, NDArray[np.float64] | None]:
     """Compare the scores of each row's impostors with its owner's; also give the largest of them, where there are."""
+    rows, _, values, is_target = trials
     mated = np.full(len(owners), np.nan)
-    mated[trials.rows[trials.is_target]] = trials.values[trials.is_target]
-    rows, values = trials.rows[~trials.is_target], trials.values[~trials.is_target]
+    mated[rows[is_target]] = values[is_target]
+    rows, values = rows[~is_target], values[~is_target]
     higher, same, everybody = values > mated[rows], values == mated[rows], slice(None)
     beaters, ties, impostors = (np.bincount(rows[some], minlength=len(owners)) for some in (higher, same, everybody))
     if not impostors.all():
@@ -529,17 +523,18 @@ def _by_speaker(
     names, speaker_of, counts = np.unique(owners, return_inverse=True, return_counts=True)  # rows come by owner
     n_used = counts if utterances == "all" else np.minimum(counts, utterances)
     number = np.arange(len(owners)) - (np.cumsum(counts) - counts)[speaker_of]
-    kept = (number < n_used[speaker_of])[trials.rows]
-    n_models = int(trials.models.max()) + 1
-    codes = speaker_of[trials.rows[kept]] * n_models + trials.models[kept]
+    rows, models, values, is_target = trials
+    kept = (number < n_used[speaker_of])[rows]
+    n_models = int(models.max()) + 1
+    codes = speaker_of[rows[kept]] * n_models + models[kept]
     found, first, inverse, n_scores = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
     speakers, models = np.divmod(found, n_models)
     if (uneven := n_scores != n_used[speakers]).any():
         several = names[np.unique(speakers[uneven])].tolist()
         text = f"{len(several)} speakers whose segments were scored against different models: {few(several)}"
         raise DataError(text, remedy="means over segments need the same models for all of them")
-    values = np.bincount(inverse, trials.values[kept]) / n_scores
-    if np.isnan(values).any():
+    means = np.bincount(inverse, values[kept]) / n_scores
+    if np.isnan(means).any():
         raise DataError("infinite scores of both signs cannot be averaged", remedy="use single segments")
-    means = _Trials(speakers, models, values, trials.is_target[kept][first])
-    return means, names.tolist(), [] if utterances == "all" else names[counts < utterances].tolist()
+    short = [] if utterances == "all" else names[counts < utterances].tolist()
+    return (speakers, models, means, is_target[kept][first]), names.tolist(), short

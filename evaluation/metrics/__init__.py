@@ -49,7 +49,6 @@ from evaluation.metrics.table import (
     detection_score,
     evaluate,
     is_prior,
-    is_worse_low,
     method_of,
     metrics_at_thresholds_of,
     metrics_with,

@@ -72,23 +72,6 @@ def min_cllr(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     return min_ece(target, nontarget, prior=0.5)
 
 
-def calibration_loss(target: ArrayLike, nontarget: ArrayLike) -> float:
-    """Return the bits lost by calibration alone: Cllr minus its minimum.
-
-    Parameters
-    ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
-        Natural LLRs.
-
-    Raises
-    ------
-    DataError
-        If a class is empty or a score is NaN.
-    """
-    scores = sort_scores(target, nontarget)
-    return cllr(scores) - min_cllr(scores)
-
-
 def ece(target: GivenScores, nontarget: ArrayLike | None = None, *, prior: Prior) -> Prior:
     """Return the empirical cross-entropy at a target prior, or several.
 
@@ -151,7 +134,7 @@ def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) 
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores in any order.
     laplace : bool
-        Apply Laplace's rule of succession, so that no LLR is infinite; see `evaluation.metrics.pav`.
+        Apply Laplace's rule of succession, so that no LLR is infinite; see `SortedScores.laplace_blocks`.
 
     Returns
     -------
@@ -165,15 +148,14 @@ def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) 
     """
     scores = sort_scores(target, nontarget)
     llr = (scores.laplace_blocks if laplace else scores.blocks).per_score()
-    return llr[scores.places(target)], llr[scores.places(nontarget)]
+    return llr[np.searchsorted(scores.thresholds, target)], llr[np.searchsorted(scores.thresholds, nontarget)]
 
 
 def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: Prior) -> Prior:
     priors = np.atleast_1d(np.asarray(prior, np.float64))
     bad = priors[~((priors > 0) & (priors < 1))]
-    if priors.ndim != 1 or len(bad):
-        got = f"{bad[0]:g}" if len(bad) else f"an array of shape {priors.shape}"
-        raise DataError(f"expected target priors between 0 and 1, got {got}", remedy="give them, not their logits")
+    if len(bad):
+        raise DataError(f"expected target priors between 0 and 1, got {bad[0]:g}", remedy="give them, not their logits")
     result = np.zeros(len(priors))
     for number, target_prior in enumerate(priors):
         log_odds = np.log(target_prior) - np.log1p(-target_prior)

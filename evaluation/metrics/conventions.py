@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.metrics.calibration import cllr
-from evaluation.metrics.detection import eer, equal_error
+from evaluation.metrics.detection import crossing_point, eer, equal_error
 from evaluation.metrics.sorted_scores import Blocks, SortedScores, hull_of
 from spkbase.errors import DataError
 from spkbase.work import one_blas_thread
@@ -38,13 +38,16 @@ _TAKEN_FOR_ZERO = 1e-6
 
 def _eer_of_zebra(scores: SortedScores, reading: str) -> float:
     """Return the equal error rate as ZEBRA has it: that of the hull without ties, under Laplace's rule."""
-    return hull_of(scores.untied.laplace_blocks).eer if reading == "rocch" else eer(scores, method=reading)
+    if reading != "rocch":
+        return eer(scores, method=reading)
+    hull = hull_of(scores.untied.laplace_blocks)
+    return crossing_point(hull.p_miss, hull.p_fa)
 
 
 def _eer_of_voiceprivacy(scores: SortedScores, reading: str) -> float:
     """Return the equal error rate as VoicePrivacy has it: the hull without ties; Kaldi's, SpeechBrain's in float32."""
     if reading == "rocch":
-        return scores.untied.hull.eer
+        return eer(scores.untied)
     return eer(scores.in_single_precision if reading in ("kaldi", "speechbrain") else scores, method=reading)
 
 

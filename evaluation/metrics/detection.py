@@ -40,13 +40,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.sorted_scores import GivenScores, Hull, SortedScores, crossing_point, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, Hull, SortedScores, sort_scores
 from spkbase.errors import DataError
 
 Prior = TypeVar("Prior", float, np.ndarray)
@@ -100,31 +99,17 @@ def eer(target: GivenScores, nontarget: ArrayLike | None = None, *, method: str 
     >>> eer([1.0, 1.0], [1.0])
     0.5
     """
-    scores = sort_scores(target, nontarget)
-    return equal_error(scores, method=method).rate
+    return equal_error(sort_scores(target, nontarget), method=method).rate
 
 
-def equal_error(target: GivenScores, nontarget: ArrayLike | None = None, *, method: str = "rocch") -> EqualError:
-    """Return the equal error rate and where it lies.
-
-    Parameters
-    ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
-        Scores.
-    method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
-        See the module.
-
-    Raises
-    ------
-    DataError
-        If a class is empty, a score is NaN, or the method is unknown.
+def equal_error(scores: SortedScores, *, method: str = "rocch") -> EqualError:
+    """Return the equal error rate and where it lies; see `eer`.
 
     Examples
     --------
-    >>> equal_error([1.0, 3.0, 4.0], [0.0, 2.0], method="kaldi").threshold
+    >>> equal_error(sort_scores([1.0, 3.0, 4.0], [0.0, 2.0]), method="kaldi").threshold
     3.0
     """
-    scores = sort_scores(target, nontarget)
     if method not in METHODS:
         raise DataError(f"expected a method among {', '.join(METHODS)}, got {method!r}")
     if method in _READINGS:
@@ -133,11 +118,25 @@ def equal_error(target: GivenScores, nontarget: ArrayLike | None = None, *, meth
     exact = after < len(scores) and scores.excess(after) == 0
     threshold = float(scores.thresholds[after if exact else after - 1])
     if method == "rocch":
-        rate = scores.hull.eer
+        rate = crossing_point(scores.hull.p_miss, scores.hull.p_fa)
     else:
         misses, rejected = scores.misses[after - 1 : after + 1], scores.rejected[after - 1 : after + 1]
         rate = crossing_point(misses / scores.n_target, (scores.n_nontarget - rejected) / scores.n_nontarget)
     return EqualError(rate, threshold, rate, rate)
+
+
+def crossing_point(rising: np.ndarray, falling: np.ndarray) -> float:
+    """Return the value at which a rising and a falling curve meet.
+
+    Parameters
+    ----------
+    rising, falling : ndarray of float64 of shape (V,)
+        Values at their common vertices; the curves are straight between them.
+    """
+    after = int(np.argmax(rising >= falling))
+    gap_before, gap_after = falling[after - 1] - rising[after - 1], falling[after] - rising[after]
+    share = gap_before / (gap_before - gap_after)
+    return float(rising[after - 1] + share * (rising[after] - rising[after - 1]))
 
 
 def _kaldi(scores: SortedScores) -> EqualError:
@@ -495,9 +494,6 @@ def clopper_pearson(
     return low, high
 
 
-FALSE_ACCEPT_RATES = ("0.01", "0.001", "0.0001")
-
-
 @dataclass(frozen=True)
 class TrueAccept:
     """A true-accept rate at a bound on the false-accept rate.
@@ -557,11 +553,11 @@ def tpr_at_fpr(
     allowed = fpr * n_nontarget * (1 + 1e-12)  # 0.0001 * 10,000 may come out a little below 1
     cut = int(np.searchsorted(scores.rejected, n_nontarget - allowed))
     accepted = n_target - float(scores.misses[cut])
-    low, high = _one_share(accepted, n_target - accepted, level)
+    low, high = clopper_pearson(accepted, n_target - accepted, level=level)
     return TrueAccept(
         value=accepted / n_target,
-        low=low,
-        high=high,
+        low=float(low),
+        high=float(high),
         threshold=float(scores.thresholds[cut]) if cut < len(scores) else np.inf,
         false_accept_rate=(n_nontarget - float(scores.rejected[cut])) / n_nontarget,
         resolved=bool(allowed >= 1),
@@ -596,9 +592,3 @@ def cost_threshold(scores: SortedScores, prior: float) -> float:
     """
     cost = prior * scores.misses / scores.n_target - (1 - prior) * scores.rejected / scores.n_nontarget
     return float(np.append(scores.thresholds, np.inf)[cost.argmin()])
-
-
-@lru_cache(maxsize=1 << 14)  # resamples come by the same counts again and again
-def _one_share(accepted: float, rejected: float, level: float) -> tuple[float, float]:
-    low, high = clopper_pearson(accepted, rejected, level=level)
-    return float(low), float(high)

@@ -106,6 +106,7 @@ def zebra(
     return Zebra(population(scores), worst, ceiling, tag(worst, scale=scale))
 
 
+@one_blas_thread()
 def population(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     """Return the expected disclosure in bits, between 0 and 1 / log 4.
 
@@ -119,26 +120,11 @@ def population(target: GivenScores, nontarget: ArrayLike | None = None) -> float
     DataError
         If a class is empty or a score is NaN.
     """
-    scores = sort_scores(target, nontarget)
-    blocks = scores.blocks
-    return expected_disclosure(blocks.llr, blocks.target, blocks.nontarget)
-
-
-@one_blas_thread()
-def expected_disclosure(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray) -> float:
-    """Return the expected disclosure in bits of any LLRs, calibrated or not; below 0 where they mislead.
-
-    Parameters
-    ----------
-    llr : ndarray of float64 of shape (B,)
-        Natural LLRs.
-    target, nontarget : ndarray of float64 of shape (B,)
-        Weight of each class at each.
-    """
+    blocks = sort_scores(target, nontarget).blocks
     # an infinite loss of the other class must not meet a weight of 0
     disclosed = [
-        weights[weights > 0] @ disclosure(sign * llr[weights > 0]) / weights.sum()
-        for sign, weights in ((1, target), (-1, nontarget))
+        weights[weights > 0] @ disclosure(sign * blocks.llr[weights > 0]) / weights.sum()
+        for sign, weights in ((1, blocks.target), (-1, blocks.nontarget))
     ]
     return float(sum(disclosed) / np.log(2))
 

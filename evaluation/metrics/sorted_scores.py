@@ -73,8 +73,13 @@ class SortedScores:
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Return the isotonic blocks; see `pav`."""
-        return pav(self)
+        """Return the scores pooled into blocks of rising LLR, by weighted isotonic regression."""
+        places = np.flatnonzero((self.target > 0) | (self.nontarget > 0))
+        target, nontarget, starts = _pooled(self.target[places], self.nontarget[places])
+        first = places[starts]
+        first[0] = 0
+        last = np.append(first[1:], len(self)) - 1
+        return Blocks(target, nontarget, first, last, _llr(target, nontarget, self.n_target / self.n_nontarget))
 
     @cached_property
     def laplace_blocks(self) -> Blocks:
@@ -141,16 +146,6 @@ class SortedScores:
         n_target, n_nontarget = self.n_target, self.n_nontarget
         return float(self.misses[cut]) / n_target, float(n_nontarget - self.rejected[cut]) / n_nontarget
 
-    def places(self, scores: ArrayLike) -> np.ndarray:
-        """Return the place of each score among the thresholds.
-
-        Parameters
-        ----------
-        scores : array_like of float of shape (N,)
-            Each must be one of the thresholds.
-        """
-        return np.searchsorted(self.thresholds, np.asarray(scores, np.float64))
-
 
 @one_line
 @dataclass(frozen=True, eq=False)
@@ -202,11 +197,6 @@ class Hull:
     p_miss: np.ndarray
     p_fa: np.ndarray
 
-    @property
-    def eer(self) -> float:
-        """Return the equal error rate, a fraction of at most 0.5."""
-        return crossing_point(self.p_miss, self.p_fa)
-
 
 GivenScores: TypeAlias = ArrayLike | SortedScores
 """What a metric takes: the scores of target trials, beside those of nontarget ones, or `SortedScores` alone."""
@@ -256,43 +246,13 @@ def sort_scores(
     return SortedScores(both[starts], of_target, of_nontarget)
 
 
-def pav(scores: SortedScores) -> Blocks:
-    """Pool scores into blocks of rising LLR, by weighted isotonic regression (pool adjacent violators).
-
-    Parameters
-    ----------
-    scores : SortedScores
-        See `sort_scores`.
-
-    Raises
-    ------
-    DataError
-        If a class has no weight.
-
-    Examples
-    --------
-    >>> blocks = pav(sort_scores([1.0, 3.0, 4.0], [0.0, 2.0]))
-    >>> blocks.target.tolist(), blocks.nontarget.tolist()
-    ([0.0, 1.0, 2.0], [1.0, 1.0, 0.0])
-    """
-    if not (scores.n_target > 0 and scores.n_nontarget > 0):
-        counts = f"{scores.n_target:g} target and {scores.n_nontarget:g} nontarget"
-        raise DataError(f"expected trials of both classes, got {counts}")
-    places = np.flatnonzero((scores.target > 0) | (scores.nontarget > 0))
-    target, nontarget, starts = _pooled(scores.target[places], scores.nontarget[places])
-    first = places[starts]
-    first[0] = 0
-    last = np.append(first[1:], len(scores)) - 1
-    return Blocks(target, nontarget, first, last, _llr(target, nontarget, scores.n_target / scores.n_nontarget))
-
-
 def hull_of(blocks: Blocks) -> Hull:
     """Return the vertices of the ROC convex hull: the corners between isotonic blocks.
 
     Parameters
     ----------
     blocks : Blocks
-        See `pav`.
+        See `SortedScores.blocks`.
     """
     misses, rejected = (np.append(0.0, np.cumsum(weights)) for weights in (blocks.target, blocks.nontarget))
     false_alarms = rejected[-1] - rejected
@@ -444,17 +404,3 @@ def _clip(start: np.ndarray, stop: np.ndarray, low: np.ndarray, high: np.ndarray
     entry = np.where(still, np.where(within, 0.0, 2.0), ends.min(axis=0))
     leave = np.where(still, 1.0, ends.max(axis=0))
     return np.maximum(entry.max(axis=0), 0.0), np.minimum(leave.min(axis=0), 1.0)
-
-
-def crossing_point(rising: np.ndarray, falling: np.ndarray) -> float:
-    """Return the value at which a rising and a falling curve meet.
-
-    Parameters
-    ----------
-    rising, falling : ndarray of float64 of shape (V,)
-        Values at their common vertices; the curves are straight between them.
-    """
-    after = int(np.argmax(rising >= falling))
-    gap_before, gap_after = falling[after - 1] - rising[after - 1], falling[after] - rising[after]
-    share = gap_before / (gap_before - gap_after)
-    return float(rising[after - 1] + share * (rising[after] - rising[after - 1]))

@@ -281,22 +281,8 @@ def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] 
     't on the logit scale'
     """
     row, point = find_metric(name, METRICS if metrics is None else metrics)
-    method = _OTHER_METHODS.get(name.partition(".")[0], Method("identity")) if row is None else row.method_at(point)
+    method = Method("identity") if row is None else row.method_at(point)
     return Method("identity") if difference and method.scale != "percentile" else method
-
-
-def is_worse_low(name: str, *, metrics: Sequence[Metric] | None = None) -> bool:
-    """Return whether low values of a number are the bad ones.
-
-    Parameters
-    ----------
-    name : str
-        Of the number, as for `method_of`.
-    metrics : sequence of Metric, optional
-        The table; `METRICS` by default.
-    """
-    row, _ = find_metric(name, METRICS if metrics is None else metrics)
-    return row is not None and row.worse == "low"
 
 
 def is_prior(text: str) -> bool:
@@ -321,7 +307,7 @@ def find_metric(name: str, metrics: Sequence[Metric]) -> tuple[Metric | None, st
 
 
 def _eer(scores: SortedScores, reading: str) -> float:
-    return detection.eer(scores, method=reading)
+    return equal_error(scores, method=reading).rate
 
 
 def _eer_method(reading: str) -> Method:
@@ -424,11 +410,6 @@ METRICS = (
 )
 # fmt: on
 
-# numbers that are not in the table, but may be those of a user-supplied statistic
-_OTHER_METHODS = {
-    "ece": Method("inverse root", lower=0),
-    "min_ece": Method("log", factor=HULL_FACTOR, lower=0, upper=1),
-}
 _WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain", "eer": "EER"}
 
 
@@ -570,10 +551,6 @@ class Evaluation(Tabular):
         notes = [f"{name}: {text}" for name, text in self.notes.items()]
         return "\n".join([format_table(self._lines()), *([""] if notes else []), *notes])
 
-    def with_intervals(self, intervals: Mapping[str, tuple[float, float]], notes: Mapping[str, str]) -> Evaluation:
-        """Return the same with confidence intervals by the name that `values` gives, and more notes."""
-        return replace(self, intervals=dict(intervals), notes=self.notes | dict(notes))
-
 
 @one_line
 @dataclass(frozen=True)
@@ -640,8 +617,6 @@ class Metrics:
                     group.update(row.beside(number_of(results[name]), scores))
                 if row.caveat is not None and (text := row.caveat(results[name], scores, self.convention, point)):
                     notes[name] = text
-        if "zebra.individual" in notes:  # the last one, as always in reports
-            notes["zebra.individual"] = notes.pop("zebra.individual")
         if (turned := detection.reversal(scores)) is not None:
             notes["scores"] = turned.text
         counts = as_count(scores.n_target), as_count(scores.n_nontarget)

@@ -231,17 +231,13 @@ class WorstCase(Tabular):
     student: Evidence
     ranks: Evidence
 
-    def readings(self) -> dict[str, Evidence]:
-        """Return the readings by name."""
-        return dict(vars(self))
-
     def to_dict(self) -> dict[str, Any]:
         """Return it for a report."""
-        return {name: evidence.to_dict() for name, evidence in self.readings().items()}
+        return {name: evidence.to_dict() for name, evidence in vars(self).items()}
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each reading."""
-        rows = self.readings()
+        rows = vars(self)
         return {
             "reading": list(rows),
             "llr": [evidence.llr for evidence in rows.values()],

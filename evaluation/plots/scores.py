@@ -187,7 +187,8 @@ def plot_det(
     prior = metrics.effective_prior(*metrics.SRE08) if prior is None else metrics.effective_prior(prior)
     known = _by_eer(sorted_systems(systems)) if sort else sorted_systems(systems)
     hulls = [scores.hull for _, scores in known]
-    points = [(hull.eer, *metrics.hull_min_dcf(hull, prior)) for hull in hulls]  # EER, minDCF, and where that is
+    # EER, minDCF, and where that is
+    points = [(metrics.eer(scores), *metrics.hull_min_dcf(scores.hull, prior)) for _, scores in known]
     fitting = fitting_window([rate for rate, _, p_miss, p_fa in points for rate in (rate, p_miss, p_fa)])
     shown = WINDOWS.get(window, fitting)
     low, high = max(shown.p_fa[0], shown.p_miss[0]), min(shown.p_fa[1], shown.p_miss[1])

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -265,7 +265,7 @@ def extrapolate_linkage(
 def report_extrapolation(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
     """Return what stands under ``extrapolation`` in `linkability.json`, by number of utterances."""
     return {
-        utterances_name(number): part.populations.to_dict() | {"backtest": [test.to_dict() for test in part.backtest]}
+        utterances_name(number): part.populations.to_dict() | {"backtest": [asdict(test) for test in part.backtest]}
         for number, part in beyond.items()
     }
 

@@ -9,7 +9,6 @@ from evaluation.uncertainty.confidence import (
     confidence_intervals,
     minima_over_attackers,
     minimum_of,
-    minimum_over_attackers,
     paired_differences,
     sample_from,
 )

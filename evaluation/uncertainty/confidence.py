@@ -40,12 +40,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics import METRICS, Method, SortedScores, eer, is_prior, method_of, sort_scores
+from evaluation.metrics import METRICS, SortedScores, eer, is_prior, method_of, sort_scores
 from evaluation.trials import Key, Scores, doubt_speakers, find_speakers, join_scores
 from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval, interval_over_draws
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
@@ -107,7 +108,6 @@ def confidence_intervals(
     resampling: Resampling = DEFAULT,
     *,
     jobs: int | None = 1,
-    methods: Mapping[str, Method] | None = None,
 ) -> Intervals:
     """Return each metric with its interval.
 
@@ -124,8 +124,6 @@ def confidence_intervals(
         How many resamples are drawn, of which seed, and the level; the result is the same for any number of workers.
     jobs : int, optional
         Number of workers; all cores if None.
-    methods : mapping of str to Method, optional
-        Other methods than the statistic's table or `evaluation.metrics.method_of` names, by metric.
 
     Returns
     -------
@@ -139,7 +137,7 @@ def confidence_intervals(
         resamples.
     """
     samples = [samples] if isinstance(samples, Sample) else list(samples)
-    first, chosen, rows = samples[0], dict(methods or {}), getattr(statistic, "rows", METRICS)
+    first, rows = samples[0], getattr(statistic, "rows", METRICS)
     for number, sample in enumerate(samples[1:], 2):
         _check_same_trials(first, sample, "draw 1", f"draw {number}")
     values = [statistic(sample.runs()) for sample in samples]
@@ -148,8 +146,8 @@ def confidence_intervals(
     found = {}
     for name in values[0]:
         columns = [of_draw[name] for of_draw in values], [of_draw[name] for of_draw in resampled]
-        method = chosen.get(name) or method_of(name, metrics=rows)
-        found[name] = _with_resolution(name, interval_over_draws(*columns, method=method, **settings), first)
+        ends = interval_over_draws(*columns, method=method_of(name, metrics=rows), **settings)
+        found[name] = _with_resolution(name, ends, first)
     return Intervals(found)
 
 
@@ -190,19 +188,16 @@ def paired_differences(
         _check_same_trials(samples[base], samples[name], base, name)
     resampled = dict(zip(samples, bootstrap(list(samples.values()), statistic, resampling, jobs=jobs), strict=True))
     values = {name: statistic(sample.runs()) for name, sample in samples.items()}
-    methods = {
-        metric: method_of(metric, difference=True, metrics=getattr(statistic, "rows", METRICS))
-        for metric in values[base]
-    }
-    settings: dict[str, Any] = {"n_units": samples[base].n_effective, "level": resampling.level}
+    rows, n_units = getattr(statistic, "rows", METRICS), samples[base].n_effective
     differences: dict[str, Intervals] = {}
     for name in others:
         differences[name] = Intervals()
-        for metric, method in methods.items():
+        for metric in values[base]:
             with np.errstate(invalid="ignore"):  # of two infinite values it is undefined
                 value = float(np.subtract(values[name][metric], values[base][metric]))
                 drawn = resampled[name][metric] - resampled[base][metric]
-            differences[name][metric] = interval(value, drawn, method=method, **settings)
+            method = method_of(metric, difference=True, metrics=rows)
+            differences[name][metric] = interval(value, drawn, method=method, n_units=n_units, level=resampling.level)
     return Differences(differences)
 
 
@@ -339,11 +334,8 @@ def minima_over_attackers(
     every = [sample for draws in samples.values() for sample in draws]
     first = every[0]
     for name, sample in zip(names, every, strict=True):
-        if len(sample) != len(first) or sample.n_units != first.n_units:
-            counts = f"{len(first):,} of {first.n_units} and {len(sample):,} of {sample.n_units} speakers"
-            text = f"expected the same trials of all attackers, but {names[0]!r} and {name!r} have {counts}"
-            raise DataError(text, remedy="score the same trials with each attacker")
-    statistic = _Rate(reading)
+        _check_same_trials(first, sample, names[0], name)
+    statistic = partial(_rate, reading)
     rates = np.array([statistic(sample.runs())["eer"] for sample in every])
     found = bootstrap(every, statistic, resampling)
     resampled = np.array([columns["eer"] for columns in found])
@@ -369,12 +361,11 @@ def minima_over_attackers(
     return minima
 
 
-def minimum_over_attackers(samples: Mapping[str, Sequence[Sample]], **settings: Any) -> Minimum:
-    """Return the smallest equal error rate of all attackers; `minima_over_attackers` of one group."""
-    return minima_over_attackers(samples, {"all": samples}, **settings)["all"]
+def _rate(reading: str, scores: SortedScores) -> dict[str, float]:
+    return {"eer": eer(scores, method=reading)}
 
 
-def _permuted(samples: Sequence[Sample], statistic: _Rate, permutations: int, seed: int) -> NDArray[np.float64]:
+def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int, seed: int) -> NDArray[np.float64]:
     """Rates of each sample under permutations of speakers, (permutations, samples); none of trials without speakers."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -400,13 +391,3 @@ def _permuted(samples: Sequence[Sample], statistic: _Rate, permutations: int, se
                 rates.append(statistic(sort_scores(scores[paired], scores[~paired]))["eer"])
             found.append(rates)
     return np.array(found).reshape(-1, len(samples))
-
-
-@dataclass(frozen=True)
-class _Rate:
-    """An equal error rate as a statistic."""
-
-    reading: str
-
-    def __call__(self, scores: SortedScores) -> dict[str, float]:
-        return {"eer": eer(scores, method=self.reading)}

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics import METRICS, Method, Metric, is_worse_low, method_of
+from evaluation.metrics import METRICS, Method, Metric, method_of
+from evaluation.metrics.table import find_metric
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous
 from evaluation.uncertainty.resampling import NO_INTERVALS, Resampling, Sample, Statistic, bootstrap
 from spkbase.errors import DataError
@@ -208,7 +209,8 @@ def _extreme(
     ours = np.array([values[name][metric] for name in names])
     high, low = int(ours.argmax()), int(ours.argmin())
     extreme_values = (ours[high], ours[low], ours[high] - ours[low])
-    ends_named = (names[high], names[low], names[low if is_worse_low(metric, metrics=metrics) else high])
+    row, _ = find_metric(metric, metrics)
+    ends_named = (names[high], names[low], names[low if row is not None and row.worse == "low" else high])
     n_units, n_trials = (min(getattr(parts[name], count) for name in names) for count in ("n_effective", "n_least"))
     draws = np.stack([resampled[name][metric] for name in names], axis=1) if resampled else np.zeros((0, len(names)))
     draws = draws[np.isfinite(draws).all(axis=1)]

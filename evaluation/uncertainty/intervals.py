@@ -286,10 +286,8 @@ def interval(
     Raises
     ------
     DataError
-        If the level or the number of units is out of range.
+        If there are fewer than 2 units.
     """
-    if not 0 < level < 1:
-        raise DataError(f"expected a level between 0 and 1, got {level}")
     if n_units < 2:
         raise DataError(f"expected at least 2 units, got {n_units}")
     resampled = np.asarray(resampled, np.float64)
@@ -322,6 +320,8 @@ def _usual_interval(
     widening: float,
 ) -> Interval:
     """Return the interval of the method; see `interval`."""
+    from scipy.special import stdtrit
+
     if np.isnan(value) or len(resampled) < 2:
         return Interval(value, np.nan, np.nan, method.name, "undefined, and so is its interval")
     if (resampled == resampled[0]).all():
@@ -339,7 +339,7 @@ def _usual_interval(
     centre, spread = _centre_and_spread(value, resampled, method, n_units, n_trials)
     if spread == 0:  # all but the same, nothing or half an error
         return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread cannot be seen")
-    reach = widening * _quantile(n_units, level) * spread
+    reach = widening * stdtrit(n_units - 1, (1 + level) / 2) * spread
     low, high = (float(end) for end in from_scale(np.array([centre - reach, centre + reach]), method))
     return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
 
@@ -364,6 +364,8 @@ def simultaneous(
     -------
     low, high : ndarray of float64 of shape (G,)
     """
+    from scipy.special import ndtri, stdtrit
+
     if method.scale == "percentile":
         method = replace(method, scale="identity")
     pairs = [
@@ -376,7 +378,8 @@ def simultaneous(
     deviation = scaled.std(axis=0, ddof=1)
     off = np.divide(off, deviation, out=np.zeros_like(off), where=deviation > 0)
     # the widest of all, and as much wider again as t is than the normal
-    reach = np.quantile(off.max(axis=1), level) * _quantile(n_units, level) / _normal(level) * spread
+    wider = stdtrit(n_units - 1, (1 + level) / 2) / ndtri((1 + level) / 2)
+    reach = np.quantile(off.max(axis=1), level) * wider * spread
     low, high = from_scale(centre - reach, method), from_scale(centre + reach, method)
     return np.maximum(low, method.lower), np.minimum(high, method.upper)
 
@@ -447,18 +450,6 @@ def _lifted(values: NDArray[np.float64], method: Method, n_trials: int) -> NDArr
         top = method.upper if np.isfinite(method.upper) else 1.0
         least = np.minimum(least, 0.5 * top / n_trials)
     return np.maximum(values, least)
-
-
-def _quantile(n_units: int, level: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(n_units - 1, (1 + level) / 2))
-
-
-def _normal(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + level) / 2))
 
 
 class Intervals(Tabular, dict[str, Any]):

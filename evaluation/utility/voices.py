@@ -322,7 +322,7 @@ def calibrated(
         return values
     if voices.calibration == "pav":
         scores = sort_scores(values[is_same], values[~is_same])
-        return np.asarray(scores.laplace_blocks.per_score()[scores.places(values)])
+        return np.asarray(scores.laplace_blocks.per_score()[np.searchsorted(scores.thresholds, values)])
     if voices.calibration != "folds":
         raise DataError(f"expected a calibration among {', '.join(CALIBRATIONS)}, got {voices.calibration!r}")
     used = len(np.unique(np.concatenate([speakers.models, speakers.segments])))

@@ -34,7 +34,7 @@ from evaluation.linkage import (
 )
 from evaluation.metrics import Evidence, Metrics, WorstCase, eer, evaluate, tag, worst_case
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
-from evaluation.uncertainty import Resampling, confidence_intervals, minimum_over_attackers, sample_from
+from evaluation.uncertainty import Resampling, confidence_intervals, minima_over_attackers, sample_from
 from spkbase.errors import DataError
 from spkver.voiceprivacy.scores import Scored
 from spkver.voiceprivacy.settings import EvaluationConfig
@@ -290,7 +290,7 @@ def closed_set_of(
         fewer = replace(resampling, replicates=min(resampling.replicates, _MOST_REPLICATES))
         try:
             drawn = [sample_from(one, key, segment_speakers=speakers, ids_are_speakers=True)[0] for one in centred]
-            least = minimum_over_attackers({"": drawn}, resampling=fewer, permutations=0).interval
+            least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval
             ends = {"low": least.low, "high": least.high}
         except DataError:  # fewer than two speakers
             pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -94,7 +95,7 @@ def test_the_numbers_are_those_of_the_result():
     assert dict(zip(columns["metric"], columns["value"], strict=True)) == pytest.approx(result.values(), nan_ok=True)
     units = dict(zip(columns["metric"], columns["unit"], strict=True))
     assert (units["eer.rocch"], units["zebra.population"]) == ("fraction", "bit")
-    with_ends = result.with_intervals({"eer.rocch": (0.1, 0.2)}, {}).to_columns()
+    with_ends = replace(result, intervals={"eer.rocch": (0.1, 0.2)}).to_columns()
     row = with_ends["metric"].index("eer.rocch")
     assert (with_ends["low"][row], with_ends["high"][row]) == (0.1, 0.2)
     assert np.isnan(with_ends["low"]).sum() == len(with_ends["low"]) - 1
@@ -136,7 +137,7 @@ def test_print_shows_the_tables():
     lines = str(RESULTS["evaluation"]).splitlines()
     assert lines[0].split() == ["metric", "value"]
     assert len(lines) > 20
-    assert str(RESULTS["evaluation"].with_intervals({"eer.rocch": (0.1, 0.2)}, {"a": "note"})).endswith("\na: note")
+    assert str(replace(RESULTS["evaluation"], notes={"a": "note"})).endswith("\na: note")
     heads, _, *rows = str(RESULTS["differences"]).splitlines()
     assert heads.split() == ["system", "metric", "value", "low", "high", "method", "note"]
     assert len(rows) == len(RESULTS["differences"]["b"])

@@ -17,7 +17,7 @@ from evaluation.formats import read_key, read_scores
 from evaluation.linkage import worst_case_from
 from evaluation.linkage.ranks import Ranks
 from evaluation.trials import read_speakers
-from evaluation.uncertainty import Resampling, minimum_over_attackers, sample_from
+from evaluation.uncertainty import Resampling, minima_over_attackers, sample_from
 from spkver.evaluation_cli import main as evaluate_main
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, overestimated, reasons
 from spkver.voiceprivacy.choosing import attackers_run
@@ -69,14 +69,14 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(ran: tuple[dict[s
                 drawn = [sample_from(*read, segment_speakers=speakers, ids_are_speakers=True)[0]]
                 samples[one["scenario"], one["attacker"]] = drawn
         own = {attacker: drawn for (scenario, attacker), drawn in samples.items() if scenario == row["scenario"]}
-        expected = minimum_over_attackers(own, resampling=Resampling(REPLICATES, 0)).to_dict()
+        expected = minima_over_attackers(own, {"": own}, resampling=Resampling(REPLICATES, 0))[""].to_dict()
         assert row["minimum"] == json.loads(json.dumps(expected))
         assert 0.1 < row["minimum"]["perfect"]["low"] <= row["minimum"]["perfect"]["mean"] < 0.5
         if row["scenario"] == "original":
             assert "minimum_over_scenarios" not in row
             continue
         every = {" ".join(place): drawn for place, drawn in samples.items() if place[0] != "original"}
-        over = minimum_over_attackers(every, resampling=Resampling(REPLICATES, 0)).to_dict()
+        over = minima_over_attackers(every, {"": every}, resampling=Resampling(REPLICATES, 0))[""].to_dict()
         over["attacker"] = over["attacker"].partition(" ")[2]
         assert row["minimum_over_scenarios"] == json.loads(json.dumps(over))
         assert over["high"] <= expected["high"]

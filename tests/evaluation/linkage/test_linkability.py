@@ -18,14 +18,12 @@ from scipy.special import expit, logit, ndtr
 from scipy.stats import beta, betabinom, binom, t
 
 from evaluation.linkage.curve import (
-    by_speaker,
     chance,
     linkability_at_sizes,
     linkability_by_row,
     linkability_curve,
     linkability_over_sizes,
     log_spaced_sizes,
-    mean_interval,
     monte_carlo,
     published_sizes,
 )
@@ -51,9 +49,6 @@ def over_all_draws(beaters: int, ties: int, impostors: int, size: int, top: int,
             total += Fraction(sum(higher + before < top for before in range(same + 1)), same + 1)
         count += 1
     return total / count
-
-
-rows = st.lists(st.integers(0, 8), min_size=3, max_size=3)
 
 
 @given(
@@ -125,17 +120,6 @@ def test_monte_carlo_is_within_its_standard_error() -> None:
     assert abs(np.corrcoef(pairs.T)[0, 1]) < 0.2
 
 
-def test_whole_gallery_gives_the_rank_1_rate_exactly() -> None:
-    rng = np.random.default_rng(0)
-    ranks = Ranks(rng.integers(0, 4, 1000), 0, 22_023)
-    assert linkability_at_sizes(ranks, [22_024])[0] == (ranks.beaters == 0).mean()
-    assert linkability_at_sizes(ranks, [1])[0] == 1
-    tied = Ranks([0, 0, 1], [3, 0, 2], 50)
-    assert linkability_at_sizes(tied, [51])[0] == pytest.approx((1 / 4 + 1) / 3, abs=1e-15)
-    assert linkability_at_sizes(tied, [51], ties="strict")[0] == pytest.approx(1 / 3, abs=1e-15)
-    assert linkability_at_sizes(tied, [51], ties="lenient")[0] == pytest.approx(2 / 3, abs=1e-15)
-
-
 def test_exchangeable_scores_give_chance() -> None:
     """Each number of beaters once, or everything tied: 1 / N, and r / N among the first r."""
     sizes = np.arange(2, 102)
@@ -161,21 +145,6 @@ def test_gaussian_closed_forms(size: int, published: float) -> None:
     assert linkability_at_sizes(ranks, [size])[0] == pytest.approx(integral, abs=2e-3)
 
 
-def test_among_the_first_against_hypergeometric_sums() -> None:
-    ranks = Ranks([0, 3, 60, 119], 0, 120)
-    for top in (1, 2, 7, 200):
-        for size in (1, 2, 10, 61, 121):
-            expected = [
-                sum(
-                    Fraction(comb(k, j) * comb(120 - k, size - 1 - j), comb(120, size - 1))
-                    for j in range(min(top, size))
-                )
-                for k in (0, 3, 60, 119)
-            ]
-            found = linkability_by_row(ranks, [size], top=top)[:, 0]
-            assert found == pytest.approx([float(one) for one in expected], abs=1e-12)
-
-
 # measures of the size
 
 
@@ -193,21 +162,12 @@ def test_means_over_sizes_are_those_of_the_curve(rule) -> None:
             assert found == pytest.approx(curve @ weights / weights.sum(), abs=1e-12)
 
 
-def test_names_of_measures() -> None:
-    with pytest.raises(DataError, match="expected a measure of sizes among log, uniform, got 'grid'"):
-        linkability_over_sizes(Ranks([0], 0, 5), measure="grid")  # type: ignore[arg-type]
-
-
 def test_grids_of_sizes() -> None:
     assert published_sizes(22_024).tolist() == [21, 43, 86, 172, 344, 688, 1376, 2753, 5506, 11012, 22024]
     assert published_sizes(19).tolist() == []
     sizes = log_spaced_sizes(1_000_000)
     assert (sizes[0], sizes[-1]) == (2, 1_000_000)
     assert (np.diff(sizes) > 0).all()
-
-
-def test_means_of_speakers() -> None:
-    assert by_speaker(["b", "a", "b"], np.array([1.0, 0.5, 0.0])) == {"a": 0.5, "b": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -279,18 +239,6 @@ def test_rows_of_a_speaker_are_drawn_together() -> None:
     assert (apart.high - apart.low < 0.5 * (once.high - once.low)).all()
 
 
-def test_coverage_of_the_interval() -> None:
-    """Nominal 95 %: over 200 data sets of 60 speakers the true value is inside in 90 to 99 %."""
-    rng = np.random.default_rng(0)
-    inside = 0
-    for trial in range(200):
-        own = rng.normal(2, 1, 60)
-        ranks = Ranks(rng.binomial(400, 1 - ndtr(own)), 0, 400)
-        curve = linkability_curve(ranks, [20], resampling=Resampling(100, seed=trial))
-        inside += curve.low[0] <= 0.55799 <= curve.high[0]
-    assert 180 <= inside <= 198
-
-
 @pytest.mark.parametrize(("n_speakers", "distance", "size"), [(30, 4.0, 2), (30, 4.0, 20), (30, 0.5, 300)])
 def test_coverage_where_few_speakers_decide(n_speakers: int, distance: float, size: int) -> None:
     """Near 1 and near 0 the interval holds too: not in 73 to 90 %, as with as many degrees as there are speakers."""
@@ -323,13 +271,6 @@ def test_ends_where_all_speakers_are_alike() -> None:
     assert (alike.low[0], alike.high[0]) == pytest.approx(binomtest_ends(10 * alike.values[0], 10))
     alone = linkability_curve(Ranks([0], 0, 9), [5], resampling=Resampling(20))
     assert np.isnan([alone.low[0], alone.high[0]]).all()
-
-
-def test_no_replicates_no_interval() -> None:
-    curve = linkability_curve(Ranks([0, 4], 0, 9), [5])
-    assert np.isnan(curve.low).all()
-    assert mean_interval([0.0, 1.0], Resampling(0)).value == 0.5
-    assert not mean_interval([0.0, 1.0], Resampling(0)).has_interval
 
 
 # rank measures

@@ -9,7 +9,6 @@ from evaluation.linkage import (
     Ranks,
     linkability_at_sizes,
     linkability_by_row,
-    linkability_curve,
     linkability_over_draws,
 )
 from evaluation.linkage.curve import _parts
@@ -24,15 +23,6 @@ def ranks(seed: int, best: int = 0) -> Ranks:
     rng = np.random.default_rng(seed)
     beaters = np.minimum(best + rng.poisson(1.5, 60), 11)
     return Ranks(beaters, np.zeros(60, int), 11, speakers=SPEAKERS)
-
-
-def test_one_draw_is_the_curve_of_old() -> None:
-    found, known = (make(SIZES) for make in (
-        lambda sizes: linkability_over_draws([ranks(0)], sizes, resampling=RESAMPLING),
-        lambda sizes: linkability_curve(ranks(0), sizes, resampling=RESAMPLING),
-    ))  # fmt: skip
-    for name in ("values", "low", "high"):
-        assert getattr(found, name).tolist() == getattr(known, name).tolist()
 
 
 def test_values_are_means_of_draws() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import pickle
 import re
 from copy import deepcopy
@@ -25,13 +24,9 @@ from evaluation.metrics.table import (
     Unit,
     check_metrics,
     evaluate,
-    is_worse_low,
-    method_of,
-    metrics_with,
 )
 from evaluation.trials.speakers import TrialSpeakers
 from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.confidence import confidence_intervals, paired_differences
 from evaluation.uncertainty.groups import evaluate_groups
 from evaluation.uncertainty.resampling import Sample, sample_of
 from spkbase.errors import DataError
@@ -131,22 +126,6 @@ def test_a_metric_may_give_a_record() -> None:
     assert found.to_dict()["highest"] == {"value": 1.0, "kind": "score"}
 
 
-def test_a_metric_of_ones_own_has_the_interval_that_it_names(sample: Sample) -> None:
-    statistic = Metrics(metrics=table_of(MINE))
-    draws = Resampling(60, 1)
-    found = confidence_intervals(sample, statistic, draws)
-    assert found["accepted"].method == "t on the logit scale"
-    assert 0 < found["accepted"].low < found["accepted"].value < found["accepted"].high < 1
-    before = confidence_intervals(sample, Metrics(), draws)
-    assert {name: found[name] for name in before} == pytest.approx(before)
-    bare = confidence_intervals(sample, lambda scores: {"accepted": accepted(scores)}, draws)
-    assert bare["accepted"].method == "t on the linear scale"
-    spread = Metric("spread", accepted, method=Method("percentile"))
-    pair = paired_differences({"a": sample, "b": sample}, Metrics(metrics=(MINE, spread)), draws)["b"]
-    assert (pair["accepted"].value, pair["accepted"].method) == (0.0, "t on the linear scale")
-    assert pair["spread"].method == "percentile"
-
-
 def test_a_metric_of_ones_own_is_in_groups(sample: Sample) -> None:
     halves = (np.arange(len(sample)) % 12 >= 6).astype(int)  # by model, whose scores rise with its number
     found = evaluate_groups(sample, halves, ["low", "high"], Metrics(metrics=table_of(MINE)), Resampling(30))
@@ -175,14 +154,6 @@ def test_a_prior_that_is_asked_for_twice_counts_once() -> None:
     found = evaluate([1.0, 2.0], [0.0, 1.5], priors=("0.5", 0.1, "0.5", 0.1))
     assert list(found.min_dcf) == list(found.act_dcf) == ["0.5", "0.1"]
     check_metrics(METRICS)
-
-
-def test_other_tags() -> None:
-    scores = [0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]
-    other = evaluate(*scores, metrics=metrics_with(scale=(("mild", 3.0), ("grave", math.inf))))
-    assert other.zebra.tag == "mild"
-    # of the four targets three are told for certain, one shares a block of likelihood ratio 1 with a nontarget
-    assert other.d_sys_pav == evaluate(*scores).d_sys_pav == 0.75
 
 
 @pytest.mark.parametrize(
@@ -218,20 +189,6 @@ def test_a_result_can_be_copied_and_stored() -> None:
 
 
 # what the rows say
-
-
-def test_methods_and_direction_by_name() -> None:
-    assert method_of("accepted") == Method("identity")
-    assert method_of("accepted", metrics=table_of(MINE)) == MINE.method
-    assert method_of("tpr_at_fpr.0.3") == method_of("tpr_at_fpr.0.01") == Method("logit", lower=0, upper=1)
-    assert method_of("zebra.individual").scale == "percentile"
-    assert method_of("min_ece").upper == 1
-    assert method_of("ece.0.5").scale == "inverse root"
-    low = {metric.name for metric in METRICS if metric.worse == "low"}
-    assert low == {"tpr_at_fpr"}
-    assert is_worse_low("tpr_at_fpr.0.01")
-    assert not is_worse_low("eer.rocch")
-    assert not is_worse_low("unheard of")
 
 
 # the page

@@ -60,15 +60,6 @@ def rounding_of_population(name: str) -> float:
     return float(sum(np.sum(weights * off) / weights.sum() for weights in sides) / np.log(2)) + 1e-14
 
 
-def test_all_sets_are_here() -> None:
-    assert len(SETS) == 17
-    for name in SETS:
-        assert (sorted_scores(name).n_target, sorted_scores(name).n_nontarget) == (
-            GOLDEN[name]["n_target"],
-            GOLDEN[name]["n_nontarget"],
-        )
-
-
 # the hull, its costs and rates: SIDEKIT and PyBOSARIS
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from scipy.special import expit
 
-from evaluation.metrics.sorted_scores import SortedScores, pav, sort_scores
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from spkbase.errors import DataError
-
-tied = st.lists(st.sampled_from([-np.inf, -1.0, -0.0, 0.0, 1.0, 2.0, np.inf]), min_size=1, max_size=12)
-free = st.lists(st.floats(allow_nan=False), min_size=1, max_size=12)
-classes = st.tuples(tied, tied) | st.tuples(free, free)
+from tests.score_strategies import classes
 
 
 def pooled_by_hand(sequence: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -44,7 +40,7 @@ def test_scores_by_counting(both: tuple[list[float], list[float]]) -> None:
 @given(classes)
 def test_blocks_by_hand(both: tuple[list[float], list[float]]) -> None:
     scores = sort_scores(*both)
-    blocks = pav(scores)
+    blocks = scores.blocks
     expected = pooled_by_hand(list(zip(scores.target.tolist(), scores.nontarget.tolist(), strict=True)))
     assert list(zip(blocks.target.tolist(), blocks.nontarget.tolist(), strict=True)) == expected
     assert blocks.first[0] == 0
@@ -77,30 +73,14 @@ def test_laplace_adds_a_trial_of_each_class_at_both_ends(both: tuple[list[float]
     assert len(blocks.per_score()) == len(scores)
 
 
-@given(classes, st.lists(st.integers(0, 3), min_size=24, max_size=24))
-def test_weights_are_repetition(both: tuple[list[float], list[float]], numbers: list[int]) -> None:
-    weights = [np.array([1, *numbers[1:]][: len(side)]) for side in both]
-    weighted = sort_scores(*both, target_weights=weights[0], nontarget_weights=weights[1])
-    repeated = sort_scores(*(np.repeat(side, count) for side, count in zip(both, weights, strict=True)))
-    for name in ("thresholds", "target", "nontarget"):
-        np.testing.assert_array_equal(getattr(weighted, name), getattr(repeated, name))
-
-
 def test_scores_without_weight_belong_to_a_block_and_change_nothing() -> None:
     thresholds = np.arange(6.0)
     target, nontarget = np.array([0.0, 0, 1, 0, 2, 0]), np.array([0.0, 2, 0, 0, 1, 0])
     kept = target + nontarget > 0
-    full = pav(SortedScores(thresholds, target, nontarget))
-    bare = pav(SortedScores(thresholds[kept], target[kept], nontarget[kept]))
+    full = SortedScores(thresholds, target, nontarget).blocks
+    bare = SortedScores(thresholds[kept], target[kept], nontarget[kept]).blocks
     assert full.llr.tolist() == bare.llr.tolist()
     assert (full.first[0], full.last[-1], len(full.per_score())) == (0, 5, 6)
-
-
-def test_a_small_change_of_weights_changes_little() -> None:
-    rng = np.random.default_rng(0)
-    scores = sort_scores(rng.normal(1, 1, 500), rng.normal(0, 1, 2000))
-    shaken = SortedScores(scores.thresholds, scores.target * (1 + 1e-13), scores.nontarget)
-    np.testing.assert_allclose(pav(shaken).llr, pav(scores).llr, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -116,34 +96,3 @@ def test_a_small_change_of_weights_changes_little() -> None:
 def test_malformed_weights_are_refused(options: dict[str, list[float]], words: str) -> None:
     with pytest.raises(DataError, match=words):
         sort_scores([1.0, 2.0], [0.0], **options)
-
-
-def test_one_class_alone_has_no_blocks() -> None:
-    with pytest.raises(DataError, match="trials of both classes, got 0 target and 2 nontarget"):
-        pav(SortedScores(np.zeros(1), np.zeros(1), np.full(1, 2.0)))
-
-
-def test_blocks_and_hull_are_found_once_and_agree() -> None:
-    scores = sort_scores([1.0, 3.0, 4.0, 4.0], [0.0, 2.0, 3.0])  # n t n (t n) tt
-    assert scores.blocks is scores.blocks
-    assert scores.hull is scores.hull
-    assert scores.blocks.target.tolist() == [0, 2, 2]
-    assert scores.blocks.nontarget.tolist() == [1, 2, 0]
-    assert scores.hull.misses.tolist() == [0, 0, 2, 4]
-    assert scores.hull.false_alarms.tolist() == [3, 2, 0, 0]
-    assert scores.hull.p_miss.tolist() == [0, 0, 0.5, 1]
-
-
-def test_untied_scores_have_targets_above_nontargets() -> None:
-    untied = sort_scores([1.0, 1.0, 2.0], [0.0, 1.0]).untied
-    assert untied.thresholds.tolist() == [0, 1, 1, 2]
-    assert untied.target.tolist() == [0, 0, 2, 1]
-    assert untied.nontarget.tolist() == [1, 1, 0, 0]
-    assert untied.untied.thresholds.tolist() == untied.thresholds.tolist()
-
-
-def test_single_precision_makes_ties() -> None:
-    rounded = sort_scores([1.0, 1e300], [1.0 + 2.0**-30, 0.5]).in_single_precision
-    assert rounded.thresholds.tolist() == [0.5, 1.0, np.inf]
-    assert rounded.target.tolist() == [0, 1, 1]
-    assert rounded.nontarget.tolist() == [1, 1, 0]

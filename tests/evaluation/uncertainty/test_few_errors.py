@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.metrics import METHODS, eer, method_of
-from evaluation.trials import TrialSpeakers
-from evaluation.uncertainty import Resampling, confidence_intervals, interval, sample_of
+from evaluation.metrics import method_of
+from evaluation.uncertainty import interval
 from evaluation.uncertainty.intervals import (
     ALONE,
     OF_SPEAKERS,
     PLENTY,
     end_without_error,
     independent_errors,
-    mixed,
     rate_interval,
 )
 
@@ -57,31 +55,6 @@ def test_the_upper_end_does_not_fall_as_errors_grow(n_units: int, each: int, wor
     assert (np.maximum.accumulate(ends) - ends).max() < 0.001
 
 
-@pytest.mark.parametrize("spread", [True, False])
-def test_no_errors_have_a_lower_end_than_none(spread: bool) -> None:
-    """Of scores, one target trial after the other failing: first one of each speaker, or first all of one."""
-    models, segments = np.divmod(np.arange(10 * 70), 70)
-    is_target = models == segments // 7
-    scores = np.where(is_target, 9.0, np.random.default_rng(0).normal(0, 0.1, 700))
-    order = np.flatnonzero(is_target).reshape(10, 7)
-    order = order.T.ravel() if spread else order.ravel()
-    speakers = TrialSpeakers(np.array([f"s{number}" for number in range(10)], object), models, segments // 7)
-    ends = []
-    for count in (0, 1, 2, 4, 8, 16):
-        scores[order[:count]] = -9.0
-        sample = sample_of(scores, is_target, speakers)
-        found = confidence_intervals(sample, lambda runs: {"eer.rocch": eer(runs)}, Resampling(60))["eer.rocch"]
-        ends.append(found.high)
-    assert min(ends) == ends[0] < 0.1
-
-
-@pytest.mark.parametrize("reading", METHODS)
-def test_every_reading_of_the_eer_has_ends_where_all_resamples_are_alike(reading: str) -> None:
-    found = interval(0.0, np.zeros(50), method=method_of(f"eer.{reading}"), n_units=10, n_trials=80)
-    assert found.has_interval
-    assert not interval(0.0, np.zeros(50), method=method_of("cllr"), n_units=10, n_trials=80).has_interval
-
-
 def draws(rate: float, deviation: float) -> np.ndarray:
     """Resampled rates around a rate, no two alike."""
     return np.clip(rate + deviation * stats.norm.ppf((np.arange(400) + 0.5) / 400), 0, 1)
@@ -115,18 +88,3 @@ def test_nothing_jumps() -> None:
     assert np.abs(np.diff(low)).max() < 0.005
     errors = rates * 120
     assert errors[0] < ALONE < PLENTY < errors[-1]
-
-
-@pytest.mark.parametrize("deviation", [1e-5, 1e-3])
-def test_never_narrower_than_one_error(deviation: float) -> None:
-    """Resamples that all but agree: five speakers of seven trials, where one error is 2.9 points."""
-    found = interval(0.0066, draws(0.0066, deviation), method=KALDI, n_units=5, n_trials=35)
-    assert found.high - found.low >= 1 / 35
-
-
-def test_mixed_ends_are_continuous() -> None:
-    few, usual = (0.01, 0.2), (0.03, 0.1)
-    assert mixed(few, usual, ALONE) == few
-    assert mixed(few, usual, PLENTY) == usual
-    assert mixed(few, usual, ALONE + 1e-9) == pytest.approx(few)
-    assert mixed(few, usual, PLENTY - 1e-9) == pytest.approx(usual)

@@ -66,12 +66,6 @@ def test_read_metadata(tmp_path: Path, text: str) -> None:
     assert read_metadata(path, "accent") == {"a": "north", "b": ""}
 
 
-def test_read_metadata_of_blanks(tmp_path: Path) -> None:
-    path = tmp_path / "table"
-    path.write_text("id sex\na f\nb m\n")
-    assert read_metadata(path, "sex") == {"a": "f", "b": "m"}
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -108,11 +102,6 @@ def test_groups_by_one_known_side_or_speakers() -> None:
     by_speaker = {"a": "f", "b": "f", "c": "m"}
     assert groups_of(by_speaker) == ["f", "f", "f", "f", "m"]
     assert groups_of(by_speaker, speakers=find_speakers(KEY)) == ["f", "f", "f", "across", "m"]
-
-
-def test_blank_groups() -> None:
-    sides = {"a": "f", "b": "", "c": "m", "a1": "f", "b1": "f", "c1": "m"}
-    assert groups_of(sides) == ["f", "f", "blank", "blank", "m"]
 
 
 def test_unknown_ids_are_named() -> None:
@@ -171,9 +160,3 @@ def test_report() -> None:
     assert plain["groups"]["g0"]["intervals"]["mean"][0] < plain["groups"]["g0"]["metrics"]["mean"]
     assert plain["extremes"]["mean"]["worst"] == "g1"
     assert plain["n_across_groups"] == found.n_across
-
-
-def test_shape_is_checked() -> None:
-    sample = sample_of([1.0, 0.0], [True, False])
-    with pytest.raises(DataError, match="a group for each of 2 trials"):
-        evaluate_groups(sample, np.zeros(3, int), ["a"], metrics)

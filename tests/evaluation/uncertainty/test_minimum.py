@@ -21,11 +21,14 @@ from evaluation.uncertainty import (
     interval_over_draws,
     minima_over_attackers,
     minimum_of,
-    minimum_over_attackers,
     sample_of,
 )
 from evaluation.uncertainty.confidence import AT_ONCE, METHOD
 from spkbase.errors import DataError
+
+
+def minimum_over_attackers(given: dict[str, list[Sample]], **settings: Any) -> Minimum:
+    return minima_over_attackers(given, {"all": given}, **settings)["all"]
 
 
 def ends(found: Minimum) -> tuple[float, float]:
@@ -59,14 +62,6 @@ def test_another_attacker_never_raises_an_end(seed: int, n_speakers: int) -> Non
         apart = minima({name: given[name] for name in members}, {"all": members})["all"]
         assert ends(apart) == ends(together[count])
         assert ends(apart) == tuple(np.min([alone[name] for name in members], axis=0))
-
-
-def test_a_stronger_third_attacker_makes_the_interval_end_lower() -> None:
-    """The case of a review: it raised the upper end in 28 of 60 repetitions, such as from 12.0 to 25.9 %."""
-    for seed in range(20):
-        given = samples(0.02, 0.01, 0.003, seed=seed, n_speakers=10)
-        found = minima(given, {"two": list(given)[:2], "three": list(given)})
-        assert found["three"].interval.high <= found["two"].interval.high
 
 
 def test_each_end_is_that_of_an_attacker_at_its_level() -> None:
@@ -143,5 +138,5 @@ def test_bad_input() -> None:
         with pytest.raises(DataError, match="one attacker or more"):
             minimum_over_attackers(nothing)
     other = samples(0.1, n_speakers=11)
-    with pytest.raises(DataError, match="expected the same trials of all attackers"):
+    with pytest.raises(DataError, match="expected the same trials of 'attacker-0' and 'b'"):
         minimum_over_attackers(samples(0.1) | {"b": other["attacker-0"]})

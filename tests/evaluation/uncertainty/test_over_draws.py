@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from benchmarks.coverage_draws import metrics, repeat, simulate, true_rate
-from evaluation.metrics import Method, eer, method_of
+from benchmarks.coverage_draws import metrics, repeat, simulate
+from evaluation.metrics import Method, method_of
 from evaluation.uncertainty import (
     Resampling,
-    bootstrap,
     confidence_intervals,
     draw_variance,
     interval,
@@ -23,16 +20,6 @@ from evaluation.uncertainty import (
 from spkbase.errors import DataError
 
 IDENTITY = Method("identity")
-
-
-def test_one_draw_has_the_interval_that_it_always_had() -> None:
-    sample = simulate(np.random.default_rng(0), 8, 1, 1.6, 0.0)[0]
-    found = confidence_intervals([sample], metrics, Resampling(50))
-    assert found == confidence_intervals(sample, metrics, Resampling(50))
-    resampled = bootstrap(sample, metrics, Resampling(50))[0]
-    value = eer(sample.runs())
-    settings = {"method": method_of("eer.rocch"), "n_units": sample.n_effective, "n_trials": sample.n_least}
-    assert found["eer.rocch"] == interval(value, resampled["eer.rocch"], **settings)  # type: ignore[arg-type]
 
 
 def test_the_parts_of_the_variance_are_those_of_a_two_way_table() -> None:
@@ -92,30 +79,10 @@ def test_two_draws_that_differ_are_not_few_errors() -> None:
     assert "no error" in none.note
 
 
-def test_infinite_values_of_a_draw_and_lost_resamples() -> None:
-    resampled = np.array([[0.1, 0.2, np.nan, 0.3] * 10, [0.2, 0.3, 0.1, 0.4] * 10])
-    found = interval_over_draws([0.2, 0.3], resampled, method=IDENTITY, n_units=9)
-    assert np.isfinite([found.low, found.high]).all()
-    found = interval_over_draws([np.inf, 0.3], resampled, method=replace(IDENTITY, scale="log"), n_units=9)
-    assert found.value == np.inf
-
-
 def test_draws_of_other_trials_are_refused() -> None:
     one, other = (simulate(np.random.default_rng(0), count, 1, 1.6, 0.0)[0] for count in (5, 6))
     with pytest.raises(DataError, match=r"draw 1.*draw 2"):
         confidence_intervals([one, other], metrics, Resampling(10))
-
-
-def test_a_mean_over_draws_is_less_sure_where_draws_move_everybody() -> None:
-    """The true value is that of many more speakers and draws."""
-    assert_allclose(
-        true_rate(1.6, 0.25),
-        np.mean(stats.norm.cdf(-(1.6 + 0.25 * stats.norm.ppf(np.arange(0.5, 999) / 999)) / 2)),
-        atol=1e-4,
-    )
-    widths = [repeat(10, 3, 1.6, moved, 100, 0)["eer.kaldi"][:, 2] for moved in (0.0, 1.0)]
-    assert widths[1][0] > widths[1][1]  # speakers and draws against speakers alone
-    assert widths[1][0] > widths[0][0]
 
 
 @pytest.mark.slow

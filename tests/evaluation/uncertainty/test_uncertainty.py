@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,10 +16,9 @@ from evaluation.trials.lists import Key, Scores
 from evaluation.trials.speakers import TrialSpeakers
 from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, paired_differences, sample_from
-from evaluation.uncertainty.intervals import Interval, interval, simultaneous
+from evaluation.uncertainty.intervals import interval, simultaneous
 from evaluation.uncertainty.resampling import Sample, bootstrap, draw, sample_of
 from spkbase.errors import DataError
-from spkbase.files import to_json
 
 
 def means(scores: SortedScores) -> dict[str, float]:
@@ -107,14 +104,6 @@ def test_spread_of_target_mean_is_that_of_speakers() -> None:
     assert by_trial.std() < 0.65 * values.std()
 
 
-def test_replicates_are_those_of_arrays() -> None:
-    sample = sampled(digits=0)
-    found = bootstrap(sample, means, Resampling(3, 5))[0]["eer.interpolated"]
-    for value, weights in zip(found, draw(sample, seed=5, block=0, size=3), strict=True):
-        runs = sample.runs(weights)
-        assert value == pytest.approx(eer(*_arrays(runs), method="interpolated"), abs=1e-14)
-
-
 def test_seed_and_workers() -> None:
     sample = sampled()
     one = bootstrap(sample, means, Resampling(60, 7))[0]["eer.interpolated"]
@@ -137,38 +126,7 @@ def test_order_of_trials_changes_nothing(seed: int) -> None:
         np.testing.assert_allclose(values, found[1][name], rtol=0, atol=1e-12)
 
 
-def test_strictly_increasing_map_changes_no_interval() -> None:
-    scores, is_target, models, speakers = simulated()
-    found = [
-        confidence_intervals(
-            sample_of(values, is_target, table(12, models, speakers)),
-            lambda scores: {"eer.rocch": eer(scores)},
-            Resampling(40),
-        )
-        for values in (scores, np.exp(scores) - 5)
-    ]
-    assert found[0] == found[1]
-
-
-def test_infinite_scores() -> None:
-    scores, is_target, models, speakers = simulated()
-    scores[:5], scores[5:10] = np.inf, -np.inf
-    found = confidence_intervals(
-        sample_of(scores, is_target, table(12, models, speakers)),
-        lambda scores: {"eer.rocch": eer(scores)},
-        Resampling(40),
-    )
-    assert 0 < found["eer.rocch"].low < found["eer.rocch"].value < found["eer.rocch"].high < 0.5
-
-
 # paired
-
-
-def test_difference_of_equal_systems_is_unresolved_zero() -> None:
-    sample = sampled()
-    found = paired_differences({"a": sample, "b": sample}, means, Resampling(30))["b"]["target"]
-    assert found.value == 0
-    assert np.isnan(found.low)
 
 
 @pytest.mark.parametrize("by_trial", [False, True])
@@ -291,11 +249,6 @@ def _arrays(scores: SortedScores) -> list[np.ndarray]:
     return [np.repeat(scores.thresholds, counts.astype(int)) for counts in (scores.target, scores.nontarget)]
 
 
-def test_report_of_an_interval() -> None:
-    text = to_json(Interval(0.1, np.nan, np.inf, "percentile").to_dict())
-    assert json.loads(text) == {"value": 0.1, "interval": [None, "inf"], "method": "percentile"}
-
-
 def test_methods_by_name() -> None:
     assert method_of("min_dcf_unnormalised.0.01").upper == 0.01
     assert method_of("min_dcf_unnormalised.0.9").upper == pytest.approx(0.1)
@@ -355,13 +308,6 @@ def test_classes_that_vanish() -> None:
     sample = sample_of(np.arange(30.0), is_target, table(30, models, segments))
     with pytest.raises(DataError, match="of 200 resamples hold no trial of one class"):
         bootstrap(sample, means, Resampling(200))
-
-
-def test_subsample_keeps_units() -> None:
-    sample = sampled()
-    part = sample.subset(sample.first < 6)
-    assert part.n_units == 12
-    assert part.n_effective == 6
 
 
 # from scores and keys
