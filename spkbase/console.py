@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
@@ -210,11 +210,15 @@ def number_option(*names: str, default: int | None = 0, least: int = 0, help: st
     return click.option(*names, type=click.IntRange(min=least), default=default, help=help, **settings)
 
 
-def together(options: Sequence[Decorator], command: Function) -> Function:
-    """Add options to a command, in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
+def together(*options: Decorator) -> Decorator:
+    """Make one decorator of several, which a command's help shows in this order."""
+
+    def decorate(command: Function) -> Function:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def worker_options(command: Function) -> Function:

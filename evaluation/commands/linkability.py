@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 import numpy as np
-from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from evaluation import linkage, reports
@@ -20,11 +19,21 @@ from evaluation.commands import shared
 from evaluation.commands.linkability_compare import linkability_compare
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors, warn_of_enrolled
 from evaluation.metrics import reversal
-from evaluation.trials import Key, TrialSpeakers, doubt_speakers, find_speakers, read_speakers
+from evaluation.trials import doubt_speakers, find_speakers
 from evaluation.uncertainty import Resampling
-from spkbase.console import FILE, Command, Function, choice_option, number_option, path_option, together, worker_options
-from spkbase.errors import DataError, Problems
-from spkbase.files import atomic_path, format_table, load_yaml, read_yaml_text
+from spkbase.configuration import load_config
+from spkbase.console import (
+    FILE,
+    Command,
+    Decorator,
+    choice_option,
+    number_option,
+    path_option,
+    together,
+    worker_options,
+)
+from spkbase.errors import ConfigError, DataError, errors_of
+from spkbase.files import atomic_path, format_table
 from spkbase.plain_pickle import read_npz, read_torch
 from spkbase.work import Work
 
@@ -33,67 +42,89 @@ logger = logging.getLogger(__name__)
 IMPOSTORS = "impostors.npz"
 _SHOWN = (2, 10, 100, 1000, 10_000, 100_000)
 _MOST = 10**12
+_NO_INTERVALS = "no intervals:"
 _NOT_SPEAKERS = (
     "give the speakers of the models, lines 'id speaker': --model-speakers FILE; if each model is a speaker say"
     " --bootstrap-by id"
 )
-_utterances_option = click.option(
+
+
+def numbers_option(*names: str, least: int, words: tuple[str, ...] = (), help: str, **settings: Any) -> Decorator:
+    """Make an option that takes numbers, or some words, at commas or repeated; numbers come first, in their order."""
+
+    def parse(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[Any]:
+        given = {word.strip() for text in texts for word in text.split(",") if word.strip()}
+        for word in sorted(given - set(words)):
+            if not (word.isdecimal() and least <= int(word) <= _MOST):
+                expected = ", ".join([*words, f"numbers from {least} to {_MOST:,}"])
+                raise click.BadParameter(f"expected {expected}, got {word!r}")
+        return sorted(map(int, given - set(words))) + [word for word in words if word in given]
+
+    return click.option(*names, multiple=True, callback=parse, help=help, **settings)
+
+
+_utterances_option = numbers_option(
     "--utterances",
-    multiple=True,
+    least=1,
+    words=("all",),
     help="Utterances averaged into a trial: numbers, or all, as 1,3,all. 1 by default; of scores, each segment is then "
     "a trial.",
 )
-_choice_option = choice_option(
-    "--choice", of=["first", "random"], help="Which utterances of a speaker: the first of the file, or by the seed."
-)
+_ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="What a tie counts.")
 
 
-def _embeddings_options(*, required: bool) -> Any:
-    """Add the options for embeddings of the enrolled and of the trials."""
-
-    def decorate(command: Function) -> Function:
-        options = [
-            path_option("--enroll", required=required, help="Embeddings of the enrolled, as of `cosine --help`."),
-            path_option("--trial", required=required, help="Embeddings of the trials."),
-            shared.model_speakers_option,
-            shared.segment_speakers_option,
-            shared.pickle_option,
-            shared.mean_option,
-            _choice_option,
-            _utterances_option,
-        ]
-        return together(options, command)
-
-    return decorate
-
-
-def _results_options(command: Function) -> Function:
-    """Add the options that say where results go."""
-    options = [
-        path_option("-o", "--output", help="Folder for all results: numbers, plots, lists of easy and hard speakers."),
-        click.option("--no-plots", is_flag=True, help="Leave the plots of the folder out."),
-        shared.json_option,
+def _embeddings_options(*, required: bool) -> list[Decorator]:
+    return [
+        path_option("--enroll", required=required, help="Embeddings of the enrolled, as of `cosine --help`."),
+        path_option("--trial", required=required, help="Embeddings of the trials."),
+        shared.model_speakers_option,
+        shared.segment_speakers_option,
+        shared.pickle_option,
+        shared.mean_option,
+        choice_option(
+            "--choice",
+            of=["first", "random"],
+            help="Which utterances of a speaker: the first of the file, or by the seed.",
+        ),
+        _utterances_option,
     ]
-    return together(options, command)
+
+
+_RESULTS_OPTIONS = [
+    click.option(
+        *("-o", "--output"),
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Folder for all results: numbers, plots, lists of easy and hard speakers.",
+    ),
+    click.option("--no-plots", is_flag=True, help="Leave the plots of the folder out."),
+    shared.json_option,
+]
 
 
 @click.command(cls=Command)
-@_embeddings_options(required=False)
-@path_option("-s", "--scores", help="Scores of any kind, or a .pt of similarities, instead of embeddings.")
-@path_option("-k", "--key", help="Their key; none where the scores hold labels.")
-@path_option("--ranks", help="Ranks of an earlier run, its --output: for other sizes, ties or intervals.")
-@shared.reader_options(missing=True)
-@choice_option("--bootstrap-by", of=["speaker", "id"], help="Intervals draw speakers, or each model id as one.")
-@choice_option("--not-enrolled", of=["error", "drop"], help="Trial speakers that are not enrolled: stop, or drop.")
-@click.option("--sizes", multiple=True, help="Gallery sizes: all (default), log, published, or numbers as 2,10,100.")
-@click.option("--top", multiple=True, help="Also: the owner among the first R; numbers as 5,10.")
-@choice_option("--ties", of=linkage.TIE_RULES, help="What a tie counts.")
-@number_option("--runs", help="Draw galleries, this often, in place of the exact values; 0 for these.")
-@click.option("--keep-impostors", is_flag=True, help="Write what linkability-extrapolate needs into the folder.")
-@shared.resampling_options()
-@worker_options
-@_results_options
-def linkability(reader: shared.Reader, resampling: Resampling, **options: Any) -> None:
+@together(
+    *_embeddings_options(required=False),
+    path_option("-s", "--scores", help="Scores of any kind, or a .pt of similarities, instead of embeddings."),
+    path_option("-k", "--key", help="Their key; none where the scores hold labels."),
+    path_option("--ranks", help="Ranks of an earlier run, its --output: for other sizes, ties or intervals."),
+    shared.reader_options(missing=True),
+    choice_option("--bootstrap-by", of=["speaker", "id"], help="Intervals draw speakers, or each model id as one."),
+    choice_option("--not-enrolled", of=["error", "drop"], help="Trial speakers that are not enrolled: stop, or drop."),
+    numbers_option(
+        "--sizes",
+        least=2,
+        words=("all", "log", "published"),
+        help="Gallery sizes: all (default), log, published, or numbers as 2,10,100.",
+    ),
+    numbers_option("--top", least=1, help="Also: the owner among the first R; numbers as 5,10."),
+    _ties_option,
+    number_option("--runs", help="Draw galleries, this often, in place of the exact values; 0 for these."),
+    click.option("--keep-impostors", is_flag=True, help="Write what linkability-extrapolate needs into the folder."),
+    shared.resampling_options(),
+    worker_options,
+    *_RESULTS_OPTIONS,
+)
+def linkability(resampling: Resampling, **options: Any) -> None:
     """Compute how often the owner of a voice scores highest among N enrolled speakers, exactly, for all N.
 
     Give embeddings (--enroll and --trial), scores (-s and -k), or the folder of an earlier run (--ranks).
@@ -105,73 +136,64 @@ def linkability(reader: shared.Reader, resampling: Resampling, **options: Any) -
         raise click.UsageError("expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY, or --ranks FOLDER")
     if options["keep_impostors"] and options["output"] is None:
         raise click.UsageError("--keep-impostors needs a folder: --output FOLDER")
-    _check_outputs(options)
-    numbers = _utterances(options["utterances"])
-    words = _split(options["sizes"]) or ["all"]
-    sizes: Any = words[0]
-    if words not in (["all"], ["log"], ["published"]):
-        sizes = tuple(_number(word, "--sizes", 2, "all, log, published, or numbers") for word in words)
-    settings = _settings(
+    sizes = options["sizes"] or ["all"]
+    if not isinstance(sizes[-1], int) and len(sizes) > 1:
+        raise click.UsageError("--sizes takes numbers, or one of all, log and published")
+    numbers = _numbers(options["utterances"])
+    if ranked:
+        ranks, largest = _ranks_of(options["ranks"], numbers)
+    elif scored:
+        ranks, largest = _rank_scores(options, numbers)
+    else:
+        ranks, largest = _rank_embeddings(options, numbers, resampling.seed)
+    measured = _measure(
+        ranks,
         resampling,
-        sizes=sizes,
-        top=tuple(_number(word, "--top", 1, "numbers") for word in _split(options["top"])),
+        sizes=tuple(sizes) if isinstance(sizes[0], int) else sizes[0],
+        top=tuple(options["top"]),
         ties=options["ties"],
         runs=options["runs"],
     )
-    if ranked:
-        ranks, largest, named = _ranks_of(options["ranks"], numbers)
-    elif scored:
-        ranks, largest, named = _rank_scores(options, reader, numbers)
-    else:
-        ranks, largest = _rank_embeddings(options, numbers, resampling.seed)
-        named = True
-    measured = reports.measure_linkage(ranks, settings if named else replace(settings, replicates=0))
     report = _write(measured, {}, options)
     if options["keep_impostors"] or (ranked and largest and options["output"] is not None):
         with atomic_path(options["output"] / IMPOSTORS) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, **{str(number): scores for number, scores in largest.items()})  # type: ignore[arg-type]
     if not shared.show_json(report, options["json_path"]):
-        click.echo(_summary(measured, report, named))
+        click.echo(_summary(measured, report))
 
 
 @click.command(cls=Command)
 @click.argument("ranks", type=FILE)
-@click.option("--populations", required=True, multiple=True, help="How many speakers: numbers as 10000,1000000.")
-@_utterances_option
-@choice_option("--ties", of=linkage.TIE_RULES, help="What a tie counts.")
-@shared.resampling_options()
-@_results_options
-def extrapolate(ranks: Path, populations: tuple[str, ...], resampling: Resampling, **options: Any) -> None:
+@together(
+    numbers_option("--populations", least=2, required=True, help="How many speakers: numbers as 10000,1000000."),
+    _utterances_option,
+    _ties_option,
+    shared.resampling_options(),
+    *_RESULTS_OPTIONS,
+)
+def extrapolate(ranks: Path, populations: list[int], resampling: Resampling, **options: Any) -> None:
     """Estimate linkability in populations larger than the gallery, marked as extrapolated.
 
     RANKS is the --output of `spkver-eval linkability`; one of the methods needs its --keep-impostors too.
     """
-    _check_outputs(options)
-    asked = sorted({_number(word, "--populations", 2, "numbers") for word in _split(populations)})
-    settings = _settings(resampling, ties=options["ties"])
-    tables, largest, named = _ranks_of(ranks, _utterances(options["utterances"]))
-    settings = settings if named else replace(settings, replicates=0)
-    beyond = reports.extrapolate_linkage(tables, settings, asked, impostor_scores=largest)
-    measured = reports.measure_linkage(tables, settings)
+    tables, largest = _ranks_of(ranks, _numbers(options["utterances"]))
+    measured = _measure(tables, resampling, ties=options["ties"])
+    beyond = reports.extrapolate_linkage(tables, measured.settings, populations, impostor_scores=largest)
     report = _write(measured, beyond, options)
     if not shared.show_json(report, options["json_path"]):
-        click.echo("\n".join([_summary(measured, report, named), *_beyond_summary(beyond)]))
+        click.echo("\n".join([_summary(measured, report), *_beyond_summary(beyond)]))
 
 
 @click.command("singling-out", cls=Command)
-@_embeddings_options(required=True)
-@shared.resampling_options()
-@shared.json_option
-def single_out(utterances: tuple[str, ...], resampling: Resampling, **options: Any) -> None:
+@together(*_embeddings_options(required=True), shared.resampling_options(), shared.json_option)
+def single_out(utterances: list[Any], resampling: Resampling, **options: Any) -> None:
     """Compute how often exactly one speaker of a crowd is isolated, by embeddings."""
     enrol, trial = _sides(options)
     averaging = Averaging(options["mean"], options["choice"], resampling.seed)
     report: dict[str, Any] = {}
     failure: DataError | None = None
-    for number in _utterances(utterances) or [1]:
-        if number == reports.ALL:
-            continue
-        name = reports.utterances_name(number)
+    for number in [one for one in utterances if one != "all"] or [1]:
+        name = str(number)
         try:
             report[name] = linkage.singling_out(
                 enrol, trial, utterances=number, averaging=averaging, resampling=resampling
@@ -192,6 +214,13 @@ def single_out(utterances: tuple[str, ...], resampling: Resampling, **options: A
 
 # What is ranked: embeddings, scores with their key and the maps of their speakers, or ranks of an earlier run
 
+Ranked = tuple[dict[int, linkage.Ranks], dict[int, NDArray]]
+"""Ranks by number of utterances, and the largest impostor scores where they are to be kept."""
+
+
+def _numbers(given: list[Any]) -> list[int] | None:
+    return [reports.ALL if number == "all" else number for number in given] or None
+
 
 def _sides(options: Mapping[str, Any]) -> tuple[Embeddings, Embeddings]:
     maps = {"enroll": options["model_speakers"], "trial": options["segment_speakers"]}
@@ -202,93 +231,65 @@ def _sides(options: Mapping[str, Any]) -> tuple[Embeddings, Embeddings]:
     return enrol, trial
 
 
-def _rank_embeddings(
-    options: Mapping[str, Any], numbers: list[int] | None, seed: int
-) -> tuple[dict[int, linkage.Ranks], dict[int, NDArray]]:
-    """Rank; give the largest impostor scores too, if they are to be kept."""
+def _rank_embeddings(options: Mapping[str, Any], numbers: list[int] | None, seed: int) -> Ranked:
     enrol, trial = _sides(options)
     averaging = Averaging(options["mean"], options["choice"], seed)
     work = Work(options["jobs"])
     warn_of_enrolled(enrol, trial)
-    try:
+    with errors_of(options["enroll"]):
         gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
-    except DataError as error:
-        raise DataError(error.text, file=options["enroll"], remedy=error.remedy) from error
     ranks, largest = {}, {}
     for number in numbers or [1]:
-        try:
+        with errors_of(options["trial"]):
             trials = speaker_vectors(trial, averaging=averaging, utterances=None if number == reports.ALL else number)
             ranks[number] = linkage.rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], work=work)
-            if numbers is None and len(trial.ids) > len(trials.names):
-                which = "first" if averaging.choice == "first" else "one drawn"
-                text = f"each speaker is tried by the {which} of its utterances alone ({len(trials.names)} of"
-                note = f"{text} {len(trial.ids)}); --utterances all averages them"
-                ranks[number] = replace(ranks[number], notes=(*ranks[number].notes, note))
             if options["keep_impostors"] and ranks[number].largest_size > linkage.KEPT:
                 largest[number] = linkage.largest_impostor_scores(gallery, trials, ranks[number], jobs=work.jobs)
-        except DataError as error:
-            raise DataError(error.text, file=options["trial"], remedy=error.remedy) from error
+        if numbers is None and len(trial.ids) > len(trials.names):
+            which = "first" if averaging.choice == "first" else "one drawn"
+            text = f"each speaker is tried by the {which} of its utterances alone ({len(trials.names)} of"
+            note = f"{text} {len(trial.ids)}); --utterances all averages them"
+            ranks[number] = replace(ranks[number], notes=(*ranks[number].notes, note))
     return ranks, largest
 
 
-def _rank_scores(
-    options: Mapping[str, Any], reader: shared.Reader, numbers: list[int] | None
-) -> tuple[dict[int, linkage.Ranks], dict[int, NDArray], bool]:
-    """Rank from scores; without --utterances each segment is a trial of its own. See `_rank_embeddings`.
+def _rank_scores(options: Mapping[str, Any], numbers: list[int] | None) -> Ranked:
+    """Rank from scores; without --utterances each segment is a trial of its own.
 
-    Also tells whether the speakers are known, of whom intervals are. A file of PyTorch is a matrix of similarities.
+    A file of PyTorch is a matrix of similarities. Where models may not be speakers a note says that there are no
+    intervals.
     """
-    files = options["scores"], options["key"]
+    reader, files = options["reader"], (options["scores"], options["key"])
     if files[0].suffix == ".pt" and files[1] is None:
         if len(numbers or [1]) > 1:
             raise click.UsageError("a matrix of similarities is of one number of utterances: say which")
-        try:
-            return {(numbers or [1])[0]: linkage.ranks_of_matrix(read_torch(files[0]))}, {}, True
-        except DataError as error:
-            raise DataError(error.text, file=files[0], remedy=error.remedy) from error
+        with errors_of(files[0]):
+            return {(numbers or [1])[0]: linkage.ranks_of_matrix(read_torch(files[0]))}, {}
     scores, key = reader.read(*files)
     turned = reversal(*reader.split((scores, key), *files))  # whose errors name places in the files
     wanted: list[int | Literal["all"] | None] = [None] if numbers is None else []
     wanted += ["all" if number == reports.ALL else number for number in numbers or []]
-    speakers, doubt = _speakers(options, key)
+    notes = [] if turned is None else [turned.text]
+    maps = shared.speaker_maps(options["model_speakers"], options["segment_speakers"])
+    speakers, doubt = None, doubt_speakers(key, **maps)
+    if doubt is not None and doubt.side == "model" and options["bootstrap_by"] == "speaker":
+        notes = [f"{_NO_INTERVALS} {doubt.text}; {_NOT_SPEAKERS}", *notes]
+        logger.warning(notes[0])
+    elif any(maps.values()):
+        speakers = find_speakers(key, **maps)
     kept = linkage.KEPT if options["keep_impostors"] else 0
-    try:
+    with errors_of(files[1] or files[0]):
         found = linkage.rank_scores(scores, key, wanted, largest=kept, missing=reader.missing, speakers=speakers)
-    except DataError as error:
-        raise DataError(error.text, file=files[1] or files[0], remedy=error.remedy) from error
-    notes = [*doubt, *([] if turned is None else [turned.text])]
     ranks, largest = {}, {}
     for number, (table, scores_of_impostors) in zip(numbers or [1], found, strict=True):
         ranks[number] = replace(table, notes=(*table.notes, *notes))
         if scores_of_impostors is not None:
             largest[number] = scores_of_impostors
-    return ranks, largest, not doubt
+    return ranks, largest
 
 
-def _speakers(options: Mapping[str, Any], key: Key) -> tuple[TrialSpeakers | None, list[str]]:
-    """Return the speakers as the maps name them, and a note where models may not be speakers.
-
-    Raises
-    ------
-    DataError
-        If intervals were asked for then: they would be over models.
-    """
-    names = ("model_speakers", "segment_speakers")
-    maps = {name: None if options[name] is None else read_speakers(options[name]) for name in names}
-    doubt = doubt_speakers(key, **maps)
-    if doubt is not None and doubt.side == "model" and options["bootstrap_by"] == "speaker":
-        context = click.get_current_context()
-        asked = context.get_parameter_source("replicates") is not ParameterSource.DEFAULT
-        if asked and context.params["replicates"]:
-            raise DataError(doubt.error().text, file=options["key"], remedy=_NOT_SPEAKERS)
-        note = f"no intervals: {doubt.text}; {_NOT_SPEAKERS}"
-        logger.warning(note)
-        return None, [note]
-    return (None if all(of_side is None for of_side in maps.values()) else find_speakers(key, **maps)), []
-
-
-def _ranks_of(path: Path, numbers: list[int] | None) -> tuple[dict[int, linkage.Ranks], dict[int, NDArray], bool]:
-    """Return ranks of an earlier run, and the largest impostor scores where it kept them; see `_rank_scores`.
+def _ranks_of(path: Path, numbers: list[int] | None) -> Ranked:
+    """Return ranks of an earlier run, and the largest impostor scores where it kept them.
 
     Raises
     ------
@@ -302,7 +303,6 @@ def _ranks_of(path: Path, numbers: list[int] | None) -> tuple[dict[int, linkage.
         known = ", ".join(map(reports.utterances_name, tables))
         raise DataError(f"holds ranks of L = {known}, not of {', '.join(absent)}", file=file)
     ranks = {number: table for number, table in tables.items() if numbers is None or number in numbers}
-    named = not any(note.startswith("no intervals:") for table in ranks.values() for note in table.notes)
     impostors = file.parent / IMPOSTORS
     arrays = read_npz(impostors) if impostors.exists() else {}
     kept = {number: arrays[str(number)] for number in ranks if str(number) in arrays}
@@ -310,45 +310,17 @@ def _ranks_of(path: Path, numbers: list[int] | None) -> tuple[dict[int, linkage.
         if scores.ndim != 2 or len(scores) != len(ranks[number]):
             text = f"expected a row for each of {len(ranks[number]):,} trials, got the shape {scores.shape}"
             raise DataError(text, file=impostors, remedy="write it again, or remove it")
-    return ranks, kept, named
+    return ranks, kept
 
 
-# What the options say
+def _are_speakers(ranks: Mapping[int, linkage.Ranks]) -> bool:
+    return not any(note.startswith(_NO_INTERVALS) for table in ranks.values() for note in table.notes)
 
 
-def _settings(resampling: Resampling, **more: Any) -> reports.Settings:
-    return reports.Settings(replicates=resampling.replicates, seed=resampling.seed, level=resampling.level, **more)
-
-
-def _check_outputs(options: Mapping[str, Any]) -> None:
-    """Find out before anything long starts that results have no place."""
-    folder: Path | None = options["output"]
-    if folder is not None:
-        nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        if not nearest.is_dir():
-            raise DataError("expected a folder for results, got a file", file=nearest, remedy="choose another --output")
-    json_path: Path | None = options["json_path"]
-    if json_path is not None and json_path.is_dir():
-        raise DataError("expected a file for JSON, got a folder", file=json_path, remedy="choose another --json")
-
-
-def _utterances(given: tuple[str, ...]) -> list[int] | None:
-    words = _split(given)
-    if not words:
-        return None
-    numbers = {reports.ALL if word == "all" else _number(word, "--utterances", 1, "all, or numbers") for word in words}
-    return sorted(numbers, key=lambda number: (number == reports.ALL, number))
-
-
-def _split(given: tuple[str, ...]) -> list[str]:
-    return [word.strip() for text in given for word in text.split(",") if word.strip()]
-
-
-def _number(text: str, option: str, least: int, expected: str) -> int:
-    plain = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))
-    if not plain or not least <= int(text) <= _MOST:
-        raise click.BadParameter(f"expected {expected} from {least} to {_MOST:,}, got {text!r:.40}", param_hint=option)
-    return int(text)
+def _measure(ranks: dict[int, linkage.Ranks], resampling: Resampling, **chosen: Any) -> reports.Linkage:
+    """Compute all numbers, without intervals where models may not be speakers."""
+    resampling = resampling if _are_speakers(ranks) else replace(resampling, replicates=0)
+    return reports.measure_linkage(ranks, reports.Settings(**asdict(resampling), **chosen))
 
 
 # What is shown
@@ -369,7 +341,7 @@ def _write(measured: reports.Linkage, beyond: dict[int, reports.Beyond], options
     return reports.write_linkage(folder, measured, beyond=beyond, additions=additions)
 
 
-def _summary(measured: reports.Linkage, report: dict[str, Any], named: bool) -> str:
+def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
     """A table of a few sizes of each number of utterances."""
     rows = []
     names = ("size", "linkability", "low", "high", "chance")
@@ -384,7 +356,7 @@ def _summary(measured: reports.Linkage, report: dict[str, Any], named: bool) -> 
             rows.append({"utterances": reports.utterances_name(number)} | known)
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
     head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} "
-    head += "speakers" if named else "models"
+    head += "speakers" if _are_speakers(measured.ranks) else "models"
     lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]
@@ -423,8 +395,32 @@ def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
     ]
 
 
-_SOURCES = ("enroll", "trial", "scores", "key", "ranks", "model_speakers", "segment_speakers")
-_PATHS = {name.replace("_", "-") for name in _SOURCES} | {"output", "json", "help"}
+@dataclass(frozen=True)
+class Batch:
+    """What the file of linkability-batch holds: names, patterns of paths, and options of the two commands."""
+
+    attackers: tuple[str, ...] = ()
+    anonymisers: tuple[str, ...] = ()
+    originals: tuple[str, ...] = ()
+    enroll: str | None = None
+    trial: str | None = None
+    scores: str | None = None
+    key: str | None = None
+    ranks: str | None = None
+    model_speakers: str | None = None
+    segment_speakers: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    compare: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("attackers", "anonymisers"):
+            given = getattr(self, name)
+            if not given or len(set(given)) < len(given) or any(set(one) & set("/\\=") for one in given):
+                raise ConfigError(
+                    f"{name} must be different names that can be folders, got {', '.join(given) or 'none'}"
+                )
+        if unknown := sorted(set(self.originals) - set(self.anonymisers)):
+            raise ConfigError(f"originals must be among the anonymisers, got {', '.join(unknown)}")
 
 
 @click.command("linkability-batch", cls=Command)
@@ -444,75 +440,38 @@ def batch(config: Path, output: Path) -> None:
     options: {utterances: [1, 3, 5], sizes: log, bootstrap: 1000, seed: 0}
     compare: {permutations: 1000}
     """
-    asked = _read_batch(config)
-    runs = []
-    for attacker, anonymiser in product(asked["attackers"], asked["anonymisers"]):
-        folder = output / attacker / anonymiser
+    asked = load_config(Batch, file=config)
+    sources = {name: text for name, text in asdict(asked).items() if isinstance(text, str)}
+    runs = {}
+    for attacker, anonymiser in product(asked.attackers, asked.anonymisers):
         paths = {
-            name: config.parent / asked[name].replace("{attacker}", attacker).replace("{anonymiser}", anonymiser)
-            for name in _SOURCES
-            if name in asked
+            name: config.parent / text.replace("{attacker}", attacker).replace("{anonymiser}", anonymiser)
+            for name, text in sources.items()
         }
-        click.echo(f"{attacker}/{anonymiser}:")
-        _run(linkability, [], {**paths, **asked["options"], "output": folder})
-        runs.append(f"{attacker}/{anonymiser}={folder}")
+        folder = {"output": output / attacker / anonymiser}
+        runs[f"{attacker}/{anonymiser}"] = _parsed(linkability, paths | asked.options | folder)
+    words = [f"{name}={context.params['output']}" for name, context in runs.items()]
+    compare = {"original": asked.originals, **asked.compare, "output": output}
+    last = _parsed(linkability_compare, compare, *words)  # errors of options are found before anything long
+    for name, context in runs.items():
+        click.echo(f"{name}:")
+        with context:
+            click.Command.invoke(linkability, context)  # an error ends the whole batch
         click.echo("")
-    n_utterances = max(1, len(_listed(asked["options"].get("utterances"))))
-    if len(asked["attackers"]) * (len(asked["anonymisers"]) - len(asked["originals"])) * n_utterances > 1:
-        _run(linkability_compare, runs, {"original": asked["originals"], **asked["compare"], "output": output})
+    n_conditions = len(asked.attackers) * (len(asked.anonymisers) - len(asked.originals))
+    if n_conditions * max(1, len(next(iter(runs.values())).params["utterances"])) > 1:
+        with last:
+            click.Command.invoke(linkability_compare, last)
 
 
-def _read_batch(path: Path) -> dict[str, Any]:
-    """Read and check what a file asks for; DataError with all that is missing, unknown or of the wrong kind."""
-    content, _ = load_yaml(read_yaml_text(path), file=path)
-    if not isinstance(content, dict):
-        raise DataError(f"expected attackers, anonymisers and paths, got {type(content).__name__}", file=path)
-    problems = Problems(path)
-    known = ("attackers", "anonymisers", "originals", *_SOURCES, "options", "compare")
-    for name in content:
-        if name not in known:
-            problems.add(f"unknown key {name!r}", remedy=f"use {', '.join(known)}")
-    asked: dict[str, Any] = {name: content[name] for name in _SOURCES if name in content}
-    for name, text in asked.items():
-        if not isinstance(text, str):
-            problems.add(f"expected {name}: a path, got {text!r}")
-    if not {"enroll", "scores", "ranks"} & set(asked):
-        problems.add("expected paths: enroll and trial, scores and key, or ranks")
-    for name in known[:3]:
-        asked[name] = [str(entry) for entry in _listed(content.get(name))]
-        for text in asked[name]:  # they may be folders
-            if not text.strip() or set(text) & set("/\\=") or text in (".", ".."):
-                problems.add(f"{name}: expected names that can be folders, got {text!r}")
-        for text in sorted({text for text in asked[name] if asked[name].count(text) > 1}):
-            problems.add(f"{name}: {text!r} stands there twice")
-        if not asked[name] and name != "originals":
-            problems.add(f"expected {name}: a list of one or more names")
-    for name in sorted(set(asked["originals"]) - set(asked["anonymisers"])):
-        problems.add(f"the original {name!r} is none of the anonymisers")
-    for name, command in (("options", linkability), ("compare", linkability_compare)):
-        asked[name] = content.get(name) or {}
-        if not isinstance(asked[name], Mapping):
-            problems.add(f"expected {name}: options by name, got {asked[name]!r}")
-            continue
-        options = {text[2:] for one in command.params for text in one.opts if text.startswith("--")} - _PATHS
-        for option in asked[name]:
-            if str(option).replace("_", "-") not in options:
-                problems.add(f"{name}: unknown option {option!r}", remedy=f"use {', '.join(sorted(options))}")
-    problems.raise_if_any()
-    return asked
-
-
-def _run(command: click.Command, words: list[str], options: Mapping[str, Any]) -> None:
-    """Run a command as its user would: options from their names and values."""
+def _parsed(command: click.Command, options: Mapping[str, Any], *words: str) -> click.Context:
+    """Parse options, given by their names and values, as the command line of a command."""
+    line = list(words)
     for option, value in options.items():
-        flag = f"--{str(option).replace('_', '-')}"
+        flag = f"--{option.replace('_', '-')}"
         if isinstance(value, bool):
-            words = [*words, flag] if value else words
+            line += [flag] * value
         else:
-            words = [*words, *(word for entry in _listed(value) for word in (flag, str(entry)))]
-    with command.make_context(f"spkver-eval {command.name}", list(words)) as context:
-        click.Command.invoke(command, context)  # an error ends the whole batch
-
-
-def _listed(value: Any) -> list[Any]:
-    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+            for one in value if isinstance(value, list | tuple) else [value]:
+                line += [flag, str(one)]
+    return command.make_context(f"spkver-eval {command.name}", line)
