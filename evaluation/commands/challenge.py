@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from spkbase.errors import errors_of
 from spkbase.files import format_table
 
 if TYPE_CHECKING:
-    from evaluation.challenges import ComparedSystem, Entry, OrderingRule, SystemOrder
+    from evaluation.challenges import ComparedSystem, OrderingRule, SystemOrder
 
 _MIXED = "the EERs are of different attackers or readings ('EER of'), so places compare these as well as systems"
 
@@ -116,28 +117,23 @@ def rank(
     and tells whose EER each is (of results.json the attacker's that challenge.attacker names, else the strongest's);
     --plot, --latex and --markdown write it for a paper.
     """
-    from evaluation.challenges import (
-        RULES,
-        Reading,
-        figure_rows,
-        order_systems,
-        orders_to_dict,
-        plot_systems,
-        read_figures,
-        read_system,
-        system_rows,
-    )
+    from evaluation import challenges
 
     changes: dict[str, Any] = {"assignment": assignment, "correlation": correlation}
     changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
     changes |= {"utilities": utilities} if utilities else {}
-    rule = replace(RULES[rule_name], **changes)
-    reading = Reading(split, average, datasets)  # type: ignore[arg-type]  # click checked the choice
+    rule = replace(challenges.RULES[rule_name], **changes)
+    reading = challenges.Reading(split, average, datasets)  # type: ignore[arg-type]  # click checked the choice
     names = labels or ("",) * len(files)
     if len(names) != len(files):
         raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
-    systems = _told_apart([read_system(path, name, reading) for path, name in zip(files, names, strict=True)], files)
-    orders = order_systems(systems, rule)
+    systems = [challenges.read_system(path, name, reading) for path, name in zip(files, names, strict=True)]
+    count = Counter(system.name for system in systems)
+    systems = [
+        replace(system, name=f"{system.name} ({path.resolve().parent.name})") if count[system.name] > 1 else system
+        for system, path in zip(systems, files, strict=True)
+    ]
+    orders = challenges.order_systems(systems, rule)
     if len({system.sets for system in systems if system.sets}) > 1:
         click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
     if len({system.attacker for system in systems}) > 1:
@@ -145,33 +141,22 @@ def rank(
     for system in systems:
         if system.broken:
             click.echo(f"Warning: {system.name}: its {system.broken}; it reaches no target", err=True)
-    rows = system_rows(systems)
-    details = {system.name: read_figures(path) for system, path in zip(systems, files, strict=True)}
+    rows = challenges.system_rows(systems)
+    details = {system.name: challenges.read_figures(path) for system, path in zip(systems, files, strict=True)}
     caption, label = "Privacy and utility of the systems.", "tab:systems"
     write_papers(rows, (), latex=latex, markdown=markdown, caption=caption, label=label)
     if plot is not None:
-        for path in plot_systems(systems, plot, utilities=rule.utilities, targets=rule.targets):
+        for path in challenges.plot_systems(systems, plot, utilities=rule.utilities, targets=rule.targets):
             click.echo(f"drawn: {path}", err=True)
     if json_path is not None:
-        report = orders_to_dict(orders, systems, rule)
+        report = challenges.orders_to_dict(orders, systems, rule)
         report["figures"] = {name: [figure.to_dict() for figure in of] for name, of in details.items()}
         if show_json(report, json_path):
             return
     click.echo(format_table(rows))
     if figures:
-        click.echo("\n" + format_table(figure_rows(details)))
+        click.echo("\n" + format_table(challenges.figure_rows(details)))
     click.echo("\n" + _orders(systems, orders, rule))
-
-
-def _told_apart(systems: Sequence[ComparedSystem], files: Sequence[Path]) -> list[ComparedSystem]:
-    """Add the folder to the names of systems that have the same."""
-    names = [system.name for system in systems]
-    return [
-        replace(system, name=f"{system.name} ({path.resolve().parent.name})")
-        if names.count(system.name) > 1
-        else system
-        for system, path in zip(systems, files, strict=True)
-    ]
 
 
 def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], rule: OrderingRule) -> str:
@@ -180,14 +165,10 @@ def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], ru
     lines += [f"{system.name}: {note}" for system in systems for note in system.notes]
     for order in orders:
         lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]
-        lines += [f"  {entry.place}. {entry.system}{_places(entry)}: {entry.reason}" for entry in order.entries]
-        lines += [f"  -  {name}: {why}{_doubt(order, name)}" for name, why in order.excluded.items()]
+        for entry in order.entries:
+            shared = f" (places {entry.best} to {entry.worst})" if entry.best and entry.best != entry.worst else ""
+            lines.append(f"  {entry.place}. {entry.system}{shared}: {entry.reason}")
+        for name, why in order.excluded.items():
+            doubt = f"; in doubt: {order.doubts[name]}" if name in order.doubts else ""
+            lines.append(f"  -  {name}: {why}{doubt}")
     return "\n".join(lines)
-
-
-def _doubt(order: SystemOrder, name: str) -> str:
-    return f"; in doubt: {order.doubts[name]}" if name in order.doubts else ""
-
-
-def _places(entry: Entry) -> str:
-    return f" (places {entry.best} to {entry.worst})" if entry.best and entry.best != entry.worst else ""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -25,20 +25,12 @@ from evaluation.trials import read_metadata
 from evaluation.uncertainty import Resampling
 from evaluation.utility import Sides, attribute_leakage, read_labels
 from spkbase.console import Command, choice_option, number_option, path_option
-from spkbase.errors import ConfigError, DataError, few
+from spkbase.errors import ConfigError, DataError, errors_of, few
 from spkbase.files import format_table, make_folder
 
-_FORMS = {
-    "alignment": "",
-    "linked": "",
-    "top": "d",
-    "n": "d",
-    "share": ".4f",
-    "low": ".4f",
-    "high": ".4f",
-    "chance": ".4f",
-}
-_RIDGE, _RESTARTS = 0.1, 5
+_FORMS = dict.fromkeys(("alignment", "linked"), "") | {"top": "d", "n": "d"}
+_FORMS |= dict.fromkeys(("share", "low", "high", "chance"), ".4f")
+_FIXED = {"ridge": 0.1, "prior": 0.0, "restarts": 5}
 _COMPARED = ("none", "centred", "orthogonal", "wasserstein")
 
 
@@ -74,10 +66,8 @@ def cosine(
     listed = read_trials(trials)
     enrolled = read_embeddings(enroll, speakers=model_speakers, allow_pickle=allow_pickle)
     tested = read_embeddings(trial, speakers=segment_speakers, allow_pickle=allow_pickle)
-    try:
+    with errors_of(trials):
         scores = cosine_scores(enrolled, tested, listed, averaging=Averaging(mean))  # type: ignore[arg-type]
-    except DataError as error:
-        raise DataError(error.text, file=error.file or trials, remedy=error.remedy) from error
     warn_of_enrolled(enrolled, tested, listed)
     write_scores(output, scores)
     for note in enrolled.notes:
@@ -104,7 +94,6 @@ def cosine(
     help="Every alignment but none takes off each side's own mean, over all that is linked, in place of the means "
     "that it learnt: knowledge of the whole list of unlabelled segments.",
 )
-@click.option("--prior", type=click.FloatRange(min=0), default=0.0, help="Of orthogonal: draws it to the identity.")
 @click.option("--top", multiple=True, type=click.IntRange(min=1), default=(1, 5), help="Among the first k; repeatable.")
 @click.option("--plain", is_flag=True, help="Align vectors as they are, not scaled to length 1.")
 @click.option("--other-extractor", is_flag=True, help="wasserstein: the two sides are of two extractors.")
@@ -126,9 +115,16 @@ def align(resampling: Resampling, **options: Any) -> None:
     sides = _sides(options)
     training = _training(options, sides)
     kinds = tuple(dict.fromkeys(options["alignments"]))
-    _check_dimensions(sides, kinds, options)
-    options |= {"ridge": _RIDGE, "restarts": _RESTARTS}
-    how = {**options, "seed": resampling.seed, "one_extractor": not options["other_extractor"]}
+    dimensions = [side.vectors.shape[1] for side in sides]
+    same = [kind for kind in kinds if kind not in ("orthogonal", "ridge")]
+    if dimensions[0] != dimensions[1] and same:
+        text = (
+            f"expected as many dimensions on both sides for {', '.join(same)}, got {' and '.join(map(str, dimensions))}"
+        )
+        remedy = "use one extractor for both, or --alignment orthogonal or ridge alone"
+        raise DataError(text, file=options["anonymised"][0], remedy=remedy)
+    options |= _FIXED | asdict(resampling)
+    how = {**options, "one_extractor": not options["other_extractor"]}
     unit = not options["plain"]
     linked = linked_vectors(sides[0], unit=unit), linked_vectors(sides[1], unit=unit)
     learnt = training and (linked_vectors(training[0], unit=unit), linked_vectors(training[1], unit=unit))
@@ -138,8 +134,18 @@ def align(resampling: Resampling, **options: Any) -> None:
         rows += [{"alignment": kind, **row} for row in linked_shares(ranks, sorted(set(options["top"])), resampling)]
         if options["output"] is not None:
             write_embeddings(make_folder(options["output"]) / f"{kind}.h5", replace(sides[1], vectors=vectors))
-    draws = {"replicates": resampling.replicates, "seed": resampling.seed, "level": resampling.level}
-    report = _report(sides, training, {**options, **draws}, rows)
+    whose = "other utterances of the same speakers" if options["own_pairs"] else "other speakers"
+    learnt_from = f"{len(training[1]):,} pairs of {whose}" if training else f"{options['folds']} folds of speakers"
+    settings = ("own_pairs", "own_means", "folds", "ridge", "prior", "plain", "other_extractor", "restarts")
+    report: dict[str, Any] = {
+        "segments": len(sides[1]),
+        "speakers": len(set(sides[1].speakers)),
+        "gallery": len(set(sides[0].speakers)),
+        "learnt_from": learnt_from,
+        "settings": {name: options[name] for name in (*settings, "replicates", "seed", "level")},
+        "links": rows,
+        "notes": list(dict.fromkeys(note for side in (*sides, *(training or ())) for note in side.notes)),
+    }
     if shared.show_json(report, options["json_path"]):
         return
     counts = f"{report['segments']:,} segments of {report['speakers']:,} speakers among {report['gallery']:,}"
@@ -157,12 +163,12 @@ def _sides(options: dict[str, Any]) -> tuple[Embeddings, Embeddings]:
         read_embeddings(options[name], speakers=speakers, allow_pickle=options["allow_pickle"])
         for name, speakers in zip(("original", "anonymised"), maps, strict=True)
     )
-    people = set(anonymised.speakers.tolist())
-    if absent := sorted(people - set(original.speakers.tolist())):
+    people, known = set(anonymised.speakers), set(original.speakers)
+    if absent := sorted(people - known):
         text = f"{len(absent)} of {len(people)} speakers have no original vector to be linked to: {few(absent)}"
         remedy = "name the speakers by --model-speakers and --segment-speakers utt2spk, or leave these out"
         raise DataError(text, file=options["anonymised"][0], remedy=remedy)
-    if len(set(original.speakers.tolist())) < 2:
+    if len(known) < 2:
         raise DataError("expected at least two original speakers, got one", file=options["original"][0])
     check_anonymised(original, anonymised)
     return original, anonymised
@@ -179,49 +185,16 @@ def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> 
         read_embeddings(path, speakers=options["train_speakers"], allow_pickle=options["allow_pickle"])
         for path in paths
     )
-    # own pairs may be of the original vectors that are linked to: who enrols has them
-    what, first = ("utterances", 1) if options["own_pairs"] else ("speakers", 0)
-    linked, learnt = (
-        {name for one in both[first:] for name in (one.ids if first else one.speakers).tolist()}
-        for both in (sides, (original, anonymised))
-    )
+    if options["own_pairs"]:  # they may be of the original vectors that are linked to: who enrols has them
+        what, linked, learnt = "utterances", {*sides[1].ids}, {*anonymised.ids}
+    else:
+        what, linked = "speakers", {*sides[0].speakers, *sides[1].speakers}
+        learnt = {*original.speakers, *anonymised.speakers}
     if common := sorted(linked & learnt):
         text = f"{len(common)} {what} would be both learnt from and linked: {few(common)}"
         remedy = "give others; --own-pairs allows other utterances of the same speakers; without, --folds of speakers"
         raise DataError(text, file=paths[1][0], remedy=remedy)
     return original, anonymised
-
-
-def _check_dimensions(sides: tuple[Embeddings, Embeddings], kinds: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Vectors of different dimensions can be compared after some of the alignments alone."""
-    original, anonymised = (side.vectors.shape[1] for side in sides)
-    same = [kind for kind in kinds if kind not in ("orthogonal", "ridge")]
-    if original != anonymised and same:
-        text = f"expected as many dimensions on both sides for {', '.join(same)}, got {original} and {anonymised}"
-        remedy = "use one extractor for both, or --alignment orthogonal or ridge alone"
-        raise DataError(text, file=options["anonymised"][0], remedy=remedy)
-
-
-def _report(
-    sides: tuple[Embeddings, Embeddings],
-    training: tuple[Embeddings, Embeddings] | None,
-    options: dict[str, Any],
-    rows: list[dict[str, Any]],
-) -> dict[str, Any]:
-    """What the JSON holds."""
-    original, anonymised = sides
-    whose = "other utterances of the same speakers" if options["own_pairs"] else "other speakers"
-    learnt = f"{len(training[1]):,} pairs of {whose}" if training else f"{options['folds']} folds of speakers"
-    settings = ("own_pairs", "own_means", "folds", "ridge", "prior", "plain", "other_extractor", "restarts")
-    return {
-        "segments": len(anonymised),
-        "speakers": len(set(anonymised.speakers.tolist())),
-        "gallery": len(set(original.speakers.tolist())),
-        "learnt_from": learnt,
-        "settings": {name: options[name] for name in (*settings, "replicates", "seed", "level")},
-        "links": rows,
-        "notes": list(dict.fromkeys(note for side in (*sides, *(training or ())) for note in side.notes)),
-    }
 
 
 @click.command(cls=Command)
@@ -246,7 +219,7 @@ def attributes(
     training: Path | None,
     training_anonymised: Path | None,
     segment_speakers: Path | None,
-    missing: str,
+    missing: Literal["error", "drop"],
     allow_pickle: bool,
     json_path: Path | None,
     resampling: Resampling,
@@ -274,9 +247,8 @@ def attributes(
     tested, others = read(original, anonymised), None if training is None else read(training, training_anonymised)
     rows, report, notes = [], {}, []
     for name, labels in tables.items():
-        settings: dict[str, Any] = {"training": others, "missing": missing, "resampling": resampling}
         try:
-            found = attribute_leakage(tested, labels, **settings)
+            found = attribute_leakage(tested, labels, training=others, missing=missing, resampling=resampling)
         except DataError as error:
             text = f"attribute {name!r}: {error.text}"
             raise DataError(text, file=error.file or labels_path, line=error.line, remedy=error.remedy) from error

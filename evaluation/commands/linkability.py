@@ -416,9 +416,7 @@ class Batch:
         for name in ("attackers", "anonymisers"):
             given = getattr(self, name)
             if not given or len(set(given)) < len(given) or any(set(one) & set("/\\=") for one in given):
-                raise ConfigError(
-                    f"{name} must be different names that can be folders, got {', '.join(given) or 'none'}"
-                )
+                raise ConfigError(f"{name} must be different names of folders, got {', '.join(given) or 'none'}")
         if unknown := sorted(set(self.originals) - set(self.anonymisers)):
             raise ConfigError(f"originals must be among the anonymisers, got {', '.join(unknown)}")
 

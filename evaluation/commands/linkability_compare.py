@@ -30,7 +30,6 @@ _REPLICATES, _MOST_BANDS = 500, 6
     help="Equal speakers at the edge of a quarter: all in or all out, whichever is nearer to a quarter; all in, as "
     "published; all out; or as many as a quarter by a draw.",
 )
-@choice_option("--measure", of=linkage.MEASURES, help="How sizes of the gallery count in a speaker's mean.")
 @choice_option("--ties", of=linkage.TIE_RULES, help="What equal scores count, however the runs counted them.")
 @number_option("--permutations", default=1000, least=1, help="For chance.")
 @number_option("--seed", help="Of permutations and draws.")
@@ -47,7 +46,6 @@ _REPLICATES, _MOST_BANDS = 500, 6
 def linkability_compare(
     runs: tuple[str, ...],
     rule: Any,
-    measure: Any,
     ties: Any,
     permutations: int,
     seed: int,
@@ -64,7 +62,7 @@ def linkability_compare(
     """
     tables = read_runs(runs)
     everything = {
-        condition: linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks, measure=measure, ties=ties))
+        condition: linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks, ties=ties))
         for condition, ranks in tables.items()
     }
     levels = {one: {level for factor, level in one if factor != linkage.UTTERANCES} for one in everything}
@@ -74,7 +72,7 @@ def linkability_compare(
         raise DataError(text)
     conditions = {one: values for one, values in everything.items() if not levels[one] & set(originals)}
     comparisons = linkage.compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
-    report = {"measure": measure, "score_ties": ties, **comparisons.to_dict()}
+    report = {"measure": "log", "score_ties": ties, **comparisons.to_dict()}
     if originals:
         report["originals"] = sorted(originals)
     if output is not None:
@@ -116,15 +114,14 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
     ranks_of: dict[linkage.Levels, linkage.Ranks] = {}
     firsts: dict[tuple[int, bytes, bytes], linkage.Levels] = {}
     for text in runs:
-        label, equals, rest = text.partition("=")
-        if equals and label and rest and not Path(text).exists():
+        label, _, rest = text.partition("=")
+        if rest and not Path(text).exists():
             path = Path(rest)
-        else:  # the label is the folder's name
+        else:
             path = Path(text)
             label = (path.parent if path.name == RANKS else path).resolve().name
-        attacker, slash, anonymiser = label.partition("/")
-        both = slash and attacker and anonymiser and "/" not in anonymiser
-        levels = (("attacker", attacker), ("anonymiser", anonymiser)) if both else (("run", label),)
+        names = label.split("/")
+        levels = list(zip(("attacker", "anonymiser"), names, strict=False)) if len(names) == 2 else [("run", label)]
         try:
             tables = linkage.read_ranks(path / RANKS if path.is_dir() else path)
         except DataError as error:
@@ -135,12 +132,11 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
             if condition in ranks_of:
                 text = f"two runs are {linkage.condition_name(condition)}"
                 problems.add(text, file=path, remedy="give labels, as LABEL=PATH, that differ")
-                continue
             ranks_of[condition] = ranks
             same = firsts.setdefault((utterances, ranks.beaters.tobytes(), ranks.mated.tobytes()), condition)
             if same != condition:
-                names = linkage.condition_name(same), linkage.condition_name(condition)
-                logger.warning("%s and %s are the same run, so they agree for that alone", *names)
+                pair = linkage.condition_name(same), linkage.condition_name(condition)
+                logger.warning("%s and %s are the same run, so they agree for that alone", *pair)
     problems.raise_if_any()
     return ranks_of
 
@@ -176,68 +172,68 @@ def plot_runs(
         plot_speaker_grid(values, path=_pictures(folder, f"distribution_L{number}"), title=title)
 
 
+# heading: attribute of an agreement, and its form
+_COLUMNS = {
+    "Jaccard": ("jaccard", ".3f"),
+    "chance": ("chance", ".3f"),
+    "from": ("low", ".3f"),
+    "to": ("high", ".3f"),
+    "corrected": ("corrected", ".3f"),
+    "p": ("p_value", ".2g"),
+}
+
+
+def _numbers(agreement: linkage.Agreement) -> dict[str, Any]:
+    values = {heading: getattr(agreement, name) for heading, (name, _) in _COLUMNS.items()}
+    return {heading: None if value != value else value for heading, value in values.items()}
+
+
 def format_comparisons(found: linkage.Comparisons) -> str:
     """Lay out means by factor with the published ones, then each comparison."""
-    parts = [
-        f"{found.n_speakers:,} speakers, {len(found.sets)} conditions, equal speakers: {found.settings['tie_rule']}"
-    ]
-    known = linkage.published()
-    rows = []
+    ties = found.settings["tie_rule"]
+    parts = [f"{found.n_speakers:,} speakers, {len(found.sets)} conditions, equal speakers: {ties}"]
+    forms = {heading: form for heading, (_, form) in _COLUMNS.items()}
+    known, rows = linkage.published(), []
     for factor, kinds in found.factors.items():
-        for kind in linkage.KINDS:
-            row = {"differ in": factor, "speakers": kind, "pairs": kinds[kind].n_pairs, **_columns(kinds[kind])}
+        for kind, mean in kinds.items():
+            row = {"differ in": factor, "speakers": kind, "pairs": mean.n_pairs, **_numbers(mean)}
             if factor in known:
                 row |= {"published": known[factor][kind]["jaccard"], "its corrected": known[factor][kind]["corrected"]}
             rows.append(row)
-    columns = {"differ in": "", "speakers": "", "pairs": "", **_FORMATS}
-    if any("published" in row for row in rows):
-        columns |= {"published": ".3f", "its corrected": ".3f"}
     if rows:
-        parts += ["Mean Jaccard similarity of pairs:\n" + format_table(rows, columns)]
+        columns = {"differ in": "", "speakers": "", "pairs": "", **forms}
+        columns |= dict.fromkeys(("published", "its corrected"), ".3f") if found.factors.keys() & known.keys() else {}
+        parts.append("Mean Jaccard similarity of pairs:\n" + format_table(rows, columns))
+    columns = {"compared": "", "at": "", "speakers": "", "in all": ".0f", "in any": ".0f", **forms}
     titles = {"Pairs": found.pairs, "Unions over utterances": found.unions, "All at once": found.joint}
     for title, comparisons in titles.items():
-        rows = [row for comparison in comparisons for row in _rows(comparison)]
-        known_rows = [row for row in rows if row["Jaccard"] is not None]
-        if len(known_rows) < len(rows):
-            title += f" ({len(rows) - len(known_rows)} with an empty set left out)"
-        if known_rows:
-            rows = known_rows
-            columns = {"compared": "", "at": "", "speakers": "", "in all": ".0f", "in any": ".0f", **_FORMATS}
+        rows = []
+        for one in comparisons:
+            if len(one.compared) > 3:
+                compared = f"{len(one.compared)} conditions"
+            else:
+                compared = " / ".join(one.compared)
+                compared = compared if one.factor == "all" else f"{one.factor} {compared}"
+            at = ", ".join(f"L = {level}" if factor == linkage.UTTERANCES else level for factor, level in one.fixed)
+            for kind in linkage.KINDS:
+                of_kind: linkage.Agreement = getattr(one, kind)
+                counts = {"in all": of_kind.intersection, "in any": of_kind.union}
+                rows.append({"compared": compared, "at": at, "speakers": kind, **counts, **_numbers(of_kind)})
+        if rows:
             parts.append(f"{title}:\n" + format_table(rows, columns))
-    return "\n\n".join([*parts, *(["\n".join(f"note: {note}" for note in found.notes)] if found.notes else [])])
+    if found.notes:
+        parts.append("\n".join(f"note: {note}" for note in found.notes))
+    return "\n\n".join(parts)
 
 
 def members_csv(comparisons: linkage.Comparisons, conditions: dict[linkage.Levels, dict[str, float]]) -> str:
     """Return linkability and set of each speaker in each condition, as CSV."""
     names = [linkage.condition_name(condition) for condition in comparisons.sets]
     rows = []
-    shared = sorted(set.intersection(*(set(values) for values in conditions.values())))
-    for speaker in shared:
+    for speaker in sorted(set.intersection(*map(set, conditions.values()))):
         row: list[str] = [speaker]
         for condition, sets in comparisons.sets.items():
             kinds = [kind for kind in linkage.KINDS if speaker in getattr(sets, kind)]
             row += [f"{conditions[condition][speaker]:.6g}", "+".join(kinds)]
         rows.append(row)
     return format_csv(["speaker", *(f"{name} {what}" for name in names for what in ("linkability", "set"))], rows)
-
-
-_FORMATS = {"Jaccard": ".3f", "chance": ".3f", "from": ".3f", "to": ".3f", "corrected": ".3f", "p": ".2g"}
-
-
-def _columns(agreement: linkage.Agreement) -> dict[str, Any]:
-    names = ("jaccard", "chance", "low", "high", "corrected", "p_value")
-    values = [getattr(agreement, name) for name in names]
-    return {title: None if value != value else value for title, value in zip(_FORMATS, values, strict=True)}
-
-
-def _rows(comparison: linkage.Comparison) -> list[dict[str, Any]]:
-    many = len(comparison.compared) > 3
-    compared = f"{len(comparison.compared)} conditions" if many else " / ".join(comparison.compared)
-    compared = compared if many or comparison.factor == "all" else f"{comparison.factor} {compared}"
-    fixed = ", ".join(f"L = {level}" if factor == linkage.UTTERANCES else level for factor, level in comparison.fixed)
-    rows = []
-    for kind in linkage.KINDS:
-        agreement: linkage.Agreement = getattr(comparison, kind)
-        row = {"compared": compared, "at": fixed, "speakers": kind, "in all": agreement.intersection}
-        rows.append({**row, "in any": agreement.union, **_columns(agreement)})
-    return rows

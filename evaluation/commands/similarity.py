@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 
 from evaluation import plots, utility
-from evaluation.commands import shared
+from evaluation.commands import shared, tables
 from evaluation.formats import read_scores
-from evaluation.trials import Key, Scores, read_speakers
+from evaluation.trials import Key, Scores, find_speakers
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, path_option
-from spkbase.errors import DataError, few
-from spkbase.files import format_table
+from spkbase.errors import errors_of
 
 
 @click.command(cls=Command)
@@ -29,8 +28,7 @@ from spkbase.files import format_table
     help="Key: one for all, or one for each file of scores in the order above; none where both maps of speakers are "
     "given or scores hold labels.",
 )
-@shared.model_speakers_option
-@shared.segment_speakers_option
+@shared.speaker_options
 @choice_option(
     *("--calibrate", "calibration"),
     of=utility.CALIBRATIONS,
@@ -47,8 +45,7 @@ def similarity(
     original_anonymised: Path | None,
     anonymised: Path | None,
     keys: tuple[Path, ...],
-    model_speakers: Path | None,
-    segment_speakers: Path | None,
+    maps: dict[str, Any],
     calibration: str,
     symmetric: bool,
     resampling: Resampling,
@@ -68,39 +65,29 @@ def similarity(
         raise click.UsageError("expected --original-anonymised FILE or --anonymised FILE, or both, beside --original")
     if len(keys) not in (0, 1, len(given)):
         raise click.UsageError(f"expected a key, or one for each of {len(given)} files of scores, got {len(keys)}")
-    speakers = [None if path is None else read_speakers(path) for path in (model_speakers, segment_speakers)]
-    voices = utility.Voices(calibration, resampling.seed, *speakers)  # type: ignore[arg-type]  # click checked the choice
+    voices = utility.Voices(calibration, resampling.seed, **maps)  # type: ignore[arg-type]  # click checked the choice
     matrices, notes = {}, []
-    of_each: tuple[Path | None, ...] = keys * len(given) if len(keys) == 1 else keys or (None,) * len(given)
-    for (name, path), key in zip(given.items(), of_each, strict=True):
-        try:
-            how = replace(voices, symmetric=symmetric and name != "oa")
-            matrices[name], found = utility.matrix_of_voices(*_read(path, key, reader, voices), how)
-        except DataError as error:
-            raise DataError(error.text, file=error.file or path, line=error.line, remedy=error.remedy) from error
+    for (name, path), key in zip(given.items(), shared.one_each(keys, len(given)), strict=True):
+        with errors_of(path):
+            if key is None and all(of_side is not None for of_side in maps.values()):
+                read = _by_speakers(read_scores(path, reader.scores), maps)
+            else:
+                read = reader.read(path, key)
+            matrices[name], found = utility.matrix_of_voices(
+                *read, replace(voices, symmetric=symmetric and name != "oa")
+            )
         notes += [f"{name}: {note}" for note in found]
     result = utility.compare_voices(matrices, resampling=resampling, notes=tuple(notes))
     if plot is not None:
         draw_similarity(result, plot)
-    report = {"calibration": calibration, "calibration_is": utility.CALIBRATIONS[voices.calibration]} | result.to_dict()
-    if not shared.show_json(report, json_path):
-        click.echo(format_similarity(result, utility.CALIBRATIONS[voices.calibration]))
-
-
-def format_similarity(result: utility.VoiceSimilarity, calibration: str) -> str:
-    """Return DeID and G_VD as a table, with what they rest on below."""
-    columns = result.to_columns()
-    rows = [
-        {"measure": name, "value": value} | ({} if low != low else {"low": low, "high": high})
-        for name, value, low, high in zip(
-            columns["measure"], columns["value"], columns["low"], columns["high"], strict=True
-        )
-        if value == value
-    ]
-    wide = any("low" in row for row in rows)
-    forms = {"measure": "", "value": ".4f"} | ({"low": ".4f", "high": ".4f"} if wide else {})
+    meaning = utility.CALIBRATIONS[voices.calibration]
+    report = {"calibration": calibration, "calibration_is": meaning} | result.to_dict()
+    names, columns = ("measure", "value", "low", "high"), result.to_columns()
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*(columns[name] for name in names), strict=True)]
+    known = [{name: value for name, value in row.items() if value == value} for row in rows]
     speakers = f"{len(next(iter(result.matrices.values())).speakers)} speakers"
-    return "\n".join([format_table(rows, forms), "", f"{speakers}; calibration: {calibration}", *result.notes])
+    note = "\n".join([f"{speakers}; calibration: {meaning}", *result.notes])
+    tables.show_rows([row for row in known if "value" in row], report, json_path, note, form=".4f")
 
 
 def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:
@@ -118,21 +105,8 @@ def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:
     )
 
 
-def _read(path: Path, key: Path | None, reader: shared.Reader, voices: utility.Voices) -> tuple[Scores, Key]:
-    """Read scores and their key; where both maps are given and no key, same names are target trials."""
-    if key is not None or voices.model_speakers is None or voices.segment_speakers is None:
-        return reader.read(path, key)
-    scores = read_scores(path, reader.scores)
-    sides = (
-        _named(scores.model_ids, voices.model_speakers, "model")[scores.models],
-        _named(scores.segment_ids, voices.segment_speakers, "segment")[scores.segments],
-    )
+def _by_speakers(scores: Scores, maps: dict[str, Any]) -> tuple[Scores, Key]:
+    """Return scores with a key of which same speakers are target trials."""
     columns = scores.model_ids, scores.segment_ids, scores.models, scores.segments
-    return scores, Key(*columns, is_target=sides[0] == sides[1])
-
-
-def _named(ids: np.ndarray, speakers: Mapping[str, str], what: str) -> np.ndarray:
-    absent = [name for name in ids.tolist() if name not in speakers]
-    if absent:
-        raise DataError(f"{len(absent)} of {len(ids)} {what}s without a speaker: {few(absent, repr)}")
-    return np.array([speakers[name] for name in ids.tolist()], object)
+    speakers = find_speakers(Key(*columns, is_target=np.zeros(len(scores), bool)), **maps)
+    return scores, Key(*columns, is_target=speakers.models == speakers.segments)

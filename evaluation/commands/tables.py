@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from evaluation.commands.shared import show_json
-from evaluation.metrics import METRICS, Evaluation, Metric, format_value
+from evaluation.metrics import METRICS, Evaluation, format_value
 from evaluation.plots import escape
 from evaluation.uncertainty import Groups, Interval
 from spkbase.errors import ConfigError
@@ -146,7 +146,10 @@ def format_latex(rows: Rows, differences: Rows, *, caption: str, label: str) -> 
 
 def format_groups(groups: Groups) -> str:
     """Return the main metrics of each group as a table, and a second one of where each is highest and lowest."""
-    titles = dict(_narrow(groups.metrics))
+    ours = {name: metric for metric in groups.metrics for name, _ in metric.numbers()}
+    built_in = {metric.name for metric in METRICS}
+    titles = {name: ours[name].short for name in _OF_GROUPS if name in ours}
+    titles |= {name: one.short or one.title or name for name, one in ours.items() if one.name not in built_in}
     rows = [
         {groups.column: name, "target": group.n_target, "nontarget": group.n_nontarget}
         | {title: group.metrics.get(metric) for metric, title in titles.items()}
@@ -167,16 +170,6 @@ def format_groups(groups: Groups) -> str:
     if groups.n_across or groups.n_unknown:
         lines += ["", f"{groups.n_across:,} trials across groups, {groups.n_unknown:,} of unknown group: in none"]
     return "\n".join(lines)
-
-
-def _narrow(metrics: Sequence[Metric]) -> Iterator[tuple[str, str]]:
-    """Return name and heading of the columns of groups."""
-    ours = {name: metric for metric in metrics for name, _ in metric.numbers()}
-    yield from ((name, ours[name].short) for name in _OF_GROUPS if name in ours)
-    built_in = {metric.name for metric in METRICS}
-    for name, metric in ours.items():
-        if metric.name not in built_in:
-            yield name, metric.short or metric.title or name
 
 
 def show_rows(

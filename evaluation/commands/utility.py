@@ -15,7 +15,7 @@ from evaluation.commands.tables import show_rows
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.console import FILE, Command, choice_option, path_option, worker_options
-from spkbase.errors import DataError, few
+from spkbase.errors import few
 
 logger = logging.getLogger(__name__)
 
@@ -205,19 +205,16 @@ def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
     names = list(labels) or [path.name for path in paths]
     if not labels and len(set(names)) < len(names):
         names = [str(path) for path in paths]
-    if len(names) != len(paths):
-        raise click.UsageError(f"expected a label for each of {len(paths)} files, got {len(names)}")
-    if len(set(names)) < len(names):
-        raise DataError(f"two systems have one name: {', '.join(names)}", remedy="give different --label")
+    if len(names) != len(paths) or len(set(names)) < len(names):
+        raise click.UsageError(f"expected a different label for each of {len(paths)} files, got {', '.join(names)}")
     return names
 
 
 def _row(name: str, title: str, found: Interval, gap: Interval | None) -> dict[str, Any]:
-    values: dict[str, Any] = {"system": name, "measure": title, "[%]": 100 * found.value}
-    values |= {"from": 100 * found.low, "to": 100 * found.high}
+    values = {"[%]": 100 * found.value, "from": 100 * found.low, "to": 100 * found.high}
     if gap is not None:
         values |= {"less first": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
-    return values
+    return {"system": name, "measure": title, **values}
 
 
 def _difference(gap: Interval | None) -> dict[str, Any]:

@@ -162,13 +162,6 @@ def test_aligned_vectors_are_written_for_other_backends(folder: Path) -> None:
     assert np.abs(aligned.vectors - original.vectors).max() < 0.5 < np.abs(plain.vectors - original.vectors).max()
 
 
-def test_a_large_prior_is_to_move_the_mean_alone(folder: Path) -> None:
-    by_prior = shares("--alignment", "orthogonal", "--prior", "1e9")
-    centred = shares("--alignment", "centred")
-    assert list(by_prior.values()) == list(centred.values())
-    assert by_prior != shares("--alignment", "orthogonal")
-
-
 def test_intervals_hold_the_share(folder: Path) -> None:
     result = run("--json", "-", "--alignment", "centred", "--top", "1")
     for row in json.loads(result.stdout)["links"]:

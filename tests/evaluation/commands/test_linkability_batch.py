@@ -74,18 +74,18 @@ def test_a_batch_is_its_runs_and_their_comparison(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ("attackers: [ECAPA, ResNet]", "attackers: []", "expected attackers: a list"),
-        ("[ECAPA, ResNet]", "[ECAPA, ECAPA]", "'ECAPA' stands there twice"),
-        ("[ECAPA, ResNet]", "[../ECAPA]", "names that can be folders"),
-        ("originals: [orig]", "originals: [raw]", "original 'raw' is none of the anonymisers"),
-        ("bootstrap: 20", "boostrap: 20", "unknown option 'boostrap'"),
-        ("no_plots: true", "output: /tmp/x", "unknown option 'output'"),
-        ("compare: {permutations: 20}", "seeds: 1", "unknown key 'seeds'"),
-        ("compare: {permutations: 20}", "compare: 3", "expected compare: options by name"),
-        (CONFIG, "- 1", "expected attackers, anonymisers and paths, got list"),
+        ("attackers: [ECAPA, ResNet]", "attackers: []", "attackers must be different names of folders, got none"),
+        ("[ECAPA, ResNet]", "[ECAPA, ECAPA]", "attackers must be different names of folders, got ECAPA, ECAPA"),
+        ("[ECAPA, ResNet]", "[../ECAPA]", "different names of folders, got ../ECAPA"),
+        ("originals: [orig]", "originals: [raw]", "originals must be among the anonymisers, got raw"),
+        ("bootstrap: 20", "boostrap: 20", "No such option '--boostrap'"),
+        ("compare: {permutations: 20}", "seeds: 1", "unknown configuration key 'seeds'"),
+        ("compare: {permutations: 20}", "compare: 3", "compare holds names with values"),
+        ("{permutations: 20}", "{permutation: 20}", "No such option '--permutation'"),
+        (CONFIG, "- 1", "expected keys and values"),
         (CONFIG, "a: [", "not YAML"),
         ("ResNet]", "Missing]", "Missing/orig/enroll.npz"),
-        ("utterances: [3]", "utterances: [0]", "expected all, or numbers from 1"),
+        ("utterances: [3]", "utterances: [0]", "expected all, numbers from 1"),
     ],
 )
 def test_a_malformed_batch_is_refused(folder: Path, before: str, after: str, words: str) -> None:
@@ -93,6 +93,7 @@ def test_a_malformed_batch_is_refused(folder: Path, before: str, after: str, wor
     result = run("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
     assert result.exit_code == 2, result.output
     assert words in result.output.replace("\n", " ")
+    assert (folder / "out").exists() == words.startswith("Missing")
 
 
 def test_an_unknown_original_is_refused(folder: Path) -> None:

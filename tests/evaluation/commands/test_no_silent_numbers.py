@@ -122,7 +122,6 @@ def test_linkability_counts_speakers(files: Path) -> None:
     found = passes("linkability", *paths(files))
     assert "no intervals: 24 of 24 models have ids that begin alike" in found.stderr
     assert "48 trials of 24 models" in found.stdout
-    assert "speakers are not known" in refused("linkability", *paths(files), "--bootstrap", "100")
     by_model = json.loads(passes("linkability", *paths(files), "--bootstrap-by", "id", "--json", "-").stdout)
     assert by_model["n_speakers"] == 24
     for option, name in (("--model-speakers", "model2spk"), ("--segment-speakers", "utt2spk")):
@@ -485,19 +484,6 @@ def test_scores_with_labels_need_no_key(files: Path) -> None:
     message = refused("metrics", "-s", files / "scores.txt")
     assert "no key is given, and the scores hold no labels" in message
     assert "-k FILE" in message
-
-
-def test_columns_for_each_file(files: Path) -> None:
-    expected = json.loads(passes("metrics", *paths(files), "--json", "-").stdout)
-    written = layouts(files)
-    names = ("wespeaker", "known.csv", "other.csv")
-    systems = [part for name in names for part in ("-s", written[name])]
-    columns = "model=left,segment=right,score=how,target=truly"
-    options = [part for value in ("auto", "auto", columns) for part in ("--scores-columns", value)]
-    found = json.loads(passes("metrics", *systems, *options, "--json", "-").stdout)
-    assert [found["systems"][name] for name in ("wespeaker", "known", "other")] == [expected] * 3
-    passes("plot", "det", *systems, *options, "-o", files / "det.tex")
-    assert "once for all of 3 files, or once for each, got 2" in refused("metrics", *systems, *options[:4])
 
 
 def test_all_missing_columns_are_named_at_once(files: Path) -> None:

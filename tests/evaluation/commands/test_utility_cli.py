@@ -184,8 +184,11 @@ def test_rank(tmp_path: Path) -> None:
         (["wer", "--ref", "text", "--hyp", "utt2emo", MAP, "absent"], "absent: cannot be read"),
         (["wer", "--ref", "text", "--hyp", "short", MAP, "utt2spk"], "2 utterances missing: 'a2', 'b1'"),
         (["wer", "--ref", "text", "--hyp", "hyp", MAP, "short"], "expected 'id speaker', got"),
-        (["wer", "--ref", "text", "--hyp", "hyp", "--hyp", "hyp", MAP, "utt2spk"], "two systems have one name"),
-        (["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", MAP, "utt2spk"], "expected a label"),
+        (
+            ["wer", "--ref", "text", "--hyp", "hyp", "--hyp", "hyp", MAP, "utt2spk"],
+            "expected a different label for each of 2 files, got hyp, hyp",
+        ),
+        (["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", MAP, "utt2spk"], "expected a different label"),
         (["uar", "--ref", "text", "--predictions", "predictions", MAP, "utt2spk"], "expected 'id emotion'"),
         (["uar", "--ref", "utt2emo", "--predictions", "short", MAP, "utt2spk"], "expected 'id emotion'"),
         (["f0", "text", "text"], "wav.scp|is not there|cannot be read"),
