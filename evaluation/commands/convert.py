@@ -66,8 +66,8 @@ def convert(
     if order is None:
         getattr(formats, f"write_{kind}")(destination, found, formats=own_formats)
     elif form is not None:
-        if kind not in form.writes():
-            raise click.UsageError(f"the {form.name} form holds {' and '.join(form.writes())} only")
+        if kind not in form.kinds:
+            raise click.UsageError(f"the {form.name} form holds {' and '.join(form.kinds)} only")
         formats.write_as(destination, kind, found, form)
     elif kind == "trials":
         raise click.UsageError("a list of trials has one order: --to is for scores and keys")

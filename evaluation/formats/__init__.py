@@ -1,13 +1,12 @@
 """Score files: trials, keys and scores read by their content, written by their extension.
 
 `read_scores`, `read_key`, `read_trials` take text in the orders of the field, tables with a header, npz, and HDF5
-of SIDEKIT and BOSARIS, each also gzipped; `write_scores` and the others write them. What leaves is a `Scores`,
-`Key` or `Trials`.
+of SIDEKIT and BOSARIS, each also gzipped; `write_scores` and the others write them. The results are `Scores`,
+`Key` and `Trials`.
 """
 
 from evaluation.formats.reading import (
     FORMATS,
-    HDF5,
     KINDS,
     MATLAB,
     Format,

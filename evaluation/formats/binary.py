@@ -29,16 +29,15 @@ Without tables, ``models`` and ``segments`` are the ids themselves (text of shap
 from __future__ import annotations
 
 import logging
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from evaluation.trials import Key, Scores, Trials, factorise
-from spkbase.errors import DataError
+from evaluation.trials import Key, Scores, Trials, factorise, truth_of
+from spkbase.errors import DataError, errors_of
 from spkbase.files import write_bytes
 from spkbase.hdf5 import open_file, read_strings
 from spkbase.plain_pickle import read_npz
@@ -49,11 +48,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Content = Literal["scores", "key", "trials"]
-NPZ_MAGIC = b"PK\x03\x04"
 
 _SIDEKIT_ID_LENGTH = 100
-_CELLS_PER_BLOCK = 1 << 23
-_CELLS_PER_CHUNK = 1 << 17
 _ID_NAMES = {"models": ("modelset", "ID/row_ids"), "segments": ("segset", "ID/column_ids")}
 
 
@@ -80,28 +76,27 @@ def read_hdf5(path: str | Path, content: Content, image: BytesIO | None = None) 
     """
     remedy = "it may be truncated or no HDF5 file: copy or write it again"
     with open_file(path, image=image, remedy=remedy) as file:
-        tables = _strings(file, *_ID_NAMES["models"]), _strings(file, *_ID_NAMES["segments"])
-        shape = (len(tables[0]), len(tables[1]))
-        models, segments, signs = _read_mask(file, "score_mask" if content == "scores" else "trial_mask", shape)
+        tables = (
+            read_strings(_dataset(file, *_ID_NAMES["models"])),
+            read_strings(_dataset(file, *_ID_NAMES["segments"])),
+        )
+        name = "score_mask" if content == "scores" else "trial_mask"
+        mask = _matrix(file, name, tables)
+        rows = models, segments = np.nonzero(mask)
+        signs = mask[rows].astype(np.int8)
+        if not len(signs) or not np.isin(signs, (-1, 1)).all():
+            raise DataError(f"expected {name} of 1, 0 and -1 with some trials", remedy="write the list again")
+        if content == "scores":
+            return Scores(*tables, models, segments, _matrix(file, "scores", tables)[rows])
         if content == "trials":
             return Trials(*tables, models, segments)
-        if content == "key":
-            types, type_names = None, ()
-            if "trial_types" in file:
-                types = _matrix(file, "trial_types", shape)[()][models, segments] - 1
-                type_names = tuple(_strings(file, "type_names"))
-            return Key(*tables, models, segments, is_target=signs > 0, types=types, type_names=type_names)
-        matrix = _matrix(file, "scores", shape)
-        values = [
-            matrix[rows.start : rows.stop][models[some] - rows.start, segments[some]]
-            for rows, some in _blocks(shape, models)
-        ]
-        return Scores(*tables, models, segments, values=np.concatenate(values).astype(np.float64, copy=False))
+        if "trial_types" not in file:
+            return Key(*tables, models, segments, signs > 0)
+        types = _matrix(file, "trial_types", tables)[rows] - 1
+        return Key(*tables, models, segments, signs > 0, types, tuple(read_strings(_dataset(file, "type_names"))))
 
 
-def write_hdf5(
-    path: str | Path, trials: Trials, *, attributes: dict[str, str] | None = None, matlab: bool = False
-) -> None:
+def write_hdf5(path: str | Path, trials: Trials, *, matlab: bool = False) -> None:
     """Write an Ndx, a Key with its trial types where it has any, or Scores.
 
     Parameters
@@ -110,8 +105,6 @@ def write_hdf5(
         The file to write, whole or not at all.
     trials : Trials, Key or Scores
         The list; its order within the matrix is lost.
-    attributes : dict of str, optional
-        Attributes of the root, such as a fingerprint; SIDEKIT passes over them.
     matlab : bool
         Scores in the form that SIDEKIT names matlab.
 
@@ -128,110 +121,56 @@ def write_hdf5(
     if longest > _SIDEKIT_ID_LENGTH:
         text = "%s: SIDEKIT will cut ids at %d characters; the longest has %d"
         logger.warning(text, path, _SIDEKIT_ID_LENGTH, longest)
+    ones = np.ones(len(trials), np.int8)
+    columns = {"trial_mask": ones}
+    if isinstance(trials, Scores):
+        columns = {"score_mask": ones, "scores": trials.values}
+    elif isinstance(trials, Key):
+        columns = {"trial_mask": np.where(trials.is_target, ones, -ones)}
+        columns |= {} if trials.types is None else {"trial_types": trials.types + ones}
     # built in memory: on a full disk the HDF5 library does not let go of a file, and prints errors of its own
     image = BytesIO()
     with h5py.File(image, "w") as file:
         for names, ids in zip(_ID_NAMES.values(), (trials.model_ids, trials.segment_ids), strict=True):
             _write_strings(file, names[matlab], ids)
-        file.attrs.update(attributes or {})
-        ones = np.ones(len(trials), np.int8)
-        if isinstance(trials, Scores):
-            _write_matrix(file, "score_mask", trials, ones)
-            _write_matrix(file, "scores", trials, trials.values)
-        else:
-            signs = np.where(trials.is_target, ones, -ones) if isinstance(trials, Key) else ones
-            _write_matrix(file, "trial_mask", trials, signs)
+        for name, values in columns.items():
+            matrix = np.zeros((len(trials.model_ids), len(trials.segment_ids)), values.dtype)
+            matrix[trials.models, trials.segments] = values
+            file.create_dataset(name, data=matrix, maxshape=(None, None), compression="gzip", fletcher32=True)
         if isinstance(trials, Key) and trials.types is not None:
-            _write_matrix(file, "trial_types", trials, trials.types + ones)
-            _write_strings(file, "type_names", np.array(trials.type_names, dtype=object))
+            _write_strings(file, "type_names", trials.type_names)
     write_bytes(path, image.getvalue())
 
 
 def _dataset(file: h5py.File, *names: str) -> h5py.Dataset:
-    """Return the first dataset of these names, which is no group and not empty."""
-    name = next((name for name in names if name in file), None)
-    if name is None:
-        what = {"modelset": "the ids of models", "segset": "the ids of segments"}.get(names[0])
-        wanted = names[0] if what is None else f"{what} ({' or '.join(names)})"
-        remedy = "choose the file that fits: an Ndx, a Key or Scores as SIDEKIT writes them"
-        raise DataError(f"expected {wanted}, got only {', '.join(file) or 'an empty file'}", remedy=remedy)
-    dataset = file[name]
-    if not hasattr(dataset, "shape") or dataset.shape is None:
-        raise DataError(f"expected {name} to be an array, got {dataset}")
-    return dataset
+    """Return the first dataset of these names."""
+    import h5py
+
+    found = next((file[name] for name in names if name in file), None)
+    if not isinstance(found, h5py.Dataset):
+        what = {"modelset": "the ids of models", "segset": "the ids of segments"}.get(names[0], "a dataset")
+        text = f"expected {what} ({' or '.join(names)}), got only {', '.join(file) or 'an empty file'}"
+        raise DataError(text, remedy="choose the file that fits: an Ndx, a Key or Scores as SIDEKIT writes them")
+    return found
 
 
-def _strings(file: h5py.File, *names: str) -> np.ndarray:
-    return read_strings(_dataset(file, *names))
-
-
-def _matrix(file: h5py.File, name: str, shape: tuple[int, int]) -> h5py.Dataset:
-    matrix = _dataset(file, name)
+def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, ...]) -> np.ndarray:
+    matrix, shape = _dataset(file, name), tuple(map(len, tables))
     if matrix.shape != shape or matrix.dtype.kind not in "fiub":
         text = f"expected {name}: numbers of shape {shape} for its ids, got {matrix.dtype} of shape {matrix.shape}"
         raise DataError(text, remedy="the file is broken, or of another kind")
-    return matrix
+    return matrix[()]
 
 
-def _read_mask(file: h5py.File, name: str, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return model and segment code and sign of each trial, row by row of the matrix."""
-    matrix = _matrix(file, name, shape)
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    for rows, _ in _blocks(shape, np.empty(0, np.int32)):
-        block = matrix[rows.start : rows.stop]
-        models, segments = np.nonzero(block)
-        signs = block[models, segments]
-        if not (right := np.isin(signs, (-1, 1))).all():
-            raise DataError(f"expected {name} of 1, 0 and -1, got {signs[~right][0]}")
-        parts.append(((models + rows.start).astype(np.int32), segments.astype(np.int32), signs.astype(np.int8)))
-    models, segments, signs = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if not len(signs):
-        raise DataError(f"expected trials, got a {name} of zeros", remedy="write the list again")
-    return models, segments, signs
-
-
-def _write_strings(file: h5py.File, name: str, ids: np.ndarray) -> None:
+def _write_strings(file: h5py.File, name: str, ids: Iterable[str]) -> None:
     import h5py
 
-    try:
-        raw = [text.encode("utf-8") for text in ids]
-    except UnicodeEncodeError as error:
-        raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
+    raw = [text.encode("utf-8") for text in ids]
     if (padded := next((text for text in raw if b"\0" in text), None)) is not None:
         raise DataError(f"id {padded!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
     charset = "ascii" if all(map(bytes.isascii, raw)) else "utf-8"
     column = np.array(raw, dtype=h5py.string_dtype(charset, max(map(len, raw))))
     file.create_dataset(name, data=column, maxshape=(None,), compression="gzip", fletcher32=True)
-
-
-def _write_matrix(file: h5py.File, name: str, trials: Trials, values: np.ndarray) -> None:
-    """Scatter one value for each trial into a square matrix, some rows at a time."""
-    shape = (len(trials.model_ids), len(trials.segment_ids))
-    matrix = file.create_dataset(
-        name, shape, values.dtype, maxshape=(None, None), compression="gzip", fletcher32=True, chunks=_chunk(shape)
-    )
-    order = np.argsort(trials.models, kind="stable")
-    models, segments, values = trials.models[order], trials.segments[order], values[order]
-    for rows, some in _blocks(shape, models):
-        block = np.zeros((len(rows), shape[1]), values.dtype)
-        block[models[some] - rows.start, segments[some]] = values[some]
-        matrix[rows.start : rows.stop] = block
-
-
-def _blocks(shape: tuple[int, int], models: np.ndarray) -> Iterator[tuple[range, slice]]:
-    """Yield (rows of the matrix, their trials) block by block, for trials that are sorted by model."""
-    chunk_height, _ = _chunk(shape)
-    height = max(1, _CELLS_PER_BLOCK // max(1, shape[1]) // chunk_height) * chunk_height
-    for start in range(0, shape[0], height):
-        rows = range(start, min(start + height, shape[0]))
-        first, last = np.searchsorted(models, (rows.start, rows.stop))
-        yield rows, slice(int(first), int(last))
-
-
-def _chunk(shape: tuple[int, int]) -> tuple[int, int]:
-    """Shape of the pieces that are compressed one by one: whole rows where these are short."""
-    width = max(1, min(shape[1], 1 << 14))
-    return max(1, min(shape[0], _CELLS_PER_CHUNK // width)), width
 
 
 def read_npz_list(path: Path, raw: bytes, content: Content) -> Trials:
@@ -256,7 +195,7 @@ def read_npz_list(path: Path, raw: bytes, content: Content) -> Trials:
         If the file is broken, an array is missing or of the wrong kind, a pair is repeated, or a score is NaN.
     """
     arrays = read_npz(BytesIO(raw), file=path)
-    try:
+    with errors_of(path):
         columns: dict[str, Any] = {}
         for table, codes in (("model_ids", "models"), ("segment_ids", "segments")):
             if table in arrays:
@@ -266,36 +205,22 @@ def read_npz_list(path: Path, raw: bytes, content: Content) -> Trials:
         if not len(columns["models"]):
             raise DataError("expected trials, got an empty list")
         if content == "scores":
-            return Scores(**columns, values=_column(arrays, "scores", "fiu").astype(np.float64))
+            return Scores(**columns, values=_column(arrays, "scores", "fiu"))
         if content == "trials":
             return Trials(**columns)
-        label = _column(arrays, "is_target", "biu")
-        if not np.isin(label, (0, 1)).all():
-            raise DataError("expected is_target to be true or false (1 or 0)")
-        return Key(**columns, is_target=label.astype(bool))
-    except DataError as error:
-        raise DataError(error.text, file=path, remedy=error.remedy) from error
+        return Key(**columns, is_target=truth_of(_column(arrays, "is_target", "biu")))
 
 
 def write_npz(path: str | Path, trials: Trials) -> None:
     """Write trials, a key or scores; trial types have no place."""
-    arrays = {"models": trials.models, "segments": trials.segments}
-    for name, ids in (("model_ids", trials.model_ids), ("segment_ids", trials.segment_ids)):
-        if (torn := next((one for one in ids if one.endswith("\0")), None)) is not None:
-            raise DataError(f"id {torn!r} ends with a zero byte, which NumPy drops", remedy="rename it")
-        arrays[name] = ids.astype(str) if len(ids) else np.empty(0, "U1")
+    arrays = {"model_ids": trials.model_ids.astype(str), "segment_ids": trials.segment_ids.astype(str)}
+    arrays |= {"models": trials.models, "segments": trials.segments}
     if isinstance(trials, Key):
         arrays["is_target"] = trials.is_target
     elif isinstance(trials, Scores):
         arrays["scores"] = trials.values
     content = BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("model_ids", "segment_ids", "models", "segments", "is_target", "scores"):
-            if name in arrays:
-                member = BytesIO()
-                np.lib.format.write_array(member, np.ascontiguousarray(arrays[name]), allow_pickle=False)
-                # a fixed date, so that the same list gives the same bytes
-                archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED)
+    np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
     write_bytes(path, content.getvalue())
 
 

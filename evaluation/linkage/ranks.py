@@ -485,8 +485,7 @@ def _against_speakers(
     highest = np.full(len(found), -np.inf)
     np.maximum.at(highest, inverse, values[kept])
     segments, models = (codes.astype(np.int32) for codes in np.divmod(found, len(speakers.names)))
-    columns = {"models": models, "segments": segments, "is_target": key.is_target[kept[first]]}
-    return Key.trusted(model_ids=speakers.names, segment_ids=key.segment_ids, **columns), highest
+    return Key(speakers.names, key.segment_ids, models, segments, key.is_target[kept[first]]), highest
 
 
 _Trials = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]

@@ -27,17 +27,19 @@ ids of one side alone, that side decides.
 from __future__ import annotations
 
 import csv
+import io
 import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from evaluation.trials.lists import Key, recode
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import read_id_list, read_text_bytes
+from spkbase.files import line_at, not_text, read_id_list, read_text_bytes, shown
 
 logger = logging.getLogger(__name__)
 
@@ -118,23 +120,23 @@ def find_speakers(
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    models = _named(key.model_ids, key.models, model_speakers, "model")
-    segments = _named(key.segment_ids, key.segments, segment_speakers, "segment")
-    names = sorted({*models.values(), *segments.values()})
-    places = {name: place for place, name in enumerate(names)}
-    sides = [
-        np.array([places.get(side.get(code, ""), -1) for code in range(len(ids))], np.int64)[column]
-        for side, ids, column in ((models, key.model_ids, key.models), (segments, key.segment_ids, key.segments))
-    ]
+    of_models = _named(key.model_ids, key.models, model_speakers, "model")
+    of_segments = _named(key.segment_ids, key.segments, segment_speakers, "segment")
+    names, codes = np.unique(np.concatenate([of_models, of_segments]), return_inverse=True)
+    by_model, by_segment = codes[: len(of_models)], codes[len(of_models) :]
+    models, segments = by_model[key.models], by_segment[key.segments]
     # names that target trials join are one speaker
-    pairs = sides[0][key.is_target], sides[1][key.is_target]
-    graph = coo_array((np.ones(len(pairs[0]), np.int8), pairs), shape=(len(names),) * 2)
-    joined = connected_components(graph, directed=False)[1].tolist()
-    mapped = [side for side, of in ((models, model_speakers), (segments, segment_speakers)) if of is not None]
-    label: dict[int, str] = {}
-    for name in sorted({name for side in mapped for name in side.values()}):
-        other = label.setdefault(joined[places[name]], name)
-        if other != name:
+    pairs = models[key.is_target], segments[key.is_target]
+    graph = coo_array((np.ones(len(pairs[0]), np.int8), pairs), shape=(len(names), len(names)))
+    groups = connected_components(graph, directed=False)[1]
+    mapped = np.zeros(len(names), bool)
+    for places, speakers in ((by_model, model_speakers), (by_segment, segment_speakers)):
+        mapped[places] |= speakers is not None
+    label: dict[int, str] = {}  # a group has the name that a map gave it, else its first
+    for place in [*np.flatnonzero(mapped), *np.flatnonzero(~mapped)]:
+        name = names[place]
+        other = label.setdefault(groups[place], name)
+        if mapped[place] and name and other != name:
             text = f"target trials say that the speakers {other!r} and {name!r} are one"
             remedy = "check the maps of speakers, and give one for the models too if their ids are not speakers"
             raise DataError(text, remedy=remedy)
@@ -144,32 +146,31 @@ def find_speakers(
             text = "%d of %d segments are in no target trial, so each counts as a speaker of its own: "
             text += "give the speakers of the segments if some of them share one"
             logger.warning(text, len(used) - len(linked), len(used))
-    for name in names:  # a group goes by the name that a map gave it, else by its first
-        label.setdefault(joined[places[name]], name)
-    present = {joined[place] for place in np.unique(np.concatenate(sides)).tolist()}
-    table = np.array(sorted(label[group] for group in present), dtype=object)
-    rank = {name: place for place, name in enumerate(table)}
-    code = np.array([rank.get(label[group], -1) for group in joined], np.int32)
-    return TrialSpeakers(table, code[sides[0]], code[sides[1]])
+    present = np.unique(groups[np.concatenate([models, segments])])
+    table, rank = np.unique(np.array([label[group] for group in present], dtype=object), return_inverse=True)
+    code = np.full(len(names), -1, np.int32)
+    code[present] = rank  # by group
+    return TrialSpeakers(table, code[groups[models]], code[groups[segments]])
 
 
-def _named(ids: np.ndarray, column: np.ndarray, speakers: Mapping[str, str] | None, what: str) -> dict[int, str]:
-    """Name the speaker of each id that has a trial, by its code."""
-    used = np.unique(column).tolist()
+def _named(ids: np.ndarray, codes: np.ndarray, speakers: Mapping[str, str] | None, what: str) -> np.ndarray:
+    """Return the speaker of each id that has a trial; of the others a blank."""
+    used = np.unique(codes)
+    names = np.full(len(ids), "", object)
     if speakers is None:
-        return {code: ids[code] for code in used}
-    absent = [ids[code] for code in used if ids[code] not in speakers]
-    if absent:
+        names[used] = ids[used]
+        return names
+    if absent := [name for name in ids[used] if name not in speakers]:
         text = f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}"
         raise DataError(text, remedy=f"the map of speakers must name the speaker of every {what} of the key")
-    return {code: speakers[ids[code]] for code in used}
+    names[used] = [speakers[name] for name in ids[used]]
+    return names
 
 
 _SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
 
 
-@dataclass(frozen=True)
-class Doubt:
+class Doubt(NamedTuple):
     """Why ids may not be speakers.
 
     Attributes
@@ -243,18 +244,27 @@ def doubt_speakers(
     Doubt or None
         None where every speaker is named, or nothing tells against an id as a speaker.
     """
-    targets = key.is_target
+    targets = key.segments[key.is_target]
     if model_speakers is None:
-        found, counts = np.unique(key.segments[targets], return_counts=True)
+        found, counts = np.unique(targets, return_counts=True)
         if segment_speakers is None and (several := key.segment_ids[found[counts > 1]].tolist()):
             return Doubt("model", f"{len(several)} segments are targets of several models: {few(several, repr)}")
-        named = key.models[targets] if segment_speakers is not None else key.models[:0]
-        if doubt := _doubt_prefixes("model", key.model_ids[np.setdiff1d(key.models, named)].tolist()):
+        named = key.models[key.is_target] if segment_speakers is not None else []
+        if doubt := _doubt_prefixes("model", key.model_ids[np.setdiff1d(key.models, named)], "models"):
             return doubt
     if segment_speakers is None:
-        strangers = np.setdiff1d(key.segments, key.segments[targets])
-        return _doubt_prefixes("segment", key.segment_ids[strangers].tolist())
+        strangers = key.segment_ids[np.setdiff1d(key.segments, targets)]
+        return _doubt_prefixes("segment", strangers, "segments that are in no target trial")
     return None
+
+
+def _doubt_prefixes(side: str, ids: np.ndarray, what: str) -> Doubt | None:
+    groups = list(shared_prefixes(ids).values())
+    if not groups:
+        return None
+    n_alike = sum(map(len, groups))
+    some = few(max(groups, key=len), repr)
+    return Doubt(side, f"{n_alike} of {len(ids)} {what} have ids that begin alike, such as {some}")
 
 
 def own_trials(key: Key) -> list[str]:
@@ -267,17 +277,6 @@ def own_trials(key: Key) -> list[str]:
     """
     same = key.is_target & (recode(key.model_ids, key.segment_ids)[key.models] == key.segments)
     return list(key.model_ids[np.unique(key.models[same])])
-
-
-def _doubt_prefixes(side: str, ids: list[str]) -> Doubt | None:
-    groups = shared_prefixes(ids)
-    if not groups:
-        return None
-    largest = max(groups.values(), key=len)
-    more = " that are in no target trial" if side == "segment" else ""
-    n_alike = sum(map(len, groups.values()))
-    text = f"{n_alike} of {len(ids)} {side}s{more} have ids that begin alike, such as {few(largest, repr)}"
-    return Doubt(side, text)
 
 
 def read_metadata(path: str | Path, column: str) -> dict[str, str]:
@@ -301,22 +300,20 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     DataError
         With file and line: no such column, a row of another length, an id with two values, an empty file, not UTF-8.
     """
-    header, *rows = _table(path)
+    (_, header), *rows = _table(path)
     if column not in header[1:]:
         columns = ", ".join(header[1:]) or "none"
         raise DataError(f"no column {column!r} beside the ids; there are: {columns}", file=path, line=1)
     place = header.index(column, 1)
     values: dict[str, str] = {}
     problems = Problems(path)
-    for number, row in enumerate(rows, 2):
-        if not any(cell.strip() for cell in row):
-            continue
+    for line, row in rows:
         if len(row) != len(header):
-            problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=number)
+            problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
             continue
-        row_id, value = row[0].strip(), row[place].strip()
-        if values.setdefault(row_id, value) != value:
-            problems.add(f"{row_id!r} is {value!r} here, but {values[row_id]!r} further up", line=number)
+        name, value = row[0].strip(), row[place].strip()
+        if values.setdefault(name, value) != value:
+            problems.add(f"{name!r} is {value!r} here, but {values[name]!r} further up", line=line)
     problems.raise_if_any()
     return values
 
@@ -329,7 +326,7 @@ def metadata_columns(path: str | Path) -> list[str]:
     DataError
         As `read_metadata`; if there is no column beside the ids.
     """
-    columns = _table(path)[0][1:]
+    columns = _table(path)[0][1][1:]
     if not columns:
         raise DataError("expected a header with columns beside the ids", file=path, line=1)
     return columns
@@ -400,13 +397,66 @@ def _look_up(
     return table[codes]
 
 
-def _table(path: str | Path) -> list[list[str]]:
-    """Cut a table at tabs, commas or semicolons, whichever its header holds, else at white space."""
+def _table(path: str | Path) -> list[tuple[int, list[str]]]:
+    raw = read_text_bytes(path)
+    rows = cut_lines(path, raw, delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace")))
+    if not rows:
+        raise DataError("expected a header with names of columns, got an empty file", file=path)
+    return rows
+
+
+def delimiter_of(line: str) -> str | None:
+    """Return what separates the columns of a line: its most frequent mark of tab, comma and semicolon, or None."""
+    mark = max("\t,;", key=line.count)
+    return mark if mark in line else None
+
+
+def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple[int, list[str]]]:
+    """Cut a text into the fields of its lines.
+
+    Parameters
+    ----------
+    path : path
+        The file, for errors.
+    raw : bytes
+        Its text.
+    delimiter : str or None
+        What separates fields, with quotes as in CSV; None for white space of ASCII.
+
+    Returns
+    -------
+    list of tuple of int and list of str
+        The number of each line, from 1, and its fields; without blank lines.
+
+    Raises
+    ------
+    DataError
+        With file and line: not UTF-8, quotes that do not close.
+    """
     try:
-        lines = read_text_bytes(path).decode().splitlines()
-        if not lines or not lines[0].strip():
-            raise DataError("expected a header with names of columns, got a blank line", file=path, line=1)
-        mark = next((mark for mark in "\t,;" if mark in lines[0]), None)
-        return [line.split() for line in lines] if mark is None else list(csv.reader(lines, delimiter=mark))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"expected a table in UTF-8: {error}", file=path, remedy="write it again") from error
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = shown(raw[max(0, error.start - 10) : error.end + 10])
+        raise not_text(Path(path), line_at(raw, error.start), f"{where} is not UTF-8") from None
+    if delimiter is None:
+        rows = [(line, [word.decode() for word in words.split()]) for line, words in enumerate(raw.split(b"\n"), 1)]
+        return [(line, row) for line, row in rows if row]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows, start = [], 1
+    try:
+        for row in reader:
+            rows.append((start, row))
+            start = reader.line_num + 1
+    except csv.Error as error:
+        remedy = "close quotes, and double those within quotes"
+        raise DataError(f"expected a table: {error}", file=path, line=start, remedy=remedy) from error
+    return [(line, row) for line, row in rows if any(map(str.strip, row))]
+
+
+def is_number(token: str) -> bool:
+    """Return whether a token is a number, NaN and infinite ones too; ``1_000`` is none."""
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return "_" not in token and token.isascii()

@@ -282,7 +282,7 @@ def _affinity(
 
     def ratios(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
         codes = np.arange(len(vectors) * len(voices), dtype=np.int32)
-        trials = Trials.trusted(
+        trials = Trials(
             model_ids=np.arange(len(vectors)).astype(str).astype(object), segment_ids=voice_ids,
             models=codes // len(voices), segments=codes % len(voices),
         )  # fmt: skip

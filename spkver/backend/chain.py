@@ -396,7 +396,7 @@ class Backend:
             alone = self.adapts_to_list == "models"  # then no bit of a score may depend on what else is tested
             parts = np.split(test_rows, len(test_rows)) if alone else [test_rows]
             tests = np.concatenate([self.transform(test.vectors[rows], names=test.ids[rows]) for rows in parts])
-        listed = Trials.trusted(
+        listed = Trials(
             model_ids=model_ids, segment_ids=segment_ids, models=models.astype(np.int32),
             segments=segments.astype(np.int32),
         )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation import formats
-from evaluation.formats import binary
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 
@@ -52,9 +50,7 @@ def test_lists_come_back(tmp_path: Path, listed, draw) -> None:
 
 
 def test_the_layout_is_the_documented_one(tmp_path: Path) -> None:
-    formats.write_scores(
-        tmp_path / "s.h5", Scores.from_ids(["m1", "m22"], ["s/1", "s/2"], [0.5, -1.0]), attributes={"a": "é"}
-    )
+    formats.write_scores(tmp_path / "s.h5", Scores.from_ids(["m1", "m22"], ["s/1", "s/2"], [0.5, -1.0]))
     with h5py.File(tmp_path / "s.h5") as file:
         assert set(file) == {"modelset", "segset", "score_mask", "scores"}
         assert file["modelset"].dtype == "S3"
@@ -68,7 +64,6 @@ def test_the_layout_is_the_documented_one(tmp_path: Path) -> None:
             assert file[name].maxshape == (None,) * rank
             assert file[name].compression == "gzip"
             assert file[name].fletcher32
-        assert file.attrs["a"] == "é"
     key = Key.from_ids(["m1", "m1", "m2"], ["s1", "s2", "s1"], [True, False, True])
     formats.write_key(tmp_path / "k.h5", key)
     formats.write_trials(tmp_path / "t.h5", key)
@@ -91,25 +86,11 @@ def test_ids_beyond_ascii_are_marked_and_long_ones_are_whole(tmp_path: Path, cap
             file["modelset"][()].astype("U100")
 
 
-def test_the_same_list_gives_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("a.h5", "b.h5"):
-        formats.write_scores(
-            tmp_path / name, Scores.from_ids(["a", "b"], ["s", "s"], [1.0, 2.0]), attributes={"x": "y"}
-        )
-    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
-
-
-def test_large_matrices_go_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    monkeypatch.setattr(binary, "_CELLS_PER_BLOCK", 100)
-    monkeypatch.setattr(binary, "_CELLS_PER_CHUNK", 50)
-    names = np.array([f"i{number:03d}" for number in range(97)], dtype=object)
-    cells = rng.choice(97 * 23, 300, replace=False)
-    scores = Scores(names, names[:23], cells // 23, cells % 23, rng.normal(size=300))
-    formats.write_scores(tmp_path / "s.h5", scores)
-    assert as_dict(formats.read_scores(tmp_path / "s.h5")) == as_dict(scores)
-    with h5py.File(tmp_path / "s.h5") as file:
-        assert file["scores"].chunks == (2, 23)
+@pytest.mark.parametrize("suffix", ["h5", "npz", "npz.gz"])
+def test_the_same_list_gives_the_same_bytes(tmp_path: Path, suffix: str) -> None:
+    for name in "ab":
+        formats.write_scores(tmp_path / f"{name}.{suffix}", Scores.from_ids(["a", "b"], ["s", "s"], [1.0, 2.0]))
+    assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
 
 
 def test_variable_length_strings_are_read(tmp_path: Path) -> None:
@@ -149,14 +130,13 @@ def test_nan_without_a_trial_does_not_matter(tmp_path: Path) -> None:
     ("changes", "words"),
     [
         ({"modelset": None}, "expected the ids of models .modelset or ID/row_ids., got only"),
-        ({"segset": None}, "segset"),
-        ({"score_mask": None}, "expected score_mask"),
-        ({"scores": None}, "expected scores"),
+        ({"score_mask": None}, "score_mask"),
+        ({"scores": None}, r"\(scores\)"),
         ({"scores": np.ones((2, 3))}, r"shape \(2, 2\) for its ids, got float64 of shape \(2, 3\)"),
         ({"scores": np.ones(4)}, "shape"),
         ({"score_mask": np.ones((3, 2), np.int8)}, "score_mask"),
-        ({"score_mask": np.zeros((2, 2), np.int8)}, "zeros"),
-        ({"score_mask": np.full((2, 2), 3, np.int8)}, "got 3"),
+        ({"score_mask": np.zeros((2, 2), np.int8)}, "with some trials"),
+        ({"score_mask": np.full((2, 2), 3, np.int8)}, "of 1, 0 and -1"),
         ({"scores": np.full((2, 2), np.nan)}, "4 scores not a number .*'a s'"),
         ({"scores": np.array([[b"1", b"2"], [b"3", b"4"]])}, "numbers"),
         ({"scores": "group"}, "s.h5"),
@@ -177,7 +157,7 @@ def test_malformed_files_are_refused(tmp_path: Path, changes: dict[str, object],
 
 def test_scores_are_not_taken_for_a_key(tmp_path: Path) -> None:
     path = sample(tmp_path / "s.h5", trial_mask=None)
-    with pytest.raises(DataError, match="expected trial_mask, got only modelset, score_mask, scores, segset"):
+    with pytest.raises(DataError, match=r"trial_mask\), got only modelset, score_mask, scores, segset"):
         formats.read_key(path)
 
 
@@ -201,34 +181,10 @@ def test_truncated_and_foreign_files_are_refused(tmp_path: Path) -> None:
         formats.read_scores(tmp_path)
 
 
-def test_a_matrix_of_few_trials_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
-    names = np.array([f"i{number:04d}" for number in range(2000)], dtype=object)
-    scores = Scores(names, names, np.array([5, 1999]), np.array([7, 0]), np.array([1.5, -np.inf]))
-    formats.write_scores(tmp_path / "s.h5", scores)
-    assert as_dict(formats.read_scores(tmp_path / "s.h5")) == {("i0005", "i0007"): 1.5, ("i1999", "i0000"): -np.inf}
-
-
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.integers(0, 20000), st.integers(0, 255)), min_size=1, max_size=8))
-def test_a_damaged_file_ends_in_a_data_error_or_is_read(tmp_path: Path, damage: list[tuple[int, int]]) -> None:
-    path = tmp_path / "k.h5"
-    if not (tmp_path / "whole").exists():
-        formats.write_key(path, Key.from_ids(["a", "b", "a"], ["s", "s", "t"], [True, False, True]))
-        path.rename(tmp_path / "whole")
-    raw = bytearray((tmp_path / "whole").read_bytes())
-    for place, byte in damage:
-        raw[place % len(raw)] = byte
-    path.write_bytes(raw)
-    with contextlib.suppress(DataError):
-        assert len(formats.read_key(path)) == 3
-
-
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     trials = Trials.from_ids(["a"], ["s"])
     with pytest.raises(DataError, match="zero byte"):
         formats.write_trials(tmp_path / "t.h5", Trials.from_ids(["a\0"], ["s"]))
-    with pytest.raises(DataError, match="UTF-8"):
-        formats.write_trials(tmp_path / "t.h5", Trials.from_ids(["\udcff"], ["s"]))
     with pytest.raises(DataError, match="empty list"):
         formats.write_trials(tmp_path / "t.h5", trials.subset(np.array([False])))
     for name in ("t.mat", "t.xls", "t.wav.gz"):

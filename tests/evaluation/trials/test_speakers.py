@@ -1,4 +1,4 @@
-"""Speakers of trials: maps, ids, the joins that target trials make, and maps that contradict them."""
+"""Speakers of trials: maps, ids, the joins that target trials make, contradictions, and ids that are no speakers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.trials.lists import Key
-from evaluation.trials.speakers import find_speakers, read_speakers
+from evaluation.trials.speakers import doubt_speakers, find_speakers, read_speakers, shared_prefixes
 from spkbase.errors import DataError
 
 # two models, of which 'anna' is the speaker of s1 and s2; s3 is of nobody
@@ -22,21 +22,23 @@ def named(key: Key, **maps: dict[str, str]) -> list[tuple[str, str]]:
     return list(zip(found.names[found.models], found.names[found.segments], strict=True))
 
 
-def test_ids_and_key_alone() -> None:
-    assert named(KEY) == [("anna", "anna"), ("anna", "anna"), ("anna", "s3"), ("bert", "anna"), ("bert", "bert")]
-
-
-def test_map_of_segments() -> None:
-    segments = {"s1": "anna", "s2": "anna", "s3": "bert", "s4": "bert", "unused": "x"}
-    expected = [("anna", "anna"), ("anna", "anna"), ("anna", "bert"), ("bert", "anna"), ("bert", "bert")]
+@pytest.mark.parametrize(
+    ("segments", "expected"),
+    [
+        (None, [("anna", "anna"), ("anna", "anna"), ("anna", "s3"), ("bert", "anna"), ("bert", "bert")]),
+        (
+            {"s1": "anna", "s2": "anna", "s3": "bert", "s4": "bert", "unused": "x"},
+            [("anna", "anna"), ("anna", "anna"), ("anna", "bert"), ("bert", "anna"), ("bert", "bert")],
+        ),
+        (  # models have the speakers of their target segments
+            {"s1": "spk1", "s2": "spk1", "s3": "spk9", "s4": "spk2"},
+            [("spk1", "spk1"), ("spk1", "spk1"), ("spk1", "spk9"), ("spk2", "spk1"), ("spk2", "spk2")],
+        ),
+    ],
+)
+def test_speakers_of_both_sides(segments: dict[str, str] | None, expected: list[tuple[str, str]]) -> None:
     assert named(KEY, segment_speakers=segments) == expected
-    assert len(find_speakers(KEY, segment_speakers=segments).names) == 2
-
-
-def test_models_take_the_speakers_of_their_target_segments() -> None:
-    segments = {"s1": "spk1", "s2": "spk1", "s3": "spk9", "s4": "spk2"}
-    expected = [("spk1", "spk1"), ("spk1", "spk1"), ("spk1", "spk9"), ("spk2", "spk1"), ("spk2", "spk2")]
-    assert named(KEY, segment_speakers=segments) == expected
+    assert find_speakers(KEY, segment_speakers=segments).names.tolist() == sorted({*sum(expected, ())})
 
 
 def test_several_models_of_a_speaker_are_joined() -> None:
@@ -85,7 +87,6 @@ def test_read_speakers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "got an empty file"),
         (b"\n \n", "got an empty file"),
         (b"u1 s1\nu2\n", ":2: expected 'id speaker', got 1 columns: 'u2'"),
         (b"u1 s1 x\n", ":1: expected 'id speaker', got 3 columns"),
@@ -101,6 +102,36 @@ def test_bad_maps(tmp_path: Path, content: bytes, message: str) -> None:
         read_speakers(path)
 
 
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read"):
-        read_speakers(tmp_path / "none")
+@pytest.mark.parametrize(
+    ("ids", "groups"),
+    [
+        (["m101_001", "m101_002", "m102_001"], {"m101": 2}),
+        (["corpus-m101-1", "corpus-m101-2", "corpus-m102-1"], {"corpus-m101": 2}),
+        (["id10270/a/1.wav", "id10270/b/1.wav", "id10300/c/1.wav"], {"id10270": 2}),
+        (["spk_1", "spk_2"], {}),
+        (["1272", "84", "174"], {}),
+        (["anna", "bert_x"], {}),
+        ([], {}),
+    ],
+)
+def test_prefixes(ids: list[str], groups: dict[str, int]) -> None:
+    assert {prefix: len(names) for prefix, names in shared_prefixes(ids).items()} == groups
+
+
+def test_segments_without_a_target_trial_may_share_a_speaker() -> None:
+    rows = [("anna", "a-1", True), ("bert", "b-1", True), ("anna", "x-1", False), ("bert", "x-2", False)]
+    models, segments, target = zip(*rows, strict=True)
+    key = Key.from_ids([*models, "anna"], [*segments, "y-1"], is_target=[*target, False])
+    doubt = doubt_speakers(key)
+    assert doubt is not None
+    assert doubt.side == "segment"
+    assert "2 of 3 segments that are in no target trial have ids that begin alike" in doubt.text
+    names = dict.fromkeys(["x-1", "x-2"], "x") | {"a-1": "anna", "b-1": "bert", "y-1": "y"}
+    assert doubt_speakers(key, segment_speakers=names) is None
+
+
+def test_models_have_the_speakers_of_their_target_segments() -> None:
+    key = Key.from_ids(["m_1", "m_2", "n_1"], ["s", "t", "u"], is_target=[True, True, True])
+    assert doubt_speakers(key) is not None
+    assert doubt_speakers(key, segment_speakers={"s": "m", "t": "m", "u": "n"}) is None
+    assert doubt_speakers(key, model_speakers={"m_1": "m", "m_2": "m", "n_1": "n"}) is None

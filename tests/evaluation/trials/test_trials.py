@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.trials import Key, Scores, Trials, align, find_rows, lists, split_scores
+from evaluation.trials import Key, Scores, Trials, align, find_rows, split_scores
 from spkbase.errors import DataError
 
 ids = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=3)
@@ -71,7 +71,7 @@ def test_lists_survive_the_way_to_a_worker() -> None:
         (lambda: Trials.from_ids(["a", ""], ["s", "s"]), "not empty"),
         (lambda: Trials.from_ids(["a", 3], ["s", "s"]), "strings"),
         (lambda: Trials.from_ids([b"a"], ["s"]), "strings"),
-        (lambda: Trials.from_ids(["a"], ["s", "t"]), "as many models as segments"),
+        (lambda: Trials.from_ids(["a"], ["s", "t"]), "segments of shape"),
         (lambda: Trials(table("a", "a"), table("s"), np.array([0]), np.array([0])), "'a' is repeated"),
         (lambda: Trials(table("a"), table("s"), np.array([1]), np.array([0])), "models from 0 to 0, got 1"),
         (lambda: Trials(table("a"), table("s"), np.array([0]), np.array([-1])), "segments from 0 to 0, got -1"),
@@ -93,85 +93,60 @@ def test_malformed_lists_are_refused(build, words: str) -> None:
         build()
 
 
-@given(pair_lists, st.randoms(use_true_random=False), st.booleans())
-def test_split_joins_by_pair_whatever_the_order(listed, random, large: bool) -> None:
-    """Against a dictionary, with both ways of the join."""
+@given(pair_lists, st.randoms(use_true_random=False))
+def test_split_joins_by_pair_whatever_the_order(listed, random) -> None:
+    """Against a dictionary."""
     truth = {pair: random.random() < 0.5 for pair in listed}
     value = {pair: random.gauss(0, 1) for pair in listed}
     shuffled = random.sample(listed, len(listed))
     key = Key.from_ids(*zip(*listed, strict=True), [truth[pair] for pair in listed])
     scores = Scores.from_ids(*zip(*shuffled, strict=True), [value[pair] for pair in shuffled])
-    with pytest.MonkeyPatch.context() as patch:
-        if large:
-            patch.setattr(lists, "_MAX_CELLS", -1)  # then only lists of many trials go through a table
-        target, nontarget = split_scores(scores, key)
-        aligned = align(scores, key)
+    target, nontarget = split_scores(scores, key)
     assert target.tolist() == [value[pair] for pair in listed if truth[pair]]
     assert nontarget.tolist() == [value[pair] for pair in listed if not truth[pair]]
-    assert aligned.tolist() == [value[pair] for pair in listed]
+    assert align(scores, key).tolist() == [value[pair] for pair in listed]
 
 
-def test_sparse_join_equals_table_join(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_pairs_that_are_and_are_not_there() -> None:
     rng = np.random.default_rng(0)
     names = np.array([f"i{number:04d}" for number in range(3000)], dtype=object)
     cells = rng.choice(9_000_000, 5000, replace=False)
     within = Trials(names, names, cells[:4000] // 3000, cells[:4000] % 3000)
     trials = Trials(names, names, cells[1000:] // 3000, cells[1000:] % 3000)
-    expected = [*range(1000, 4000), *[-1] * 1000]
-    assert find_rows(trials, within).tolist() == expected
-    monkeypatch.setattr(lists, "_MAX_CELLS", 0)
-    assert find_rows(trials, within).tolist() == expected
-    nothing = within.subset(np.zeros(4000, bool))
-    assert find_rows(trials, nothing).tolist() == [-1] * 4000
-    with pytest.raises(DataError, match="is repeated"):
-        Trials(names, names, np.array([5, 2999, 5]), np.array([7, 2999, 7]))
+    assert find_rows(trials, within).tolist() == [*range(1000, 4000), *[-1] * 1000]
+    assert find_rows(trials, within.subset(np.zeros(4000, bool))).tolist() == [-1] * 4000
 
 
-def test_a_missing_score_is_an_error_that_names_it() -> None:
-    key = Key.from_ids(["a", "a", "b"], ["s", "t", "s"], [True, False, False])
-    scores = Scores.from_ids(["b", "a"], ["s", "s"], [1.0, 2.0])
-    with pytest.raises(DataError, match=r"1 trial of 3 without a score: 'a t'"):
-        split_scores(scores, key)
-    with pytest.raises(DataError, match="'a t'"):
-        align(scores, key)
+KEY = Key.from_ids(["a", "a", "b"], ["s", "t", "s"], [True, False, False])
 
 
-def test_missing_scores_are_dropped_and_counted_when_asked(caplog: pytest.LogCaptureFixture) -> None:
-    key = Key.from_ids(["a", "a", "b"], ["s", "t", "s"], [True, False, False])
-    scores = Scores.from_ids(["b", "a"], ["s", "s"], [1.0, 2.0])
+@pytest.mark.parametrize(
+    ("models", "segments", "words", "kept"),
+    [
+        (["b", "a"], ["s", "s"], "1 trial of 3 without a score: 'a t'", ([2.0], [1.0])),
+        (["bb", "a"], ["s", "s"], "1 score with an id .*, such as the model 'bb': 'bb s'", ([2.0], [])),
+        (["b", "a"], ["ss", "s"], "1 score with an id .*, such as the segment 'ss': 'b ss'", ([2.0], [])),
+    ],
+)
+def test_lists_that_do_not_fit_are_an_error_or_dropped_and_counted(models, segments, words, kept, caplog) -> None:
+    scores = Scores.from_ids(models, segments, [1.0, 2.0])
+    with pytest.raises(DataError, match=words):
+        split_scores(scores, KEY)
+    with pytest.raises(DataError, match="without a score: 'a t'"):
+        align(scores, KEY)
     with caplog.at_level(logging.WARNING, "evaluation"):
-        target, nontarget = split_scores(scores, key, missing="drop")
-    assert (target.tolist(), nontarget.tolist()) == ([2.0], [1.0])
-    assert "dropped 1 trial of 3" in caplog.text
-
-
-def test_a_renamed_id_is_an_error_that_names_it_and_not_a_shifted_join() -> None:
-    key = Key.from_ids(["a", "b"], ["s", "s"], [True, False])
-    scores = Scores.from_ids(["a", "bb"], ["s", "s"], [2.0, 1.0])
-    with pytest.raises(DataError, match=r"does not know, such as the model 'bb': 'bb s'"):
-        split_scores(scores, key)
-    target, nontarget = split_scores(scores, key, missing="drop")
-    assert (target.tolist(), nontarget.tolist()) == ([2.0], [])
+        assert tuple(part.tolist() for part in split_scores(scores, KEY, missing="drop")) == kept
+    assert "dropped 1 " in caplog.text
+    with pytest.raises(DataError, match="'ignore'"):
+        split_scores(scores, KEY, missing="ignore")
 
 
 def test_a_key_may_ask_for_some_of_the_scored_pairs(caplog: pytest.LogCaptureFixture) -> None:
-    scores = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.0, 2.0, 3.0, 4.0])
+    scores = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.0, np.inf, -np.inf, 4.0])
     key = Key.from_ids(["b", "a"], ["s", "t"], [True, False])
     with caplog.at_level(logging.INFO, "evaluation"):
-        assert [part.tolist() for part in split_scores(scores, key)] == [[3.0], [2.0]]
+        assert [part.tolist() for part in split_scores(scores, key)] == [[-np.inf], [np.inf]]
     assert "left out 2 scores" in caplog.text
-
-
-def test_split_refuses_an_unknown_choice() -> None:
-    key, scores = Key.from_ids(["a"], ["s"], [True]), Scores.from_ids(["a"], ["s"], [1.0])
-    with pytest.raises(DataError, match="'ignore'"):
-        split_scores(scores, key, missing="ignore")  # type: ignore[arg-type]
-
-
-def test_infinite_scores_are_legal() -> None:
-    key = Key.from_ids(["a", "b"], ["s", "s"], [True, False])
-    scores = Scores.from_ids(["a", "b"], ["s", "s"], [np.inf, -np.inf])
-    assert [part.tolist() for part in split_scores(scores, key)] == [[np.inf], [-np.inf]]
 
 
 @pytest.mark.slow

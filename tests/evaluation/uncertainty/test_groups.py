@@ -74,7 +74,7 @@ def test_read_metadata(tmp_path: Path, text: str) -> None:
         (b"sex,id\nf,a\n", ":1: no column 'sex' beside the ids; there are: id"),
         (b"id,sex\na\n", ":2: expected 2 columns as in the header, got 1"),
         (b"id,sex\na,f\na,m\n", ":3: 'a' is 'm' here, but 'f' further up"),
-        (b"id,sex\n\xff,f\n", "expected a table in UTF-8"),
+        (b"id,sex\n\xff,f\n", ":2: expected text in UTF-8"),
     ],
 )
 def test_bad_tables(tmp_path: Path, content: bytes, message: str) -> None:
