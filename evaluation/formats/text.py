@@ -359,10 +359,10 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
         options = {"sep": r"\s+", "quoting": csv.QUOTE_NONE}
     source = io.BytesIO(raw.lstrip())
     frame = pd.read_csv(source, header=None, skiprows=columns.header, dtype=dtypes, na_filter=False, **options)
-    last = frame.iloc[:, -1]
-    if len(frame.columns) != columns.count or last.isna().any() or (last == "").any():
+    cells = [frame[place].array if dtypes[place] == "category" else frame[place].tolist() for place in frame]
+    if len(cells) != columns.count or "" in cells[-1]:
         raise ValueError
-    return [frame[place].array if dtypes[place] == "category" else frame[place].tolist() for place in frame]
+    return cells
 
 
 def _list_of(cells: Sequence[Any], content: Content, columns: Columns) -> Trials:
