@@ -359,8 +359,10 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
         options = {"sep": r"\s+", "quoting": csv.QUOTE_NONE}
     source = io.BytesIO(raw.lstrip())
     frame = pd.read_csv(source, header=None, skiprows=columns.header, dtype=dtypes, na_filter=False, **options)
+    if len(frame.columns) != columns.count:
+        raise ValueError
     cells = [frame[place].array if dtypes[place] == "category" else frame[place].tolist() for place in frame]
-    if len(cells) != columns.count or "" in cells[-1]:
+    if "" in cells[-1]:
         raise ValueError
     return cells
 
