@@ -14,7 +14,7 @@ from spkver.attackers.classic import (
     train_attacker,
 )
 from spkver.attackers.folds import with_pieces
-from spkver.attackers.fusion import Fusion, WantedFusion
+from spkver.attackers.fusion import Fusion
 from spkver.attackers.mixtures import Workplace
 from spkver.attackers.protocol import (
     ENDING,

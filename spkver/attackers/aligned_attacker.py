@@ -242,18 +242,13 @@ class AlignedAttacker:
 _ARRAYS = ("source_mean", "target_mean", "matrix")
 
 
-@one_line
-@dataclass(frozen=True)
-class WantedAligned:
-    """An attacker on aligned vectors, before it is at work; see `spkver.attackers.Wanted`."""
+def wanted_aligned(name: str, base: Wanted, options: frozenset[str] = frozenset()) -> Wanted:
+    """Return an attacker on aligned vectors, before it is at work."""
 
-    name: str
-    base: Wanted
-    options: frozenset[str] = frozenset()
+    def at(place: Place, others: Mapping[str, Attacker]) -> AlignedAttacker:
+        by_vectors = base.at(place, {})
+        if not isinstance(by_vectors, VectorAttacker):
+            raise ConfigError(f"attacker {name!r}: {base.name} has no vectors to be aligned")
+        return AlignedAttacker(name, by_vectors, place, options)
 
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return it at work."""
-        base = self.base.at(place, {})
-        if not isinstance(base, VectorAttacker):
-            raise ConfigError(f"attacker {self.name!r}: {base.name} has no vectors to be aligned")
-        return AlignedAttacker(self.name, base, place, self.options)
+    return Wanted(name, at, base=base)

@@ -39,27 +39,34 @@ from spkbase.files import file_digest, fingerprint, make_folder, write_text
 from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.runs import Run, versions
 from spkbase.showing import one_line
-from spkbase.work import Work, chunk_bounds
+from spkbase.work import Work
 from spkver import pipeline
-from spkver.attackers.mixtures import SMALL_MIXTURE, Prepared, Workplace
-from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, choose_utterances, match_trials, merge_versions
-from spkver.attackers.vector_attacker import check_chains, naming
+from spkver.attackers.mixtures import SMALL_MIXTURE, Workplace
+from spkver.attackers.protocol import (
+    Attack,
+    Place,
+    Scorer,
+    Wanted,
+    choose_utterances,
+    match_trials,
+    merge_versions,
+    naming,
+)
+from spkver.attackers.vector_attacker import Context, Settings, check_chains
 from spkver.backend import (
     Backend,
     Chain,
-    SvmModels,
     parse_chain,
     read_backend,
     score_gmm_ubm,
-    score_trials,
     speaker_digests,
     train_chain,
     write_backend,
 )
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, check_recordings
-from spkver.mixture import GaussianMixture, Statistics, UbmConfig, check_ubm, inverse_variances, of_each_gaussian
-from spkver.vectors import MapConfig, Supervectors, adapt_multisession, adapt_supervectors
+from spkver.mixture import GaussianMixture, Statistics, UbmConfig, check_ubm
+from spkver.vectors import MapConfig, adapt_multisession, adapt_supervectors
 
 logger = logging.getLogger(__name__)
 
@@ -104,9 +111,6 @@ class AttackerConfig:
     features, ubm, map
         See `FeatureConfig`, `UbmConfig` and `MapConfig`; of `map`, gmm-ubm uses the relevance alone.
     training : TrainingConfig
-    scoring : str
-        For gmm-ubm: "exact", the log-likelihood ratio of the frames; from the statistics alone "bound", the ratio at
-        the posteriors of the universal background model, or "linear", its part of first order.
     """
 
     name: str = "gmm-ubm"
@@ -115,18 +119,11 @@ class AttackerConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     ubm: UbmConfig = field(default_factory=UbmConfig)
     map: MapConfig = field(default_factory=MapConfig)
-    scoring: str = "exact"
 
     def __post_init__(self) -> None:
-        if self.scoring not in (known := ("exact", "bound", "linear")):
-            raise ConfigError(f"scoring is {self.scoring!r}: expected one of {', '.join(known)}")
         if not self.name or self.name in (".", "..") or set(self.name) & set("/\\\0") or self.name != self.name.strip():
             raise ConfigError(f"name is {self.name!r}: expected the name of a folder")
         check_chains(self.chains)
-
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> ClassicAttacker:
-        """Return it at work; see `spkver.attackers.Wanted`."""
-        return ClassicAttacker(self, place)
 
 
 _SHARED: dict[str, Any] = {**SMALL_MIXTURE, "training": {"session_seconds": 2.5}}
@@ -226,13 +223,7 @@ class TrainedAttacker:
             )
             return self.backend.score(first, second, attack.trials)
         adapted = adapt_multisession(ubm, enrolled, replace(config.map, normalise=False), work=workers)
-        if config.scoring == "exact":
-            return score_gmm_ubm(ubm, adapted, tested.frames.value, attack.trials, work=workers)
-        bound, statistics = config.scoring == "bound", tested.statistics(ubm)
-        weights = ratio_weights(ubm, np.asarray(adapted.vectors), bound=bound)
-        machines = SvmModels(adapted.models, weights, np.zeros(len(weights)))
-        vectors = Supervectors(statistics.segments, statistics.segments, ratio_vectors(ubm, statistics, bound=bound))
-        return score_trials(machines, vectors, attack.trials, work=workers)
+        return score_gmm_ubm(ubm, adapted, tested.frames.value, attack.trials, work=workers)
 
 
 def _supervectors(ubm: GaussianMixture, statistics: Statistics, config: MapConfig, workers: Work) -> Embeddings:
@@ -258,42 +249,8 @@ def _model_statistics(
     return Statistics(names[:, 0], names[:, 1], zeroth, first)
 
 
-_ROWS = 256  # segments whose statistics are in float64 at a time
-
-
-def ratio_vectors(ubm: GaussianMixture, statistics: Statistics, *, bound: bool) -> NDArray:
-    """Return what the ratio from statistics needs of segments, one row each, in the dtype of the statistics.
-
-    These are the first-order statistics, centred on the UBM's means, per frame: the derivative of the mean
-    log-likelihood by the means, but for the precisions, which stand with the models. With `bound` the share of frames
-    of each component follows, C more columns, for the term of second order: at the UBM's posteriors it makes the sum a
-    lower bound of the ratio, by Jensen's inequality.
-    """
-    width = statistics.first.shape[1]
-    vectors = np.empty((len(statistics), width + bound * ubm.n_components), statistics.first.dtype)
-    for start, stop in chunk_bounds(len(statistics), _ROWS):
-        count = np.asarray(statistics.zeroth[start:stop], np.float64)
-        n_frames = count.sum(axis=1, keepdims=True)
-        expected = (count[:, :, None] * ubm.means).reshape(len(count), -1)
-        vectors[start:stop, :width] = (statistics.first[start:stop] - expected) / n_frames
-        if bound:
-            vectors[start:stop, width:] = count / n_frames
-    return vectors
-
-
-def ratio_weights(ubm: GaussianMixture, means: NDArray, *, bound: bool) -> NDArray:
-    """Return what goes with `ratio_vectors`, one row for each model with adapted means (M, C * D)."""
-    shift = means.reshape(len(means), *ubm.means.shape) - ubm.means
-    precisions = inverse_variances(ubm.variances)
-    weighted = of_each_gaussian(precisions, shift) if ubm.has_full_covariances else shift / ubm.variances
-    lengths = (shift * weighted).sum(axis=2)
-    weights = [weighted.reshape(len(means), -1), *([-0.5 * lengths] if bound else [])]
-    return np.hstack(weights).astype(means.dtype)
-
-
 _FORMAT = 2
 _DESCRIPTION, _ARRAYS, _BACKEND = "attacker.yaml", "attacker.h5", "backend.h5"
-_KEYS = {"format", "config", "seed", "trained_on", "versions", "sha256", "fingerprint"}
 _AGAIN = "train the attacker again"
 
 
@@ -340,9 +297,10 @@ def load_attacker(folder: str | Path) -> TrainedAttacker:
         raise DataError(text, file=folder, remedy="train one with 'spkver train'")
     try:
         known = read_yaml(file)
-        if known.get("format") != _FORMAT or set(known) != _KEYS:
+        if known.get("format") != _FORMAT:
             raise ConfigError(f"not the description of an attacker in format {_FORMAT}")
-        if fingerprint({key: value for key, value in known.items() if key != "fingerprint"}) != known["fingerprint"]:
+        written = known.pop("fingerprint", None)
+        if fingerprint(known) != written:
             raise ConfigError("not as it was written: another configuration does not fit what was trained")
         config = load_config(AttackerConfig, defaults=known["config"])
     except ConfigError as error:
@@ -350,15 +308,10 @@ def load_attacker(folder: str | Path) -> TrainedAttacker:
     for name in _files(config):
         if file_digest(folder / name) != known["sha256"].get(name):
             raise DataError("missing, or not as it was written", file=folder / name, remedy=_AGAIN)
-    try:
-        arrays = read_arrays(folder / _ARRAYS)
-        ubm = GaussianMixture(*(arrays[f"ubm_{name}"] for name in ("weights", "means", "variances")))
-        heard = arrays["heard"]
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        text = f"holds no attacker of this kind: {type(error).__name__} {error}"
-        raise DataError(text, file=folder / _ARRAYS, remedy=_AGAIN) from error
+    arrays = read_arrays(folder / _ARRAYS, "ubm_weights", "ubm_means", "ubm_variances", "heard")
+    ubm = GaussianMixture(arrays["ubm_weights"], arrays["ubm_means"], arrays["ubm_variances"])
     backend = read_backend(folder / _BACKEND) if config.chains else None
-    return TrainedAttacker(config, known["seed"], ubm, backend, known["trained_on"], heard)
+    return TrainedAttacker(config, known["seed"], ubm, backend, known["trained_on"], arrays["heard"])
 
 
 def train_attacker(
@@ -411,7 +364,10 @@ def train_attacker(
         backend, listed = None, fingerprint(sorted(speakers.items()))
         facts = {"utterances": len(recordings), "speakers": len(set(speakers.values())), "list": listed}
         if config.chains:
-            sessions = session_vectors(config, prepared, ubm, speakers)
+            seconds = config.training.session_seconds
+            length = None if seconds is None else seconds / config.features.shift
+            statistics = prepared.session_statistics(ubm, speakers, length)
+            sessions = _supervectors(ubm, statistics, config.map, Work(work.jobs))
             chain = fitting_chain(config, sessions, len(recordings))
             backend = train_chain(sessions, chain, seed=seed)
             facts["sessions"] = len(sessions)
@@ -434,16 +390,6 @@ def train_attacker(
         raise DataError(text, file=folder, remedy="choose another --output, or replace it by --force")
     stage.bring_up_to_date()
     return stage.value
-
-
-def session_vectors(
-    config: AttackerConfig, prepared: Prepared, ubm: GaussianMixture, speakers: Mapping[str, str]
-) -> Embeddings:
-    """Return the supervectors of the sessions that recordings are cut into, with their speakers."""
-    seconds = config.training.session_seconds
-    length = None if seconds is None else seconds / config.features.shift
-    statistics = prepared.session_statistics(ubm, speakers, length)
-    return _supervectors(ubm, statistics, config.map, Work(prepared.run.jobs))
 
 
 def fitting_chain(config: AttackerConfig, sessions: Embeddings, n_utterances: int) -> Chain:
@@ -627,3 +573,10 @@ class ClassicAttacker:
                 return trained.score(attack, work)
 
         return score
+
+
+def wanted_classic(name: str, settings: Settings, context: Context) -> Wanted:
+    """Make a classic attacker of its preset."""
+    with naming(name):
+        config = attacker_config(context.preset, values=merged(context.shared, settings, {"name": name}))
+    return Wanted(name, lambda place, others: ClassicAttacker(config, place), config)

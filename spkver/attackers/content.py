@@ -34,7 +34,8 @@ from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import file_digest, make_folder, read_id_list, write_json
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, match_trials
+from spkbase.work import chunk_bounds
+from spkver.attackers.protocol import Attack, Place, Scorer, Wanted, as_scores, match_trials, naming, sessions_of
 from spkver.attackers.vector_attacker import Context
 from spkver.datadir import DataDir
 
@@ -93,38 +94,11 @@ def term_vectors(background: Sequence[Terms], *groups: Sequence[Terms]) -> list[
     list of scipy.sparse.csr_matrix of float64 of shape (n, D)
         For each group; D are the terms of all of them. A document without terms is 0.
     """
-    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
     terms = sorted({term for group in groups for document in group for term in document})
-    counter = CountVectorizer(analyzer=list, vocabulary=terms or [""], dtype=np.float64)
-    documents = np.bincount(counter.transform(background).indices, minlength=max(1, len(terms))) if background else 0
-    weights = np.broadcast_to(np.log((1 + len(background)) / (1 + documents)) + 1, max(1, len(terms)))
-    found = []
-    for group in groups:
-        counts = counter.transform(group)
-        counts.data = (1 + np.log(counts.data)) * weights[counts.indices]
-        lengths = np.sqrt(np.asarray(counts.power(2).sum(axis=1)).ravel())
-        counts.data /= np.repeat(lengths, np.diff(counts.indptr))
-        found.append(counts)
-    return found
-
-
-def trial_products(
-    models: Any, segments: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    """Return the inner products of some rows of one sparse matrix with some of another: cosines of unit vectors.
-
-    Parameters
-    ----------
-    models, segments : scipy.sparse.csr_array of shape (m, D) and (n, D)
-    rows, columns : ndarray of intp of shape (T,)
-        Row of both sides of each trial.
-    """
-    pieces = [
-        models[rows[first : first + _PRODUCTS]].multiply(segments[columns[first : first + _PRODUCTS]]).sum(axis=1)
-        for first in range(0, len(rows), _PRODUCTS)
-    ]
-    return np.concatenate([np.asarray(piece, np.float64).reshape(-1) for piece in pieces]) if pieces else np.zeros(0)
+    vectorizer = TfidfVectorizer(analyzer=list, vocabulary=terms or [""], sublinear_tf=True).fit(background or [[]])
+    return [vectorizer.transform(group) for group in groups]
 
 
 FOLDS = 3
@@ -190,7 +164,9 @@ def compare_texts(
     if method.scoring == "cosine":
         together = [list(chain.from_iterable(texts)) for texts in terms]
         models, segments = term_vectors(common, together, tests)
-        return trial_products(models, segments, rows, columns)
+        blocks = (slice(start, stop) for start, stop in chunk_bounds(len(rows), _PRODUCTS))
+        products = [models[rows[some]].multiply(segments[columns[some]]).sum(axis=1) for some in blocks]
+        return np.concatenate([np.zeros(0), *(np.asarray(product).ravel() for product in products)])
     from scipy.sparse import vstack
     from sklearn.svm import LinearSVC
 
@@ -238,21 +214,9 @@ def choose_method(
     return best, f"chosen by the area under the ROC over {len(folds)} folds of {len(fit)} background speakers: {found}"
 
 
-def roc_area(targets: NDArray, nontargets: NDArray) -> float:
-    """Return the share of pairs in which the target scores higher; ties count half.
-
-    Examples
-    --------
-    >>> roc_area(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
-    0.625
-    """
-    from scipy.stats import rankdata
-
-    ranks = rankdata(np.concatenate([targets, nontargets]))[: len(targets)]
-    return float((ranks.sum() - len(targets) * (len(targets) + 1) / 2) / (len(targets) * len(nontargets)))
-
-
 def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: TextMethod) -> float:
+    from sklearn.metrics import roc_auc_score
+
     inside = set(fold)
     background = [text for speaker in sorted(texts) if speaker not in inside for text in texts[speaker]]
     halves = {speaker: (len(texts[speaker]) + 1) // 2 for speaker in fold}
@@ -262,7 +226,7 @@ def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: 
     rows, columns = (side.ravel() for side in np.meshgrid(np.arange(len(fold)), np.arange(len(tests)), indexing="ij"))
     scores = compare_texts(method, background, said, [text for _, text in tests], rows, columns)
     is_target = rows == owners[columns]
-    return roc_area(scores[is_target], scores[~is_target])
+    return float(roc_auc_score(is_target, scores))
 
 
 AUTO = "auto"
@@ -295,10 +259,6 @@ class ContentConfig:
             units, scorings = (sorted({getattr(method, key) for method in METHODS}) for key in ("units", "scoring"))
             text = f"units {self.units!r} and scoring {self.scoring!r}: expected {AUTO} or one of {', '.join(units)};"
             raise ConfigError(f"{text} {AUTO} or one of {', '.join(scorings)}")
-
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> ContentAttacker:
-        """Return it at work; it is asked what it lacks when the anonymised versions and their lists are there."""
-        return ContentAttacker(self, place)
 
     def methods(self) -> tuple[TextMethod, ...]:
         """Return the methods that are to choose from."""
@@ -367,16 +327,14 @@ class ContentAttacker:
         def score(attack: Attack) -> Scores:
             models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
             texts = self._read(attack.enrolment)
-            said: dict[str, list[str]] = {}
-            for model, utterance in zip(models.models, models.segments, strict=True):
-                said.setdefault(model, []).append(texts[utterance])
+            said = {model: [texts[name] for name in names] for model, names in sessions_of(models).items()}
             heard, trials = self._read(attack.tested), attack.trials
             names, segments = sorted(said), sorted(tested)
-            rows = _places(trials.model_ids, names)[trials.models]
-            columns = _places(trials.segment_ids, segments)[trials.segments]
+            # ids without a trial are not among them, and have no place that is used
+            rows = np.searchsorted(names, trials.model_ids.tolist())[trials.models]
+            columns = np.searchsorted(segments, trials.segment_ids.tolist())[trials.segments]
             texts_of, tests = [said[name] for name in names], [heard[name] for name in segments]
-            values = compare_texts(method, others, texts_of, tests, rows, columns)
-            return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+            return as_scores(trials, compare_texts(method, others, texts_of, tests, rows, columns))
 
         return score
 
@@ -400,16 +358,12 @@ class ContentAttacker:
         return read_id_list(self._file(directory), "utterance words", n_columns=1, rest=True)
 
 
-def wanted_content(name: str, settings: Mapping[str, Any], context: Context) -> ContentConfig:
-    """Make the attacker of its settings; it reads what a recogniser heard where the configuration names that."""
+def wanted_content(name: str, settings: Mapping[str, Any], context: Context) -> Wanted:
+    """Make the attacker of its settings; it reads what a recogniser heard where the configuration names that.
+
+    It is asked what it lacks when the anonymised versions and their lists are there.
+    """
     text = {"text": context.hypotheses} if context.hypotheses else {}
-    try:
-        return load_config(ContentConfig, defaults=merged(text, settings, {"name": name}))
-    except ConfigError as error:
-        raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
-
-
-def _places(ids: np.ndarray, names: list[str]) -> np.ndarray:
-    """Place of each id among sorted names; 0 of those that no trial has."""
-    place = {name: number for number, name in enumerate(names)}
-    return np.array([place.get(name, 0) for name in ids.tolist()], np.intp)
+    with naming(name):
+        config = load_config(ContentConfig, defaults=merged(text, settings, {"name": name}))
+    return Wanted(name, lambda place, others: ContentAttacker(config, place), config)

@@ -32,7 +32,19 @@ from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
 from spkver.attackers.folds import Fold, background_folds, needs_pieces
-from spkver.attackers.protocol import ENDING, Attack, Attacker, Background, Place, Scorer, level_of, speech_of
+from spkver.attackers.protocol import (
+    ENDING,
+    Attack,
+    Attacker,
+    Background,
+    Place,
+    Scorer,
+    Wanted,
+    as_scores,
+    level_of,
+    select,
+    speech_of,
+)
 from spkver.attackers.vector_attacker import Context, Settings
 from spkver.datadir import DataDir
 
@@ -114,24 +126,10 @@ def _fewer(fold: Fold, seed: int) -> Fold:
     key = fold.key
     rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
     key = key.subset(np.array(rows, np.int64))
-    attack = replace(
-        fold.attack,
-        enrolment=_subset(fold.attack.enrolment, chosen),
-        tested=_subset(fold.attack.tested, chosen, tested),
-        trials=key.trials(),
-    )
-    return replace(fold, speakers=speakers, attack=attack, key=key)
-
-
-def _subset(directory: DataDir, speakers: set[str], utterances: set[str] | None = None) -> DataDir:
-    owners = {
-        name: speaker
-        for name, speaker in directory.speakers.items()
-        if speaker in speakers and (utterances is None or name in utterances)
-    }
-    recordings = {name: path for name, path in directory.recordings.items() if name in owners}
-    enrolls = None if directory.enrolls is None else tuple(recordings)
-    return replace(directory, recordings=recordings, speakers=owners, enrolls=enrolls)
+    enrolment = fold.attack.enrolment
+    enrolled = {name for name, speaker in enrolment.speakers.items() if speaker in chosen}
+    sides = {"enrolment": select(enrolment, enrolled), "tested": select(fold.attack.tested, tested)}
+    return replace(fold, speakers=speakers, attack=replace(fold.attack, trials=key.trials(), **sides), key=key)
 
 
 @one_line
@@ -221,38 +219,22 @@ _LEAST_SPEAKERS = 4
 _KEY = 8  # digits
 
 
-@one_line
-@dataclass(frozen=True)
-class WantedFusion:
-    """A fusion as it is configured.
-
-    Attributes
-    ----------
-    name : str
-    presets : mapping of str to str
-        Preset of attackers whose name says something else.
-    """
-
-    name: str
-    presets: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> Fusion:
-        """Return the fusion of all others, at work; but for those that read what is said, which must be kept."""
-        members = {
-            name: other
-            for name, other in others.items()
-            if not isinstance(other, Fusion) and not getattr(other, "content", "")
-        }
-        of_recording = tuple(name for name in members if self.presets.get(name, name) in OF_THE_RECORDING)
-        return Fusion(self.name, members, FoldScores(place, members), of_recording)
-
-
-def wanted_fusion(name: str, settings: Settings, context: Context) -> WantedFusion:
-    """Return what the catalogue's row `fusion` makes; it has no settings."""
+def wanted_fusion(name: str, settings: Settings, context: Context) -> Wanted:
+    """Make the fusion of all other attackers but for those that read what is said, which must be kept."""
     if settings:
         raise ConfigError(f"attacker_settings of {name}: {', '.join(settings)}: a fusion has none")
-    presets = {other: str(of_it["preset"]) for other, of_it in context.settings.items() if "preset" in of_it}
-    return WantedFusion(name, presets)
+    presets = {other: of_it["preset"] for other, of_it in context.settings.items() if "preset" in of_it}
+
+    def at(place: Place, others: Mapping[str, Attacker]) -> Fusion:
+        members = {
+            other: attacker
+            for other, attacker in others.items()
+            if not isinstance(attacker, Fusion) and not getattr(attacker, "content", "")
+        }
+        of_recording = tuple(member for member in members if presets.get(member, member) in OF_THE_RECORDING)
+        return Fusion(name, members, FoldScores(place, members), of_recording)
+
+    return Wanted(name, at, fuses=True)
 
 
 @one_line
@@ -339,9 +321,7 @@ class Fusion:
         used = {name: weight for name, weight in weights["weights"].items() if weight}
         affine = Affine(tuple(used.values()), weights["offset"], weights["prior"], tuple(used))
         columns = np.column_stack([align(found[name], attack.trials) for name in used])
-        trials = attack.trials
-        values = apply_affine(affine, columns)
-        return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+        return as_scores(attack.trials, apply_affine(affine, columns))
 
     def weights(self, attack: Attack, names: Sequence[str]) -> Stage[dict[str, Any]]:
         """Learn the weights of some attackers for an attack, from what they score on the background.

@@ -13,27 +13,25 @@ is needed. Their backend is that of any attacker by vectors, see `spkver.attacke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
 from spkbase.configuration import load_config, merged
-from spkbase.errors import ConfigError
 from spkbase.files import fingerprint, make_folder
 from spkbase.runs import Origin, Run, Stamp
 from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers.folds import with_pieces
-from spkver.attackers.protocol import Place, by_speaker, merge_versions
-from spkver.attackers.vector_attacker import BackendChoice, Context, WantedVectors
+from spkver.attackers.protocol import Place, Wanted, merge_versions, naming, rows_as_embeddings
+from spkver.attackers.vector_attacker import BackendChoice, Context, wanted_by_vectors
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, Frames
 from spkver.idmap import IdMap
@@ -71,9 +69,9 @@ class Workplace:
         run = self.run(f"ubm-{fingerprint(prepared.frames.fingerprint, config)[:_KEY]}")
         return pipeline.universal_model(run, prepared.frames, prepared.names, config).value.mixture
 
-    def run(self, name: str) -> Run:
+    def run(self, name: str, force: bool = False) -> Run:
         """Return a run in a folder of its own."""
-        return Run(make_folder(self.folder / name), jobs=self.jobs, quiet=True)
+        return Run(make_folder(self.folder / name), jobs=self.jobs, force=force, quiet=True)
 
 
 @dataclass(frozen=True)
@@ -101,12 +99,12 @@ class Prepared:
 
     def session_statistics(self, ubm: GaussianMixture, speakers: Mapping[str, str], length: float | None) -> Statistics:
         """Return those of sessions of about `length` frames, see `cut_sessions`; models are the speakers."""
-        whole = self.frames.value
-        lengths = {name: len(whole.of(name)) for name in self.names}
-        frames = SessionFrames(self.frames, tuple(cut_sessions(lengths, speakers, frames=length)))
-        owners: Any = [session.speaker for session in frames.sessions]
-        names: Any = [session.name for session in frames.sessions]
-        return self._found("sessions-", ubm, frames, IdMap(owners, names))
+        frames, recordings = cut_sessions(self.frames.value, length)
+        key = fingerprint(self.frames.fingerprint, frames.ids, frames.offsets)
+        sessions = SessionFrames(frames, key, [*self.frames.origins, Stamp("sessions", key)])
+        order = sorted(range(len(frames)), key=lambda row: (speakers[recordings[row]], recordings[row]))
+        owners: Any = [speakers[recordings[row]] for row in order]
+        return self._found("sessions-", ubm, sessions, IdMap(owners, frames.ids[order].tolist()))
 
     def _found(self, kind: str, ubm: GaussianMixture, frames: Any, idmap: IdMap) -> Statistics:
         mixture = Stamp("ubm", fingerprint(ubm), ubm)
@@ -116,81 +114,44 @@ class Prepared:
         return found
 
 
-@dataclass(frozen=True)
-class TrainingSession:
-    """A piece of a recording that is worked on as one: frames `start` to `stop`."""
+class SessionFrames(NamedTuple):
+    """Frames of sessions, with what stages that read them depend on; as `spkver.pipeline.FramesStage`."""
 
-    speaker: str
-    recording: str
-    start: int
-    stop: int
-
-    @property
-    def name(self) -> str:
-        """Recording and first frame."""
-        return f"{self.recording} {self.start}"
+    value: Frames
+    fingerprint: str
+    origins: list[Origin]
 
 
-@dataclass(frozen=True)
-class SessionFrames:
-    """Frames of the sessions of a training set; they are cut out of those of the recordings when they are asked for."""
-
-    whole: pipeline.FramesStage
-    sessions: tuple[TrainingSession, ...]
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Of the frames of the recordings, and of where they are cut."""
-        return fingerprint(self.whole.fingerprint, [(session.name, session.stop) for session in self.sessions])
-
-    @property
-    def origins(self) -> list[Origin]:
-        """What stages that read the frames depend on."""
-        return [*self.whole.origins, Stamp("sessions", self.fingerprint)]
-
-    @property
-    def value(self) -> Frames:
-        """The frames."""
-        return session_frames(self.whole.value, self.sessions)
-
-
-def cut_sessions(
-    lengths: Mapping[str, int], speakers: Mapping[str, str], *, frames: float | None
-) -> list[TrainingSession]:
-    """Cut the recordings of the training set into sessions.
+def cut_sessions(frames: Frames, length: float | None) -> tuple[Frames, list[str]]:
+    """Cut recordings into sessions.
 
     Pieces of different recordings are never put together: they may differ in what an anonymiser drew, and this is what
     the scatter within speakers should show.
 
     Parameters
     ----------
-    lengths : mapping
-        Utterance to its number of frames.
-    speakers : mapping
-        Utterance to speaker.
-    frames : float or None
-        A recording is divided into equal pieces of about this length; shorter ones stay whole. None: all stay whole.
+    frames : Frames
+        Of recordings.
+    length : float or None
+        A recording is divided into equal pieces of about so many frames; shorter ones stay whole. None: all stay whole.
 
     Returns
     -------
-    list of TrainingSession
-        Speakers in sorted order, the utterances of each too.
+    frames : Frames
+        The same frames; ids are recording and first frame.
+    recordings : list of str
+        The recording of each session.
     """
-    sessions = []
-    for speaker, utterances in by_speaker({utterance: speakers[utterance] for utterance in lengths}).items():
-        for utterance in utterances:
-            length = lengths[utterance]
-            count = 1 if frames is None else min(max(1, round(length / frames)), length)
-            bounds = pairwise(round(number * length / count) for number in range(count + 1))
-            sessions += [TrainingSession(speaker, utterance, start, stop) for start, stop in bounds]
-    return sessions
-
-
-def session_frames(frames: Frames, sessions: Sequence[TrainingSession]) -> Frames:
-    """Return the frames of each session as one recording, copied."""
-    offsets = np.cumsum([0, *(session.stop - session.start for session in sessions)], dtype=np.int64)
-    values = np.concatenate([frames.of(session.recording)[session.start : session.stop] for session in sessions])
-    return Frames(np.array([session.name for session in sessions], object), offsets, values)
+    ids, recordings, edges = [], [], [0]
+    pairs = frames.offsets[:-1].tolist(), frames.offsets[1:].tolist()
+    for recording, begin, end in zip(frames.ids.tolist(), *pairs, strict=True):
+        size = end - begin
+        count = 1 if length is None else max(1, min(round(size / length), size))
+        bounds = [round(number * size / count) for number in range(count + 1)]
+        ids += [f"{recording} {start}" for start in bounds[:-1]]
+        recordings += [recording] * count
+        edges += [begin + stop for stop in bounds[1:]]
+    return Frames(np.array(ids, object), np.array(edges, np.int64), frames.values), recordings
 
 
 @one_line
@@ -218,22 +179,18 @@ class MixtureSource:
 
     def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
         """Return the vectors of a data directory, or of some of its utterances with their speakers."""
-        owners = dict(directory.speakers if utterances is None else utterances)
-        names = sorted(owners)
-        # folds are made of recordings that the training set has: theirs are known, in whatever directory they stand
-        due = {name: Path(directory.recordings[name]) for name in names}
-        due = {name: path for name, path in due.items() if path not in self._known}
-        if due:
-            found = self.extract(self.prepared(directory.name, due).statistics(self.ubm))
-            rows = np.asarray(found.vectors)
-            self._known.update({due[str(name)]: row for name, row in zip(found.segments, rows, strict=True)})
-        vectors = np.stack([self._known[Path(directory.recordings[name])] for name in names])
-        speakers = np.array([owners[name] for name in names], object)
-        return Embeddings(np.array(names, object), speakers, vectors, source=str(directory.path))
 
-    def prepared(self, name: str, recordings: Mapping[str, Path]) -> Prepared:
-        """Return the features of recordings, see `Workplace.recordings`."""
-        return self.work.recordings(name, recordings, self.features, seed=self.seed)
+        def rows_of(names: list[str]) -> list[NDArray[np.floating]]:
+            # folds are made of recordings of the training set: theirs are known, in whatever directory they are
+            paths = {name: Path(directory.recordings[name]) for name in names}
+            if due := {name: path for name, path in paths.items() if path not in self._known}:
+                prepared = self.work.recordings(directory.name, due, self.features, seed=self.seed)
+                found = self.extract(prepared.statistics(self.ubm))
+                rows = np.asarray(found.vectors)
+                self._known.update({due[str(name)]: row for name, row in zip(found.segments, rows, strict=True)})
+            return [self._known[path] for path in paths.values()]
+
+        return rows_as_embeddings(directory, utterances, rows_of)
 
 
 @dataclass(frozen=True)
@@ -266,10 +223,8 @@ SMALL_MIXTURE: dict[str, Any] = {"features": {"preset": "wideband"}, "ubm": {"co
 def _config(kind: type[Config], defaults: Mapping[str, Any], name: str, settings: Any, context: Context) -> Config:
     """A configuration; features and mixture are those of ``attacker_settings.all`` where it has them."""
     shared = {key: context.shared[key] for key in ("features", "ubm") if key in context.shared}
-    try:
+    with naming(name):
         return load_config(kind, defaults=merged(SMALL_MIXTURE, defaults, shared, settings, {"name": name}))
-    except ConfigError as error:
-        raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
 
 
 def _trained(config: MixtureConfig, training: tuple[DataDir, ...], place: Place) -> tuple[Prepared, MixtureSource]:
@@ -281,7 +236,7 @@ def _trained(config: MixtureConfig, training: tuple[DataDir, ...], place: Place)
     return prepared, MixtureSource(work, place.seed, config.features, ubm, extract=lambda found: found)
 
 
-def wanted_ivectors(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
+def wanted_ivectors(name: str, settings: Mapping[str, Any], context: Context) -> Wanted:
     """Make the attacker by i-vectors.
 
     Where speakers have one recording, the pieces of it train mixture and matrix, see `spkver.attackers.with_pieces`;
@@ -296,15 +251,14 @@ def wanted_ivectors(name: str, settings: Mapping[str, Any], context: Context) ->
         wanted = replace(config.total_variability, rank=min(config.total_variability.rank, most))
         mixture = Stamp("ubm", fingerprint(source.ubm), source.ubm)
         accumulated = Stamp("statistics", fingerprint(prepared.frames.fingerprint, mixture.fingerprint), statistics)
-        folder = make_folder(place.work / f"total-variability-{fingerprint(accumulated.fingerprint, wanted)[:_KEY]}")
-        run = Run(folder, jobs=place.jobs, force=place.force, quiet=True)
+        run = source.work.run(f"total-variability-{fingerprint(accumulated.fingerprint, wanted)[:_KEY]}", place.force)
         matrix = pipeline.total_variability(run, mixture, accumulated, wanted).value
         return replace(source, extract=partial(extract_ivectors, matrix, work=Work(place.jobs)))
 
-    return WantedVectors(config, [config.features, config.ubm, config.total_variability], learn)
+    return wanted_by_vectors(config, [config.features, config.ubm, config.total_variability], learn)
 
 
-def wanted_supervectors(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
+def wanted_supervectors(name: str, settings: Mapping[str, Any], context: Context) -> Wanted:
     """Make the attacker by supervectors; features and mixture are those of supervector-cosine by default."""
     # no other chain is tried: maps of thousands of dimensions take minutes to learn, and a background of many speakers
     chains = [settings.get("adapted") or "cosine"]
@@ -314,4 +268,4 @@ def wanted_supervectors(name: str, settings: Mapping[str, Any], context: Context
         source, workers = _trained(config, training, place)[1], Work(place.jobs)
         return replace(source, extract=partial(adapt_supervectors, source.ubm, config=config.map, work=workers))
 
-    return WantedVectors(config, [config.features, config.ubm, config.map], learn)
+    return wanted_by_vectors(config, [config.features, config.ubm, config.map], learn)

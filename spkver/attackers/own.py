@@ -62,7 +62,8 @@ from spkbase.plugins import (
     start_process,
     usual_seconds,
 )
-from spkver.attackers.protocol import Attack, Scorer, match_trials, merge_versions
+from spkbase.work import one_blas_thread
+from spkver.attackers.protocol import Attack, Scorer, as_scores, match_trials, merge_versions, sessions_of
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
@@ -122,7 +123,9 @@ class FunctionProcess:
         if said:
             logger.info("attacker %s prints: %s", self.name, said, extra={"file_only": True})
         if not reply:
-            raise DataError(f"{_ending(self._process.wait())}{': ' if said else ''}{said[-_SHOWN:]}")
+            status = self._process.wait()
+            how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+            raise DataError(f"its process {how}{': ' if said else ''}{said[-_SHOWN:]}")
         answer = json.loads(reply)
         if "error" in answer:
             logger.info("attacker %s\n%s", self.name, answer["traceback"], extra={"file_only": True})
@@ -138,12 +141,6 @@ class FunctionProcess:
         self._errors.seek(0)
         self._errors.truncate()
         return said
-
-
-def _ending(status: int) -> str:
-    if status < 0:
-        return f"its process was ended by {signal.Signals(-status).name}"
-    return f"its process ended with status {status}"
 
 
 def serve() -> None:
@@ -171,8 +168,6 @@ def serve() -> None:
 
 
 def _learn(held: Json, spec: str, asked: Json) -> None:
-    from spkbase.work import one_blas_thread
-
     function, _ = load_plugin(spec, "attacker", kind="function")
     training = {speaker: [Path(path) for path in paths] for speaker, paths in asked["training"].items()}
     with one_blas_thread():
@@ -183,8 +178,6 @@ def _learn(held: Json, spec: str, asked: Json) -> None:
 
 
 def _score(held: Json, asked: Json) -> NDArray[np.float64]:
-    from spkbase.work import one_blas_thread
-
     enrolment = {model: [Path(path) for path in paths] for model, paths in asked["enrolment"].items()}
     tested = {segment: Path(path) for segment, path in asked["tested"].items()}
     trials = [(model, segment) for model, segment in asked["trials"]]
@@ -247,44 +240,40 @@ class OwnFunction:
             speaker: [str(speech.recordings[utterance]) for utterance in utterances]
             for speaker, utterances in speech.by_speaker().items()
         }
-        request = {"training": files, "seed": self.seed}
-        seconds = self.time_limit or usual_limit(training)
 
-        def taught() -> FunctionProcess:
-            process = FunctionProcess(self.name, self.spec)
-            self._ask(process, training[0], request, seconds)
-            return process
+        def ask(process: FunctionProcess, directory: DataDir, request: Json, speech: Iterable[DataDir]) -> list[float]:
+            try:
+                return process.ask(request, self.time_limit or usual_limit(speech))
+            except DataError as error:
+                if not process.is_alive:
+                    process.close()
+                _refuse(self.name, directory, error)
 
-        process = taught()
+        def begin() -> FunctionProcess:
+            begun = FunctionProcess(self.name, self.spec)
+            ask(begun, training[0], {"training": files, "seed": self.seed}, training)
+            return begun
+
+        process = begin()
 
         def score(attack: Attack) -> Scores:
             nonlocal process
             if not process.is_alive:  # another list of trials was its end
-                process = taught()
+                process = begin()
             models, tested = match_trials(attack.enrolled, attack.tested, attack.trials)
-            enrolled: dict[str, list[str]] = {}
-            for model, utterance in zip(models.models, models.segments, strict=True):
-                enrolled.setdefault(model, []).append(str(attack.enrolled.recordings[utterance]))
+            paths, sessions = attack.enrolled.recordings, sessions_of(models)
             asked = {
-                "enrolment": enrolled,
+                "enrolment": {model: [str(paths[name]) for name in names] for model, names in sessions.items()},
                 "tested": {segment: str(path) for segment, path in tested.items()},
                 "trials": list(attack.trials.pairs()),
             }
-            seconds = self.time_limit or usual_limit((*training, attack.tested))
-            values = self._ask(process, attack.tested, asked, seconds)
-            return _as_scores(self.name, attack, np.array(values))
+            values = ask(process, attack.tested, asked, (*training, attack.tested))
+            try:
+                return as_scores(attack.trials, np.array(values))
+            except DataError as error:
+                _refuse(self.name, attack.tested, error)
 
         return score
-
-    def _ask(
-        self, process: FunctionProcess, directory: DataDir, request: dict[str, Any], seconds: float
-    ) -> list[float]:
-        try:
-            return process.ask(request, seconds)
-        except DataError as error:
-            if not process.is_alive:
-                process.close()
-            _refuse(self.name, directory, error)
 
 
 @dataclass(frozen=True)
@@ -320,14 +309,10 @@ class OwnCommand:
         holder = tempfile.TemporaryDirectory()  # goes with the scorer that holds it
         work, learnt = Path(holder.name) / "work", Path(holder.name) / "training"
         work.mkdir()
-        recordings: dict[str, Path] = {}
-        speakers: dict[str, str] = {}
-        for number, directory in enumerate(training, 1):
-            for utterance, path in directory.recordings.items():
-                version = f"{number}-{utterance}" if len(training) > 1 else utterance
-                recordings[version], speakers[version] = Path(path), directory.speakers[utterance]
-        _write_table(learnt / "wav.scp", recordings)
-        _write_table(learnt / "utt2spk", speakers)
+        speech = merge_versions(training)
+        ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}  # those of versions have a blank
+        _write_table(learnt / "wav.scp", {ids[name]: path for name, path in speech.recordings.items()})
+        _write_table(learnt / "utt2spk", {ids[name]: speaker for name, speaker in speech.speakers.items()})
 
         def score(attack: Attack) -> Scores:
             with tempfile.TemporaryDirectory(dir=holder.name) as folder:
@@ -358,20 +343,17 @@ def joined(name: str, attack: Attack, found: Scores, file: Path, remedy: str) ->
         values = align(found, attack.trials)
     except DataError as error:
         raise DataError(f"attacker {name!r}, {attack.name}: {error.text}", file=file, remedy=remedy) from error
-    trials = attack.trials
-    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+    return as_scores(attack.trials, values)
 
 
 def _write_attack(folder: Path, attack: Attack) -> dict[str, Path]:
     """Write the lists of an attack; returns the places that stand for them."""
     models, tested = match_trials(attack.enrolled, attack.tested, attack.trials)
     places = {name: folder / name for name in ("enrolment", "tested", "trials", "scores")}
-    used: dict[str, list[str]] = {}
-    for model, utterance in zip(models.models, models.segments, strict=True):
-        used.setdefault(model, []).append(utterance)
     recordings = {utterance: Path(attack.enrolled.recordings[utterance]) for utterance in models.segments}
     _write_table(places["enrolment"] / "wav.scp", recordings)
-    _write_table(places["enrolment"] / "spk2utt", {model: " ".join(utterances) for model, utterances in used.items()})
+    sessions = {model: " ".join(utterances) for model, utterances in sessions_of(models).items()}
+    _write_table(places["enrolment"] / "spk2utt", sessions)
     _write_table(places["tested"] / "wav.scp", tested)
     write_trials(places["trials"], Trials.from_ids(*map(list, zip(*attack.trials.pairs(), strict=True))))
     return places
@@ -385,17 +367,8 @@ def _write_table(path: Path, table: Mapping[str, Path | str]) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def _as_scores(name: str, attack: Attack, values: NDArray) -> Scores:
-    """Take what a function gave as scores, or say what is wrong with it."""
-    trials = attack.trials
-    try:
-        return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
-    except DataError as error:
-        _refuse(name, attack.tested, error)
-
-
 def usual_limit(speech: Iterable[DataDir]) -> float:
-    """Return how many seconds an attacker of somebody else may take with some speech, see `usual_seconds`."""
+    """Return how many seconds a user-supplied attacker may take with some speech, see `usual_seconds`."""
     return usual_seconds(path for directory in speech for path in directory.recordings.values())
 
 
@@ -406,6 +379,6 @@ def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:
     raise refused(f"attacker {name!r}: {error.text}", file=directory.path, remedy=remedy) from error
 
 
-def own_function(name: str, spec: str, seed: int) -> OwnFunction:
+def own_function(name: str, spec: str, seed: int, time_limit: float | None, level: str) -> OwnFunction:
     """Import a user-supplied function; ConfigError if there is none."""
-    return OwnFunction(name, spec, load_plugin(spec, "attacker", kind="function")[1], seed)
+    return OwnFunction(name, spec, load_plugin(spec, "attacker", kind="function")[1], seed, time_limit, level)

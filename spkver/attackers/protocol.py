@@ -8,24 +8,28 @@ are tested. `spkver.attackers.registry` names those that there are, with the way
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.embeddings import Embeddings
 from evaluation.reports import INVERTING, TRIAL_BY_TRIAL
 from evaluation.trials import Scores, Trials
-from spkbase.errors import ConfigError, Problems, WorkerError
+from spkbase.errors import ConfigError, DataError, Problems, WorkerError, few
 from spkbase.showing import one_line
 from spkver.datadir import DataDir, enrolment, with_versions
+from spkver.extractors import Extractor
 from spkver.features import recording_generator
 from spkver.idmap import IdMap
 
 ENDING = (MemoryError, WorkerError, ConfigError)
 """Errors that are no attacker's own: they end a run."""
-
-_NAMED = 5
 
 
 @one_line
@@ -193,16 +197,78 @@ class Place:
     speech: Path | None = None
 
 
-@runtime_checkable
-class Wanted(Protocol):
-    """An attacker that is configured, before it has a place to work at."""
+@one_line
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """An attacker that is configured, before it has a place to work at.
 
-    @property
-    def name(self) -> str:
-        """What its folders and its results are called."""
+    Attributes
+    ----------
+    name : str
+        What its folders and its results are called.
+    at : callable
+        Of the place and the attackers before it in the configuration, by name: the attacker at work.
+    config : object
+        Its configuration, where it has one.
+    base : Wanted or None
+        The attacker that it works on top of.
+    extractor : Extractor or None
+        Whose vectors it compares.
+    fuses : bool
+        Whether it needs all other attackers, and so comes last.
+    """
 
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return the attacker at work; `others` are those before it in the configuration, by name."""
+    name: str
+    at: Callable[[Place, Mapping[str, Attacker]], Attacker] = field(repr=False)
+    config: Any = field(default=None, repr=False)
+    base: Wanted | None = None
+    extractor: Extractor | None = field(default=None, repr=False)
+    fuses: bool = False
+
+
+@contextmanager
+def naming(name: str, file: Path | None = None) -> Iterator[None]:
+    """Have errors of this block name the attacker, and a file where they have none."""
+    try:
+        yield
+    except DataError as error:
+        is_named = error.text.startswith(("attacker ", "the attacker "))
+        text = error.text if is_named else f"attacker {name!r}: {error.text}"
+        raise type(error)(text, file=error.file or file, line=error.line, remedy=error.remedy) from error
+
+
+def as_scores(trials: Trials, values: NDArray[np.floating]) -> Scores:
+    """Return values, one a trial in their order, as the scores of trials."""
+    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+
+
+def rows_as_embeddings(
+    directory: DataDir,
+    utterances: Mapping[str, str] | None,
+    rows_of: Callable[[list[str]], Sequence[NDArray[np.floating]]],
+) -> Embeddings:
+    """Return the embeddings of a data directory, sorted by utterance.
+
+    Parameters
+    ----------
+    directory : DataDir
+    utterances : mapping of str to str, optional
+        The utterances that are wanted, each with its speaker; all of the directory by default.
+    rows_of : callable
+        The vector of each of some utterances.
+    """
+    owners = directory.speakers if utterances is None else utterances
+    names = sorted(owners)
+    speakers = np.array([owners[name] for name in names], object)
+    return Embeddings(np.array(names, object), speakers, np.stack(rows_of(names)), source=str(directory.path))
+
+
+def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
+    """Return some utterances of a data directory, in its order, without its trials."""
+    recordings = {name: path for name, path in directory.recordings.items() if name in utterances}
+    speakers = {name: speaker for name, speaker in directory.speakers.items() if name in utterances}
+    enrolls = None if directory.enrolls is None else tuple(name for name in directory.enrolls if name in utterances)
+    return replace(directory, recordings=recordings, speakers=speakers, enrolls=enrolls, trials=None)
 
 
 def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
@@ -244,21 +310,16 @@ def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: i
     """
     if limit is None or limit >= len(speakers):
         return sorted(speakers)
+    utterances_of: dict[str, list[str]] = {}
+    for utterance in sorted(speakers):
+        utterances_of.setdefault(speakers[utterance], []).append(utterance)
     queue = []
-    for speaker, utterances in by_speaker(speakers).items():
+    for speaker, utterances in utterances_of.items():
         generator = recording_generator(speaker, seed)
         order = generator.permutation(len(utterances))
         # the draw also decides which speakers come last, where not all can have as many
         queue += [(turn, generator.random(), utterances[number]) for turn, number in enumerate(order)]
     return sorted(utterance for _, _, utterance in sorted(queue)[:limit])
-
-
-def by_speaker(speakers: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the utterances of each speaker, both sorted, of a mapping of utterance to speaker."""
-    utterances_of: dict[str, list[str]] = {}
-    for utterance in sorted(speakers):
-        utterances_of.setdefault(speakers[utterance], []).append(utterance)
-    return dict(sorted(utterances_of.items()))
 
 
 def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tuple[IdMap, dict[str, Path]]:
@@ -274,10 +335,7 @@ def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tupl
     problems = Problems()
     if not len(trials):
         problems.add("the list holds no trials", file=trial_dir.path, remedy="name one with --trial-list")
-    listed = enrolment(enrol_dir)
-    speakers: dict[str, list[str]] = {}
-    for model, segment in zip(listed.models, listed.segments, strict=True):
-        speakers.setdefault(model, []).append(segment)
+    speakers = sessions_of(enrolment(enrol_dir))
     rows: list[tuple[str, str]] = []
     models, segments = sorted(set(trials.model_ids[trials.models])), sorted(set(trials.segment_ids[trials.segments]))
     for model in models:
@@ -291,11 +349,18 @@ def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tupl
         ("segments of the trials are not there", segments, trial_dir.recordings, trial_dir),
     ):
         if unknown := [name for name in names if name not in known]:
-            some = ", ".join(map(repr, unknown[:_NAMED])) + (" ..." if len(unknown) > _NAMED else "")
-            text = f"{len(unknown)} of {len(names)} {what}: {some}"
+            text = f"{len(unknown)} of {len(names)} {what}: {few(unknown, repr)}"
             problems.add(text, file=directory.path, remedy="check that the trials belong to this data directory")
     problems.raise_if_any()
     return IdMap.from_pairs(rows), {name: Path(trial_dir.recordings[name]) for name in segments}
+
+
+def sessions_of(models: IdMap) -> dict[str, list[str]]:
+    """Return the utterances that each model is enrolled with."""
+    utterances: dict[str, list[str]] = {}
+    for model, utterance in zip(models.models, models.segments, strict=True):
+        utterances.setdefault(model, []).append(utterance)
+    return utterances
 
 
 def owners_of(models: IdMap) -> dict[str, str]:

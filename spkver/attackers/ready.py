@@ -17,8 +17,17 @@ from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers.own import joined
-from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, match_trials, owners_of
-from spkver.attackers.vector_attacker import ADAPTED_COSINE, BackendChoice, lacks_models, learn_backend, limited, naming
+from spkver.attackers.protocol import (
+    Attack,
+    Attacker,
+    Place,
+    Scorer,
+    match_trials,
+    naming,
+    owners_of,
+    rows_as_embeddings,
+)
+from spkver.attackers.vector_attacker import ADAPTED_COSINE, BackendChoice, lacks_models, learn_backend, limited
 from spkver.backend import train_chain
 from spkver.datadir import DataDir
 
@@ -131,7 +140,7 @@ class ReadyVectors:
         return ReadyChoice(self.name, adapted=ADAPTED_COSINE if self.adapted else "")
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return it with a place for a backend."""
+        """Return it with a place for a backend, as `Wanted` does."""
         return replace(self, place=place)
 
     def file(self, attack: Attack, directory: DataDir) -> Path | None:
@@ -253,11 +262,8 @@ class ReadySource:
 
     def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
         """Return the embeddings of a data directory that is made of recordings of the training set."""
-        owners = dict(directory.speakers if utterances is None else utterances)
-        names = sorted(owners)
-        rows = [self.known[Path(directory.recordings[name])] for name in names]
-        speakers = np.array([owners[name] for name in names], object)
-        return Embeddings(np.array(names, object), speakers, np.stack(rows), source=str(directory.path))
+        known, paths = self.known, directory.recordings
+        return rows_as_embeddings(directory, utterances, lambda names: [known[Path(paths[name])] for name in names])
 
 
 def _check_folder(name: str, folder: Path) -> None:

@@ -20,19 +20,19 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaluation.reports import LEVELS
+from evaluation.reports import LEVELS, TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
-from spkver.attackers.aligned_attacker import OPTIONS, WantedAligned
-from spkver.attackers.classic import PRESETS, attacker_config
+from spkver.attackers.aligned_attacker import OPTIONS, wanted_aligned
+from spkver.attackers.classic import PRESETS, wanted_classic
 from spkver.attackers.content import wanted_content
 from spkver.attackers.fusion import wanted_fusion
 from spkver.attackers.mixtures import wanted_ivectors, wanted_supervectors
-from spkver.attackers.own import OwnCommand, OwnFunction, own_function
-from spkver.attackers.protocol import Attacker, Wanted
+from spkver.attackers.own import OwnCommand, own_function
+from spkver.attackers.protocol import Attacker, Wanted, naming
 from spkver.attackers.ready import ReadyScores, ReadyVectors
-from spkver.attackers.undoing import WantedUndone
+from spkver.attackers.undoing import wanted_undone
 from spkver.attackers.vector_attacker import (
     ADAPTED_COSINE,
     SINGLE_TEST_COSINE,
@@ -99,18 +99,10 @@ def on_top(make: Make, ending: str) -> Make:
         options = frozenset(key for key in OPTIONS if ending == "aligned" and settings.get(key) is True)
         kept = {key: value for key, value in settings.items() if key not in OPTIONS or type(value) is not bool}
         # its own settings make it another one, which is kept elsewhere
-        wanted = make(name if kept else base, merged(of_base, kept), context)
-        return WantedUndone(name, wanted) if ending == "undone" else WantedAligned(name, wanted, options)
+        of_it = make(name if kept else base, merged(of_base, kept), context)
+        return wanted_undone(name, of_it) if ending == "undone" else wanted_aligned(name, of_it, options)
 
     return made
-
-
-def wanted_classic(name: str, settings: Settings, context: Context) -> Wanted:
-    """Make a classic attacker of its preset."""
-    try:
-        return attacker_config(context.preset, values=merged(context.shared, settings, {"name": name}))
-    except ConfigError as error:
-        raise ConfigError(f"attacker_settings of {name}: {error}") from error
 
 
 def _with_endings(row: Row, endings: str) -> dict[str, Row]:
@@ -270,54 +262,14 @@ _LONGEST = 40
 _INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|env|nice)[0-9.]*")
 
 
-def _folder_label(folder: str) -> str:
-    """Name of the folder; of a run's folder exp, the name of the run."""
-    path = Path(folder).resolve()
-    return path.parent.name if path.name == "exp" else path.name
-
-
-def _command_label(template: str) -> str:
-    words = [Path(word).stem for word in template.split()]
-    return next((word for word in words if word and not _INTERPRETER.fullmatch(word)), "")
-
-
-@dataclass(frozen=True)
-class Outside:
-    """A way in for attackers of others.
-
-    Attributes
-    ----------
-    form : str
-        How it is written.
-    summary : str
-        What comes in by it, for help texts.
-    open : callable
-        Makes an attacker of its name, what follows the prefix, and the seed.
-    label : callable
-        What follows the prefix to the part of a name.
-    """
-
-    form: str
-    summary: str
-    open: Callable[[str, str, int], Attacker]
-    label: Callable[[str], str] = _folder_label
-
-
-FUNCTION = Outside("MODULE:FUNCTION or FILE.py:FUNCTION", "a Python function", own_function)
-OUTSIDE: dict[str, Outside] = {
-    "command": Outside("command:COMMAND", "a shell command with places", OwnCommand, _command_label),
-    "scores": Outside(
-        "scores:FOLDER", "scores made elsewhere", lambda name, folder, seed: ReadyScores(name, Path(folder))
-    ),
-    "vectors": Outside(
-        "vectors:FOLDER", "embeddings made elsewhere", lambda name, folder, seed: ReadyVectors(name, Path(folder))
-    ),
-    "adapted": Outside(
-        "adapted:FOLDER",
-        "embeddings made elsewhere, adapted to the trials at hand",
-        lambda name, folder, seed: ReadyVectors(name, Path(folder), adapted=True),
-    ),
+OUTSIDE = {
+    "": ("MODULE:FUNCTION or FILE.py:FUNCTION", "a Python function"),
+    "command": ("command:COMMAND", "a shell command with places"),
+    "scores": ("scores:FOLDER", "scores made elsewhere"),
+    "vectors": ("vectors:FOLDER", "embeddings made elsewhere"),
+    "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the trials at hand"),
 }
+"""The ways in for attackers of others, by their prefix: how they are written, and what comes in by them."""
 
 
 def is_outside(spec: str) -> bool:
@@ -351,8 +303,12 @@ def attacker_name(entry: str) -> str:
     if not is_outside(entry):
         return entry
     prefix, _, rest = entry.partition(":")
-    if prefix in OUTSIDE:
-        label = f"{prefix}-{OUTSIDE[prefix].label(rest)}"
+    if prefix == "command":
+        words = (Path(word).stem for word in rest.split())
+        label = "command-" + next((word for word in words if word and not _INTERPRETER.fullmatch(word)), "")
+    elif prefix in OUTSIDE:
+        path = Path(rest).resolve()  # of a run's folder exp, the name of the run
+        label = f"{prefix}-{path.parent.name if path.name == 'exp' else path.name}"
     else:
         where, _, function = entry.rpartition(":")
         module = Path(where).stem if where.endswith(".py") else where.rpartition(".")[2]
@@ -385,17 +341,16 @@ def open_outside(
     """
     prefix, _, rest = spec.partition(":")
     if not is_outside(spec):
-        known = ", ".join(way.form for way in (FUNCTION, *OUTSIDE.values()))
-        raise ConfigError(f"attacker {spec!r}: expected {known}")
-    name, way = name or attacker_name(spec), OUTSIDE.get(prefix)
-    try:
-        attacker = FUNCTION.open(name, spec, seed) if way is None else way.open(name, rest, seed)
-        if level and (level not in LEVELS or isinstance(attacker, ReadyVectors)):
+        raise ConfigError(f"attacker {spec!r}: expected {', '.join(form for form, _ in OUTSIDE.values())}")
+    name = name or attacker_name(spec)
+    with naming(name):
+        if level and (level not in LEVELS or prefix in ("vectors", "adapted")):
             raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; of vectors the entry tells it")
-        if level:
-            attacker = replace(attacker, level=level)  # type: ignore[type-var]
-        return replace(attacker, time_limit=time_limit) if isinstance(attacker, OwnFunction | OwnCommand) else attacker
-    except ConfigError as error:
-        if error.text.startswith(("attacker ", "the attacker ")):
-            raise
-        raise ConfigError(f"attacker {name!r}: {error.text}", remedy=error.remedy) from error
+        level = level or TRIAL_BY_TRIAL
+        if prefix == "scores":
+            return ReadyScores(name, Path(rest), level)
+        if prefix in ("vectors", "adapted"):
+            return ReadyVectors(name, Path(rest), prefix == "adapted")
+        if prefix == "command":
+            return OwnCommand(name, rest, seed, time_limit, level)
+        return own_function(name, spec, seed, time_limit, level)

@@ -46,8 +46,7 @@ from spkver.anonymization import (
     recorded_anonymizer,
     undo_datadir,
 )
-from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted, choose_utterances
-from spkver.attackers.vector_attacker import parts_of
+from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted, choose_utterances, select
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
 
@@ -555,10 +554,8 @@ class Undoing:
             for name, path in twin.recordings.items()
         }
         recordings = {name: undone[path] for name, path in directory.recordings.items() if path in undone}
-        speakers = {name: directory.speakers[name] for name in recordings}
-        enrolls = None if directory.enrolls is None else tuple(name for name in directory.enrolls if name in recordings)
         path = directory.path.with_name(f"{directory.name}-undone")
-        return replace(directory, path=path, recordings=recordings, speakers=speakers, enrolls=enrolls)
+        return replace(select(directory, recordings), path=path, recordings=recordings)
 
     def _label(self, directory: DataDir) -> str:
         """Name of a directory; the sides of folds, which bear that of the background, are told apart by their ids."""
@@ -573,7 +570,7 @@ class Undoing:
         versions, speakers = self.background.anonymised, self.background.original.speakers
         limit = -(-_MOST_OF_UNDOING // len(versions))
         chosen = set(choose_utterances(speakers, limit=limit, seed=self.place.seed))
-        return versions if len(chosen) == len(speakers) else parts_of(versions, chosen)
+        return versions if len(chosen) == len(speakers) else tuple(select(version, chosen) for version in versions)
 
     @cached_property
     def undone_background(self) -> tuple[DataDir, ...]:
@@ -676,15 +673,11 @@ def _whole_background(attack: Attack) -> Background:
     return attack.background.whole or attack.background
 
 
-@one_line
-@dataclass(frozen=True)
-class WantedUndone:
-    """An attacker on undone speech, before it is at work; see `spkver.attackers.Wanted`."""
+def wanted_undone(name: str, base: Wanted) -> Wanted:
+    """Return an attacker on undone speech; what undoes the speech is shared with those before it."""
 
-    name: str
-    base: Wanted
-
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return it at work; what undoes the speech is shared with those before it."""
+    def at(place: Place, others: Mapping[str, Attacker]) -> UndoneAttacker:
         shared = next((other.workshops for other in others.values() if isinstance(other, UndoneAttacker)), {})
-        return UndoneAttacker(self.name, self.base.at(place, {}), place, shared)
+        return UndoneAttacker(name, base.at(place, {}), place, shared)
+
+    return Wanted(name, at, base=base)

@@ -24,8 +24,7 @@ the enrolled models and its own tested recording alone.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.util import find_spec
@@ -52,10 +51,14 @@ from spkver.attackers.protocol import (
     Attacker,
     Place,
     Scorer,
+    Wanted,
     choose_utterances,
     match_trials,
     merge_versions,
+    naming,
     owners_of,
+    rows_as_embeddings,
+    select,
 )
 from spkver.backend import Backend, format_chain, parse_chain, read_backend, train_chain, write_backend
 from spkver.datadir import DataDir
@@ -293,7 +296,7 @@ class VectorStore:
     extractor: Extractor
     jobs: int | None = None
     _known: dict[str, NDArray[np.floating]] = field(default_factory=dict, repr=False)
-    _digests: dict[Stamp, str] = field(default_factory=dict, repr=False)
+    _digests: dict[tuple[Path, int, int], Any] = field(default_factory=dict, repr=False)
 
     @property
     def made_by(self) -> str:
@@ -314,17 +317,18 @@ class VectorStore:
         DataError
             With all recordings that have no vector.
         """
-        owners = dict(directory.speakers if utterances is None else utterances)
-        names = sorted(owners)
-        digests = self._digests_of([directory.recordings[name] for name in names])
-        self._work_out({digest: directory.recordings[name] for name, digest in zip(names, digests, strict=True)})
-        rows = [self._known[digest] for digest in digests]
-        strange = [name for name, row in zip(names, rows, strict=True) if row.shape != rows[0].shape]
-        if strange:
-            text = f"expected vectors of {len(rows[0])} dimensions as that of {names[0]}, got others for {few(strange)}"
-            raise DataError(text, file=directory.path, remedy="correct the extractor")
-        speakers = np.array([owners[name] for name in names], object)
-        return Embeddings(np.array(names, object), speakers, np.stack(rows), source=str(directory.path))
+
+        def rows_of(names: list[str]) -> list[NDArray[np.floating]]:
+            digests = self._digests_of([directory.recordings[name] for name in names])
+            self._work_out({digest: directory.recordings[name] for name, digest in zip(names, digests, strict=True)})
+            rows = [self._known[digest] for digest in digests]
+            strange = [name for name, row in zip(names, rows, strict=True) if row.shape != rows[0].shape]
+            if strange:
+                text = f"expected vectors of {len(rows[0])} dimensions as that of {names[0]}, got others for "
+                raise DataError(text + few(strange), file=directory.path, remedy="correct the extractor")
+            return rows
+
+        return rows_as_embeddings(directory, utterances, rows_of)
 
     def _work_out(self, wanted: Mapping[str, Path]) -> None:
         """Extract what is not there, each kept as soon as its task is done; all errors at once in the end."""
@@ -346,12 +350,9 @@ class VectorStore:
         sizes = [*map(len, tasks)]
         results = ordered_map(self.extractor, tasks, jobs=self.jobs, description="vectors", sizes=sizes)
         for digests, found in zip(of_tasks, results, strict=True):
-            good = {}
-            for row, vector in enumerate(found):
-                if isinstance(vector, DataError):
-                    problems.note(vector)
-                elif len(found) == len(digests):
-                    good[digests[row]] = vector
+            for error in (one for one in found if isinstance(one, DataError)):
+                problems.note(error)
+            good = {of: one for of, one in zip(digests, found, strict=False) if not isinstance(one, DataError)}
             if good:
                 vectors = [*good.values()]
                 append_line(finished, [list(good), vectors[0].dtype.str, [vector.tolist() for vector in vectors]])
@@ -360,27 +361,23 @@ class VectorStore:
 
     def _digests_of(self, paths: list[Path]) -> list[str]:
         """SHA-256 of audio files, of each that has not changed once."""
-        stamps = [_stamp(path) for path in paths]
-        due = {stamp: path for stamp, path in zip(stamps, paths, strict=True) if stamp not in self._digests}
-        for some in ordered_map(_digest_some, chunks([*due.items()], _FILES), jobs=self.jobs, threads=True):
-            self._digests.update(some)
+        stamps = []
+        for path in paths:
+            try:
+                status = path.stat()
+            except OSError as error:
+                text = f"cannot be read: {error.strerror}"
+                raise DataError(text, file=path, remedy="give it back, or correct wav.scp") from error
+            stamps.append((path, status.st_size, status.st_mtime_ns))
+        due = [stamp for stamp in dict.fromkeys(stamps) if stamp not in self._digests]
+        files = chunks([path for path, *_ in due], _FILES)
+        digests = ordered_map(_digests_of_files, files, jobs=self.jobs, threads=True)
+        self._digests.update(zip(due, [digest for some in digests for digest in some], strict=True))
         return [self._digests[stamp] for stamp in stamps]
 
 
-Stamp = tuple[str, int, int]
-
-
-def _stamp(path: Path) -> Stamp:
-    try:
-        status = path.stat()
-    except OSError as error:
-        text = f"cannot be read: {error.strerror}"
-        raise DataError(text, file=path, remedy="give it back, or correct wav.scp") from error
-    return str(path), status.st_size, status.st_mtime_ns
-
-
-def _digest_some(files: Sequence[tuple[Stamp, Path]]) -> list[tuple[Stamp, str]]:
-    return [(stamp, file_digest(path) or "") for stamp, path in files]
+def _digests_of_files(paths: Sequence[Path]) -> list[str | None]:
+    return [file_digest(path) for path in paths]
 
 
 UTTERANCES = 8000
@@ -464,21 +461,8 @@ def limited(training: tuple[DataDir, ...], limit: int | None, *, seed: int) -> t
         return training
     speakers = training[0].speakers
     most = max(limit // len(training), 2 * len(set(speakers.values())))
-    return parts_of(training, set(choose_utterances(speakers, limit=most, seed=seed)))
-
-
-def parts_of(versions: Sequence[DataDir], chosen: set[str]) -> tuple[DataDir, ...]:
-    """Return some utterances of versions of a data directory."""
-    return tuple(
-        replace(
-            version,
-            recordings={name: path for name, path in version.recordings.items() if name in chosen},
-            speakers={name: speaker for name, speaker in version.speakers.items() if name in chosen},
-            enrolls=None,
-            trials=None,
-        )
-        for version in versions
-    )
+    chosen = set(choose_utterances(speakers, limit=most, seed=seed))
+    return tuple(select(version, chosen) for version in training)
 
 
 def learn_backend(
@@ -634,16 +618,6 @@ class VectorAttacker:
         return score
 
 
-@contextmanager
-def naming(name: str, file: Path | None = None) -> Iterator[None]:
-    """Have errors of this block name the attacker, and a file where they have none."""
-    try:
-        yield
-    except DataError as error:
-        text = error.text if error.text.startswith("attacker ") else f"attacker {name!r}: {error.text}"
-        raise DataError(text, file=error.file or file, remedy=error.remedy) from error
-
-
 def lacks_models(attack: Attack) -> str:
     """Return why scores cannot be adapted to the trials of an attack, or nothing."""
     if len(np.unique(attack.trials.models)) > 1:
@@ -704,34 +678,28 @@ class Context:
     time_limit: float | None = None
 
 
-@one_line
-@dataclass(frozen=True)
-class WantedVectors:
-    """An attacker by vectors, before it is at work; see `spkver.attackers.Wanted`.
+def wanted_by_vectors(
+    config: BackendChoice,
+    depends: Any,
+    source: Callable[[Place, tuple[DataDir, ...]], VectorSource],
+    extractor: Extractor | None = None,
+) -> Wanted:
+    """Return an attacker by vectors, before it is at work.
 
-    Attributes
+    Parameters
     ----------
     config : BackendChoice
     depends : object
         What its vectors depend on besides the recordings.
     source : callable
-        Gives the source of vectors at a place, for a training set.
-    extractor : Extractor or None
+        Gives the source of vectors at a place, for a training set; it learns the first time that it is asked to.
+    extractor : Extractor, optional
     """
 
-    config: BackendChoice
-    depends: Any = field(repr=False)
-    source: Callable[[Place, tuple[DataDir, ...]], VectorSource] = field(repr=False)
-    extractor: Extractor | None = field(default=None, repr=False)
+    def at(place: Place, others: Mapping[str, Attacker]) -> VectorAttacker:
+        return VectorAttacker(config, cache(partial(source, place)), depends, place)
 
-    @property
-    def name(self) -> str:
-        """As its configuration has it."""
-        return self.config.name
-
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> VectorAttacker:
-        """Return it at work; its source learns from a training set the first time that it is asked to."""
-        return VectorAttacker(self.config, cache(partial(self.source, place)), self.depends, place)
+    return Wanted(config.name, at, config, extractor=extractor)
 
 
 @dataclass(frozen=True)
@@ -751,15 +719,13 @@ class VectorConfig(BackendChoice):
     hop: float | None = None
 
 
-def wanted_extractor(name: str, settings: Settings, context: Context) -> WantedVectors:
+def wanted_extractor(name: str, settings: Settings, context: Context) -> Wanted:
     """Make an attacker of an extractor: what `spkver embed` takes, or a network by its name, FILE of ``onnx:FILE``."""
     spec = f"{context.preset}:{context.argument}" if context.argument else context.preset
     defaults = merged({"extractor": spec.removeprefix("extractor:")}, settings, {"name": name})
-    try:
+    with naming(name):
         config = load_config(VectorConfig, defaults=defaults)
         extractor = open_extractor(config.extractor, ExtractorSettings(config.window, config.hop))
-    except ConfigError as error:
-        raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
 
     @cache
     def store(folder: Path, jobs: int | None) -> VectorStore:
@@ -768,7 +734,7 @@ def wanted_extractor(name: str, settings: Settings, context: Context) -> WantedV
     def source(place: Place, training: tuple[DataDir, ...]) -> VectorStore:
         return store(place.work / "vectors", place.jobs)
 
-    return WantedVectors(config, dict(extractor.extraction.record), source, extractor)
+    return wanted_by_vectors(config, dict(extractor.extraction.record), source, extractor)
 
 
 def network_is_absent(preset: str) -> str:

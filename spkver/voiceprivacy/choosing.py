@@ -394,13 +394,12 @@ def _rates(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int]]:
 
 def features_of(attacker: Any) -> FeatureConfig | None:
     """Return the features that an attacker hears by, or that by which it works; None where it has none."""
-    basis = _basis(attacker)
-    features = getattr(getattr(basis, "config", basis), "features", None)
+    features = getattr(getattr(_basis(attacker), "config", None), "features", None)
     return features if isinstance(features, FeatureConfig) else None
 
 
 def _basis(attacker: Any) -> Any:
-    while hasattr(attacker, "base"):
+    while getattr(attacker, "base", None) is not None:
         attacker = attacker.base
     return attacker
 
@@ -439,7 +438,7 @@ def _described(heard: Heard, usual: Sequence[Any]) -> str:
                 text += f", and go up to {features.high_frequency:g} Hz instead of {before.high_frequency:g} Hz"
             if features != before or set(counts) != {features.rate}:
                 by_features.setdefault(text, []).append(attacker.name)
-        elif hasattr(basis, "extractor") and (rate := basis.extractor.extraction.rate) and moved(rate):
+        elif getattr(basis, "extractor", None) and (rate := basis.extractor.extraction.rate) and moved(rate):
             by_networks.setdefault(f"at {rate} Hz{moved(rate)}", []).append(attacker.name)
     if not by_features and not by_networks:
         return ""

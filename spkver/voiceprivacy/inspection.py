@@ -74,7 +74,8 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
     problems, of_headers = Problems(), Problems()
     built_in: dict[str, list[AttackerConfig]] = {}
     for heard in sets.heard:
-        attackers = [attacker for attacker in heard.attackers if isinstance(attacker, AttackerConfig)]
+        configs = [getattr(attacker, "config", None) for attacker in heard.attackers]
+        attackers = [config for config in configs if isinstance(config, AttackerConfig)]
         built_in |= dict.fromkeys(heard.training, attackers)
         names = {name for one in sets.datasets if one.training in heard.training for name in one.directories}
         kinds = {fingerprint(attacker.features.extraction()): attacker.features for attacker in attackers}

@@ -52,8 +52,6 @@ from spkver.attackers import (
     Fusion,
     Place,
     Scorer,
-    Wanted,
-    WantedFusion,
     learns_from,
     level_of,
     speech_of,
@@ -220,8 +218,8 @@ def put_to_work(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: Path |
     output = learnt or run.output
     place = Place(output, run.path(WORK), seed, run.jobs, run.force, speech=run.output)
     attackers: dict[str, Attacker] = {}
-    for attacker in sorted(chosen, key=lambda one: isinstance(one, WantedFusion)):  # of all others, so they come last
-        made = attacker.at(place, attackers) if isinstance(attacker, Wanted) else attacker
+    for attacker in sorted(chosen, key=lambda one: getattr(one, "fuses", False)):  # of all others, so they come last
+        made = attacker.at(place, attackers) if hasattr(attacker, "at") else attacker
         attackers[attacker.name] = made
         if isinstance(made, Fusion):
             attackers |= {further.name: further for further in made.further()}
@@ -411,7 +409,7 @@ def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> ScoreTabl
     steps, suffix, seed = experiment.steps, experiment.suffix, experiment.config.seed
     if not steps.needs("scores"):
         return ScoreTable()
-    outside = [other.name for other in experiment.attackers if not isinstance(other, Wanted)]
+    outside = [other.name for other in experiment.attackers if not hasattr(other, "at")]
     run = steps.seen("scores", experiment.run)
     quiet, attempts = replace(run, quiet=True), _Attempts(run, attackers)
     conditions: list[Scored] = []

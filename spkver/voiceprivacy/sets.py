@@ -76,7 +76,7 @@ class Heard:
         What is tested with them.
     rates : dict of (str, int) to int
         Number of recordings by data directory and sampling rate.
-    attackers : sequence of AttackerConfig, Attacker or Wanted
+    attackers : sequence of Attacker or Wanted
         With features that fit.
     """
 

@@ -383,7 +383,8 @@ def able_attackers(experiment: Experiment, sets: Sets, attackers: Attackers, tra
     return {
         chosen.name: chosen
         for chosen in (heard[0] if heard else experiment.attackers)
-        if chosen.name in own and (isinstance(chosen, AttackerConfig) or chosen.name in by_vectors)
+        if chosen.name in own
+        and (isinstance(getattr(chosen, "config", None), AttackerConfig) or chosen.name in by_vectors)
     }
 
 

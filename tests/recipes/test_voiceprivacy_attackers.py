@@ -24,7 +24,6 @@ from evaluation.trials import align
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.attackers import CATALOGUE, DEFAULT, OUTSIDE, PRESETS, attacker_name, level_of
-from spkver.attackers.registry import FUNCTION
 from spkver.datadir.reading import read_datadir
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.settings import Config
@@ -518,9 +517,9 @@ def test_the_example_of_the_page_enters_the_least_privacy(layout, tmp_path):
 
 def test_the_documents_name_every_door_preset_and_kind():
     page = (ROOT / "docs/own_attackers.md").read_text(encoding="utf-8")
-    for door in (FUNCTION, *OUTSIDE.values()):
-        forms = " or ".join(f"`{form}`" for form in door.form.split(" or "))
-        assert f"| {forms} | {door.summary} |" in page
+    for form, summary in OUTSIDE.values():
+        forms = " or ".join(f"`{one}`" for one in form.split(" or "))
+        assert f"| {forms} | {summary} |" in page
     classic = (ROOT / "docs/attackers.md").read_text(encoding="utf-8")
     for name in PRESETS:
         assert f"**{name}" in classic or f"**{name}.**" in classic

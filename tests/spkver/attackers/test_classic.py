@@ -1,91 +1,67 @@
-"""Classic attackers: likelihood ratios against brute force, which chain fits a training set, sessions of it."""
+"""Classic attackers: their configuration, which chain a training set carries, its utterances and sessions."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import logsumexp
-from scipy.stats import multivariate_normal
 
 from evaluation.embeddings import Embeddings
-from spkver.attackers import attacker_config
-from spkver.attackers.classic import fitting_chain, ratio_vectors, ratio_weights
-from spkver.attackers.mixtures import cut_sessions, session_frames
+from spkbase.configuration import load_config, to_dict
+from spkbase.errors import ConfigError
+from spkver.attackers import PRESETS, AttackerConfig, attacker_config
+from spkver.attackers.classic import fitting_chain
+from spkver.attackers.mixtures import cut_sessions
 from spkver.attackers.protocol import choose_utterances
 from spkver.backend import format_chain
 from spkver.features import Frames
-from spkver.mixture import GaussianMixture, accumulate_statistics, with_full_covariances
-
-IDS = ["a", "b", "c"]
-RELEVANCE = 3.0
-
-
-def mixture(full: bool) -> GaussianMixture:
-    rng = np.random.default_rng(0)
-    roots = rng.standard_normal((2, 3, 3))
-    covariances = roots @ roots.swapaxes(1, 2) + 0.5 * np.eye(3)
-    variances = covariances if full else np.diagonal(covariances, axis1=1, axis2=2).copy()
-    return GaussianMixture(np.array([0.4, 0.6]), rng.standard_normal((2, 3)), variances)
-
-
-def speech() -> Frames:
-    values = np.random.default_rng(1).standard_normal((150, 3)) + np.repeat(np.eye(3), 50, axis=0)
-    return Frames(np.array(IDS, object), np.array([0, 50, 100, 150]), values)
-
-
-def log_densities(frames: np.ndarray, means: np.ndarray, ubm: GaussianMixture) -> np.ndarray:
-    covariances = ubm.variances if ubm.has_full_covariances else [np.diag(row) for row in ubm.variances]
-    rows = [multivariate_normal(m, c).logpdf(frames) for m, c in zip(means, covariances, strict=True)]
-    return np.stack(rows) + np.log(ubm.weights)[:, None]
-
-
-def map_means(frames: np.ndarray, ubm: GaussianMixture) -> np.ndarray:
-    background = log_densities(frames, ubm.means, ubm)
-    posteriors = np.exp(background - logsumexp(background, axis=0))
-    return (posteriors @ frames + RELEVANCE * ubm.means) / (posteriors.sum(axis=1)[:, None] + RELEVANCE)
-
-
-@pytest.mark.parametrize("full", [False, True])
-def test_ratios_from_statistics_by_their_definition(full):
-    """Bound: sum over frames of P(c | x) (log N(x; adapted) - log N(x; ubm)); linear: its derivative at the UBM."""
-    ubm, frames = mixture(full), speech()
-    statistics = accumulate_statistics(ubm, frames, IDS, IDS)
-    means = np.stack([map_means(frames.of(name), ubm).ravel() for name in IDS])
-    found = {
-        bound: ratio_weights(ubm, means, bound=bound) @ ratio_vectors(ubm, statistics, bound=bound).T
-        for bound in (False, True)
-    }
-    for row, adapted in enumerate(means.reshape(3, 2, 3)):
-        for column, name in enumerate(IDS):
-            tested = frames.of(name)
-            background = log_densities(tested, ubm.means, ubm)
-            posteriors = np.exp(background - logsumexp(background, axis=0))
-
-            def bound_at(means, tested=tested, background=background, posteriors=posteriors) -> float:
-                return (posteriors * (log_densities(tested, means, ubm) - background)).sum() / len(tested)
-
-            exact = (logsumexp(log_densities(tested, adapted, ubm), axis=0) - logsumexp(background, axis=0)).mean()
-            assert found[True][row, column] == pytest.approx(bound_at(adapted), rel=1e-9, abs=1e-12)
-            assert bound_at(adapted) < exact
-            step = 1e-5 * (adapted - ubm.means)
-            slope = (bound_at(ubm.means + step) - bound_at(ubm.means - step)) / 2e-5
-            assert found[False][row, column] == pytest.approx(slope, rel=1e-5, abs=1e-7)
-
-
-def test_full_covariances_that_are_diagonal_give_the_same():
-    ubm, frames = mixture(full=False), speech()
-    statistics = accumulate_statistics(ubm, frames, IDS, IDS)
-    means = np.stack([map_means(frames.of(name), ubm).ravel() for name in IDS])
-    weights = ratio_weights(with_full_covariances(ubm), means, bound=True)
-    np.testing.assert_allclose(weights, ratio_weights(ubm, means, bound=True), rtol=1e-9, atol=1e-12)
-    assert ratio_vectors(ubm, statistics, bound=True).shape == (3, 8)
-
 
 LDA = "[centre, length, pca: {}, lda: {{rank: {}, shrink: 0.2}}, length, cosine, snorm]"
+
+
+def test_attackers_are_declared_without_what_trains_them():
+    """A run that is up to date declares all, and is to cost next to nothing."""
+    code = "import sys; import spkver.attackers.registry; print({'scipy', 'sklearn', 'librosa'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+
+
+def test_settings_win_over_the_file_and_the_file_over_values_and_preset(tmp_path):
+    file = tmp_path / "attacker.yaml"
+    file.write_text("ubm: {components: 64}\nmap: {relevance: 9}\n")
+    values = {"ubm": {"components": 32, "variance_floor": 0.5}, "chains": ["cosine"], "name": "mine"}
+    config = attacker_config("gmm-svm", file=file, settings=["map.relevance=11"], values=values)
+    assert (config.name, config.chains) == ("mine", ("cosine",))
+    assert (config.ubm.components, config.ubm.variance_floor, config.map.relevance) == (64, 0.5, 11.0)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_read_back(name):
+    config = attacker_config(name, settings=["training.session_seconds=2.5"])
+    assert (config.name, config.features.preset) == (name, "wideband")
+    assert load_config(AttackerConfig, defaults=to_dict(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("kind=svm", "unknown configuration key 'kind'"),
+        ("chains=[centre,whitten]", "there is no step 'whitten'"),
+        ("chains=[coral]", "coral adapts to vectors of another domain"),
+        ("training.utterances=1", "training.utterances is 1: expected a whole number of at least 2"),
+        ("training.session_seconds=0", "training.session_seconds is 0.0: expected a number above 0"),
+        ("map.relevanc=3", "unknown configuration key 'map.relevanc': did you mean map.relevance"),
+        ("name=../x", "name is '../x': expected the name of a folder"),
+    ],
+)
+def test_refused_values(settings, message):
+    with pytest.raises(ConfigError) as caught:
+        attacker_config("gmm-ubm", settings=[settings])
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -108,57 +84,36 @@ def test_the_first_chain_that_the_training_set_carries(preset, speakers, session
     assert format_chain(fitting_chain(attacker_config(preset), vectors, utterances)) == expected
 
 
-def speakers(counts: dict[str, int]) -> dict[str, str]:
-    return {f"{speaker}-{number:03d}": speaker for speaker, count in counts.items() for number in range(count)}
-
-
-@pytest.mark.parametrize("limit", [3, 6, 7, 11, 19, 20, 500, None])
-def test_utterances_are_spread_evenly(limit):
+@pytest.mark.parametrize("limit", [3, 7, 19, 500, None])
+def test_utterances_are_spread_evenly_whatever_their_order(limit):
     counts = {"a": 12, "b": 2, "c": 6}
-    chosen = choose_utterances(speakers(counts), limit=limit, seed=1)
+    every = {f"{speaker}-{number:03d}": speaker for speaker, count in counts.items() for number in range(count)}
+    chosen = choose_utterances(every, limit=limit, seed=1)
+    assert choose_utterances(dict(reversed(every.items())), limit=limit, seed=1) == chosen == sorted(chosen)
     assert len(chosen) == len(set(chosen)) == min(limit or 20, 20)
-    assert chosen == sorted(chosen)
     taken = Counter(utterance[0] for utterance in chosen)
-    most = max(taken.values())
     # who has fewer than the most by two or more has no more to give
-    assert all(taken[speaker] >= min(count, most - 1) for speaker, count in counts.items())
-
-
-def test_the_choice_depends_on_the_seed_and_not_on_the_order():
-    every = speakers({"a": 30, "b": 30})
-    backwards = dict(reversed(every.items()))
-    first = choose_utterances(every, limit=10, seed=1)
-    assert choose_utterances(backwards, limit=10, seed=1) == first
-    assert choose_utterances(every, limit=10, seed=2) != first
+    assert all(taken[speaker] >= min(count, max(taken.values()) - 1) for speaker, count in counts.items())
     # a larger limit adds to the choice, it does not replace it
-    assert set(first) < set(choose_utterances(every, limit=20, seed=1))
-
-
-def places(sessions: list) -> list:
-    return [(one.speaker, one.recording, one.start, one.stop) for one in sessions]
-
-
-def test_each_utterance_is_a_session_by_default():
-    sessions = cut_sessions({"b-1": 5, "a-2": 7, "a-1": 3}, {"b-1": "b", "a-2": "a", "a-1": "a"}, frames=None)
-    assert places(sessions) == [("a", "a-1", 0, 3), ("a", "a-2", 0, 7), ("b", "b-1", 0, 5)]
-
-
-def test_long_utterances_are_divided_and_short_ones_left():
-    sessions = cut_sessions({"a-1": 250, "b-1": 40, "b-2": 149}, {"a-1": "a", "b-1": "b", "b-2": "b"}, frames=100)
-    assert places(sessions) == [("a", "a-1", 0, 125), ("a", "a-1", 125, 250), ("b", "b-1", 0, 40), ("b", "b-2", 0, 149)]
-    assert [one.name for one in sessions[:2]] == ["a-1 0", "a-1 125"]
+    assert limit is None or set(chosen) <= set(choose_utterances(every, limit=limit + 5, seed=1))
+    assert limit not in (3, 7) or choose_utterances(every, limit=limit, seed=2) != chosen
 
 
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=12), st.one_of(st.none(), st.floats(0.5, 200)))
-def test_every_frame_stands_in_one_session(lengths, size):
-    names = [f"s{number % 3}-{number:02d}" for number in range(len(lengths))]
-    owners = {name: name[:2] for name in names}
+def test_every_frame_is_in_one_session_of_about_the_length(lengths, size):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    frames = Frames(np.array(names, object), offsets, np.arange(offsets[-1], dtype=np.float32)[:, None])
-    sessions = cut_sessions(dict(zip(names, lengths, strict=True)), owners, frames=size)
-    joined = session_frames(frames, sessions)
-    assert sorted(joined.values[:, 0]) == list(range(offsets[-1]))
-    for one in sessions:
-        assert one.speaker == owners[one.recording]
-        np.testing.assert_array_equal(joined.of(one.name), frames.of(one.recording)[one.start : one.stop])
-        assert 0 < one.stop - one.start <= (90 if size is None else 1.5 * size + 1)
+    names = np.array([f"u{number:02d}" for number in range(len(lengths))], object)
+    frames = Frames(names, offsets, np.arange(offsets[-1], dtype=np.float32)[:, None])
+    sessions, recordings = cut_sessions(frames, size)
+    np.testing.assert_array_equal(np.concatenate([sessions.of(name) for name in sessions.ids]), frames.values)
+    for name, recording in zip(sessions.ids, recordings, strict=True):
+        (start,) = sessions.of(name)[0] - frames.of(recording)[0]
+        assert name == f"{recording} {start:.0f}"
+        assert np.isin(sessions.of(name), frames.of(recording)).all()
+    pieces = np.diff(sessions.offsets)
+    assert pieces.min() > 0
+    if size is None:
+        assert pieces.tolist() == lengths
+    else:  # equal pieces; what is shorter stays whole
+        assert pieces.max() <= 1.5 * size + 1
+        assert all(size * 0.5 - 1 <= piece or piece in lengths for piece in pieces)

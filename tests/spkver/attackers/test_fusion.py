@@ -19,10 +19,11 @@ from spkver.attackers.fusion import (
     MOST_TESTED,
     Fusion,
     UndoneFusion,
-    WantedFusion,
     fold_attacks,
     kind_of,
+    wanted_fusion,
 )
+from spkver.attackers.vector_attacker import Context
 from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Place, level_of
 from spkver.datadir.directory import DataDir
 
@@ -95,7 +96,10 @@ def attack_on(background: Background, scenario: str) -> Attack:
 
 def fusion_of(tmp_path: Path, *attackers: Attacker, presets: dict[str, str] | None = None) -> Fusion:
     place = Place(tmp_path / "out", tmp_path / "out/work", seed=1)
-    return WantedFusion("fusion", presets or {}).at(place, {attacker.name: attacker for attacker in attackers})
+    context = Context("fusion", settings={name: {"preset": preset} for name, preset in (presets or {}).items()})
+    fusion = wanted_fusion("fusion", {}, context).at(place, {attacker.name: attacker for attacker in attackers})
+    assert isinstance(fusion, Fusion)
+    return fusion
 
 
 def fused(fusion: Fusion, attack: Attack, names: list[str]) -> tuple[Scores, dict[str, Any], dict[str, Scores]]:
