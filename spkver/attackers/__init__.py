@@ -21,12 +21,12 @@ from spkver.attackers.protocol import (
     Attack,
     Attacker,
     Background,
-    BackgroundAttacker,
     Place,
     Scorer,
     Wanted,
     learns_from,
     level_of,
+    serves,
     speech_of,
 )
 from spkver.attackers.registry import (

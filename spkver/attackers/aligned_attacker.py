@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from evaluation.embeddings import (
     owner_ranks,
     speaker_folds,
 )
+from evaluation.reports import INVERTING
 from evaluation.trials import Scores
 from spkbase.errors import ConfigError
 from spkbase.files import make_folder, write_json
@@ -128,20 +129,18 @@ class AlignedSource:
 @one_line
 @dataclass(frozen=True, eq=False)
 class AlignedAttacker:
-    """An attacker by vectors, after a map of what is anonymised; see `spkver.attackers.BackgroundAttacker`.
+    """An attacker by vectors, after a map of what is anonymised; see `spkver.attackers.Attacker`.
 
     `options` are those of `OPTIONS` that are on.
     """
+
+    level: ClassVar[str] = INVERTING
+    scenarios: ClassVar[tuple[str, ...]] = ("lazy-informed",)  # the backend is of original speech, the sides are not
 
     name: str
     base: VectorAttacker
     place: Place = field(repr=False)
     options: frozenset[str] = frozenset()
-
-    @property
-    def scenarios(self) -> tuple[str, ...]:
-        """Where the back-end is of original speech, and enrolment and trials are anonymised."""
-        return ("lazy-informed",)
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         """Return both sides, and all that the map is learnt from."""
@@ -251,4 +250,4 @@ def wanted_aligned(name: str, base: Wanted, options: frozenset[str] = frozenset(
             raise ConfigError(f"attacker {name!r}: {base.name} has no vectors to be aligned")
         return AlignedAttacker(name, by_vectors, place, options)
 
-    return Wanted(name, at, base=base)
+    return Wanted(name, at, options, base)

@@ -128,8 +128,9 @@ def _fewer(fold: Fold, seed: int) -> Fold:
     key = key.subset(np.array(rows, np.int64))
     enrolment = fold.attack.enrolment
     enrolled = {name for name, speaker in enrolment.speakers.items() if speaker in chosen}
-    sides = {"enrolment": select(enrolment, enrolled), "tested": select(fold.attack.tested, tested)}
-    return replace(fold, speakers=speakers, attack=replace(fold.attack, trials=key.trials(), **sides), key=key)
+    enrolment, tests = select(enrolment, enrolled), select(fold.attack.tested, tested)
+    attack = replace(fold.attack, enrolment=enrolment, tested=tests, trials=key.trials())
+    return replace(fold, speakers=speakers, attack=attack, key=key)
 
 
 @one_line
@@ -268,7 +269,7 @@ class Fusion:
         if levels >= {TRIAL_BY_TRIAL, WHOLE_LIST}:
             found.append(replace(self, name=f"{self.name}-{TRIAL_BY_TRIAL}", highest=TRIAL_BY_TRIAL))
         if INVERTING in levels:
-            found.append(UndoneFusion(self.name + UNDONE, self.members, self.scores, self.of_recording, INVERTING))
+            found.append(replace(self, name=self.name + UNDONE, highest=INVERTING))
         return found
 
     @property
@@ -276,6 +277,17 @@ class Fusion:
         """The highest level of knowledge of those that may have a part in it."""
         levels = [level_of(member) for name, member in self.members.items() if self.takes(name)]
         return max(levels, key=_LEVELS.index, default=TRIAL_BY_TRIAL)
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The scenarios that it serves; all, where no member inverts."""
+        return ("lazy-informed", "semi-informed") if self.highest == INVERTING else ()
+
+    def speech(self, attack: Attack) -> tuple[DataDir, ...]:
+        """Return all data directories that its scores depend on."""
+        background = attack.background if self.highest == INVERTING else None
+        both = () if background is None else (background.original, *background.anonymised)
+        return tuple(dict.fromkeys((*attack.sides, *attack.training, *both)))
 
     def takes(self, name: str) -> bool:
         """Return whether an attacker may have a part in it."""
@@ -365,22 +377,6 @@ class Fusion:
             after=[Stamp(f"{name} {stage.name}", stage.fingerprint) for name in stages for stage in stages[name]],
             libraries=("numpy", "scipy"),
         )
-
-
-@dataclass(frozen=True)
-class UndoneFusion(Fusion):
-    """A fusion that takes attackers in which know both sides of the background."""
-
-    @property
-    def scenarios(self) -> tuple[str, ...]:
-        """The scenarios that it serves."""
-        return ("lazy-informed", "semi-informed")
-
-    def speech(self, attack: Attack) -> tuple[DataDir, ...]:
-        """Return all data directories that its scores depend on."""
-        background = attack.background
-        both = () if background is None else (background.original, *background.anonymised)
-        return tuple(dict.fromkeys((*attack.sides, *attack.training, *both)))
 
 
 def learn_weights(

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
-from evaluation.reports import INVERTING, TRIAL_BY_TRIAL
+from evaluation.reports import TRIAL_BY_TRIAL
 from evaluation.trials import Scores, Trials
 from spkbase.errors import ConfigError, DataError, Problems, WorkerError, few
 from spkbase.showing import one_line
@@ -72,7 +72,7 @@ class Attack:
     scenario : str
         What the attacker knows, see `evaluation.reports.SCENARIOS`.
     background : Background or None
-        The whole background. Only an attacker that says so (`BackgroundAttacker`) looks at more of it than `training`.
+        The whole background. Only an inverting attacker looks at more of it than `training`.
     versions : tuple of DataDir
         Further anonymised versions of `enrolment`: who has the recordings and the anonymiser makes several.
     original_enrolment : DataDir or None
@@ -105,7 +105,12 @@ Scorer = Callable[[Attack], Scores]
 
 
 class Attacker(Protocol):
-    """Somebody who tells, for each trial, how much two sides sound alike."""
+    """Somebody who tells, for each trial, how much two sides sound alike.
+
+    It may have three attributes more: `level`, what it may look at (`evaluation.reports.LEVELS`, trial-by-trial
+    without it); `scenarios`, those that it is made for (all without it); and `speech`, a function of an attack that
+    returns all data directories that its scores depend on (both sides and the training set without it).
+    """
 
     @property
     def name(self) -> str:
@@ -133,26 +138,15 @@ class Attacker(Protocol):
         """
 
 
-@runtime_checkable
-class BackgroundAttacker(Protocol):
-    """An attacker that learns from both sides of the background, such as one that undoes the anonymisation.
-
-    Its level of knowledge is `evaluation.reports.INVERTING`, see `level_of`.
-    """
-
-    @property
-    def scenarios(self) -> tuple[str, ...]:
-        """The scenarios that it serves; out of the others it is left without a word."""
-
-    def speech(self, attack: Attack) -> tuple[DataDir, ...]:
-        """Return all data directories that its scores depend on."""
+def serves(attacker: Attacker, attack: Attack) -> bool:
+    """Return whether an attacker is made for the scenario of an attack; out of the others it is left without a word."""
+    scenarios = getattr(attacker, "scenarios", ())
+    return not scenarios or attack.scenario in scenarios
 
 
 def speech_of(attacker: Attacker, attack: Attack) -> tuple[DataDir, ...]:
     """Return all data directories that the scores of an attack depend on."""
-    if isinstance(attacker, BackgroundAttacker):
-        return attacker.speech(attack)
-    return (*attack.sides, *attack.training)
+    return attacker.speech(attack) if hasattr(attacker, "speech") else (*attack.sides, *attack.training)
 
 
 def learns_from(attacker: Attacker, attack: Attack) -> tuple[DataDir, ...]:
@@ -162,12 +156,8 @@ def learns_from(attacker: Attacker, attack: Attack) -> tuple[DataDir, ...]:
 
 
 def level_of(attacker: Attacker) -> str:
-    """Return what an attacker may look at, see `evaluation.reports.LEVELS`.
-
-    That is its attribute ``level``, trial-by-trial where it has none; or inverting, where it learns from both sides of
-    the background.
-    """
-    return INVERTING if isinstance(attacker, BackgroundAttacker) else getattr(attacker, "level", TRIAL_BY_TRIAL)
+    """Return what an attacker may look at, see `evaluation.reports.LEVELS`."""
+    return getattr(attacker, "level", TRIAL_BY_TRIAL)
 
 
 @one_line

@@ -22,13 +22,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from evaluation.embeddings import speaker_folds
+from evaluation.reports import INVERTING
 from evaluation.trials import Scores
 from spkbase.errors import DataError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
@@ -194,16 +195,13 @@ class WarpEstimator:
         return np.clip(values, *self.bounds)
 
 
-@one_blas_thread()
 def warp_kernel(left: NDArray[np.float64], right: NDArray[np.float64], width: float) -> NDArray[np.float64]:
     """Return the kernel of rows, (n, D) and (m, D): exp(-w |a - b|^2 / 2 D), or a . b / D where the width w is 0."""
-    products = left @ right.T / left.shape[1]
-    if not width:
-        return products
-    squares = (np.einsum("ij,ij->i", some, some) / left.shape[1] for some in (left, right))
-    one, two = squares
-    kernel: NDArray[np.float64] = np.exp(-width / 2 * np.maximum(one[:, None] + two - 2 * products, 0))
-    return kernel
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    size = left.shape[1]
+    with one_blas_thread():
+        return rbf_kernel(left, right, gamma=width / 2 / size) if width else left @ right.T / size
 
 
 @one_blas_thread()
@@ -616,21 +614,19 @@ Workshops = dict[tuple[DataDir, tuple[DataDir, ...]], Undoing]
 @one_line
 @dataclass(frozen=True, eq=False)
 class UndoneAttacker:
-    """An attacker on undone speech; see `spkver.attackers.BackgroundAttacker`.
+    """An attacker on undone speech; see `spkver.attackers.Attacker`.
 
     Lazy-informed, the base attacker learns from original speech, and meets undone enrolment and trials; semi-informed,
     it learns from undone draws of the background too.
     """
 
+    level: ClassVar[str] = INVERTING
+    scenarios: ClassVar[tuple[str, ...]] = ("lazy-informed", "semi-informed")  # both sides are anonymised
+
     name: str
     base: Attacker
     place: Place = field(repr=False)
     workshops: Workshops = field(default_factory=dict, repr=False)
-
-    @property
-    def scenarios(self) -> tuple[str, ...]:
-        """Where enrolment and trials are both anonymised."""
-        return "lazy-informed", "semi-informed"
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         """Return both sides, and the whole background."""

@@ -696,7 +696,6 @@ def _product(matrix: Floats) -> AffineMap:
 
 _KIND, _VERSION = "spkver backend", 1
 _AGAIN = "write it again with spkver backend train"
-_FACTS = {"dimension": int, "vectors": int, "speakers": int, "made_from": str}
 _MAPS: dict[str, Any] = {kind.__name__: kind for kind in (AffineMap, LengthNorm, Projection)}
 
 
@@ -736,41 +735,24 @@ def read_backend(path: str | Path) -> Backend:
         raise DataError(f"expected a file of the kind '{_KIND}', version {_VERSION}", file=path, remedy=_AGAIN)
     arrays = read_arrays(path)
     try:
-        return _built(arrays, *(json.loads(attributes[name]) for name in ("chain", "maps", "facts")))
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        chain, kinds, facts = (json.loads(attributes[name]) for name in ("chain", "maps", "facts"))
+        chain = parse_chain(chain)
+        maps = tuple(_holder(_MAPS[kind], f"map{number}.", arrays) for number, kind in enumerate(kinds))
+        dimension_after(maps, facts["dimension"])
+        scorer = step_of(chain, "scorer")
+        assert scorer is not None
+        model = _holder(scorer.step.model, "model.", arrays)
+        calibration = None
+        if "calibration" in arrays:
+            weight, offset, prior = arrays["calibration"].tolist()
+            calibration = Affine((weight,), offset, prior)
+        heard = arrays.get("heard", np.zeros(0, np.uint64))
+        return Backend(chain, maps, model, arrays.get("cohort"), calibration, facts, heard)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         text = error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
         raise DataError(f"expected a trained chain: {text}"[:500], file=path, remedy=_AGAIN) from error
 
 
-def _built(arrays: dict[str, NDArray], spec: Any, kinds: Any, facts: Any) -> Backend:
-    chain = parse_chain(spec)
-    if not all(isinstance(facts.get(name), kind) for name, kind in _FACTS.items()):
-        raise DataError(f"expected the facts {', '.join(_FACTS)}, got {facts!r:.200}")
-    maps = tuple(_holder(_MAPS[kind], f"map{number}.", arrays) for number, kind in enumerate(kinds))
-    dimension = dimension_after(maps, facts["dimension"])
-    scorer = next(chosen for chosen in chain if chosen.step.role == "scorer")
-    model = _holder(scorer.step.model, "model.", arrays)
-    got = next((getattr(model, entry.name).shape[-1] for entry in dataclasses.fields(model)), dimension)
-    if got != dimension:
-        raise DataError(f"expected a model of {scorer.name} for {dimension} dimensions, got {got}")
-    for name, role in (("cohort", "norm"), ("calibration", "calibration")):
-        if (name in arrays) != (step_of(chain, role) is not None):
-            raise DataError(f"a {name} belongs to a chain with such a step")
-    cohort, calibration = arrays.get("cohort"), None
-    if cohort is not None and (cohort.ndim != 2 or cohort.shape[1] != dimension or not np.isfinite(cohort).all()):
-        raise DataError(f"expected a finite cohort of {dimension} dimensions, got shape {cohort.shape}")
-    if "calibration" in arrays:
-        weight, offset, prior = arrays["calibration"].tolist()
-        if not np.isfinite(arrays["calibration"]).all() or not 0 < prior < 1:
-            raise DataError("expected a finite calibration with a prior between 0 and 1")
-        calibration = Affine((weight,), offset, prior)
-    return Backend(chain, maps, model, cohort, calibration, facts, arrays.get("heard", np.zeros(0, np.uint64)))
-
-
 def _holder(kind: Any, place: str, arrays: dict[str, NDArray]) -> Any:
-    """A map or a model of the finite arrays that a file holds for it."""
-    found = {name.removeprefix(place): array for name, array in arrays.items() if name.startswith(place)}
-    for name, values in found.items():
-        if values.dtype != np.float64 or not np.isfinite(values).all():
-            raise DataError(f"expected finite float64 numbers as {place}{name}, got {values.dtype}")
-    return kind(**found)
+    """A map or a model of the arrays that a file holds for it."""
+    return kind(**{name.removeprefix(place): array for name, array in arrays.items() if name.startswith(place)})

@@ -1,8 +1,7 @@
 """Nuisance attribute projection: remove the directions in which sessions vary.
 
-**Products of long vectors, summed in float64: blocks of rows and columns, in memory or in files.**
-
-No float64 copy of the vectors is made: a tile of rows is taken, and of it some thousand dimensions at a time.
+Products of long vectors are summed in float64, by blocks of rows and columns, in memory or in files. No float64 copy of
+the vectors is made: a tile of rows is taken, and of it some thousand dimensions at a time.
 
 References
 ----------
@@ -14,71 +13,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Floats, Rows, SelectedRows, fill_rows, part
+from spkbase.arrays import ComputedRows, Floats, Rows, SelectedRows, fill_rows, part
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
-from spkver.vectors import Supervectors, vectors_of
+from spkver.vectors import Supervectors
 
 _COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
 _TILE = 256  # vectors of either side of a task
 
 
-Centre = tuple[NDArray, NDArray[np.int64]]
-"""What is subtracted from the rows of a matrix: means (G, D), and the group of each row (N,)."""
-
-
 def inner_products(vectors: Rows, others: Rows) -> Floats:
-    """Return the inner products of two sets of vectors, in this thread: for what is itself a task.
+    """Return the inner products of vectors (N, D) and (M, D), shape (N, M), in this thread: for what is itself a task.
 
-    Parameters
-    ----------
-    vectors : ndarray or StoredArray of shape (N, D)
-    others : ndarray or StoredArray of shape (M, D)
-
-    Returns
-    -------
-    ndarray of shape (N, M)
-        Products and sums in float64.
+    Products and sums are float64.
     """
     left = np.asarray(vectors)
-    products = [_product((left, part(others, *bounds), None, None)) for bounds in chunk_bounds(len(others), _TILE)]
+    products = [_product((left, part(others, *bounds))) for bounds in chunk_bounds(len(others), _TILE)]
     return np.hstack([np.empty((len(left), 0)), *products])
 
 
-def _product(tile: tuple[Rows, Rows | None, Any, Any], means: NDArray | None = None) -> Floats:
-    """Inner products of rows (n, D) and (m, D), or of the first with themselves, less the means of their groups."""
+def _product(tile: tuple[Rows, Rows | None]) -> Floats:
+    """Inner products of rows (n, D) and (m, D), or of the first with themselves."""
     left, right = np.asarray(tile[0]), None if tile[1] is None else np.asarray(tile[1])
     total = np.zeros((len(left), len(left if right is None else right)))
-    for bounds in chunk_bounds(left.shape[1], _COLUMNS):
-        block = _centred(left, bounds, means, tile[2])
-        total += block @ (block if right is None else _centred(right, bounds, means, tile[3])).T
+    for start, stop in chunk_bounds(left.shape[1], _COLUMNS):
+        block = left[:, start:stop].astype(np.float64)
+        total += block @ (block if right is None else right[:, start:stop].astype(np.float64)).T
     return total
 
 
-def _centred(rows: NDArray, bounds: tuple[int, int], means: NDArray | None, groups: Any) -> Floats:
-    """Some columns of rows in float64, less the means of the rows' groups."""
-    columns = slice(*bounds)
-    block = rows[:, columns] if means is None else rows[:, columns] - means[groups, columns]
-    return block.astype(np.float64)
-
-
-def gram_matrix(vectors: Rows, *, centre: Centre | None = None, work: Work = ALL_CORES) -> Floats:
-    """Return the inner products of vectors with each other, in float64 and without a float64 copy of them.
+def gram_matrix(vectors: Rows, *, work: Work = ALL_CORES) -> Floats:
+    """Return the inner products (N, N) of vectors with each other, in float64 and without a float64 copy of them.
 
     Parameters
     ----------
     vectors : ndarray or StoredArray of shape (N, D)
         Those in a file are read by blocks.
-    centre : tuple of ndarray, optional
-        Means (G, D) that are subtracted from the rows first, and the group of each row (N,).
     work : spkbase.work.Work
         The result does not depend on the number of workers.
 
@@ -86,20 +63,11 @@ def gram_matrix(vectors: Rows, *, centre: Centre | None = None, work: Work = ALL
     -------
     ndarray of shape (N, N)
     """
-    means, groups = (None, None) if centre is None else centre
     bounds = chunk_bounds(len(vectors), _TILE)
     places = [(left, right) for left in bounds for right in bounds if right <= left]
-    tiles = (
-        (
-            part(vectors, *left),
-            None if left == right else part(vectors, *right),
-            *(None if groups is None else groups[slice(*rows)] for rows in (left, right)),
-        )
-        for left, right in places
-    )
+    tiles = ((part(vectors, *left), None if left == right else part(vectors, *right)) for left, right in places)
     gram = np.empty((len(vectors), len(vectors)))
-    products = work.map(partial(_product, means=means), tiles, total=len(places))
-    for (left, right), product in zip(places, products, strict=True):
+    for (left, right), product in zip(places, work.map(_product, tiles, total=len(places)), strict=True):
         gram[slice(*left), slice(*right)] = product
         if left != right:
             gram[slice(*right), slice(*left)] = product.T
@@ -107,27 +75,13 @@ def gram_matrix(vectors: Rows, *, centre: Centre | None = None, work: Work = ALL
 
 
 @one_blas_thread()
-def combine_rows(weights: Floats, vectors: Rows, *, centre: Centre | None = None) -> Floats:
-    """Return weighted sums of vectors, weights @ vectors, in float64; this thread alone computes.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (K, N)
-    vectors : ndarray or StoredArray of shape (N, D)
-    centre : tuple of ndarray, optional
-        As for `gram_matrix`.
-
-    Returns
-    -------
-    ndarray of shape (K, D)
-    """
-    means, groups = (None, None) if centre is None else centre
+def combine_rows(weights: Floats, vectors: Rows) -> Floats:
+    """Return weighted sums of vectors, weights (K, N) @ vectors (N, D), in float64; this thread alone computes."""
     combined = np.zeros((len(weights), vectors.shape[1]))
     for start, stop in chunk_bounds(len(vectors), _TILE):
         rows = np.asarray(part(vectors, start, stop))
-        mine = None if groups is None else groups[start:stop]
-        for bounds in chunk_bounds(vectors.shape[1], _COLUMNS):
-            combined[:, slice(*bounds)] += weights[:, start:stop] @ _centred(rows, bounds, means, mine)
+        for first, last in chunk_bounds(vectors.shape[1], _COLUMNS):
+            combined[:, first:last] += weights[:, start:stop] @ rows[:, first:last].astype(np.float64)
     return combined
 
 
@@ -225,15 +179,12 @@ def fit_nap(
         If the sessions do not span that many directions.
     """
     speakers = getattr(vectors, "models", None) if speakers is None else speakers
-    vectors = vectors_of(vectors)
+    vectors = getattr(vectors, "vectors", vectors)
     n_sessions, dimension = vectors.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
-    centre = None
     if scatter == "within":
-        names, groups = np.unique(np.asarray(speakers, object), return_inverse=True)
-        means = [vectors[np.flatnonzero(groups == group)].mean(axis=0, dtype=np.float64) for group in range(len(names))]
-        centre = np.stack(means).astype(vectors.dtype), groups
-    gram = gram_matrix(vectors, centre=centre, work=work) / dimension
+        vectors = _less_means(vectors, np.unique(np.asarray(speakers, object), return_inverse=True)[1])
+    gram = gram_matrix(vectors, work=work) / dimension
     with one_blas_thread():  # results must not depend on the machine's cores
         values, coordinates = np.linalg.eigh(gram)
     values, coordinates = values[::-1][:rank], coordinates[:, ::-1][:, :rank]
@@ -244,7 +195,15 @@ def fit_nap(
             f"nap.rank is {rank}, but the {n_sessions} sessions span only {n_spanned} directions", remedy="lower it"
         )
     weights = (coordinates / np.sqrt(dimension * values)).T
-    return Projection(combine_rows(weights, vectors, centre=centre))
+    return Projection(combine_rows(weights, vectors))
+
+
+def _less_means(vectors: Rows, groups: NDArray[np.int64]) -> Rows:
+    """Vectors (N, D) less the means of their groups, made when they are asked for."""
+    rows_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+    means = np.stack([vectors[rows].mean(axis=0, dtype=np.float64) for rows in rows_of]).astype(vectors.dtype)
+    centred = ComputedRows(vectors.shape, lambda rows: vectors[rows] - means[groups[rows]], vectors.dtype)
+    return cast("Rows", centred)
 
 
 @one_line
@@ -264,7 +223,6 @@ class Projection:
         """Project supervectors or vectors (N, D), read by blocks if they are in a file, by workers."""
         if isinstance(vectors, Supervectors):
             return vectors.with_vectors(self(vectors.vectors, work=work))
-        vectors = vectors_of(vectors)
         projected = np.empty(vectors.shape, vectors.dtype)
         bounds = chunk_bounds(len(vectors), _ROWS)
         blocks = work.map(self.of_rows, (part(vectors, *block) for block in bounds), total=len(bounds))

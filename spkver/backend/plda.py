@@ -637,8 +637,7 @@ def ratio_rows(precisions: Floats, sums: Floats, counts: NDArray, tests: Floats)
             f t / (1 + (n+1) p)  -  f^2 p / (2 (1 + n p) (1 + (n+1) p))  -  t^2 n p / (2 (1 + p) (1 + (n+1) p))
             + (log(1 + n p) + log(1 + p) - log(1 + (n+1) p)) / 2
 
-    Only the factor of t^2 depends on n alone: it stands once for each number of enrolled vectors that there is (or in
-    full for each model, where that is shorter).
+    Only the factor of t^2 depends on n alone: it stands once for each number of enrolled vectors that there is.
 
     Parameters
     ----------
@@ -668,13 +667,8 @@ def ratio_rows(precisions: Floats, sums: Floats, counts: NDArray, tests: Floats)
     constants = 0.5 * (np.log(alone) + np.log1p(precisions) - np.log(joint)).sum(axis=1)
     weights = sums / joint[group]
     offsets = constants[group] - 0.5 * (weights * sums * (precisions / alone)[group]).sum(axis=1)
-    ones = np.ones((len(tests), 1))
-    if len(numbers) <= len(precisions):
-        return (
-            np.hstack([weights, offsets[:, None], np.eye(len(numbers))[group]]),
-            np.hstack([tests, ones, tests**2 @ squares.T]),
-        )
-    return np.hstack([weights, offsets[:, None], squares[group]]), np.hstack([tests, ones, tests**2])
+    models = np.hstack([weights, offsets[:, None], np.eye(len(numbers))[group]])
+    return models, np.hstack([tests, np.ones((len(tests), 1)), tests**2 @ squares.T])
 
 
 def plda_scores(

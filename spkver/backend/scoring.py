@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import Scores, Trials
-from spkbase.arrays import Floats, Rows, SelectedRows, StoredArray, keep_rows
+from spkbase.arrays import Floats, Rows, SelectedRows
 from spkbase.errors import DataError, few
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, one_blas_thread
 from spkver.backend.nap import Projection
@@ -51,7 +51,7 @@ from spkver.mixture import (
     of_each_gaussian,
     squares_or_products,
 )
-from spkver.vectors import JointFactors, Supervectors, session_vectors, speaker_vectors, vectors_of
+from spkver.vectors import JointFactors, Supervectors, session_vectors, speaker_vectors
 
 _SIDE = 256  # models, and segments, of one matrix product
 _FEW = 16  # trials: smaller blocks are scored pair by pair
@@ -253,8 +253,6 @@ def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, fr
 _SEGMENTS = 8  # in one task, where scores come from frames
 _PAIRED = 16e6  # bytes of rows that are multiplied pair by pair at once
 _COLUMNS = 2048  # dimensions of pairs that are summed in the dtype of the vectors
-_ROWS = 256  # vectors that are projected in one task
-_OFTEN = 2  # readings of each vector above which it is projected before
 _MODELS = 64  # models that are read together, where scores come from frames
 
 
@@ -314,23 +312,11 @@ def score_trials(
     DataError
         If a trial names a model or a segment that is not there.
     """
-    vectors = vectors_of(tests, ids="segments")
+    vectors = tests.vectors
     model_rows = _rows(trials.model_ids, trials.models, machines.models, "model")
     segment_rows = _rows(trials.segment_ids, trials.segments, tests.segments, "segment")
     row_bytes = max(1, vectors.shape[1] * vectors.dtype.itemsize)
     pieces = trial_pieces(trials.models, trials.segments, paired=max(1, int(_PAIRED // row_bytes)))
-    kept = None
-    used = np.unique(trials.segments)
-    n_read = sum(len(np.unique(trials.segments[rows])) if rows.ndim == 1 else rows.shape[1] for rows in pieces)
-    if projection is not None and n_read > _OFTEN * len(used):
-        # segments that stand in many pieces are projected once, not every time that they are read
-        bounds = chunk_bounds(len(used), _ROWS)
-        rows = (SelectedRows(vectors, segment_rows[used[start:stop]]) for start, stop in bounds)
-        blocks = work.map(projection.of_rows, rows, total=len(bounds))
-        if isinstance(vectors, StoredArray):
-            kept = keep_rows(vectors.path.parent, (len(used), vectors.shape[1]), vectors.dtype, blocks)
-        vectors = np.concatenate([*blocks]) if kept is None else kept
-        segment_rows[used], projection = np.arange(len(used)), None
 
     def task_of(piece: NDArray[np.int64]) -> tuple[SelectedRows, NDArray, SelectedRows, NDArray | None]:
         if piece.ndim == 1:
@@ -349,12 +335,8 @@ def score_trials(
             size = 0
         tasks[-1].append(piece)
         size += row_bytes * (2 * len(piece) if piece.ndim == 1 else sum(piece.shape))
-    try:
-        items = [[task_of(piece) for piece in task] for task in tasks]
-        return _scores_in_order(partial(_linear_scores, projection=projection), items, tasks, trials, work)
-    finally:
-        if kept is not None:
-            kept.path.unlink(missing_ok=True)
+    items = [[task_of(piece) for piece in task] for task in tasks]
+    return _scores_in_order(partial(_linear_scores, projection=projection), items, tasks, trials, work)
 
 
 def _linear_scores(
@@ -428,7 +410,7 @@ def score_gmm_ubm(
         If a trial names a model or a segment that is not there, or a segment has no frames.
     """
     check_frames(frames.values, mixture)
-    means = vectors_of(models, ids="models")
+    means = models.vectors
     model_rows = _rows(trials.model_ids, trials.models, models.models, "model")
     _rows(trials.segment_ids, trials.segments, frames.ids, "segment")
     order = np.argsort(trials.segments, kind="stable")

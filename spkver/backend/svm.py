@@ -27,7 +27,7 @@ from spkbase.hdf5 import check_forms, new_file, read_arrays, stored_array, write
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, ships_items
 from spkver.backend.nap import Projection, gram_matrix, inner_products
-from spkver.vectors import Supervectors, vectors_of
+from spkver.vectors import Supervectors
 
 _MODELS = 16  # in one task and in one block of a file
 _TILE = 256  # background vectors that are worked on together ...
@@ -161,7 +161,7 @@ def train_svms(
     DataError
         If the arrays do not fit together, or the file cannot be written.
     """
-    vectors, background = vectors_of(enrolment, ids="models"), vectors_of(background)
+    vectors, background = enrolment.vectors, getattr(background, "vectors", background)
     if not len(background):
         raise DataError("no background vectors: a machine needs something to tell the speaker from")
     if vectors.shape[1:] != background.shape[1:]:

@@ -123,17 +123,18 @@ def squares_or_products(frames: NDArray, out: NDArray) -> NDArray:
     return out
 
 
+@one_blas_thread()
 def check_positive_definite(covariances: Floats) -> None:
     """Raise DataError unless all are symmetric, to the rounding of float32, and have a Cholesky factor."""
-    for component, covariance in enumerate(covariances):
-        scale = np.sqrt(np.diag(covariance))
-        if not (np.abs(covariance - covariance.T) <= 1e-6 * np.outer(scale, scale)).all():
-            raise DataError(f"covariance {component} of a mixture is not symmetric", remedy="train the mixture again")
-        try:
-            np.linalg.cholesky(covariance)
-        except np.linalg.LinAlgError:
-            text = f"covariance {component} of a mixture is not positive definite"
-            raise DataError(text, remedy="train the mixture again") from None
+    scales = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+    least = 1e-6 * scales[:, :, None] * scales[:, None, :]
+    if not (np.abs(covariances - covariances.swapaxes(1, 2)) <= least).all():
+        raise DataError("the covariances of a mixture are not symmetric", remedy="train the mixture again")
+    try:
+        np.linalg.cholesky(covariances)
+    except np.linalg.LinAlgError:
+        text = "the covariances of a mixture are not positive definite"
+        raise DataError(text, remedy="train the mixture again") from None
 
 
 # Frames whose statistics are summed in the dtype of the frames, as in the largest block on the cores; more in float64.
@@ -220,13 +221,7 @@ class Accumulator:
     n_frames: int
 
     def __add__(self, other: Accumulator) -> Accumulator:
-        return Accumulator(
-            self.zeroth + other.zeroth,
-            self.first + other.first,
-            self.second + other.second,
-            self.log_likelihood + other.log_likelihood,
-            self.n_frames + other.n_frames,
-        )
+        return Accumulator(*map(add, vars(self).values(), vars(other).values()))
 
     @property
     def mean_log_likelihood(self) -> float:
@@ -336,14 +331,14 @@ class PosteriorKernel:
         return joint, augmented, (largest + np.log(total)).astype(np.float64)
 
 
-def sufficient_statistics(frames: NDArray, parameters: Floats) -> Accumulator:
+def sufficient_statistics(frames: Rows, parameters: Floats) -> Accumulator:
     """Return the sufficient statistics of frames: sums of the posteriors times 1, x and x^2.
 
         n_c = sum_t P(c | x_t),   f_c = sum_t P(c | x_t) x_t,   s_c = sum_t P(c | x_t) x_t^2
 
     Parameters
     ----------
-    frames : ndarray of shape (T, D)
+    frames : ndarray or StoredArray of shape (T, D)
         Float32 or float64, which products run in; sums over blocks are float64.
     parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
         `natural_parameters` of the mixture.
@@ -356,7 +351,7 @@ def sufficient_statistics(frames: NDArray, parameters: Floats) -> Accumulator:
     ----------
     Reynolds, Quatieri and Dunn, equations 7 to 10.
     """
-    dimension = frames.shape[1]
+    frames, dimension = np.asarray(frames), frames.shape[1]
     kernel = PosteriorKernel(parameters, frames.dtype, dimension)
     zeroth, sums = np.zeros(len(parameters)), np.zeros((len(parameters), parameters.shape[1] - 1))
     block_sums = np.empty(sums.shape, frames.dtype)
@@ -417,12 +412,8 @@ def e_step(frames: Rows, mixture: GaussianMixture, *, work: Work = ALL_CORES) ->
     check_frames(frames, mixture)
     parameters = natural_parameters(mixture)
     bounds = chunk_bounds(len(frames), chunk_frames(len(frames)))
-    chunk_statistics = partial(_read_and_sum, parameters=parameters)
+    chunk_statistics = partial(sufficient_statistics, parameters=parameters)
     return reduce(add, work.map(chunk_statistics, [part(frames, start, stop) for start, stop in bounds]))
-
-
-def _read_and_sum(frames: Rows, parameters: Floats) -> Accumulator:
-    return sufficient_statistics(np.asarray(frames), parameters)
 
 
 def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:

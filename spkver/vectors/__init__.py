@@ -28,7 +28,6 @@ from spkver.vectors.supervectors import (
     open_supervectors,
     read_supervectors,
     sum_by_model,
-    vectors_of,
     without_factors,
     write_supervectors,
 )

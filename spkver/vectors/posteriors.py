@@ -35,6 +35,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
+from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
@@ -466,14 +467,7 @@ class EmSums:
         return cls(np.zeros((n_components, length)), cross, counted, np.zeros(length))
 
     def __add__(self, other: EmSums) -> EmSums:
-        return EmSums(
-            self.second + other.second,
-            self.cross + other.cross,
-            self.counted + other.counted,
-            self.moment + other.moment,
-            self.log_likelihood + other.log_likelihood,
-            self.n_segments + other.n_segments,
-        )
+        return EmSums(*map(add, vars(self).values(), vars(other).values()))
 
 
 def add_block(

@@ -364,19 +364,3 @@ def write_supervectors(path: str | Path, supervectors: Supervectors) -> None:
     """
     ones = np.ones((len(supervectors), 1), np.float32)
     write_stat_rows(path, supervectors.models, supervectors.segments, (ones, supervectors.vectors))
-
-
-def vectors_of(given: Supervectors | Rows, *, ids: str = "") -> Rows:
-    """Return the vectors (N, D) of supervectors, i-vectors and the like; an array, unless ids are needed, as it is.
-
-    Raises
-    ------
-    TypeError
-        If it is neither, or there are no ids of that name ("models" or "segments").
-    """
-    found: Any = None if ids else given
-    vectors: Rows = getattr(given, "vectors", found)
-    if not (hasattr(vectors, "shape") and hasattr(given, ids or "__len__")):
-        expected = "Supervectors(models, segments, vectors)" if ids else "Supervectors or an array (N, D)"
-        raise TypeError(f"expected {expected}, got {type(given).__name__}")
-    return vectors

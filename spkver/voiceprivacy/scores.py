@@ -48,12 +48,12 @@ from spkver.attackers import (
     Attack,
     Attacker,
     Background,
-    BackgroundAttacker,
     Fusion,
     Place,
     Scorer,
     learns_from,
     level_of,
+    serves,
     speech_of,
 )
 from spkver.datadir import DataDir, without_labels
@@ -249,11 +249,6 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
 _unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it
 
 
-def _serves(attacker: Attacker, attack: Attack) -> bool:
-    """Whether a scenario is one that an attacker is made for."""
-    return not isinstance(attacker, BackgroundAttacker) or attack.scenario in attacker.scenarios
-
-
 def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
     """Check what attackers of others have for the trials, before anything is made; for missing twins by name.
 
@@ -271,7 +266,7 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
     attacks = [attack for *_, attack in attacks_of(replace(sets, twins={**expected, **sets.twins}, draws={}), suffix)]
     lacking = _lacking(product(others, attacks))
     for attacker in others:
-        if all((attacker.name, attack.name) in lacking for attack in attacks if _serves(attacker, attack)):
+        if all((attacker.name, attack.name) in lacking for attack in attacks if serves(attacker, attack)):
             looked = ", ".join(attack.name for attack in attacks[:3])
             raise DataError(
                 f"attacker {attacker.name!r} serves no condition: looked for {looked} and so on",
@@ -284,7 +279,7 @@ def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], 
     problems, lacking = Problems(), {}
     for attacker, attack in pairs:
         with noted_each(problems):
-            if _serves(attacker, attack) and (why := attacker.lacks(attack)):
+            if serves(attacker, attack) and (why := attacker.lacks(attack)):
                 lacking[attacker.name, attack.name] = why
     problems.raise_if_any()
     return lacking
@@ -331,7 +326,7 @@ def _plan(run: Run, sets: Sets, by_training: dict[str, list[Attacker]], *, suffi
     jobs = []
     for dataset, gender, scenario, draw, attack in attacks:
         for attacker in by_training[dataset.training]:
-            can = _serves(attacker, attack) and (attacker.name, attack.name) not in lacking
+            can = serves(attacker, attack) and (attacker.name, attack.name) not in lacking
             if can and not isinstance(attacker, Fusion):
                 stage = declare_scores(quiet, attack, attacker, seed=seed, speech=speech)
                 jobs.append(Job(dataset, gender, scenario, draw, attack, attacker, stage))
@@ -447,7 +442,7 @@ def _fusions(run: Run, scored: Sequence[Job], attackers: Attackers, seed: int) -
         others = list(of_draw)
         attack = others[0].attack
         for fusion in attackers.by_training[others[0].dataset.training]:
-            if isinstance(fusion, Fusion) and _serves(fusion, attack):
+            if isinstance(fusion, Fusion) and serves(fusion, attack):
                 parts = {job.attacker.name: job.stage for job in others if fusion.takes(job.attacker.name)}
                 if parts and (fusion.name, attack.name) not in attackers.lacking:
                     stage = declare_scores(run, attack, fusion, seed=seed, speech=speech, parts=parts)

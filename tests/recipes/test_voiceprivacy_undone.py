@@ -357,6 +357,6 @@ def test_settings_of_an_aligned_attacker():
     make = on_top(lambda name, settings, context: handed.update({name: settings}), "aligned")
     context = Context("ivector-aligned", settings={"ivector": {"folds": 3}})
     wanted = make("ivector-aligned", {"own_means": True, "own_pairs": False}, context)
-    assert wanted.options == {"own_means"}
-    assert make("mine", {"own_pairs": "yes", "folds": 4}, context).options == set()
+    assert wanted.config == {"own_means"}
+    assert make("mine", {"own_pairs": "yes", "folds": 4}, context).config == set()
     assert handed == {"ivector": {"folds": 3}, "mine": {"folds": 4, "own_pairs": "yes"}}

@@ -162,26 +162,6 @@ def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path, jobs)
         np.testing.assert_array_equal(found[name].values, expected[name].values)
 
 
-def test_the_order_of_the_lists_is_no_matter(sets, trained, tmp_path):
-    shuffled = tmp_path / "train"
-    shutil.copytree(sets / "train", shuffled)
-    for name in ("wav.scp", "utt2spk"):
-        lines = (shuffled / name).read_text().splitlines(keepends=True)
-        np.random.default_rng(0).shuffle(lines)
-        (shuffled / name).write_text("".join(lines))
-    for name in train_attackers(read_datadir(shuffled), three(), tmp_path / "out", seed=1):
-        for file in files_of(name):
-            assert (tmp_path / "out" / name / file).read_bytes() == (trained[0] / name / file).read_bytes()
-
-
-def test_attackers_that_share_are_those_trained_alone(sets, trained, tmp_path):
-    alone = train_attacker(read_datadir(sets / "train"), three()[1], tmp_path / "svm", seed=1)
-    np.testing.assert_array_equal(alone.backend.model.vectors, trained[1]["gmm-svm"].backend.model.vectors)
-    assert len(alone.backend.model.vectors) == 30
-    assert alone.trained_on["sessions"] > 30
-    assert (tmp_path / "svm" / "work").is_dir()
-
-
 def test_versions_of_a_training_set_are_one_set(sets, tmp_path):
     first = read_datadir(sets / "train")
     second = replace(
@@ -220,21 +200,6 @@ def test_a_finished_attacker_is_taken_up(sets, trained, monkeypatch):
     assert (folder / "supervector-cosine" / "backend.h5").read_bytes() == before
 
 
-def test_an_interrupted_training_leaves_no_attacker(sets, tmp_path, monkeypatch):
-    def stop(*arguments, **options):
-        raise KeyboardInterrupt
-
-    config = three()[1]
-    with monkeypatch.context() as patch:
-        patch.setattr(classic, "write_text", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train_attacker(read_datadir(sets / "train"), config, tmp_path / "a", seed=1)
-    with pytest.raises(DataError, match=r"attacker\.yaml is missing"):
-        load_attacker(tmp_path / "a")
-    train_attacker(read_datadir(sets / "train"), config, tmp_path / "a", seed=1)
-    assert load_attacker(tmp_path / "a").name == "gmm-svm"
-
-
 def test_changed_audio_is_noticed(sets, trained, tmp_path):
     shutil.copytree(sets / "test", tmp_path / "test")
     scp = tmp_path / "test" / "wav.scp"
@@ -251,21 +216,6 @@ def test_changed_audio_is_noticed(sets, trained, tmp_path):
     assert differ == {"s10-3"}
 
 
-def test_a_changed_background_model_of_ones_own_is_noticed(sets, tmp_path):
-    data = read_datadir(sets / "train")
-    for name, iterations in (("one", [1, 1, 2]), ("two", [1, 1, 1])):
-        ubm = {"components": 8, "iterations": iterations}
-        train_attacker(data, attacker_config("gmm-svm", values={**SMALL, "ubm": ubm}), tmp_path / name)
-        (made,) = (tmp_path / name / "work").glob("ubm-*/gmm/ubm.h5")
-        made.rename(tmp_path / f"{name}.h5")
-    means = []
-    for name in ("one", "two"):
-        shutil.copy(tmp_path / f"{name}.h5", tmp_path / "ubm.h5")
-        config = attacker_config("gmm-svm", values={**SMALL, "ubm": {"file": str(tmp_path / "ubm.h5")}})
-        means.append(train_attacker(data, config, tmp_path / "attacker").ubm.means)
-    assert (means[0] != means[1]).any()
-
-
 def test_trials_of_what_was_enrolled_are_told(sets, trained, tmp_path, caplog):
     attackers = {"gmm-ubm": trained[1]["gmm-ubm"]}
     test = read_datadir(sets / "test")
@@ -275,23 +225,6 @@ def test_trials_of_what_was_enrolled_are_told(sets, trained, tmp_path, caplog):
     caplog.clear()
     check_trials(features_of(attackers), read_datadir(sets / "enrol"), test, trials.subset(np.arange(3)))
     assert not caplog.text
-
-
-def test_recordings_at_another_rate_are_told_once(sets, trained, tmp_path):
-    for name in ("s10-3", "s10-4"):
-        soundfile.write(tmp_path / f"{name}.wav", voice(1, 1, 0.5), 16000)
-    fast = replace(
-        read_datadir(sets / "test"),
-        recordings={name: tmp_path / f"{name}.wav" for name in ("s10-3", "s10-4")},
-        speakers=dict.fromkeys(("s10-3", "s10-4"), "s10"),
-    )
-    with pytest.raises(DataError) as caught:
-        check_trials(features_of(trained[1]), fast, fast, Trials.from_ids(["s10"], ["s10-3"]))
-    assert str(caught.value).startswith("2 problems:")
-    assert "(the attacker was trained so; train another: set features.resample=true" in str(caught.value)
-    with pytest.raises(DataError) as caught:
-        train_attackers(fast, three()[:1], tmp_path / "out")
-    assert "ubm.components" not in str(caught.value)  # nothing can be said about the number of frames
 
 
 def test_enrolment_by_list_by_speaker_and_by_utterance(sets, trained, tmp_path):
@@ -392,20 +325,14 @@ def _flip(file: Path, where: float) -> None:
     ("damage", "message"),
     [
         (lambda folder: (folder / "attacker.yaml").unlink(), "no attacker there: attacker.yaml is missing"),
-        (lambda folder: (folder / "attacker.h5").unlink(), "missing, or not as it was written"),
         (lambda folder: (folder / "backend.h5").unlink(), "missing, or not as it was written"),
-        (lambda folder: (folder / "attacker.yaml").write_text("a: ["), "not YAML"),
-        (lambda folder: (folder / "attacker.yaml").write_bytes(b"\xff\xfe"), "not a text in UTF-8"),
         (
             lambda folder: (folder / "attacker.yaml").write_text("a: 1\n"),
             "not the description of an attacker in format 2",
         ),
         (lambda folder: _edit(folder, format=1), "not the description of an attacker in format 2"),
-        (lambda folder: _edit(folder, seed=7), "attacker.yaml: not as it was written"),
         (lambda folder: _edit_config(folder, "map", relevance=1.0), "attacker.yaml: not as it was written"),
-        (lambda folder: _edit(folder, config={"colour": "red"}), "attacker.yaml: not as it was written"),
         (lambda folder: _flip(folder / "attacker.h5", 0.5), "missing, or not as it was written"),
-        (lambda folder: _flip(folder / "backend.h5", 0.99), "missing, or not as it was written"),
     ],
 )
 def test_folders_that_are_no_attackers(trained, tmp_path, damage, message):
@@ -480,17 +407,6 @@ def test_a_finished_attacker_is_not_replaced_unasked(sets, tmp_path, change):
     assert "an attacker of other data, settings or library versions is there already" in refused.output
     assert (attacker / "attacker.yaml").read_bytes() == before
     assert train(attacker, "--force", *more, **changed).exit_code == 0
-
-
-def test_an_attacker_scores_two_recordings(sets, trained, tmp_path):
-    attacker = trained[0] / "gmm-ubm"
-    write_trials(tmp_path / "one.txt", Trials.from_ids(["s10-0"], ["s11-3"]))
-    call("score", attacker, "--enroll", sets / "enrol", "--trials", sets / "test", "--output", tmp_path / "s",
-         "--trial-list", tmp_path / "one.txt")  # fmt: skip
-    (expected,) = read_scores(tmp_path / "s").values
-    pair = (read_datadir(sets / "enrol").recordings["s10-0"], read_datadir(sets / "test").recordings["s11-3"])
-    done = call("verify", *pair, "--attacker", attacker)
-    assert done.output.startswith(f"score: {expected:.4f} (gmm-ubm)\nWithout calibration")
 
 
 TRAIN = "train SETS/train --output OUT --attacker"

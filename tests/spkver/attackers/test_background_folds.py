@@ -118,24 +118,6 @@ def test_pieces_are_the_recording(spoken, tmp_path):
     assert (cut.path / "wav.scp").is_file()
 
 
-def test_pieces_are_written_once(spoken, tmp_path):
-    one = cut_directory(spoken, place(tmp_path / "one"))
-    two = cut_directory(spoken, place(tmp_path / "two", jobs=2))
-    content = {name: path.read_bytes() for name, path in one.recordings.items()}
-    assert content == {name: path.read_bytes() for name, path in two.recordings.items()}
-    stamps = {name: path.stat().st_mtime_ns for name, path in one.recordings.items()}
-    again = cut_directory(spoken, place(tmp_path / "one"))
-    assert {name: path.stat().st_mtime_ns for name, path in again.recordings.items()} == stamps
-
-
-def test_places_that_share_their_speech_share_its_pieces(spoken, tmp_path):
-    cut = cut_directory(spoken, place(tmp_path / "one"))
-    stamps = {path: path.stat().st_mtime_ns for path in cut.recordings.values()}
-    other = cut_directory(spoken, Place(tmp_path / "two", tmp_path / "work", speech=tmp_path / "one"))
-    assert {path: path.stat().st_mtime_ns for path in other.recordings.values()} == stamps
-    assert not (tmp_path / "two").exists()
-
-
 def test_recordings_that_cannot_be_cut_are_named_together(spoken, tmp_path):
     for name in ("f00", "m01"):
         spoken.recordings[name].write_bytes(b"RIFF")

@@ -94,23 +94,12 @@ def test_a_calibration_with_a_negative_slope_is_none_and_its_fold_is_named(folds
     assert caplog.text == ""  # the attacker, who has a name, says it
 
 
-def test_where_nothing_is_to_be_gained_the_cosine_stays(tmp_path):
-    found = choose([fold_of(seed, 0.4) for seed in range(3)], tmp_path)
-    assert found["chosen"] == "[cosine]"
-
-
 def test_what_cannot_be_trained_is_told_and_left_out(folds, tmp_path):
     found = choose(folds, tmp_path, ["centre,length,lda:11,length", "centre,length,lda:40", "cosine"])
     assert "lda.rank is 40" in found["chains"][1]["why"]
     assert "eer" not in found["chains"][1]
     with pytest.raises(DataError, match=r"no chain can be trained: lda\.rank is 40"):
         choose(folds, tmp_path / "none", ["centre,lda:40"])
-
-
-def test_without_folds_the_first_chain_is_taken(tmp_path):
-    found = choose([], tmp_path)
-    assert found["chosen"] == "[cosine]"
-    assert "too few speakers" in found["why"]
 
 
 @pytest.mark.parametrize("dimension", [3, 192])

@@ -17,10 +17,8 @@ from spkver.attackers.content import (
     UNITS,
     ContentAttacker,
     ContentConfig,
-    TextMethod,
     characters,
     choose_method,
-    compare_texts,
     term_vectors,
     wanted_content,
     words,
@@ -118,24 +116,6 @@ def test_speakers_with_topics_are_told_apart(units: str, scoring: str, tmp_path)
     assert roc_area(*scores(make_attack(tmp_path), units=units, scoring=scoring)) > 0.97
 
 
-def test_what_all_say_tells_nobody() -> None:
-    """The same prompts of every speaker: targets score as nontargets do."""
-    said = [["seven nine two"] for _ in range(5)]
-    rows, columns = np.repeat(np.arange(5), 3), np.tile(np.arange(3), 5)
-    tested = ["one two three", "seven", "nine nine"]
-    for method in METHODS:
-        values = compare_texts(method, ["one two", "three nine"], said, tested, rows, columns).reshape(5, 3)
-        np.testing.assert_allclose(values, values[:1].repeat(5, axis=0), atol=1e-9)
-
-
-def test_rare_words_count_more_than_common_ones() -> None:
-    method = TextMethod("words", "cosine")
-    background = ["the cat", "the dog", "the house"]
-    rows, columns = np.zeros(2, int), np.arange(2)
-    common, rare = compare_texts(method, background, [["the zebra"]], ["the horse", "a zebra"], rows, columns)
-    assert 0 < common < rare
-
-
 def test_method_is_chosen_on_background_speakers() -> None:
     """Speakers who share words but spell with endings of their own: sequences of characters win."""
     rng = np.random.default_rng(4)
@@ -149,26 +129,6 @@ def test_method_is_chosen_on_background_speakers() -> None:
     assert choose_method(dict(reversed(texts.items())), METHODS, seed=0) == (method, why)
 
 
-@pytest.mark.parametrize(
-    ("texts", "says"),
-    [
-        ({}, "classifier needs transcripts"),
-        ({"a": [], "b": []}, "classifier needs transcripts"),
-        ({"a": ["x y"], "b": ["z"]}, "0 background speakers have two transcripts"),
-        ({"a": ["x", "y"], "b": ["z", "x"], "c": ["", ""]}, "3 background speakers"),
-    ],
-)
-def test_few_texts_leave_the_first_method(texts: dict[str, list[str]], says: str) -> None:
-    only = (TextMethod("words", "classifier"), TextMethod("words", "cosine")) if not any(texts.values()) else METHODS
-    method, why = choose_method(texts, only[:1] if not any(texts.values()) else only, seed=0)
-    assert method == TextMethod("words", "cosine")
-    assert says in why
-
-
-def test_without_transcripts_of_the_background_those_that_enrol_say_what_is_common(tmp_path) -> None:
-    assert roc_area(*scores(make_attack(tmp_path, training_texts=False))) > 0.9  # 0.79 where all words count alike
-
-
 def test_scores_are_the_same_twice_and_do_not_depend_on_other_trials(tmp_path) -> None:
     attack = make_attack(tmp_path)
     for scoring in ("cosine", "classifier"):
@@ -180,24 +140,13 @@ def test_scores_are_the_same_twice_and_do_not_depend_on_other_trials(tmp_path) -
         np.testing.assert_allclose(attacker.learn(attack)(some).values, whole[chosen], atol=1e-6)
 
 
-def test_record_holds_the_transcripts(tmp_path) -> None:
-    attack = make_attack(tmp_path)
-    attacker = attacker_of()
-    before = attacker.record(attack)
-    assert attacker.record(attack) == before
-    (attack.tested.path / "text").write_text((attack.tested.path / "text").read_text() + "more words\n")
-    assert attacker.record(attack) != before
-
-
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (None, "no transcripts: there is no"),
-        (b"", "empty"),
         (b"ts0-0 \xff\xfe words\n", "UTF-8|other bytes"),
         (b"ts0-0 one\nts0-0 two\n", "there already, in line 1"),
         (b"ts0-0 one\n", "23 of 24 utterances without a transcript"),
-        (b"ts0-0 \x00\n", "zero bytes"),
         ("".join(f"ts{s}-{n} ...\n" for s in range(6) for n in range(4)).encode(), "no transcript holds a word"),
     ],
 )

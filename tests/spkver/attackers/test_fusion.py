@@ -18,13 +18,11 @@ from spkver.attackers.fusion import (
     MOST_SPEAKERS,
     MOST_TESTED,
     Fusion,
-    UndoneFusion,
     fold_attacks,
-    kind_of,
     wanted_fusion,
 )
+from spkver.attackers.protocol import Attack, Attacker, Background, Place, level_of, serves
 from spkver.attackers.vector_attacker import Context
-from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Place, level_of
 from spkver.datadir.directory import DataDir
 
 
@@ -67,6 +65,7 @@ class FakeUndone(Fake):
     """One that knows both sides of the background."""
 
     scenarios: tuple[str, ...] = ("lazy-informed", "semi-informed")
+    level: str = "inverting"
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         assert attack.background is not None
@@ -142,13 +141,12 @@ def test_attackers_that_know_both_sides_enter_the_second_fusion_alone(tmp_path, 
     undone = FakeUndone("undone", 3.0)
     fusion = fusion_of(tmp_path, Fake("strict", 3.0), undone)
     (second,) = fusion.further()
-    assert isinstance(second, UndoneFusion)
-    assert isinstance(second, BackgroundAttacker)
-    assert not isinstance(fusion, BackgroundAttacker)
+    attacks = {name: attack_on(background, name) for name in ("original", "lazy-informed")}
+    assert [serves(second, attack) for attack in attacks.values()] == [False, True]
+    assert all(serves(fusion, attack) for attack in attacks.values())
     assert second.name == "fusion-undone"
     assert [fusion.takes(name) for name in ("strict", "undone")] == [True, False]
     assert second.takes("undone")
-    assert second.scenarios == ("lazy-informed", "semi-informed")
     attack = attack_on(background, "lazy-informed")
     _, written, _ = fused(second, attack, ["strict", "undone"])
     assert written["kind"] == "lazy-informed"
@@ -190,18 +188,6 @@ def test_whose_weight_would_be_negative_has_none_and_the_others_are_fitted_witho
     assert weights[0] == pytest.approx(weights[1], rel=1e-3)
 
 
-def test_kinds():
-    original, anonymised = DataDir(Path("o"), {}, {}), DataDir(Path("a"), {}, {})
-    both = Background(original, (anonymised,))
-    trials = Trials.from_ids(["a"], ["b"])
-    learnt = {
-        training.name: Attack("x", (training,), original, original, trials, "", both)
-        for training in (original, anonymised)
-    }
-    assert [kind_of(learnt["o"], inverting=inverting) for inverting in (False, True)] == ["original", "lazy-informed"]
-    assert [kind_of(learnt["a"], inverting=inverting) for inverting in (False, True)] == ["semi-informed"] * 2
-
-
 @pytest.mark.parametrize("error", [DataError("no luck"), ZeroDivisionError("no luck"), OSError("no luck")])
 def test_who_fails_on_the_background_is_left_out_and_told(tmp_path, background, error):
     fusion = fusion_of(tmp_path, Fake("strong", 3.0), Fake("bad", 3.0, error))
@@ -210,21 +196,6 @@ def test_who_fails_on_the_background_is_left_out_and_told(tmp_path, background, 
     assert "no luck" in written["left_out"]["bad"]
     with pytest.raises(DataError, match=r"has nobody to fuse \(bad: "):
         fusion.weights(attack_on(background, "original"), ["bad"])
-
-
-def test_memory_and_interrupts_are_nobodys_own(tmp_path, background):
-    for error in (MemoryError(), KeyboardInterrupt()):
-        fusion = fusion_of(tmp_path, Fake("bad", 3.0, error))
-        with pytest.raises(type(error)):
-            fusion.weights(attack_on(background, "original"), ["bad"])
-
-
-def test_what_is_done_is_taken_up_and_what_changes_is_redone(tmp_path, background):
-    first = Fake("strong", 3.0)
-    fused(fusion_of(tmp_path, first), attack_on(background, "original"), ["strong"])
-    again, other = Fake("strong", 3.0), Fake("other", 2.0)
-    fused(fusion_of(tmp_path, again, other), attack_on(background, "original"), ["strong", "other"])
-    assert (len(first.asked), len(again.asked), len(other.asked)) == (3, 0, 3)
 
 
 def test_who_recognises_recordings_is_left_out_where_speakers_have_one_each(tmp_path):
@@ -254,12 +225,3 @@ def test_folds_are_of_some_speakers_with_some_tests(tmp_path):
         assert not set(fold.attack.enrolment.recordings) & set(fold.attack.tested.recordings)
         sexes = fold.attack.tested.genders
         assert all(sexes[model] == sexes[segment[:4]] for model, segment in fold.key.pairs())
-
-
-def test_too_few_speakers_are_told(tmp_path, background):
-    few = training_set(tmp_path / "few", speakers=3)
-    fusion = fusion_of(tmp_path, Fake("strong", 3.0))
-    assert fusion.lacks(attack_on(Background(few), "original")) == "3 background speakers: a fusion needs 4"
-    assert fusion.lacks(attack_on(background, "original")) == ""
-    with pytest.raises(DataError, match="four background speakers"):
-        fold_attacks(Background(few), "original", Place(tmp_path / "out", tmp_path / "work"))

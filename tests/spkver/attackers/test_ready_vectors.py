@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -65,16 +64,6 @@ def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path: Pa
     if below.startswith("asv_orig"):
         cache(tmp_path / "asv_anon_x/emb_xvect/test_enrolls")
         assert vectors.file(ATTACK, DIRECTORY) == tmp_path / "asv_anon_x/emb_xvect/test_enrolls"
-
-
-def test_a_data_directory_is_no_folder_of_vectors(tmp_path: Path) -> None:
-    """Nor is a pickle taken for one: an attacker's vectors are read without being asked."""
-    folder = tmp_path / "test_enrolls"
-    folder.mkdir()
-    for name in ("wav.scp", "utt2spk", "segments"):
-        (folder / name).write_text("a x\n")
-    (tmp_path / "test_enrolls.pkl").write_bytes(pickle.dumps({"a": ROWS[0]}))
-    assert ReadyVectors("mine", tmp_path).file(ATTACK, DIRECTORY) is None
 
 
 def test_ready_vectors_adapt_to_the_trials(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,15 +12,14 @@ from scipy.signal import lfilter
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkver.attackers import CATALOGUE, registry, vector_attacker
+from spkver.attackers import CATALOGUE, registry
 from spkver.attackers.mixtures import wanted_ivectors
-from spkver.attackers.protocol import Attack, BackgroundAttacker, Place, match_trials
+from spkver.attackers.protocol import Attack, Place, level_of, match_trials
 from spkver.attackers.vector_attacker import (
     Context,
     VectorAttacker,
     VectorStore,
     check_chains,
-    limited,
     wanted_extractor,
 )
 from spkver.audio import write_audio
@@ -161,19 +159,6 @@ def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extra
     assert not np.allclose(expected.values, once)
 
 
-def test_one_background_speaker_leaves_the_cosine(speech, extractor, tmp_path, caplog):
-    training = speech["training"]
-    names = [name for name, speaker in training.speakers.items() if speaker == "f00"]
-    alone = DataDir(
-        training.path, {name: training.recordings[name] for name in names}, dict.fromkeys(names, "f00"), {"f00": "f"}
-    )
-    with caplog.at_level(logging.WARNING):
-        scores_of(attacker_of(extractor, tmp_path / "out"), replace(attack_on(speech), training=(alone,)))
-    assert "mine on train: there are too few speakers" in caplog.text
-    choice = json.loads((tmp_path / "out/attackers/train/mine/choice.json").read_text())
-    assert (choice["chosen"], choice["folds"]) == ("[cosine]", [])
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -190,22 +175,6 @@ def test_bad_vectors_are_one_error_with_the_name(speech, tmp_path, body, message
         scores_of(attacker, attack_on(speech))
     assert message in str(caught.value)
     assert not (tmp_path / "out/attackers/train/mine/choice.json").exists()
-
-
-def test_a_recording_that_is_gone_is_named(speech, extractor, tmp_path):
-    gone = replace(speech["tested"], recordings={**speech["tested"].recordings, "f20-0": tmp_path / "gone.wav"})
-    with pytest.raises(DataError, match="attacker 'mine': cannot be read"):
-        scores_of(attacker_of(extractor, tmp_path / "out"), replace(attack_on(speech), tested=gone))
-
-
-def test_large_training_sets_are_thinned_out_evenly(speech):
-    training = speech["training"]
-    assert limited((training,) * 2, 96, seed=0) == (training,) * 2
-    for limit, expected in ((72, 36), (10, 24)):  # of two versions; two of each speaker whatever the limit
-        one, two = limited((training, replace(training)), limit, seed=0)
-        assert one.recordings.keys() == two.recordings.keys() == one.speakers.keys()
-        assert {len(names) for names in one.by_speaker().values()} == {expected // 12}
-    assert limited((training,), 36, seed=1)[0].recordings != limited((training,), 36, seed=0)[0].recordings
 
 
 def test_settings_are_checked():
@@ -267,27 +236,13 @@ def test_i_vectors_are_those_of_a_rank_that_there_can_be(speech, tmp_path):
     assert found[0][is_target].mean() > found[0][~is_target].mean()
 
 
-def test_entries_of_the_catalogue():
-    for entry, message in (
-        ("ivector:x", "expected ivector"),
-        ("onnx", "expected onnx:FILE"),
-        ("campplus:", "expected"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            registry.find_row(entry)
-    assert set(registry.DEFAULT) <= set(CATALOGUE)
-    assert {name for name in CATALOGUE if registry.cost_of(name, []) is None} == {
-        *("onnx", "extractor", "fusion", "campplus-aligned", "ge2e-aligned", "ivector-aligned")
-    }
-
-
 def test_adapted_scores_are_of_the_whole_list(speech, extractor, tmp_path):
     """Recordings of the trials that somebody has moved all alike are told apart as before; a model alone is refused."""
     settings = {"extractor": extractor.spec, "adapted": "adapted_cosine"}
     attack = attack_on(speech)
     wanted = wanted_extractor("mine", settings, Context("campplus"))
     attacker = wanted.at(Place(tmp_path / "out", tmp_path / "out/work", 1, 1), {})
-    assert not isinstance(attacker, BackgroundAttacker)
+    assert level_of(attacker) == "whole-list"
     values = scores_of(attacker, attack)
     choice = json.loads((tmp_path / "out/attackers/train/mine/choice.json").read_text())
     assert choice["chains"][0]["chain"] == "[adapted_cosine]"
@@ -323,21 +278,6 @@ def test_single_test_scores_are_of_their_trial_to_the_bit(speech, extractor, tmp
             same.append(np.array_equal(scores_of(attacker, part), whole[rows]))
         assert all(same) == (level == "trial-by-trial")
         assert any(same) == (level == "trial-by-trial")
-
-
-def test_a_negative_slope_is_said_of_the_attacker_once(speech, extractor, tmp_path, caplog, monkeypatch):
-    choose = vector_attacker.choose_chain
-
-    def turned(*arguments, **options):
-        found = choose(*arguments, **options)
-        return {**found, "chains": [{**row, "no_slope": [1, 3]} for row in found["chains"]]}
-
-    monkeypatch.setattr(vector_attacker, "choose_chain", turned)
-    scorer = attacker_of(extractor, tmp_path / "out").learn(attack_on(speech))
-    for _ in range(2):
-        scorer(attack_on(speech))
-    said = [record.getMessage() for record in caplog.records if "slope" in record.getMessage()]
-    assert said == ["mine on train: the calibration tried on fold 1, 3 has a negative slope"]
 
 
 def test_names_with_adapted_take_the_settings_of_their_base():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from evaluation.embeddings import read_embeddings
 from evaluation.formats import read_scores, read_trials
-from spkver.backend import STEPS, read_backend, train_chain
+from spkver.backend import train_chain
 from spkver.cli import main
 
 
@@ -138,53 +137,17 @@ def test_speakers_from_a_map(folder: Path) -> None:
     )
 
 
-def test_adaptation_and_a_chain_in_a_file(folder: Path) -> None:
-    (folder / "chain.yaml").write_text("- coral\n- centre\n- plda: {rank: 3}\n")
-    arguments = ("train", folder / "train.npz", "--chain", folder / "chain.yaml", "--output", folder / "b.h5")
-    refused(run(*arguments), "coral needs vectors to adapt to", folder / "b.h5")
-    assert run(*arguments, "--adapt", folder / "bare_both.npz").exit_code == 0
-    assert repr(read_backend(folder / "b.h5")).startswith("Backend([coral, centre, plda: 3]")
-
-
-def test_what_was_shrunk_is_said(folder: Path) -> None:
-    np.savez(folder / "few.npz", ids=list("abcde"), vectors=np.random.default_rng(0).normal(size=(5, 8)))
-    done = run("train", folder / "few.npz", "--chain", "whiten,length", "--output", folder / "b.h5")
-    assert done.exit_code == 0
-    assert "the total covariance is singular: shrunk by 0." in done.stderr
-
-
 @pytest.mark.parametrize(
     ("chain", "text"),
     [
-        ("", "the chain is empty"),
         ("lda:3,plad:2", "step 2 of the chain: there is no step 'plad'"),
-        ("plda:3,length", "length, a map of vectors, cannot stand after plda"),
         ("lda:12", "lda.rank is 12, but 8 dimensions and 12 speakers allow 8"),
         ("no.yaml", "no.yaml: cannot be read"),
-        ("calibrate:2", "calibrate.prior is 2.0: expected a number from"),
     ],
 )
 def test_chains_that_are_none(folder: Path, chain: str, text: str) -> None:
     output = folder / "b.h5"
     refused(run("train", folder / "train.npz", "--chain", chain, "--output", output), text, output)
-
-
-def test_vectors_that_are_none(folder: Path) -> None:
-    output = folder / "b.h5"
-    (folder / "empty").write_bytes(b"")
-    np.savez(folder / "same.npz", ids=list("abc"), vectors=np.ones((3, 3)))
-    same = run("train", folder / "same.npz", "--chain", "length,whiten", "--output", output)
-    refused(same, "same.npz: step 2 of the chain, whiten: the total covariance is 0", output)
-    (folder / "vectors.pkl").write_bytes(pickle.dumps({"s": [np.zeros(3)]}))
-    for name, text in (("nothing", "cannot be read"), ("empty", "empty"), ("vectors.pkl", "--allow-pickle")):
-        refused(run("train", folder / name, "--chain", "length", "--output", output), text, output)
-    refused(
-        run("train", folder / "vectors.pkl", "--allow-pickle", "--chain", "length", "--output", output), "zero", output
-    )
-    with np.load(folder / "train.npz") as file:
-        np.savez(folder / "wide.npz", ids=file["ids"], speakers=file["speakers"], vectors=np.tile(file["vectors"], 2))
-    wide = ("train", folder / "train.npz", "--chain", "coral", "--adapt", folder / "wide.npz", "--output", output)
-    refused(run(*wide), "wide.npz: expected vectors to adapt to of 8 dimensions, got 16", output)
 
 
 def test_scores_that_cannot_be(folder: Path) -> None:
@@ -202,10 +165,3 @@ def test_scores_that_cannot_be(folder: Path) -> None:
     refused(run("show", folder / "trials"), "HDF5")
     backend.write_bytes(backend.read_bytes()[:900])
     refused(score(folder, backend, output), "HDF5", output)
-
-
-def test_the_help_tells_all_steps() -> None:
-    text = run("train", "--help").stdout
-    for step in STEPS:
-        assert f"\n  {step.name} " in text
-    assert "train" in run("--help").stdout

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,8 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from evaluation.embeddings import read_embeddings, to_unit
-from evaluation.metrics import eer
 from spkbase.errors import ConfigError, DataError
 from spkver.backend.kaldi import (
     KaldiPlda,
@@ -122,32 +117,6 @@ def test_adaptation_by_generalised_eigenvectors() -> None:
     np.testing.assert_allclose(found.between, ours.between + 0.6 * gained, rtol=1e-10, atol=1e-10)
 
 
-def test_vectors_with_less_variance_move_the_mean_alone() -> None:
-    plda = drawn(4)
-    ours = plda_from_kaldi(plda)
-    vectors = plda.mean + 1e-3 * np.random.default_rng(0).normal(size=(20, 4))
-    adapted = plda_from_kaldi(adapt_plda_unsupervised(plda, vectors))
-    np.testing.assert_allclose(adapted.within, ours.within, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(adapted.between, ours.between, rtol=1e-10, atol=1e-12)
-    assert adapted.mean.tolist() == vectors.mean(axis=0).tolist()
-
-
-def test_adaptation_helps_in_a_wider_domain() -> None:
-    """Vectors of a domain with three times the variance in some directions: scores separate better than before."""
-    rng = np.random.default_rng(0)
-    plda = plda_to_kaldi(Plda(np.zeros(8), np.eye(8), np.eye(8)))
-    stretch = np.r_[3 * np.ones(3), np.ones(5)]
-    who = np.repeat(np.arange(150), 4)
-    vectors = (rng.normal(size=(150, 8))[who] + np.r_[2 * np.ones(3), np.ones(5)] * rng.normal(size=(600, 8))) * stretch
-    sessions, tests = Sessions(vectors[::4], np.arange(150)), vectors[1::4] + 0.0
-    target = np.eye(150, dtype=bool).ravel()
-    found = {}
-    for name, scored in (("before", plda), ("after", adapt_plda_unsupervised(plda, vectors))):
-        scores = kaldi_plda_scores(scored, sessions, tests, *every_pair(150, 150))
-        found[name] = eer(scores[target], scores[~target])
-    assert found["after"] < found["before"]
-
-
 def test_options_out_of_range_are_told() -> None:
     zero = np.array([0])
     with pytest.raises(ConfigError, match="length is 'long': expected one of kaldi, simple, none"):
@@ -168,11 +137,9 @@ def test_options_out_of_range_are_told() -> None:
             {"transform": np.eye(2)},
             r"expected transform of shape \(3, 3\), got \(2, 2\)",
         ),
-        ({"mean": np.zeros(0)}, "expected mean"),
         ({"psi": np.array([1, np.nan, 0])}, "psi holds NaN"),
         ({"psi": np.array([1, 0, -0.1])}, "psi of a PLDA should be 0 or more, not -0.1"),
         ({"transform": np.ones((3, 3))}, "the transform of a PLDA is singular"),
-        ({"transform": np.zeros((3, 3))}, "the transform of a PLDA is singular"),
     ],
 )
 def test_what_no_plda_is_is_told(change: dict[str, NDArray], message: str) -> None:
@@ -200,13 +167,6 @@ def test_binary_pldas_byte_by_byte(tmp_path: Path) -> None:
     assert same(read_kaldi_plda(tmp_path / "plda"), plda)
     write_kaldi_plda(tmp_path / "again", plda)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "plda").read_bytes()
-
-
-def test_floats_in_a_plda_are_read(tmp_path: Path) -> None:
-    plda = drawn()
-    parts = b"".join(packed(getattr(plda, name), "F") for name in ("mean", "transform", "psi"))
-    (tmp_path / "plda").write_bytes(b"\0B<Plda> " + parts + b"</Plda> ")
-    np.testing.assert_allclose(read_kaldi_plda(tmp_path / "plda").transform, plda.transform, rtol=1e-7)
 
 
 def test_text_as_kaldi_prints_it(tmp_path: Path) -> None:
@@ -256,30 +216,19 @@ def test_a_transform_of_vbx_comes_back(tmp_path: Path) -> None:
 
 
 PLDA = b"\0B<Plda> " + packed(np.zeros(2)) + packed(np.eye(2)) + packed(np.ones(2)) + b"</Plda> "
-HUGE = b"DM \4" + struct.pack("<i", 1 << 30) + b"\4" + struct.pack("<i", 1 << 30)
 
 
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", "it begins with b'', not with <Plda>"),
-        (b"\0B", "not with <Plda>"),
         (b"<Plda", "not with <Plda>"),
-        (b"\0B<Plda> ", "it is of the kind"),
         (PLDA[: -1 - len("</Plda>")], "does not end with </Plda>"),
         (PLDA[:-30], "cut short"),
-        (PLDA[:20], "cut short"),
-        (PLDA[:14], "kind|cut short|unpack"),
         (PLDA + b"more", "does not end with </Plda>"),
         (PLDA.replace(packed(np.ones(2)), packed(np.ones(3))), r"expected psi of shape \(2\), got \(3,\)"),
         (PLDA.replace(packed(np.eye(2)), packed(np.ones((2, 2)))), "transform of a PLDA is singular"),
-        (PLDA.replace(packed(np.eye(2)), packed(np.full((2, 2), np.nan))), "NaN or infinite"),
-        (PLDA.replace(packed(np.ones(2)), packed(-np.ones(2))), "psi of a PLDA should be 0 or more"),
-        (PLDA.replace(packed(np.eye(2)), HUGE), "cut short"),
-        (b"<Plda> [ 1 ]\n [\n 1 ]\n [ 1 ]\n", "does not end with </Plda>"),
         (b"<Plda> [ 1 ]\n [\n 1 ]\n [ x ]\n</Plda> ", "could not convert string"),
         (b"<Plda> [ 1 2 ]\n [\n 1 0\n 1 ]\n [ 1 1 ]\n</Plda> ", "rows differ in length"),
-        (b"<Plda> [ 1 ]\n [ 1", "expected numbers between brackets"),
     ],
 )
 def test_broken_pldas_are_one_error(tmp_path: Path, raw: bytes, message: str) -> None:
@@ -290,91 +239,7 @@ def test_broken_pldas_are_one_error(tmp_path: Path, raw: bytes, message: str) ->
     assert str(error.value).startswith(f"{path}: ")
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        (b"", "expected numbers between brackets"),
-        (b"\0BDM \4\1\0\0\0\4\2\0\0\0" + bytes(15), "cut short"),
-        (b"\0B" + HUGE, "cut short"),
-        (b"\0B" + packed(np.ones(2)) + b"x", "something follows the numbers"),
-        (b" [ 1 2 ]\n 3", "something follows the numbers"),
-        (b" [ ]\n", "an array without numbers"),
-        (b" [ 1 nan ]\n", "NaN or infinite"),
-        (b"\0B<Plda> ", "of the kind"),
-    ],
-)
-def test_broken_matrices_are_one_error(tmp_path: Path, raw: bytes, message: str) -> None:
-    path = tmp_path / "lda.mat"
-    path.write_bytes(raw)
-    with pytest.raises(DataError, match=message) as error:
-        read_kaldi_matrix(path)
-    assert str(error.value).startswith(f"{path}: ")
-
-
-def test_absent_files_are_told(tmp_path: Path) -> None:
-    readers: list[Callable[[Path], Any]] = [read_kaldi_plda, read_kaldi_matrix, read_vbx_transform]
-    for read in readers:
-        with pytest.raises(DataError, match=rf"{tmp_path}/none: (cannot be read: No|no) such file"):
-            read(tmp_path / "none")
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"mean1": np.ones(3), "lda": np.ones((3, 2))}, "expected 'mean2', found lda, mean1"),
-        ({"mean1": np.ones(3), "lda": np.ones((2, 3)), "mean2": np.ones(2)}, r"expected lda of shape \(3, 2\)"),
-        ({"mean1": np.ones(3), "lda": np.full((3, 1), np.inf), "mean2": np.ones(1)}, "lda holds NaN"),
-        ({"mean1": np.ones((3, 1)), "lda": np.ones((3, 2)), "mean2": np.ones(2)}, "mean1 should have the shape"),
-        ({"mean1": np.array([b"a"]), "lda": np.ones((1, 1)), "mean2": np.ones(1)}, "mean1 should hold numbers"),
-    ],
-)
-def test_broken_transforms_are_one_error(tmp_path: Path, arrays: dict[str, NDArray], message: str) -> None:
-    with h5py.File(tmp_path / "t.h5", "w") as file:
-        for name, array in arrays.items():
-            file[name] = array
-    with pytest.raises(DataError, match=message) as error:
-        read_vbx_transform(tmp_path / "t.h5")
-    assert str(error.value).startswith(f"{tmp_path / 't.h5'}: ")
-
-
 # --- a real one ------------------------------------------------------------------------------------------------------
-
-
-def test_real_vectors(shared: Path) -> None:
-    """A Kaldi PLDA with its transform on 1,025 x-vectors of a meeting: windows that one turn of one speaker holds.
-
-    Pairs of windows of one speaker against pairs of two. The cosine's errors fall with the transform and again with
-    the PLDA, as its README says; the selection of pairs behind its figures (13.4, 9.2, 9.2 %) is not stated there.
-    """
-    folder = shared / "formats" / "kaldi_plda"
-    plda, transform = read_kaldi_plda(folder / "plda"), read_vbx_transform(folder / "transform.h5")
-    embeddings = read_embeddings(folder / "ES2005a.ark")
-    times = {line.split()[0]: line.split()[2:] for line in (folder / "ES2005a.seg").read_text().splitlines()}
-    turns = [line.split() for line in (folder / "ES2005a.rttm").read_text().splitlines()]
-    bounds = np.array([[float(turn[3]), float(turn[3]) + float(turn[4])] for turn in turns])
-    windows = np.array([times[name] for name in embeddings.ids], float)
-    inside = (bounds[:, 0] <= windows[:, :1] + 1e-3) & (windows[:, 1:] <= bounds[:, 1] + 1e-3)
-    rows = np.flatnonzero(inside.sum(axis=1) == 1)
-    speakers = np.array([turns[turn][7] for turn in inside[rows].argmax(axis=1)])
-    left, right = np.triu_indices(len(rows), 1)
-    target = speakers[left] == speakers[right]
-    raw = np.asarray(embeddings.vectors[rows], np.float64)
-    projected = to_unit(to_unit(raw - transform.mean1) @ transform.lda - transform.mean2)
-    diagonal = (projected - plda.mean) @ plda.transform.T
-    found = {}
-    for name, vectors in (("cosine", raw), ("transform", projected), ("diagonal", diagonal)):
-        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        found[name] = unit @ unit.T
-    sessions, pairs = Sessions(projected, np.arange(len(rows))), every_pair(len(rows), len(rows))
-    for length in ("kaldi", "none"):
-        scores = kaldi_plda_scores(plda, sessions, projected, *pairs, length=length).reshape(len(rows), len(rows))
-        assert np.abs(scores - scores.T).max() < 1e-11 * np.abs(scores).max()
-        found[f"plda {length}"] = scores
-    errors = {
-        name: 100 * eer(scores[left, right][target], scores[left, right][~target]) for name, scores in found.items()
-    }
-    expected = {"cosine": 13.05, "transform": 11.30, "diagonal": 10.15, "plda kaldi": 10.08, "plda none": 10.15}
-    assert errors == pytest.approx(expected, abs=0.05)
 
 
 def test_a_real_plda_is_written_back_byte_by_byte(shared: Path, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.metrics import eer
 from evaluation.trials import Trials
-from spkbase.errors import DataError
 from spkver.backend import (
     KaldiPlda,
     Sessions,
@@ -92,19 +91,6 @@ def test_our_own_plda_goes_to_kaldi_and_back(tmp_path: Path) -> None:
         backend_from_kaldi(plda_to_kaldi(backend.model)).score(EMBEDDINGS, EMBEDDINGS, TRIALS).values,
         rtol=1e-9, atol=1e-9,
     )  # fmt: skip
-
-
-def test_parts_that_do_not_fit() -> None:
-    for parts, text in (
-        ({"transform": MATRIX[:2]}, "expected a PLDA of 2 dimensions, got one of 3"),
-        ({"mean": MEAN}, "expected a PLDA of 5 dimensions, got one of 3"),
-        ({"mean": MEAN, "transform": MATRIX[:, :4]}, "expected a map of 5 dimensions, got one of 4"),
-        ({"mean": MEAN, "transform": VBX}, "has means of its own"),
-        ({"mean": MEAN, "transform": MEAN}, "expected a transform"),
-        ({"transform": MATRIX * np.nan}, "finite"),
-    ):
-        with pytest.raises(DataError, match=text):
-            backend_from_kaldi(PLDA, **parts)  # type: ignore[arg-type]
 
 
 def test_the_command(tmp_path: Path) -> None:

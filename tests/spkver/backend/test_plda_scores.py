@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evaluation.metrics import cllr
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import DataError
+from spkver.backend import scoring
 from spkver.backend.plda import Plda, Sessions, TwoCovariance, fit_two_covariance, plda_scores
+from spkver.backend.scoring import pair_products
 from spkver.backend.steps import cosine_of_sessions, mahalanobis_scores
 
 
@@ -60,19 +62,6 @@ def test_ratios_are_those_of_joint_densities(dimension: int, rank: int, channels
     means = [by_brute_force(plda, sessions.means[[of]], tests[row]) for of, row in zip(*pairs, strict=True)]
     found = plda_scores(plda, sessions, tests, *pairs, sessions_as="mean")
     np.testing.assert_allclose(found, means, rtol=1e-10, atol=1e-10)
-
-
-def test_more_numbers_of_sessions_than_factors() -> None:
-    """The two forms of the rows give one score: a column for each number of sessions, or the squares in full."""
-    rng = np.random.default_rng(1)
-    plda = model(rng, rank=2)
-    models = np.repeat(np.arange(6), np.arange(1, 7))
-    sessions, tests = Sessions(rng.normal(size=(21, 5)), models), rng.normal(size=(4, 5))
-    pairs = every_pair(6, 4)
-    expected = [
-        by_brute_force(plda, sessions.vectors[models == of], tests[row]) for of, row in zip(*pairs, strict=True)
-    ]
-    np.testing.assert_allclose(plda_scores(plda, sessions, tests, *pairs), expected, rtol=1e-10, atol=1e-10)
 
 
 def test_closed_form_in_two_dimensions() -> None:
@@ -140,21 +129,6 @@ def test_two_covariances_are_a_plda(rank: int) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ((np.zeros(2), np.eye(3), np.eye(2)), r"got shapes \[\(2, 2\), \(3, 3\)\]"),
-        ((np.zeros(2), np.full((2, 2), np.inf), np.eye(2)), "finite matrices B and W"),
-        ((np.zeros(2), np.eye(2), np.zeros((2, 2))), "to be positive definite"),
-        ((np.zeros(2), np.eye(2), np.full((2, 2), np.nan)), "residual holds NaN"),
-    ],
-)
-def test_what_no_two_covariances_are_is_told(parts: tuple, message: str) -> None:
-    zero = np.array([0])
-    with pytest.raises(DataError, match=message):
-        plda_scores(TwoCovariance(*parts).plda, Sessions(np.ones((1, 2)), zero), np.ones((1, 2)), zero, zero)
-
-
 def test_moments_of_two_sessions_are_those_of_the_model() -> None:
     """Data drawn from the model: W and B are found, and ratios lose next to nothing against those of the true ones."""
     rng = np.random.default_rng(0)
@@ -179,41 +153,6 @@ def test_moments_of_two_sessions_are_those_of_the_model() -> None:
         costs.append(cllr(scores[pairs[0] == pairs[1]], scores[pairs[0] != pairs[1]]))
     assert costs[1] < 1.05 * costs[0]
     assert costs[2] > 1.3 * costs[0]
-
-
-def test_no_direction_has_less_than_no_variance_between_speakers() -> None:
-    rng = np.random.default_rng(0)
-    who = np.repeat(np.arange(20), 2)
-    vectors = rng.normal(size=(40, 4))
-    vectors[:, 0] += 3 * who
-    two = fit_two_covariance(vectors, who)
-    values = np.linalg.eigvalsh(two.between)
-    assert values[-1] > 10
-    np.testing.assert_allclose(values[0], 0, atol=1e-12)
-    with pytest.raises(DataError, match="differ no more than those of the same speaker's sessions"):
-        fit_two_covariance(np.tile([[0.0], [1.0]], (20, 1)) + 1e-3 * rng.normal(size=(40, 1)), who)
-
-
-def test_moments_of_sidekit_add_up_to_the_total() -> None:
-    rng = np.random.default_rng(0)
-    who = rng.integers(0, 12, 80)
-    vectors = rng.normal(size=(12, 5))[who] + rng.normal(size=(80, 5))
-    two = fit_two_covariance(vectors, who, convention="sidekit")
-    np.testing.assert_allclose(two.within + two.between, np.cov(vectors.T, ddof=0), atol=1e-13)
-    inside = sum(np.cov(vectors[who == one].T, ddof=0) * (who == one).sum() for one in range(12)) / 80
-    np.testing.assert_allclose(two.within, inside, atol=1e-13)
-
-
-def test_two_covariances_of_few_vectors_are_regular() -> None:
-    rng = np.random.default_rng(0)
-    who = np.repeat(np.arange(6), 3)
-    vectors = (3 * rng.normal(size=(6, 40)))[who] + rng.normal(size=(18, 40))
-    two = fit_two_covariance(vectors, who)
-    assert np.linalg.eigvalsh(two.within)[0] > 0
-    scores = plda_scores(two.plda, Sessions(vectors, np.arange(18)), vectors, *every_pair(18, 18))
-    same = (who[:, None] == who).ravel()
-    assert np.isfinite(scores).all()
-    assert scores[same].min() > scores[~same].max()
 
 
 # --- cosine and Mahalanobis ------------------------------------------------------------------------------------------
@@ -245,20 +184,6 @@ def test_distances_to_means() -> None:
     assert own.max() <= 0
 
 
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        (np.eye(2), r"finite Mahalanobis matrix of shape \(3, 3\), got \(2, 2\)"),
-        (np.full((3, 3), np.nan), "finite Mahalanobis matrix"),
-        (np.zeros((3, 3)), "the Mahalanobis matrix to be positive definite"),
-    ],
-)
-def test_what_measures_no_distance_is_told(matrix: NDArray, message: str) -> None:
-    zero = np.array([0])
-    with pytest.raises(DataError, match=message):
-        mahalanobis_scores(matrix, Sessions(np.eye(3), np.arange(3)), np.eye(3), zero, zero)
-
-
 # --- bad input, of every scorer --------------------------------------------------------------------------------------
 
 SCORERS: dict[str, Callable[..., NDArray]] = {
@@ -287,29 +212,54 @@ def test_bad_input_is_told(scorer: Any, tests: NDArray, models: list, segments: 
         scorer(GOOD, tests, np.array(models, np.int64), np.array(segments, np.int64))
 
 
-@pytest.mark.parametrize("scorer", SCORERS.values(), ids=list(SCORERS))
-def test_no_trials_have_no_scores(scorer: Any) -> None:
-    none = np.zeros(0, np.int64)
-    assert scorer(GOOD, np.eye(3), none, none).shape == (0,)
+# --- sessions and pairs --------------------------------------------------------------
 
 
-def test_vectors_of_two_lengths_are_told() -> None:
-    plda, zero = Plda(np.zeros(4), np.eye(4), np.eye(4)), np.array([0])
-    with pytest.raises(DataError, match="expected enrolled vectors of 4 dimensions, got 3"):
-        plda_scores(plda, GOOD, np.eye(4), zero, zero)
-    with pytest.raises(ConfigError, match="sessions_as is 'first': expected one of all, mean"):
-        plda_scores(plda, GOOD, np.eye(4), zero, zero, sessions_as="first")
+@pytest.mark.parametrize("names", [["b", "a", "b"], np.array(["b", "a", "b"]), np.array([7, -3, 7])])
+def test_models_by_names(names: Any) -> None:
+    sessions, distinct = Sessions.named(np.eye(3), names)
+    assert distinct.tolist() == sorted(set(np.asarray(names).tolist()))
+    assert sessions.models.tolist() == [1, 0, 1]
 
 
-def test_vectors_without_length_have_no_cosine() -> None:
-    zero = np.array([0])
-    with pytest.raises(DataError, match=r"1 tested vector is zero .*: row 1"):
-        cosine_of_sessions(GOOD, np.array([[1.0, 0, 0], [0, 0, 0]]), zero, zero)
-    with pytest.raises(DataError, match=r"1 mean of a model is zero .*: row 0"):
-        cosine_of_sessions(Sessions(np.array([[1.0], [-1.0]]), np.array([0, 0])), np.ones((1, 1)), zero, zero)
+@pytest.mark.parametrize(
+    ("vectors", "models", "message"),
+    [
+        (np.zeros((0, 3)), [], r"enrolled vectors as rows of numbers, got float64 of shape \(0, 3\)"),
+        (np.array([[1.0], [np.nan], [np.inf]]), [0, 0, 1], "2 of 3 enrolled vectors hold NaN or infinity: rows 1, 2"),
+        (np.eye(2), [0], "a whole number for each of 2 vectors"),
+        (np.eye(3), [0, 0, 2], "expected codes of models from 0 without gaps, got 0 to 2 for 3 vectors"),
+    ],
+)
+def test_what_no_sessions_are_is_told(vectors: Any, models: list, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Sessions(vectors, np.array(models) if models else np.zeros(0, np.int64))
 
 
-def test_scores_beyond_float64_are_an_error() -> None:
-    zero = np.array([0])
-    with pytest.raises(DataError, match="scores are not finite: vectors or parameters are far too large"):
-        plda_scores(Plda(np.zeros(3), np.eye(3), np.eye(3)), GOOD, 1e200 * np.eye(3), zero, zero)
+@given(st.data())
+def test_products_of_any_list_are_those_of_its_pairs(data: st.DataObject) -> None:
+    """Full lists, lists cut into blocks, blocks in them, single pairs, repeated ones and none."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 100)))
+    n_left, n_right = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 40))
+    left, right = rng.normal(size=(n_left, 5)), rng.normal(size=(n_right, 5))
+    kind = data.draw(st.sampled_from(["all", "some", "blocks", "few"]))
+    mask = np.ones((n_left, n_right), bool)
+    if kind == "some":
+        mask = rng.random((n_left, n_right)) < 0.3
+    elif kind == "blocks":
+        mask = np.arange(n_left)[:, None] % 13 == np.arange(n_right) % 13
+    elif kind == "few":
+        mask = rng.random((n_left, n_right)) < 0.03
+    models, segments = (rng.permutation(column) for column in np.nonzero(mask))
+    if data.draw(st.booleans()):
+        models, segments = np.tile(models, 2), np.tile(segments, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "_CELLS", data.draw(st.sampled_from([1, 100, 1 << 22])))
+        patch.setattr(scoring, "_PAIRED", data.draw(st.sampled_from([1, 100, 1 << 22])))
+        found = pair_products(left, right, models, segments)
+    np.testing.assert_allclose(found, (left[models] * right[segments]).sum(axis=1), rtol=1e-12, atol=1e-13)
+
+
+def test_scores_that_overflow_are_an_error() -> None:
+    with pytest.raises(DataError, match="1 of 2 scores are not finite: vectors or parameters are far too large"):
+        pair_products(np.array([[1e200], [1.0]]), np.array([[1e200]]), np.array([0, 1]), np.array([0, 0]))

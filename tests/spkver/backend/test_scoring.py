@@ -15,7 +15,7 @@ from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.backend.nap import fit_nap
-from spkver.backend.scoring import score_gmm_ubm, score_trials, trial_blocks, trial_pieces
+from spkver.backend.scoring import score_gmm_ubm, score_trials, trial_pieces
 from spkver.backend.svm import SvmModels
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
@@ -65,24 +65,6 @@ def test_brute_force(shape, jobs):
     np.testing.assert_allclose(found.values, expected, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.sets(st.tuples(st.sampled_from(MODELS), st.sampled_from(SEGMENTS)), min_size=1), st.randoms())
-def test_blocks_cover_each_trial_once(pairs, random):
-    ordered = sorted(pairs)
-    random.shuffle(ordered)
-    trials = Trials.from_ids(*zip(*ordered, strict=True))
-    found = trial_blocks(trials.models, trials.segments)
-    assert sorted(np.concatenate([block.ravel() for block in found]).tolist()) == list(range(len(pairs)))
-    for block in found:
-        assert (trials.models[block] == trials.models[block[:, :1]]).all()
-        assert (trials.segments[block] == trials.segments[block[:1]]).all()
-
-
-def test_models_of_a_sentence_are_one_block():
-    trials = Trials.from_ids(*zip(*blocks(), strict=True))
-    assert [block.shape for block in trial_blocks(trials.models, trials.segments)] == [(6, 10), (6, 10)]
-
-
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
@@ -94,19 +76,6 @@ def test_missing_ids(pairs, words):
     trained, vectors = machines()
     with pytest.raises(DataError, match=words):
         score_trials(trained, named(SEGMENTS, vectors), Trials.from_ids(*zip(*pairs, strict=True)))
-
-
-def test_ids_without_a_trial_may_be_missing():
-    trained, vectors = machines()
-    trials = Trials.from_ids(["m00_a", "gone"], ["s00", "lost"]).subset(np.array([0]))
-    trials = Trials(trials.model_ids, trials.segment_ids, trials.models, trials.segments)
-    assert len(score_trials(trained, named(SEGMENTS, vectors), trials)) == 1
-
-
-def test_segment_in_two_rows_is_an_error():
-    trained, vectors = machines()
-    with pytest.raises(DataError, match="'s00' stands twice"):
-        score_trials(trained, named(["s00", *SEGMENTS[:19]], vectors), Trials.from_ids(["m00_a"], ["s00"]))
 
 
 # --- GMM-UBM ---------------------------------------------------------------------------------------------------------
@@ -145,25 +114,6 @@ def test_gmm_scores_are_log_likelihood_ratios(shape):
     np.testing.assert_allclose(found.values, expected, atol=1e-10)
 
 
-def test_the_ubm_itself_scores_0():
-    ubm, _, frames = gmm_case()
-    found = score_gmm_ubm(
-        ubm, named(["ubm"], ubm.means.reshape(1, -1)), frames, Trials.from_ids(["ubm"] * 20, SEGMENTS)
-    )
-    np.testing.assert_allclose(found.values, 0, atol=1e-12)
-
-
-def test_gmm_component_without_weight():
-    ubm, means, frames = gmm_case()
-    weightless = GaussianMixture(np.array([0.5, 0.5, 0, 0, 0]), ubm.means, ubm.variances)
-    halves = GaussianMixture(np.array([0.5, 0.5]), ubm.means[:2], ubm.variances[:2])
-    trials = Trials.from_ids(["m00_a"] * 20, SEGMENTS)
-    found = score_gmm_ubm(weightless, named(MODELS, means), frames, trials).values
-    np.testing.assert_allclose(
-        found, score_gmm_ubm(halves, named(MODELS, means[:, :6]), frames, trials).values, atol=1e-10
-    )
-
-
 @pytest.mark.parametrize(
     ("model", "segment", "words"),
     [("nobody", "s00", "1 models"), ("m00_a", "nowhere", "1 segments"), ("m00_a", "empty", "'empty' has no frames")],
@@ -173,13 +123,6 @@ def test_gmm_missing(model, segment, words):
     more = Frames(np.array([*SEGMENTS, "empty"], object), np.append(frames.offsets, frames.offsets[-1]), frames.values)
     with pytest.raises(DataError, match=words):
         score_gmm_ubm(ubm, named(MODELS, means), more, Trials.from_ids([model], [segment]))
-
-
-def test_gmm_frames_of_another_dimension():
-    ubm, means, frames = gmm_case()
-    narrow = Frames(frames.ids, frames.offsets, frames.values[:, :2])
-    with pytest.raises(DataError, match=r"expects \(T, 3\)"):
-        score_gmm_ubm(ubm, named(MODELS, means), narrow, Trials.from_ids(["m00_a"], ["s00"]))
 
 
 # --- vectors in files, pieces ----------------------------------------------------------------------
@@ -226,15 +169,6 @@ def test_rows_in_files_give_the_same(tmp_path, shape, projected):
     if projection is not None:
         before = score_trials(machines, named(SEGMENTS, projection(vectors)), trials).values
         np.testing.assert_allclose(found, before, atol=1e-4)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_pairs_and_blocks_agree(dtype):
-    machines, vectors, trials = case(None, dtype)
-    whole = np.asarray(machines.weights, np.float64) @ vectors.T.astype(np.float64) + machines.biases[:, None]
-    expected = [whole[MODELS.index(m), SEGMENTS.index(s)] for m, s in trials.pairs()]
-    found = score_trials(machines, named(SEGMENTS, vectors), trials).values
-    np.testing.assert_allclose(found, expected, atol=1e-10 if dtype == np.float64 else 1e-3)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

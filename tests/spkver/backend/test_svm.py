@@ -11,7 +11,6 @@ from sklearn.svm import SVC
 from stored_vectors import named, stored
 
 from spkbase.arrays import StoredArray
-from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work
 from spkver.backend.nap import fit_nap
 from spkver.backend.svm import SvmConfig, open_svms, read_svms, train_svms, write_svms
@@ -58,36 +57,6 @@ def test_order_of_rows_is_no_matter():
     np.testing.assert_allclose(found.biases, expected.biases, atol=1e-7)
 
 
-def test_files(tmp_path):
-    models, vectors, background = data(np.float32)
-    machines = train_svms(named(models, vectors), background)
-    write_svms(tmp_path / "svm.h5", machines)
-    found = read_svms(tmp_path / "svm.h5")
-    assert found.models.tolist() == machines.models.tolist()
-    for name in ("weights", "biases"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(machines, name))
-        assert getattr(found, name).dtype == getattr(machines, name).dtype
-
-
-@pytest.mark.parametrize(
-    ("shapes", "words"),
-    [
-        (((13, 30), (40, 31)), "do not fit together"),
-        (((13, 30), (0, 30)), "no background"),
-    ],
-)
-def test_shapes(shapes, words):
-    own, background = shapes
-    with pytest.raises(DataError, match=words):
-        train_svms(named(["m"] * 13, np.ones(own)), np.ones(background))
-
-
-@pytest.mark.parametrize("options", [{"tolerance": 0.0}, {"cost": 0.0}, {"cost": -1.0}])
-def test_bad_configuration(options):
-    with pytest.raises(ConfigError, match=f"svm.{next(iter(options))}"):
-        SvmConfig(**options)
-
-
 # --- in files --------------------------------------------------------------------------------------------------------
 
 
@@ -124,15 +93,6 @@ def test_streamed_machines_are_the_same(tmp_path, projected, jobs):
         assert set(new) == set(old)
         assert {name: new[name].dtype for name in new} == {name: old[name].dtype for name in old}
         assert dict(new.attrs) == dict(old.attrs)
-
-
-def test_projection_while_reading_is_projection_before():
-    models, vectors, background = (one if isinstance(one, list) else one.astype(np.float64) for one in many())
-    project = fit_nap(background, rank=5)
-    found = train_svms(named(models, vectors), background, EXACT, projection=project)
-    expected = train_svms(named(models, project(vectors)), project(background), EXACT)
-    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-9)
-    np.testing.assert_allclose(found.weights @ project.directions.T, 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("projected", [False, True])

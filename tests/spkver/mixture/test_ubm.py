@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_vectors import stored
 
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.mixture.gmm import Accumulator, GaussianMixture, e_step, log_likelihood, m_step
 from spkver.mixture.ubm import (
@@ -17,7 +17,6 @@ from spkver.mixture.ubm import (
     UbmConfig,
     _revive,
     read_ubm,
-    schedule_marks,
     split,
     train_ubm,
     widest_dimensions,
@@ -108,12 +107,6 @@ def test_densities_survive_any_dimension(variance, dimension):
     assert np.isfinite(far).all()
 
 
-def test_component_without_weight_takes_nothing():
-    mixture = GaussianMixture(np.array([1.0, 0.0]), np.zeros((2, 3)), np.ones((2, 3)))
-    accumulator = e_step(np.ones((10, 3), np.float32), mixture)
-    np.testing.assert_array_equal(accumulator.zeroth, [10.0, 0.0])
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_result_does_not_depend_on_workers(dtype):
     frames = np.random.default_rng(2).standard_normal((20000, 5)).astype(dtype)
@@ -186,15 +179,6 @@ def test_dead_component_is_split_off_the_fullest(caplog):
     assert np.isfinite(mixture.means).all()
 
 
-def test_identical_frames_do_not_break_training(caplog):
-    """Repeated frames leave components empty; the result is still a mixture."""
-    frames = np.repeat(np.array([[0.0, 1.0], [5.0, -1.0]]), 50, axis=0)
-    with caplog.at_level("WARNING"):
-        trained = train_ubm(frames, UbmConfig(components=8))
-    assert np.isfinite(trained.mixture.means).all()
-    assert trained.mixture.weights.sum() == pytest.approx(1)
-
-
 @pytest.mark.parametrize(
     ("frames", "config", "words"),
     [
@@ -210,30 +194,6 @@ def test_identical_frames_do_not_break_training(caplog):
 def test_bad_frames(frames, config, words):
     with pytest.raises(DataError, match=words):
         train_ubm(frames, config)
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"components": 100}, "64 and 128"),
-        ({"components": 0}, "power of two"),
-        ({"components": 4, "iterations": (1,)}, "2 doublings"),
-        ({"iterations": (0,) * 13}, "at least 1"),
-        ({"variance_floor": 2.0, "variance_ceiling": 1.0}, "below"),
-    ],
-)
-def test_bad_configuration(values, words):
-    with pytest.raises(ConfigError, match=words):
-        UbmConfig(**values)
-
-
-def test_frames_of_another_dimension():
-    with pytest.raises(DataError, match=r"\(T, 3\)"):
-        e_step(np.ones((10, 2)), random_mixture(np.random.default_rng(0), 2, 3))
-
-
-def test_marks_of_doublings():
-    assert schedule_marks([2, 4, 4, 8, 8]) == [(0, 2), (1, 4), (3, 8)]
 
 
 # ---  ---------------------------------------------------------------------------------------------------

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from stored_vectors import stored
 
 from evaluation.embeddings.files import read_embeddings
 from spkbase.errors import ConfigError, DataError
-from spkbase.hdf5 import write_arrays
 from spkbase.work import Work, stop_workers, use_engine
 from spkver.mixture.statistics import Statistics
 from spkver.vectors import posteriors
@@ -76,19 +73,6 @@ def test_each_row_is_the_posterior_of_its_segment(full, dtype):
         mean, covariance = dense(model, rows[0][row].astype(float), rows[1][row].astype(float))
         np.testing.assert_allclose(found.vectors[row], mean, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(found.variances[row], np.diag(covariance), rtol=1e-9)
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
-def test_a_vector_does_not_hang_on_the_others(seed, rank):
-    model, statistics = random_model(seed, rank=rank), random_statistics(9, seed)
-    whole = extract_ivectors(model, statistics, work=Work(1)).vectors
-    alone = Statistics(
-        *(array[4:5] for array in (statistics.models, statistics.segments)),
-        statistics.zeroth[4:5],
-        statistics.first[4:5],
-    )
-    np.testing.assert_allclose(extract_ivectors(model, alone, work=Work(1)).vectors[0], whole[4], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -175,18 +159,6 @@ def test_files_are_embeddings(tmp_path):
         assert embeddings.vectors.dtype == np.float64
 
 
-def test_segments_of_several_models(tmp_path):
-    """They are rows like others; as embeddings, whose ids are distinct, they cannot be read."""
-    statistics = random_statistics(2)
-    twice = Statistics(statistics.models, statistics.segments[[0, 0]], statistics.zeroth, statistics.first)
-    found = extract_ivectors(random_model(), twice, destination=tmp_path / "v.h5")
-    assert open_ivectors(tmp_path / "v.h5").segments.tolist() == ["s0", "s0"]
-    with pytest.raises(DataError, match="s0"):
-        found.embeddings()
-    with pytest.raises(DataError, match="s0"):
-        read_embeddings(tmp_path / "v.h5")
-
-
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
@@ -210,37 +182,6 @@ def test_statistics_that_do_not_fit():
         extract_ivectors(model, Statistics(*[np.empty(0, object)] * 2, np.empty((0, 5)), np.empty((0, 20))))
     with pytest.raises(ConfigError, match="exact, weights, eigen, got 'exakt'"):
         extract_ivectors(model, statistics, method="exakt")
-
-
-@pytest.mark.parametrize("work", [Work(1), Work(2)])
-def test_counts_too_large_to_be_computed_with(work):
-    statistics = random_statistics()
-    statistics.zeroth[3] = 1e307
-    statistics.first[3] = 0
-    with pytest.raises(DataError, match="segment 's3' have counts too large"):
-        extract_ivectors(random_model(), statistics, work=work)
-
-
-def test_broken_files(tmp_path):
-    path = tmp_path / "v.h5"
-    extract_ivectors(random_model(), random_statistics(), variances=True, destination=path)
-    whole = path.read_bytes()
-    for n_bytes in (0, 100, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:n_bytes])
-        with pytest.raises(DataError):
-            open_ivectors(path)
-    ids = np.array(["a", "b"], object)
-    for arrays in (
-        {"ids": ids, "speakers": ids},
-        {"ids": ids, "vectors": np.zeros((2, 3))},
-        {"ids": ids, "speakers": ids, "vectors": np.zeros((3, 3))},
-        {"ids": ids, "speakers": ids, "vectors": np.zeros((2, 3), int)},
-        {"ids": ids, "speakers": ids, "vectors": np.zeros((2, 3)), "variances": np.zeros((2, 4))},
-        {"ids": np.zeros(2), "speakers": ids, "vectors": np.zeros((2, 3))},
-    ):
-        write_arrays(path, arrays)
-        with pytest.raises(DataError, match=r"v\.h5"):
-            open_ivectors(path)
 
 
 def test_the_page_says_what_happens():

@@ -23,16 +23,13 @@ from spkver.sidekit.tables import StatServer, write_stat_server
 from spkver.vectors.joint_factors import (
     JointFactorConfig,
     JointFactors,
-    drawn_start,
     hidden_variables,
-    read_joint_factors,
     residual_m_step,
     residual_posterior,
     residual_sums,
     session_vectors,
     speaker_vectors,
     train_joint_factors,
-    write_joint_factors,
 )
 from spkver.vectors.supervectors import sum_by_model, without_factors
 
@@ -234,20 +231,6 @@ def test_full_covariances_are_whitened_first():
     np.testing.assert_allclose(*vectors, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize(("n_speakers", "n_sessions"), [(6, 1), (2, 4)])
-def test_one_session_each_and_few_speakers(n_speakers, n_sessions):
-    mixture, _, statistics = some(1, n_speakers, n_sessions)
-    model = train_joint_factors(mixture, statistics, SMALL)
-    assert all(np.isfinite(array).all() for array in (model.speaker, model.channel, model.residual))
-
-
-def test_without_residual():
-    mixture, _, statistics = some()
-    model = train_joint_factors(mixture, statistics, replace(SMALL, residual=False))
-    assert not model.residual.any()
-    assert not hidden_variables(model, statistics)[3].any()
-
-
 # --- workers, files, resumption --------------------------------------------------------------------------------------
 
 
@@ -277,53 +260,7 @@ def test_bits_depend_on_the_statistics_alone(tmp_path):
         assert streamed.segments.tolist() == whole.segments.tolist()
 
 
-def test_files(tmp_path):
-    mixture, _, statistics = some()
-    model = train_joint_factors(mixture, statistics, SMALL)
-    path = tmp_path / "jfa.h5"
-    write_joint_factors(path, model)
-    read = read_joint_factors(path)
-    assert contents(read) == contents(model)
-    np.testing.assert_array_equal(read.factors, model.factors)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError):
-        read_joint_factors(path)
-    in_file(statistics, path)
-    with pytest.raises(DataError, match="expected joint factors, got another kind of file"):
-        read_joint_factors(path)
-    write_joint_factors(path, model)
-    import h5py
-
-    for name, array in (
-        ("speaker", np.full((3, 2, 2), np.nan)),
-        ("residual", np.ones((3, 3))),
-        ("weights", np.ones(4)),
-    ):
-        write_joint_factors(path, model)
-        with h5py.File(path, "a") as file:
-            del file[name]
-            file[name] = array
-        with pytest.raises(DataError) as caught:
-            read_joint_factors(path)
-        assert caught.value.file == path
-
-
 # --- bad input -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"speaker_rank": 0}, "joint_factors.speaker_rank is 0: expected a whole number of at least 1"),
-        ({"channel_rank": -1}, "joint_factors.channel_rank is -1"),
-        ({"rounds": -1}, "joint_factors.rounds is -1"),
-        ({"minimum_divergence": "upper"}, "minimum_divergence is 'upper': expected one of right, sidekit, none"),
-    ],
-)
-def test_bad_configuration(change, words):
-    with pytest.raises(ConfigError, match=words):
-        JointFactorConfig(**change)
 
 
 @pytest.mark.parametrize(
@@ -363,15 +300,6 @@ def test_bad_statistics(change: Callable[[Statistics], Statistics], words):
     mixture, _, statistics = some()
     with pytest.raises(DataError, match=words):
         train_joint_factors(mixture, change(statistics), SMALL)
-
-
-def test_bad_starts():
-    mixture, _, statistics = some()
-    start = drawn_start(mixture.means.shape, SMALL)
-    for place, words in enumerate(("matrix to start from", "matrix", "residual to start")):
-        broken = (*start[:place], np.ones((5, 5)), *start[place + 1 :])
-        with pytest.raises(DataError, match=words):
-            train_joint_factors(mixture, statistics, SMALL, start=broken)
 
 
 def test_segments_without_frames_and_trials_without_models():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stored_vectors import stored
 
 from spkbase.arrays import StoredArray
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError
 from spkbase.work import Work
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.statistics import Statistics
@@ -24,7 +24,6 @@ from spkver.vectors.supervectors import (
     read_supervectors,
     sum_by_model,
     supervector_scale,
-    vectors_of,
     write_supervectors,
 )
 
@@ -49,21 +48,6 @@ def random_statistics(
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
-
-
-def test_no_relevance_is_maximum_likelihood(rng):
-    mixture, statistics = random_mixture(rng), random_statistics(rng, ["a", "b"])
-    expected = statistics.first / np.repeat(statistics.zeroth, 3, axis=1)
-    for adapt in (adapt_supervectors, adapt_multisession):
-        found = adapt(mixture, statistics, MapConfig(relevance=0, **PLAIN)).vectors
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
-def test_huge_relevance_is_the_background_model(rng):
-    mixture, statistics = random_mixture(rng), random_statistics(rng, ["a", "b"])
-    for adapt in (adapt_supervectors, adapt_multisession):
-        found = adapt(mixture, statistics, MapConfig(relevance=1e12, **PLAIN)).vectors
-        np.testing.assert_allclose(found, np.tile(mixture.means.ravel(), (2, 1)), atol=1e-9)
 
 
 @pytest.mark.parametrize("relevance", [0.0, 3.0])
@@ -112,42 +96,6 @@ def test_functions_take_what_others_give(rng, tmp_path):
     assert (tmp_path / "sv.h5").read_bytes() == (tmp_path / "recipe.h5").read_bytes()
     for name in ("models", "segments", "vectors"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    assert vectors_of(found) is found.vectors is vectors_of(found.vectors)
-    with pytest.raises(TypeError, match=r"expected Supervectors or an array .N, D., got Statistics"):
-        vectors_of(statistics)  # type: ignore[arg-type]
-
-
-def test_sessions_of_a_model_are_summed(rng):
-    mixture, statistics = random_mixture(rng), random_statistics(rng, ["b", "a", "b", "c", "b"])
-    summed = sum_by_model(statistics)
-    first = np.asarray(summed.first)
-    assert summed.models.tolist() == summed.segments.tolist() == ["a", "b", "c"]
-    np.testing.assert_allclose(summed.zeroth[1], statistics.zeroth[[0, 2, 4]].sum(axis=0), rtol=1e-14)
-    np.testing.assert_allclose(first[1], statistics.first[[0, 2, 4]].sum(axis=0), rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(first[0], statistics.first[1])
-    found = adapt_multisession(mixture, statistics)
-    assert found.models.tolist() == ["a", "b", "c"]
-    alone = adapt_multisession(mixture, random_statistics(np.random.default_rng(9), ["z"]))
-    assert len(alone) == 1
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_row_does_not_depend_on_its_neighbours(rng, dtype):
-    """Rows are worked on in chunks of 64."""
-    mixture, statistics = random_mixture(rng), random_statistics(rng, [f"m{n}" for n in range(150)], dtype)
-    expected = adapt_supervectors(mixture, statistics).vectors
-    order = rng.permutation(150)
-    mixed = Statistics(
-        statistics.models[order], statistics.segments[order], statistics.zeroth[order], statistics.first[order]
-    )
-    np.testing.assert_array_equal(adapt_supervectors(mixture, mixed).vectors, expected[order])
-
-
-def test_statistics_of_another_mixture(rng):
-    statistics = random_statistics(rng, ["a"])
-    small = GaussianMixture(np.ones(1), np.zeros((1, 3)), np.ones((1, 3)))
-    with pytest.raises(DataError, match="do not fit a mixture of 1 Gaussians"):
-        adapt_supervectors(small, statistics)
 
 
 @pytest.mark.parametrize("relevance", [-1.0, float("nan")])
@@ -200,12 +148,3 @@ def test_streamed_supervectors_are_the_same(tmp_path, multisession):
     assert isinstance(found.vectors, StoredArray)
     for name in ("models", "segments", "vectors"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-
-
-def test_models_and_segments_of_the_same_ids_stay_single_sessions(rng):
-    """What is adapted is told by the function, not by the ids."""
-    mixture, given = random_mixture(rng), random_statistics(rng, ["a", "b"])
-    ids = np.array(["a", "b"], object)
-    statistics = Statistics(ids, ids, given.zeroth, given.first)
-    expected = adapt_supervectors(mixture, given).vectors
-    np.testing.assert_array_equal(adapt_supervectors(mixture, statistics).vectors, expected)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from stored_vectors import stored
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.hdf5 import write_arrays
 from spkbase.work import Work, stop_workers, use_engine
 from spkver.mixture.gmm import GaussianMixture, whitening_factors
 from spkver.mixture.statistics import Statistics
@@ -23,7 +22,6 @@ from spkver.vectors.total_variability import (
     e_step,
     minimum_divergence,
     read_total_variability,
-    start_loadings,
     train_total_variability,
     write_total_variability,
 )
@@ -180,35 +178,6 @@ def test_the_subspace_is_found_again(full):
     assert angles.min() > 0.999
 
 
-def test_a_component_without_frames_keeps_its_rows():
-    mixture, statistics = some()
-    statistics.zeroth[:, 2] = 0
-    statistics.first.reshape(-1, *SHAPE)[:, 2] = 0
-    start = np.random.default_rng(3).standard_normal((*SHAPE, 3))
-    config = TotalVariabilityConfig(rank=3, rounds=1, minimum_divergence="none")
-    found = train_total_variability(mixture, statistics, config, start=start).loadings
-    np.testing.assert_array_equal(found[2], start[2])
-    assert (found[[0, 1, 3]] != start[[0, 1, 3]]).all()
-
-
-@pytest.mark.parametrize("share", [1e-39, 1e-120, 1e-310])
-def test_next_to_no_frames_do_no_harm(share):
-    mixture, statistics = some()
-    statistics.zeroth[:, 2] *= share
-    statistics.first.reshape(-1, *SHAPE)[:, 2] *= share
-    found = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=3))
-    assert np.isfinite(found.loadings).all()
-
-
-def test_seeds():
-    config = TotalVariabilityConfig(rank=20, seed=3)
-    first, again = start_loadings((64, 20), config), start_loadings((64, 20), config)
-    np.testing.assert_array_equal(first, again)
-    assert (first != start_loadings((64, 20), TotalVariabilityConfig(rank=20, seed=4))).all()
-    # the means of a Gaussian scatter by 1/16 of its variance, as those of MAP adaptation do
-    assert np.square(first).sum(axis=2).mean() == pytest.approx(1 / 16, rel=0.05)
-
-
 def contents(model: TotalVariability) -> bytes:
     return model.loadings.tobytes() + model.log_likelihoods.tobytes()
 
@@ -265,41 +234,6 @@ def test_files_give_back_what_was_written(tmp_path, full):
         np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
 
 
-def test_broken_files(tmp_path):
-    mixture, statistics = some()
-    model = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=1))
-    path = tmp_path / "tv.h5"
-    write_total_variability(path, model)
-    whole = path.read_bytes()
-    arrays = {
-        "loadings": model.loadings,
-        "means": model.means,
-        "factors": model.factors,
-        "weights": model.weights,
-        "log_likelihoods": model.log_likelihoods,
-    }
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="cannot be read as HDF5"):
-        read_total_variability(path)
-    write_arrays(path, {"means": np.zeros(3)})
-    with pytest.raises(DataError, match="expected a total variability matrix"):
-        read_total_variability(path)
-    with pytest.raises(DataError, match=r"absent\.h5"):
-        read_total_variability(tmp_path / "absent.h5")
-    for name, value, words in (
-        ("loadings", np.full((*SHAPE, 3), np.nan), "must be finite"),
-        ("loadings", np.zeros((5, 3, 3)), "expected loadings"),
-        ("loadings", np.zeros((4, 3)), "3 axes"),
-        ("factors", np.zeros(SHAPE), "above 0"),
-        ("weights", np.array(["a"] * 4, object), "weights with 1 axes"),
-        ("log_likelihoods", None, "got nothing"),
-    ):
-        changed = {key: array for key, array in ({**arrays, name: value}).items() if array is not None}
-        write_arrays(path, changed, attributes={"kind": "total variability"})
-        with pytest.raises(DataError, match=words):
-            read_total_variability(path)
-
-
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
@@ -329,18 +263,6 @@ def test_statistics_that_cannot_be(what, value, words):
         train_total_variability(mixture, bad, TotalVariabilityConfig(rank=3, rounds=1), work=Work(1))
 
 
-def test_statistics_of_another_mixture_and_none_at_all():
-    mixture, statistics = some()
-    config = TotalVariabilityConfig(rank=2, rounds=1)
-    with pytest.raises(DataError, match="do not fit a mixture of 5 Gaussians in 3 dimensions"):
-        train_total_variability(random_mixture(shape=(5, 3)), statistics, config)
-    with pytest.raises(DataError, match="do not fit a mixture of 4 Gaussians in 2 dimensions"):
-        train_total_variability(random_mixture(shape=(4, 2)), statistics, config)
-    names = np.empty(0, object)
-    with pytest.raises(DataError, match="at least one segment"):
-        train_total_variability(mixture, Statistics(names, names, np.empty((0, 4)), np.empty((0, 12))), config)
-
-
 def test_ranks_that_cannot_be():
     mixture, statistics = some()
     with pytest.raises(ConfigError, match="rank is 13, but a supervector has only 12 dimensions"):
@@ -354,17 +276,3 @@ def test_ranks_that_cannot_be():
     start = np.full((4, 3, 3), np.nan)
     with pytest.raises(DataError, match="finite"):
         train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3), start=start)
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"rank": 0}, "rank is 0"),
-        ({"rounds": -1}, "rounds is -1"),
-        ({"seed": -1}, "seed is -1"),
-        ({"minimum_divergence": "left"}, "one of right, sidekit, none"),
-    ],
-)
-def test_bad_configuration(values, words):
-    with pytest.raises(ConfigError, match=words):
-        TotalVariabilityConfig(**values)
