@@ -178,8 +178,9 @@ def fit_nap(
     ConfigError
         If the sessions do not span that many directions.
     """
-    speakers = getattr(vectors, "models", None) if speakers is None else speakers
-    vectors = getattr(vectors, "vectors", vectors)
+    if isinstance(vectors, Supervectors):
+        speakers = vectors.models if speakers is None else speakers
+        vectors = vectors.vectors
     n_sessions, dimension = vectors.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
     if scatter == "within":

@@ -161,7 +161,8 @@ def train_svms(
     DataError
         If the arrays do not fit together, or the file cannot be written.
     """
-    vectors, background = enrolment.vectors, getattr(background, "vectors", background)
+    vectors = enrolment.vectors
+    background = background.vectors if isinstance(background, Supervectors) else background
     if not len(background):
         raise DataError("no background vectors: a machine needs something to tell the speaker from")
     if vectors.shape[1:] != background.shape[1:]:
