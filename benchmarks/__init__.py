@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m benchmarks.e_step` runs one. They print ratios, not verdicts."""
+"""Benchmarks: `python -m benchmarks.speed e-step` runs one. They print ratios, not verdicts."""
