@@ -48,5 +48,5 @@ from evaluation.plots import (
     plot_zebra,
 )
 from evaluation.trials import Key, Scores, Trials, split_scores
-from evaluation.uncertainty import Interval, confidence_intervals, evaluate_groups, paired_differences
+from evaluation.uncertainty import Interval, compare, confidence_intervals, evaluate_groups, paired_differences
 from evaluation.utility import error_rate

@@ -5,7 +5,9 @@ metric. docs/uncertainty.md says how often the intervals hold.
 """
 
 from evaluation.uncertainty.confidence import (
+    Comparison,
     Minimum,
+    compare,
     confidence_intervals,
     minima_over_attackers,
     minimum_of,

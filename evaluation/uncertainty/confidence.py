@@ -46,11 +46,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics import METRICS, SortedScores, eer, is_prior, method_of, sort_scores
+from evaluation.metrics import METRICS, Metrics, SortedScores, eer, is_prior, method_of, sort_scores
 from evaluation.trials import Key, Scores, doubt_speakers, find_speakers, join_scores
 from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval, interval_over_draws
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError
+from spkbase.files import format_table
 from spkbase.showing import one_line
 
 _FEW = 10
@@ -197,8 +198,115 @@ def paired_differences(
                 value = float(np.subtract(values[name][metric], values[base][metric]))
                 drawn = resampled[name][metric] - resampled[base][metric]
             method = method_of(metric, difference=True, metrics=rows)
-            differences[name][metric] = interval(value, drawn, method=method, n_units=n_units, level=resampling.level)
+            gap = interval(value, drawn, method=method, n_units=n_units, level=resampling.level)
+            differences[name][metric] = replace(gap, p_value=_p_value(gap, n_units, resampling.level))
     return Differences(differences)
+
+
+def _p_value(gap: Interval, n_units: int, level: float) -> float:
+    """Return the level at which an interval of Student's t around a difference would end at 0; NaN of any other."""
+    from scipy.special import stdtr, stdtrit
+
+    reach = (gap.high - gap.low) / 2
+    if not (reach > 0 and np.isclose(gap.value, (gap.low + gap.high) / 2, rtol=1e-9, atol=1e-9 * reach)):
+        return np.nan
+    return float(2 * stdtr(n_units - 1, -abs(gap.value) / reach * stdtrit(n_units - 1, (1 + level) / 2)))
+
+
+@one_line
+@dataclass(frozen=True)
+class Comparison:
+    """Systems on the same trials: `print` shows their metrics with intervals, and the differences with p-values.
+
+    Attributes
+    ----------
+    systems : dict of str to Intervals
+        Each metric of each system with its interval over speakers.
+    differences : Differences
+        Of each system from the first one, with intervals and p-values.
+    """
+
+    systems: dict[str, Intervals]
+    differences: Differences
+
+    def __str__(self) -> str:
+        first = next(iter(self.systems))
+        rows = [
+            {"metric": metric, **{name: _cell(found[metric]) for name, found in self.systems.items()}}
+            for metric in self.systems[first]
+        ]
+        gaps = [
+            {"metric": metric, "difference": f"{name} minus {first}", "value": _cell(gap), "p": f"{gap.p_value:.3g}"}
+            for name, found in self.differences.items()
+            for metric, gap in found.items()
+        ]
+        return f"{format_table(rows)}\n\n{format_table(gaps)}"
+
+
+def _cell(ends: Interval) -> str:
+    return f"{ends.value:.4g} [{ends.low:.4g}, {ends.high:.4g}]"
+
+
+def compare(
+    systems: Mapping[str, Scores],
+    key: Key,
+    *,
+    speakers: Mapping[str, str] | None = None,
+    metrics: Sequence[str] = ("eer.rocch", "min_dcf.0.01", "min_cllr"),
+    resampling: Resampling = DEFAULT,
+    jobs: int | None = 1,
+) -> Comparison:
+    """Compare systems on the same trials: metrics with intervals, paired differences with intervals and p-values.
+
+    Speakers are resampled once for all systems, so that what is easy or hard for all cancels in the differences. The
+    p-value is that of Student's t with the standard error of the resampled differences: below 0.05 where the 95 %
+    interval excludes 0. (Scores of two systems have no common scale, so they cannot be permuted between systems.)
+
+    Parameters
+    ----------
+    systems : mapping of str to Scores
+        Two systems or more by name; the others are compared with the first.
+    key : Key
+        Trials with their truth.
+    speakers : mapping of str to str, optional
+        Speaker of each model and each segment. Without it ids are speakers where they look like it; an error otherwise.
+    metrics : sequence of str
+        Names such as in `evaluation.metrics.METRICS`: ``"eer.rocch"``, ``"min_dcf.0.01"``, ``"cllr"``.
+    resampling, jobs
+        See `confidence_intervals`.
+
+    Raises
+    ------
+    DataError
+        As `sample_from` and `paired_differences`, or if a metric is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = [(f"m{n // 20}", f"m{n % 20}") for n in range(400)]  # 20 speakers, each against each
+    >>> is_target, rng = np.array([model == segment for model, segment in pairs]), np.random.default_rng(0)
+    >>> key = Key.from_ids(*zip(*pairs), is_target)
+    >>> noise = rng.standard_normal(400)
+    >>> good, bad = (Scores.from_ids(*zip(*pairs), distance * is_target + noise) for distance in (4, 2))
+    >>> found = compare({"good": good, "bad": bad}, key, metrics=["cllr"], resampling=Resampling(100))
+    >>> found.differences["bad"]["cllr"].p_value < 0.01
+    True
+    """
+    samples = {
+        name: sample_from(scores, key, model_speakers=speakers, segment_speakers=speakers)[0]
+        for name, scores in systems.items()
+    }
+    differences = paired_differences(samples, Metrics(), resampling, jobs=jobs)
+    found = {name: confidence_intervals(sample, Metrics(), resampling, jobs=jobs) for name, sample in samples.items()}
+    if unknown := [name for name in metrics for known in found.values() if name not in known]:
+        known = ", ".join(next(iter(found.values())))
+        raise DataError(f"no metric {', '.join(map(repr, dict.fromkeys(unknown)))}; there are: {known}")
+
+    def chosen(intervals: Intervals) -> Intervals:
+        return Intervals({name: intervals[name] for name in metrics})
+
+    gaps = Differences({name: chosen(intervals) for name, intervals in differences.items()})
+    return Comparison({name: chosen(intervals) for name, intervals in found.items()}, gaps)
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:

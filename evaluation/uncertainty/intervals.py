@@ -222,6 +222,8 @@ class Interval(Tabular):
         How the interval was made; empty where nobody says.
     note : str
         Why it is undefined, or made in another way than usual; empty otherwise.
+    p_value : float
+        Of a difference: two-sided, of the hypothesis that it is 0; NaN for any other number.
     """
 
     value: float = np.nan
@@ -229,6 +231,7 @@ class Interval(Tabular):
     high: float = np.nan
     method: str = ""
     note: str = ""
+    p_value: float = np.nan
 
     @property
     def known(self) -> bool:
@@ -250,7 +253,8 @@ class Interval(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value, the ends and the method by name, for a report."""
-        fields = {"value": self.value, "interval": [self.low, self.high], "method": self.method}
+        fields: dict[str, Any] = {"value": self.value, "interval": [self.low, self.high], "method": self.method}
+        fields |= {} if math.isnan(self.p_value) else {"p_value": self.p_value}
         return fields | ({"note": self.note} if self.note else {})
 
 
@@ -479,10 +483,11 @@ class Differences(Intervals):
     """For each system the differences of its metrics from those of the first one, `Intervals`."""
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """Return a row for each system and metric; see `Intervals.to_columns`."""
+        """Return a row for each system and metric, with its p-value; see `Intervals.to_columns`."""
         tables = [intervals.to_columns() for intervals in self.values()]
         columns = {"system": [system for system, intervals in self.items() for _ in intervals]}
-        return columns | {name: [cell for table in tables for cell in table[name]] for name in Intervals().to_columns()}
+        columns |= {name: [cell for table in tables for cell in table[name]] for name in Intervals().to_columns()}
+        return columns | {"p_value": [gap.p_value for intervals in self.values() for gap in intervals.values()]}
 
 
 TOLD = 1.5

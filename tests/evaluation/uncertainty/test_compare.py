@@ -1,0 +1,61 @@
+"""`compare`: p-values are those of Student's t on paired speakers, and agree with the intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from evaluation import compare
+from evaluation.metrics import SortedScores
+from evaluation.trials import Key, Scores
+from evaluation.uncertainty import Resampling, paired_differences, sample_from
+from spkbase.errors import DataError
+
+SPEAKERS = [f"s{number:02d}" for number in range(40)]
+PAIRS = [(model, f"{segment}-{take}") for model in SPEAKERS for segment in SPEAKERS for take in range(2)]
+KEY = Key.from_ids(*zip(*PAIRS, strict=True), [segment.startswith(model) for model, segment in PAIRS])
+MAP = {**{name: name for name in SPEAKERS}, **{segment: segment[:3] for _, segment in PAIRS}}
+
+
+def systems(gap: float) -> dict[str, Scores]:
+    """Two systems whose target scores differ by a gap on average, more for some speakers than for others."""
+    rng = np.random.default_rng(1)
+    own = dict(zip(SPEAKERS, rng.normal(gap, 0.5, len(SPEAKERS)), strict=True))
+    first = 2 * KEY.is_target + rng.standard_normal(len(PAIRS))
+    second = (
+        first + np.array([own[model] for model, _ in PAIRS]) * KEY.is_target + 0.1 * rng.standard_normal(len(PAIRS))
+    )
+    return {name: Scores.from_ids(*zip(*PAIRS, strict=True), values) for name, values in (("a", first), ("b", second))}
+
+
+def mean_target(scores: SortedScores) -> dict[str, float]:
+    return {"mean": float(scores.thresholds @ scores.target / scores.n_target)}
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.1, 0.3])
+def test_p_values_are_those_of_a_paired_t_test_over_speakers(gap):
+    scores = systems(gap)
+    samples = {name: sample_from(one, KEY, segment_speakers=MAP)[0] for name, one in scores.items()}
+    found = paired_differences(samples, mean_target, Resampling(4000))["b"]["mean"]
+    means = [one.values[KEY.is_target].reshape(len(SPEAKERS), 2).mean(axis=1) for one in scores.values()]
+    expected = ttest_rel(means[1], means[0])
+    assert found.value == pytest.approx(np.mean(means[1] - means[0]))
+    assert np.log(found.p_value) == pytest.approx(np.log(expected.pvalue), rel=0.1, abs=0.1)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_a_difference_is_significant_where_its_interval_excludes_0(level):
+    found = compare(
+        systems(0.1), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resampling=Resampling(100, 0, level)
+    )
+    assert list(found.systems) == ["a", "b"]
+    for gap in found.differences["b"].values():
+        assert (gap.p_value < 1 - level) == (gap.low > 0 or gap.high < 0)
+    assert "b minus a" in str(found)
+    assert np.isnan(found.systems["a"]["cllr"].p_value)
+
+
+def test_an_unknown_metric_is_named():
+    with pytest.raises(DataError, match=r"no metric 'eer'; there are: eer\.rocch"):
+        compare(systems(0), KEY, speakers=MAP, metrics=["eer"], resampling=Resampling(2))
