@@ -38,7 +38,6 @@ from evaluation.metrics import (
     zebra,
 )
 from evaluation.plots import (
-    System,
     plot_ape,
     plot_det,
     plot_ece,

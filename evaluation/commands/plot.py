@@ -68,5 +68,5 @@ def plot(
     if "scale" in given:
         given["scale"] = read_scale(given["scale"])
     sides = [reader.split(reader.read(one.scores, one.key), one.scores, one.key) for one in systems]
-    drawn = [plots.System(one.name, *parts) for one, parts in zip(systems, sides, strict=True)]
+    drawn = [(one.name, *parts) for one, parts in zip(systems, sides, strict=True)]
     draw(drawn, path=path, title=title, **given)

@@ -94,14 +94,12 @@ def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:
     """Draw the matrices side by side, with how distinct the voices of each are."""
     parts = [f"DeID {result.deid.value:.3f}"] if result.deid.known else []
     parts += [f"G_VD {result.gain.value:.2f} dB"] if result.gain.known else []
-    names = {name: plots.VOICES[name][0] for name in result.matrices}
     plots.plot_similarity(
-        {names[name]: matrix.values for name, matrix in result.matrices.items()},
+        {name: matrix.values for name, matrix in result.matrices.items()},
         result.matrices["oo"].speakers,
         path=path,
         title="Voice similarity" + (f": {', '.join(parts)}" if parts else ""),
-        subtitles={names[name]: f"D = {number.value:.3f}" for name, number in result.distinctiveness.items()},
-        axes_names={names[name]: plots.VOICES[name][1:] for name in result.matrices},
+        subtitles={name: f"D = {number.value:.3f}" for name, number in result.distinctiveness.items()},
     )
 
 

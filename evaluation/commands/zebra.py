@@ -62,11 +62,11 @@ def zebra(
         if worst is not None:
             click.echo("\n" + format_worst_case(worst))
     if extensions:
-        from evaluation.plots import System, plot_zebra
+        from evaluation.plots import plot_zebra
 
         # the prefix stands before the last part of the label, which may begin with a folder
         paths = [Path(label).parent / f"ZEBRA-{Path(label).name}.{extension}" for extension in extensions]
-        plot_zebra([System(Path(label).name, target, nontarget)], path=paths, scale=tags)
+        plot_zebra([(Path(label).name, target, nontarget)], path=paths, scale=tags)
 
 
 def format_worst_case(worst: WorstCase) -> str:

@@ -2,9 +2,9 @@
 
 `plot_det`, `plot_roc`; over the prior `plot_ece`, `plot_ape` (each normalised too) and `plot_zebra`; `plot_histogram`,
 `plot_reliability`; `plot_privacy_utility`; `plot_likelihood` of a training; of linkability `plot_linkability`,
-`plot_extrapolation`, `plot_cmc`, `plot_speakers`, `plot_jaccard` and `plot_intersections`. Each gives the figure of
-matplotlib, draws into axes (`ax`) where they are given, and writes files where a `path` is. matplotlib is imported when
-a picture is drawn.
+`plot_extrapolation`, `plot_cmc`, `plot_speaker_grid`, `plot_jaccard` and `plot_intersections`. Each returns the figure
+of matplotlib. Keywords of all plots of one pair of axes: ``path`` (files to write), ``ax`` (where to draw), ``title``,
+``notes`` and ``width``; see `evaluation.plots.style.Canvas`. matplotlib is imported when a plot is drawn.
 """
 
 from evaluation.plots.linkability import (
@@ -16,12 +16,10 @@ from evaluation.plots.linkability import (
     plot_linkability,
     plot_linkability_panels,
     plot_speaker_grid,
-    plot_speakers,
 )
 from evaluation.plots.others import VOICES, TradeOff, plot_likelihood, plot_privacy_utility, plot_similarity
 from evaluation.plots.scores import (
     WINDOWS,
-    System,
     plot_ape,
     plot_det,
     plot_ece,

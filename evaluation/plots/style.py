@@ -1,23 +1,22 @@
-"""One style of all plots: colours and lines, figures and axes, legends below, words in the margin, files.
+"""One style of all plots: colours and lines, figures and axes, legends below, labels in the margin, files.
 
 Figures are built as objects, without the global state of pyplot, so that nothing of the caller's is changed; matplotlib
-is imported when a picture is drawn.
+is imported when a plot is drawn.
 
 Whose settings (rcParams) hold: files have the house style, whatever the caller's settings are, and the same input gives
 the same bytes (no date is written, and ids in SVG come from a fixed salt). A figure that is only returned, and axes
-that are given, follow the caller's settings; ``with house_style():`` asks for ours there too.
+that are given, follow the caller's fonts and colours; ``with house_style():`` applies ours there too.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from evaluation.plots.tex import to_tex
 from spkbase.errors import DataError
@@ -31,19 +30,47 @@ Paths = str | Path | Sequence[str | Path]
 Style = dict[str, Any]
 """How a line looks: keywords of ``Axes.plot``."""
 
+
+class Canvas(TypedDict, total=False):
+    """Where and how a plot is drawn: keywords of every plot function of one pair of axes.
+
+    Attributes
+    ----------
+    path : path or sequence of paths
+        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+    ax : Axes of matplotlib
+        Where to draw, with the caller's rcParams; a new figure by default.
+    title : str
+        Title above the plot; an empty one for none, as in a paper that has a caption.
+    notes : bool
+        Whether to print the explanation of the lines above the legend; true by default.
+    width : float
+        Width of a new figure in inches, such as 3.4 for one column of a paper. The height follows, and fonts shrink by
+        no more than a third.
+    """
+
+    path: Paths | None
+    ax: Axes | None
+    title: str | None
+    notes: bool
+    width: float | None
+
+
 EXTENSIONS = (".png", ".pdf", ".svg", ".tex")
-# Okabe and Ito's colours, told apart by colour-blind readers too; with the line styles also in grey
+PICTURES = EXTENSIONS[:3]
+# Okabe and Ito's colours, distinguishable by colour-blind readers too; with the line styles also in grey
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 GREY, PALE, GRID = "#606060", "#b0b0b0", "#e0e0e0"
 MARKERS = ("o", "s", "^", "D", "v")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)), (0, (10, 3)))
 _LEGEND_WIDTH, _NARROW_LEGEND = 72, 46  # characters
+_SMALLEST = 2 / 3  # of the fonts
 _NO_DATE: dict[str, dict[str, None]] = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
-SETTINGS: dict[str, Any] = {
+SETTINGS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.labelsize": 11,
-    "axes.titlesize": 12,
+    "font.size": 10.0,
+    "axes.labelsize": 11.0,
+    "axes.titlesize": 12.0,
     "legend.fontsize": 9.5,
     "legend.title_fontsize": 9.5,
     "text.parse_math": False,  # names of systems may hold dollar signs
@@ -76,27 +103,9 @@ def marker(shape: str, colour: str) -> Style:
     return {"color": colour, "linestyle": "none"} | look
 
 
-def keep_together(numbers: str) -> str:
-    """Keep the numbers of a legend on one line of it."""
-    return numbers.replace(" ", "\N{NO-BREAK SPACE}")
-
-
-def printable(text: str) -> str:
-    r"""Return a text that can be drawn and stand in SVG: letters that can do neither become a question mark in a box.
-
-    Names of systems come from file names, which hold control characters and bytes that are no text.
-
-    Examples
-    --------
-    >>> printable("a\x01b\udcff\nc")
-    'a\ufffdb\ufffd\nc'
-    """
-    return "".join(
-        letter
-        if letter == "\n" or unicodedata.category(letter) not in ("Cc", "Cs", "Cn")
-        else "\N{REPLACEMENT CHARACTER}"
-        for letter in text
-    )
+def named(name: str, numbers: str) -> str:
+    """Return a label of the legend: a name, and its numbers in brackets, which stay on one line."""
+    return f"{name} " + f"({numbers})".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 @contextmanager
@@ -110,35 +119,34 @@ def house_style() -> Iterator[None]:
     """
     import matplotlib
 
-    defaults: dict[Any, Any] = {
-        name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith("backend")
-    }
-    with matplotlib.rc_context(defaults | SETTINGS):
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(SETTINGS)
         yield
 
 
 @contextmanager
-def figure_for(
-    path: Paths | None, width: float, height: float, *, ax: Axes | None = None, extensions: Sequence[str] = EXTENSIONS
-) -> Iterator[Figure]:
+def figure_for(canvas: Canvas, width: float, height: float, extensions: Sequence[str] = EXTENSIONS) -> Iterator[Figure]:
     """The figure of given axes, or a new one; written into the files when the block ends.
-
-    A new one for files has the house style. Another one has the caller's settings, and the caller's size where that
-    is not matplotlib's default, which has no room for a legend below.
 
     Parameters
     ----------
-    path : path or sequence of paths, optional
-        The files, in a format by their extensions.
+    canvas : Canvas
+        What the caller of a plot asks for.
     width, height : float
-        In inches, without what the legend takes.
+        Default size in inches, without what the legend takes.
+    extensions : sequence of str
+        Formats that the plot can be written in.
 
     Raises
     ------
     DataError
-        If an extension is unknown, a file cannot be written, or the axes have no figure.
+        If an extension is unknown or a file cannot be written.
     """
-    paths = [] if path is None else [Path(path)] if isinstance(path, (str, Path)) else [Path(file) for file in path]
+    if unknown := set(canvas) - set(Canvas.__annotations__):
+        raise TypeError(f"unexpected keyword arguments of a plot: {', '.join(sorted(unknown))}")
+    path, ax, asked = canvas.get("path"), canvas.get("ax"), canvas.get("width")
+    paths = [Path(file) for file in ([path] if isinstance(path, (str, Path)) else path or ())]
     for file in paths:
         if file.suffix.lower() not in extensions:
             remedy = f"use one of {', '.join(extensions)}"
@@ -146,19 +154,17 @@ def figure_for(
     import matplotlib
 
     with house_style() if paths and ax is None else matplotlib.rc_context({"text.parse_math": False}):
-        figure: Any
-        if ax is None:
-            own, default = (
-                tuple(params["figure.figsize"]) for params in (matplotlib.rcParams, matplotlib.rcParamsDefault)
-            )
-            size = (width, height) if own == default else own
-            figure = _picture()(figsize=size, layout="constrained")
-            figure.grows = own == default
-        else:
-            figure = ax.get_figure()
-            if figure is None:
-                raise DataError("expected axes of a figure, got axes that were removed from theirs")
-            figure = figure.figure  # of a part of a figure, the whole
+        figure: Any = _picture()(figsize=(width, height), layout="constrained") if ax is None else ax.get_figure()
+        if ax is None and asked:
+            scale = asked / width
+            width, height = asked, scale * height
+            figure.set_size_inches(width, height)
+            figure.fonts = min(max(scale, _SMALLEST), 1.0)
+            figure.letters = round(_LEGEND_WIDTH * scale / figure.fonts)
+            for name in ("font.size", "axes.labelsize", "axes.titlesize", "legend.fontsize", "legend.title_fontsize"):
+                if isinstance(size := matplotlib.rcParams[name], float):  # else a word, which follows font.size
+                    matplotlib.rcParams[name] = figure.fonts * size
+        figure = figure.figure  # of a part of a figure, the whole
         yield figure
         for file in paths:
             form = file.suffix.lower()
@@ -171,85 +177,92 @@ def figure_for(
 
 
 @contextmanager
-def axes_for(
-    path: Paths | None, ax: Axes | None, width: float, height: float, extensions: Sequence[str] = EXTENSIONS
-) -> Iterator[Axes]:
+def axes_for(canvas: Canvas, width: float, height: float, extensions: Sequence[str] = EXTENSIONS) -> Iterator[Axes]:
     """The given axes, or those of a new figure; see `figure_for`."""
-    with figure_for(path, width, height, ax=ax, extensions=extensions) as figure:
-        yield figure.add_subplot() if ax is None else ax
+    with figure_for(canvas, width, height, extensions) as figure:
+        yield canvas.get("ax") or figure.add_subplot()
 
 
 def finish(
     axes: Axes,
+    canvas: Canvas,
     title: str,
     x: tuple[Any, ...],
     y: tuple[Any, ...],
     entries: Sequence[tuple[Style, str]] = (),
-    legend_title: str = "",
+    notes: str = "",
     *,
     square: bool = False,
-    pad: float = 8,
-) -> Any:
+) -> Figure:
     """Name and limit the axes, put the title above and the legend below, and return the whole figure.
 
     Parameters
     ----------
     axes : Axes
         Drawn into.
+    canvas : Canvas
+        What the caller of the plot asks for.
     title : str
-        Stands above, so many points from the axes as `pad` says.
+        Title where the canvas has none.
     x, y : (str, float, float) or (str, float, float, sequence of (float, str))
         Label, ends, and places and texts of the ticks where matplotlib's own do not serve.
     entries : sequence of (Style, str)
         The legend, in its order.
-    legend_title : str
-        Stands above the legend.
+    notes : str
+        Lines above the legend that explain it.
     square : bool
         As high as it is wide.
     """
-    for axis, set_ends, (label, low, high, *ticks) in ((axes.xaxis, axes.set_xlim, x), (axes.yaxis, axes.set_ylim, y)):
+    for axis, ticks in ((axes.xaxis, x[3:]), (axes.yaxis, y[3:])):
         if ticks and ticks[0]:
-            axis.set_ticks([place for place, _ in ticks[0]], [printable(text) for _, text in ticks[0]])
-        set_ends(low, high)
-        axis.set_label_text(printable(label))
+            axis.set_ticks(*zip(*ticks[0], strict=True))
+    axes.set(xlabel=x[0], xlim=x[1:3], ylabel=y[0], ylim=y[1:3])
     if square:
         axes.set_box_aspect(1)
+    axes.minorticks_off()  # of logarithmic axes
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     if entries:
-        legend_below(axes, entries, legend_title)
-    axes.set_title(printable(title), pad=pad)
+        legend_below(axes, canvas, entries, notes)
+    asked = canvas.get("title")
+    labelled = any(not text.get_rotation() for text in axes.texts)  # above the axes, by `write_in_margin`
+    axes.set_title(title if asked is None else asked, pad=18 if labelled else 8)
     figure: Any = axes.get_figure()
     return figure.figure
 
 
-def legend_below(axes: Axes, entries: Sequence[tuple[Style, str]], title: str = "") -> None:
+def legend_below(axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]], notes: str = "") -> None:
     """Put a legend below the figure, which grows by it; below the axes where these are the caller's."""
     from matplotlib.lines import Line2D
 
+    where: Any
+    options: dict[str, Any]
     figure: Any = axes.get_figure()
-    where: Any = figure if isinstance(figure, _picture()) else axes
-    width = _LEGEND_WIDTH if where is figure else _NARROW_LEGEND
-    options: dict[str, Any] = {"loc": "outside lower center", "title": printable(title) or None}
-    if where is axes:
-        options = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "title": _wrapped(title, width) or None}
-    elif figure.grows:
-        n_lines = sum(label.count("\n") + 1 + len(label) // width for _, label in entries)
-        figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + 0.2 * (n_lines + 2))
+    if canvas.get("ax"):
+        letters = widest = _NARROW_LEGEND
+        where, options = axes, {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+    else:
+        letters, widest = figure.letters, 4 * figure.letters // 3
+        where, options = figure, {"loc": "outside lower center"}
+        n_lines = sum(label.count("\n") + 1 + len(label) // letters for _, label in entries)
+        figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + 0.2 * figure.fonts * (n_lines + 2))
+    title = _wrapped(notes, widest) if canvas.get("notes", True) else ""
     handles = [Line2D([], [], **style) for style, _ in entries]
-    labels = [_wrapped(label, width) for _, label in entries]
-    where.legend(handles, labels, **options, handlelength=4.5, frameon=False, alignment="left")
+    labels = [_wrapped(label, letters) for _, label in entries]
+    where.legend(handles, labels, **options, title=title or None, handlelength=4.5, frameon=False, alignment="left")
 
 
 def _wrapped(text: str, width: int) -> str:
-    return "\n".join(part for line in printable(text).split("\n") for part in wrap(line, width) or [""])
+    return "\n".join(part for line in text.split("\n") for part in wrap(line, width) or [""])
 
 
-def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False, warning: bool = False) -> None:
-    """Write at a share of the side above the axes, or right of them, but not round a corner; a warning is bold."""
+def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False) -> None:
+    """Write at a share of the side above the axes, or right of them, but not round a corner."""
+    import matplotlib
+
     share = min(max(share, 0.1), 0.9)
     axes.annotate(
-        printable(text),
+        text,
         (1.0, share) if across else (share, 1.0),
         (3, 0) if across else (0, 3),
         xycoords="axes fraction",
@@ -257,25 +270,19 @@ def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False
         rotation=90 if across else 0,
         ha="left" if across else "center",
         va="center" if across else "bottom",
-        color=COLOURS[1] if warning else GREY,
-        fontsize=9.5,
-        fontweight="bold" if warning else "normal",
-        wrap=warning,
+        color=GREY,
+        fontsize=matplotlib.rcParams["legend.fontsize"],
     )
 
 
 @cache
 def _picture() -> Any:
-    """The class of our figures: apart from pyplot, with a canvas of their own, which a notebook shows as a result."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    """The class of our figures: apart from pyplot, and shown as a result by a notebook."""
     from matplotlib.figure import Figure
 
     class Picture(Figure):
-        grows = False
-
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            FigureCanvasAgg(self)
+        letters = _LEGEND_WIDTH
+        fonts = 1.0  # as a share of the default size
 
         def _repr_png_(self) -> bytes:
             buffer = BytesIO()

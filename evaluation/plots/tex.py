@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_GRID = 3000  # steps of an axis that can be told apart
+_GRID = 3000  # distinguishable steps of an axis
 _MARKS = {"o": "*", "s": "square*", "^": "triangle*", "D": "diamond*", "v": "triangle*"}
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -62,7 +62,7 @@ def to_tex(axes: Axes, width: float, height: float) -> str:
     lines.append(f"  title={{{escape(axes.get_title())}}},")
     if any(not text.get_rotation() for text in texts):
         lines.append("  title style={yshift=10pt},")
-    lines += [*_axis("x", axes.xaxis, axes.get_xlim()), *_axis("y", axes.yaxis, axes.get_ylim()), "]"]
+    lines += [*_axis("x", axes.xaxis), *_axis("y", axes.yaxis), "]"]
     for area in axes.collections:
         style = f"draw=none, {_colour('fill', area.get_facecolor()[0])}, fill opacity={area.get_alpha() or 1:.3g}"
         for path in area.get_paths():
@@ -100,33 +100,38 @@ def escape(text: str) -> str:
     )
 
 
-def _axis(letter: str, axis: Any, ends: tuple[float, float]) -> list[str]:
+def _axis(letter: str, axis: Any) -> list[str]:
     from matplotlib.ticker import FixedLocator
 
-    options = (
-        f"{letter}min={ends[0]:.7g}, {letter}max={ends[1]:.7g}, {letter}label={{{escape(axis.get_label_text())}}},"
+    scaled = axis.get_transform().transform  # logarithms on a logarithmic axis
+    low, high = scaled(np.array(axis.get_view_interval()))
+    ends = f"{letter}min={min(low, high):.7g}, {letter}max={max(low, high):.7g}," + (
+        f" {letter} dir=reverse," if low > high else ""
     )
+    options = f"{ends} {letter}label={{{escape(axis.get_label_text())}}},"
     if not isinstance(axis.get_major_locator(), FixedLocator):
         return [f"  {options}"]
     texts = [r" \\ ".join(map(escape, label.get_text().split("\n"))) for label in axis.get_ticklabels()]
-    places = ",".join(f"{place:.7g}" for place in axis.get_ticklocs())
+    places = ",".join(f"{place:.7g}" for place in scaled(axis.get_ticklocs()))
     labels = ",".join(f"{{{text}}}" for text in texts)
     centred = f"  {letter}ticklabel style={{align=center}}," if any(r"\\ " in text for text in texts) else ""
     return [f"  {options}", f"  {letter}tick={{{places}}}, {letter}ticklabels={{{labels}}},{centred}"]
 
 
 def _points(axes: Axes, vertices: Any) -> list[str]:
-    """Coordinates of a curve, some on each line; without those that cannot be told from their neighbours.
+    """Coordinates of a curve, some on each line; without those indistinguishable from their neighbours.
 
     Ends and corners of the curve are kept; infinite values are put beyond the edge of the axes.
     """
-    points = thinned(np.asarray(vertices, np.float64), np.array([axes.get_xlim(), axes.get_ylim()]))
+    scaled = axes.transScale.transform  # of logarithmic axes
+    ends = np.column_stack([axes.get_xlim(), axes.get_ylim()])
+    points = thinned(scaled(np.asarray(vertices, np.float64)), scaled(ends).T)
     texts = [f"({x:.6g},{y:.6g})" for x, y in points.tolist()]
     return [" ".join(texts[start : start + 8]) for start in range(0, len(texts), 8)]
 
 
 def thinned(points: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Drop points that cannot be told from their neighbours, and those on the line between them.
+    """Drop points indistinguishable from their neighbours, and those on the line between them.
 
     Parameters
     ----------

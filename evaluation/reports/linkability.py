@@ -445,7 +445,7 @@ def write_extrapolation(folder: str | Path, beyond: Mapping[int, Beyond]) -> Non
 
 def write_plots(folder: str | Path, measured: Linkage, beyond: Mapping[int, Beyond] | None = None) -> None:
     """Write the plots of linkability into a folder; see the module."""
-    from evaluation.plots import plot_cmc, plot_extrapolation, plot_linkability, plot_speakers
+    from evaluation.plots import plot_cmc, plot_extrapolation, plot_linkability, plot_speaker_grid
 
     def paths(name: str) -> list[Path]:
         return [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
@@ -462,10 +462,10 @@ def write_plots(folder: str | Path, measured: Linkage, beyond: Mapping[int, Beyo
     if matches:
         plot_cmc(matches, path=paths("cmc"))
     spread = {
-        titles[number]: list(mean_by_speaker(ranks, measured.settings).values())
+        ("", titles[number]): list(mean_by_speaker(ranks, measured.settings).values())
         for number, ranks in measured.ranks.items()
     }
-    plot_speakers(spread, path=paths("speakers"))
+    plot_speaker_grid(spread, path=paths("speakers"))
 
 
 def clear_linkage(folder: str | Path) -> None:

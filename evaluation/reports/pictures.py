@@ -137,7 +137,7 @@ def score_pictures(
     systems, missing = [], []
     for label, (words, outcome, folder) in outcomes.items():
         try:
-            systems.append(plots.System(words, *read_scores_of(outcome, folder)))
+            systems.append((words, *read_scores_of(outcome, folder)))
         except DataError as error:
             _log.warning("no curve of %s: %s", label, error)
             missing.append({"svg": "", "caption": f"No curve of {label}: {error}", "kind": ""})
@@ -275,7 +275,7 @@ def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list
     if not matrices:
         return []
     cells = {
-        plots.VOICES[kind][0]: np.array([[number(value) for value in row] for row in matrix["values"]])
+        kind: np.array([[number(value) for value in row] for row in matrix["values"]])
         for kind, matrix in matrices.items()
     }
     return [
@@ -284,7 +284,6 @@ def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list
             cells,
             next(iter(matrices.values()))["speakers"],
             title=f"Voice similarity: {where}",
-            axes_names={name: (rows, columns) for name, rows, columns in plots.VOICES.values()},
             name=name,
             label=f"Voice similarity matrices of {where}.",
             caption="Each cell is how alike the voices of two speakers are. A light diagonal on dark ground: every "

@@ -15,7 +15,7 @@ import numpy as np
 
 from evaluation.linkage import Curve, all_sizes, linkability_curve, ranks_from_scores
 from evaluation.metrics import METRICS, Metric, Metrics, d_sys, eer, effective_prior, min_dcf, prbep, sort_scores
-from evaluation.plots import System, plot_det, plot_histogram, plot_likelihood, plot_linkability, plot_zebra
+from evaluation.plots import plot_det, plot_histogram, plot_likelihood, plot_linkability, plot_zebra
 from evaluation.trials import Key, Scores, split_scores
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.configuration import to_dict
@@ -295,7 +295,7 @@ def _plot(
     curves: Mapping[str, Curve],
 ) -> list[str]:
     """Draw everything; return the names of the files."""
-    drawn = [System(name, *split_scores(scores, lists.key)) for name, scores in systems.items()]
+    drawn = [(name, *split_scores(scores, lists.key)) for name, scores in systems.items()]
     title, point = _title(config, is_synthetic(lists)), config.report
     names: list[str] = []
 
@@ -306,10 +306,10 @@ def _plot(
     prior = effective_prior(point.p_target, point.c_miss, point.c_fa)
     plot_det(drawn, path=paths("det"), window=point.window, prior=prior, title=title)
     plot_zebra(drawn, path=paths("zebra"), title=f"ZEBRA: {title}")
-    known = [(d_sys(system.target, system.nontarget), system) for system in drawn]
+    known = [(d_sys(target, nontarget), name, target, nontarget) for name, target, nontarget in drawn]
     if len(known) > _SHOWN:
-        known = sorted(known, key=lambda pair: -pair[0])[:1]
-    named = [replace(system, name=f"{system.name} (D_sys {value:.2f})") for value, system in known]
+        known = sorted(known, key=lambda one: -one[0])[:1]
+    named = [(f"{name} (D_sys {value:.2f})", target, nontarget) for value, name, target, nontarget in known]
     plot_histogram(named, path=paths("histogram"), title=f"Scores: {title}")
     if curves:
         if len(curves) > _SHOWN:  # bands of many would hide the curves; results.json has them
@@ -319,7 +319,9 @@ def _plot(
     if ubm is not None and len(ubm.log_likelihoods):
         names.append("gmm/ubm.png")
         marks = schedule_marks(ubm.sizes)
-        plot_likelihood({"UBM": ubm.log_likelihoods}, run.path("gmm/ubm.png"), doublings=marks, title="UBM training")
+        plot_likelihood(
+            {"UBM": ubm.log_likelihoods}, path=run.path("gmm/ubm.png"), doublings=marks, title="UBM training"
+        )
     return names
 
 

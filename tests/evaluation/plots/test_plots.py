@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
@@ -42,7 +41,7 @@ from evaluation.metrics import (
     sort_scores,
     zebra,
 )
-from evaluation.plots import System, TradeOff, plot_det, plot_privacy_utility
+from evaluation.plots import TradeOff, plot_det, plot_privacy_utility
 from evaluation.plots.scores import are_no_llrs, reliability
 from evaluation.plots.tex import thinned
 from evaluation.trials import Key, Scores
@@ -57,9 +56,9 @@ def scores(name: str, distance: float, scale: float = 1.0, offset: float = 0.0) 
     return name, scale * (distance * target + half) + offset, scale * (distance * nontarget - half) + offset
 
 
-def system(name: str = "svm", distance: float = 3.0, n_target: int = 500, n_nontarget: int = 5000) -> System:
+def system(name: str = "svm", distance: float = 3.0, n_target: int = 500, n_nontarget: int = 5000) -> Any:
     rng = np.random.default_rng(7)
-    return System(name, rng.normal(distance, 1, n_target), rng.normal(0, 1, n_nontarget))
+    return name, rng.normal(distance, 1, n_target), rng.normal(0, 1, n_nontarget)
 
 
 SYSTEMS = [scores("original", 3.5), scores("anonymised, 50% of $x_1$", 1.2, 2.0, 0.5), scores("B&B {x} ~^#\\", 0.3)]
@@ -92,11 +91,10 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "exposure": lambda _, **where: plots.plot_exposure([(0.9, "f"), (0.5, "m")], **where),
     "linkability": lambda _, **where: plots.plot_linkability({"L = 3": CURVE}, **where),
     "cmc": lambda _, **where: plots.plot_cmc({"a": [0.5, 0.8, 1.0]}, **where),
-    "speakers": lambda _, **where: plots.plot_speakers({"L = 3": [0.1, 0.5, 0.9]}, **where),
 }
 DRAWN = KINDS | OTHERS
 IN_TEX = [kind for kind in DRAWN if kind != "likelihood"]
-BIG = {"font.size": 23.0, "axes.titlesize": "medium", "figure.figsize": (5.0, 7.0)}
+BIG = {"font.size": 23.0, "axes.titlesize": "medium"}
 
 
 def labels(figure: Any) -> list[str]:
@@ -172,10 +170,20 @@ def test_a_plot_shows_what_it_showed_when_it_was_looked_at(data: Path, kind: str
         assert_alike(shown_by(KINDS[kind](SYSTEMS[1:])), json.loads(wanted.read_text()))
 
 
-@pytest.mark.parametrize("draw_kind", ["det", "roc", "ece", "ape", "zebra", "histogram", "reliability"])
-def test_an_empty_title_is_a_title(draw_kind: str) -> None:
-    for title in ("", "mine"):
-        assert getattr(plots, f"plot_{draw_kind}")(SYSTEMS[:1], title=title).axes[0].get_title() == title
+@pytest.mark.parametrize("kind", DRAWN)
+def test_a_plot_for_one_column_of_a_paper_without_title_and_notes(kind: str, tmp_path: Path) -> None:
+    usual, narrow = (
+        DRAWN[kind](SYSTEMS),
+        DRAWN[kind](SYSTEMS, title="", notes=False, width=3.4, path=tmp_path / "x.pdf"),
+    )
+    assert usual.axes[0].get_title()
+    assert not narrow.axes[0].get_title()
+    assert not any(legend.get_title().get_text() for legend in narrow.legends)
+    assert narrow.get_figwidth() == 3.4
+    assert 3.4 / 7.5 < narrow.get_figheight() / usual.get_figheight() < 0.75
+    assert narrow.axes[0].xaxis.label.get_size() >= 7
+    with pytest.raises(TypeError, match="titel"):
+        DRAWN[kind](SYSTEMS, titel="")
 
 
 @pytest.mark.parametrize(
@@ -195,7 +203,12 @@ def test_scores_and_a_key_and_sorted_scores_are_taken_in_place_of_two_arrays(plo
     ids = ["a"] * 4, ["1", "2", "3", "4"]
     listed, key = Scores.from_ids(*ids, values), Key.from_ids(*ids, is_target)
     arrays = values[is_target], values[~is_target]
-    given: list[Any] = [("a", listed, key), ("a", *arrays), ("a", sort_scores(*arrays)), System("a", *arrays)]
+    given: list[Any] = [
+        ("a", listed, key),
+        ("a", *arrays),
+        ("a", sort_scores(*arrays)),
+        ("a", list(arrays[0]), list(arrays[1])),
+    ]
     first, *others = (shown_by(getattr(ev, plot)([one])) for one in given)
     assert all(other == first for other in others)
 
@@ -242,7 +255,7 @@ def test_windows_are_those_of_the_peer() -> None:
 def test_the_min_dcf_point_stands_at_the_prior(prior: float | None, effective: float) -> None:
     one = system(distance=2.0)
     figure = plot_det([one], prior=prior)
-    cost, p_miss, p_fa = hull_min_dcf(sort_scores(one.target, one.nontarget).hull, effective)
+    cost, p_miss, p_fa = hull_min_dcf(sort_scores(*one[1:]).hull, effective)
     (point,) = (line for line in figure.axes[0].lines if line.get_marker() == "o" and line.get_markersize() == 8)
     assert (ndtr(point.get_xdata()[0]), ndtr(point.get_ydata()[0])) == pytest.approx((p_fa, p_miss))
     assert f"minDCF {cost:.3f}" in labels(figure)[0]
@@ -285,13 +298,13 @@ def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull() -> None:
     figure = plot_det([one])
     lines = figure.axes[0].lines
     ring = next(line for line in lines if line.get_markerfacecolor() == "white")
-    assert ndtr(ring.get_xdata()[0]) == ndtr(ring.get_ydata()[0]) == pytest.approx(eer(one.target, one.nontarget))
+    assert ndtr(ring.get_xdata()[0]) == ndtr(ring.get_ydata()[0]) == pytest.approx(eer(*one[1:]))
     thick, thin = (
         next(line for line in without_markers(figure.axes[0]) if line.get_linewidth() == width) for width in (1.8, 0.8)
     )
     x, y = ndtr(thick.get_xdata()), ndtr(thick.get_ydata())
     # the curve passes through the error rates of a threshold, the hull lies below
-    p_fa, p_miss = np.mean(one.nontarget >= 0.4), np.mean(one.target < 0.4)
+    p_fa, p_miss = np.mean(one[2] >= 0.4), np.mean(one[1] < 0.4)
     assert np.hypot(x - p_fa, y - p_miss).min() < 3e-3
     below = np.interp(x, np.sort(ndtr(thin.get_xdata())), np.sort(ndtr(thin.get_ydata()))[::-1])
     assert np.all(below <= y + 1e-4)
@@ -308,7 +321,7 @@ def test_the_roc_runs_through_its_rates() -> None:
     for threshold in (-1.0, 0.3, 2.0):
         fpr, tpr = np.mean(nontarget >= threshold), np.mean(target >= threshold)
         assert np.interp(fpr, line.get_xdata()[::-1], line.get_ydata()[::-1]) == pytest.approx(tpr, abs=2 / 300)
-        found = np.interp(np.log10(fpr), logarithmic.get_xdata(), logarithmic.get_ydata())
+        found = np.interp(fpr, logarithmic.get_xdata(), logarithmic.get_ydata())
         assert found == pytest.approx(tpr, abs=2 / 300)
     assert f"(EER {100 * eer(target, nontarget):.2f} %)" in labels(figures[0])[0]
     assert [text for _, text in ticks(figures[1].axes[0].xaxis)] == ["0.01", "0.1", "1"]
@@ -371,15 +384,18 @@ def test_the_range_of_priors_and_the_eer() -> None:
 @pytest.mark.parametrize(
     ("scale", "offset", "warned"), [(1.0, 0.0, False), (0.05, 0.0, True), (1.0, 6.0, True), (1.3, 0.1, False)]
 )
-def test_scores_that_are_no_llrs_are_warned_of_on_the_picture(scale: float, offset: float, warned: bool) -> None:
-    distance = 3.0  # calibrated LLRs of two Gaussians
-    rng = np.random.default_rng(3)
-    target, nontarget = (rng.normal(sign * distance**2 / 2, distance, 4000) for sign in (1, -1))
+def test_scores_that_are_no_llrs_are_warned_of(scale: float, offset: float, warned: bool, caplog: Any) -> None:
+    one = scores("a", 3.0, scale, offset)
     for draw in (plots.plot_ece, plots.plot_ape):
-        figure = draw([("a", scale * target + offset, scale * nontarget + offset)], normalised=True)
-        words = [text.get_text() for text in figure.axes[0].texts]
-        assert any("no calibrated LLRs" in text for text in words) == warned
-        assert ("Cllr above 1.05" in legend_title(figure)) == warned
+        caplog.clear()
+        draw([one], normalised=True)
+        assert ("plot of a: the scores are no calibrated LLRs" in caplog.text) == warned
+
+
+def test_reversed_scores_are_warned_of(caplog: Any) -> None:
+    name, target, nontarget = SYSTEMS[0]
+    plot_det([(name, nontarget, target)])
+    assert "plot of original: REVERSED? target trials score below" in caplog.text
 
 
 def test_the_rule_of_what_is_no_llr_has_no_gap() -> None:
@@ -429,18 +445,17 @@ def test_calibrated_scores_lie_on_the_diagonal() -> None:
 
 
 @pytest.mark.parametrize("lower_is_better", [True, False])
-def test_better_lies_to_the_right_and_ticks_tell_the_true_values(lower_is_better: bool) -> None:
+def test_better_utility_is_to_the_right(lower_is_better: bool) -> None:
     axes = plot_privacy_utility(POINTS, lower_is_better=lower_is_better).axes[0]
-    sign, (low, high) = -1 if lower_is_better else 1, axes.get_xlim()
+    assert axes.xaxis_inverted() == lower_is_better
     points = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines if line.get_linestyle() == "None"]
-    assert points == [(sign * 4.0, 1.0), (sign * 12.0, 20.0)]
-    assert low < min(x for x, _ in points) < max(x for x, _ in points) < high
-    assert [place for place, _ in ticks(axes.xaxis)] == sorted(sign * float(text) for _, text in ticks(axes.xaxis))
-    assert 4 <= len(ticks(axes.xaxis)) <= 11
+    assert points == [(4.0, 1.0), (12.0, 20.0)]
+    low, high = sorted(axes.get_xlim())
+    assert low < 4 < 14 < high
     crossing = [line for line in axes.lines if line.get_linewidth() == 1.4]
     assert [(*line.get_xdata(), *line.get_ydata()) for line in crossing] == [
-        pytest.approx((sign * 12.0, sign * 12.0, 10.0, 30.0)),
-        pytest.approx((sign * 11.0, sign * 14.0, 20.0, 20.0)),
+        pytest.approx((12.0, 12.0, 10.0, 30.0)),
+        pytest.approx((11.0, 14.0, 20.0, 20.0)),
     ]
 
 
@@ -455,7 +470,6 @@ def test_bands_end_at_the_targets() -> None:
 def test_a_single_system_has_room_around_it(utility: float) -> None:
     axes = plot_privacy_utility([TradeOff("a", Interval(utility / 100), Interval(0.5))], lower_is_better=False).axes[0]
     assert axes.get_xlim()[0] <= utility <= axes.get_xlim()[1]
-    assert len(ticks(axes.xaxis)) >= 4
 
 
 def test_the_likelihood_and_its_stages_are_drawn() -> None:
@@ -464,7 +478,6 @@ def test_the_likelihood_and_its_stages_are_drawn() -> None:
     assert list(axes.lines[0].get_xdata()) == [1, 2, 3]
     assert list(axes.lines[0].get_ydata()) == [-9.0, -8.0, -7.5]
     assert [text.get_text() for text in axes.texts] == ["1", "2", "Gaussians:"]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["m", "f"]
 
 
 # ---- where plots are drawn, whose settings hold, and files
@@ -477,7 +490,6 @@ def test_a_figure_comes_back_in_the_settings_of_the_user(kind: str) -> None:
         figure = DRAWN[kind](SYSTEMS)
     assert isinstance(figure, Figure)
     assert figure.axes[0].title.get_fontsize() == pytest.approx(23.0)
-    assert tuple(figure.get_size_inches()) == (5.0, 7.0)
     with mpl.rc_context(BIG), plots.house_style():
         assert DRAWN[kind](SYSTEMS).axes[0].title.get_fontsize() == pytest.approx(12.0)
     assert dict(mpl.rcParams) == before
@@ -517,14 +529,6 @@ def test_one_call_writes_all_formats_and_the_same_bytes_each_time(tmp_path: Path
     assert all(written[0][name].startswith(signature) for name, signature in signatures.items())
 
 
-@pytest.mark.parametrize("name", ["a\x01b", "bad\udcff", "two\nlines", "\ud800", "\ufffe"])
-def test_names_that_are_no_text_can_be_drawn(tmp_path: Path, name: str) -> None:
-    """Names of systems are names of files, which may hold control characters and bytes that are no UTF-8."""
-    plot_det([system(name)], path=[tmp_path / f"det.{form}" for form in ("svg", "png", "pdf", "tex")], title=name)
-    text = (tmp_path / "det.svg").read_text(encoding="utf-8")
-    assert ElementTree.fromstring(text).tag.endswith("svg")
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -543,7 +547,7 @@ def test_names_that_are_no_text_can_be_drawn(tmp_path: Path, name: str) -> None:
         (lambda **where: plots.plot_ape(SYSTEMS, normalised=True, with_eer=True), "not normalised"),
         (lambda **where: plots.plot_likelihood({}, **where), "got none"),
         (lambda **where: plots.plot_likelihood({"a": []}, **where), "got none"),
-        (lambda path: plots.plot_likelihood({"x": [1.0]}, path.with_suffix(".tex")), "extension '.tex'"),
+        (lambda path: plots.plot_likelihood({"x": [1.0]}, path=path.with_suffix(".tex")), "extension '.tex'"),
         (lambda **where: plot_privacy_utility([], **where), "expected a system to plot"),
         (
             lambda **where: plot_privacy_utility([TradeOff("a", Interval(), Interval(0.1))], **where),
