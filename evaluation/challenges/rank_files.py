@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spkbase.errors import DataError
-from spkbase.files import line_at, not_text, read_text_bytes, write_text
+from spkbase.files import read_text_bytes, write_text
 from spkbase.showing import one_line
 
 SER, ASV, ASR, ASV_ANON = "SER results", "ASV_eval results", "ASR results", "ASV_eval^anon results"
@@ -41,6 +41,8 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*([eE][-+]?\d+)?|nan|inf)$", re.IGNORECASE)
 _INDEX = re.compile(r"[0-9]{1,9}")
 
 Cell = str | float
+Lines = list[tuple[int, list[str]]]
+"""Words of each line, with its number."""
 
 
 @one_line
@@ -51,94 +53,33 @@ class Section:
     Attributes
     ----------
     title : str
-        Such as ``"ASR results"``.
-    columns : tuple of str
-        Names of the columns.
-    rows : tuple of tuple of str or float
-        Cells of each row, in the order of the columns.
-    index : tuple of int
-        The number that each row bears; empty for a table without.
-    subtitles : tuple of str
-        The second line of names, blank where there is none; empty for tables without.
-    time : str or None
-        The time that is told before the title.
+        One of `SER`, `ASV`, `ASR`, `ASV_ANON`, or another.
+    rows : sequence of dict of str to str or float
+        Cells of each row by column, in the order of the columns. Numbers in percent.
+    index : sequence of int, optional
+        The number that each row bears, 0, 1, ... by default; empty for a table without.
+    time : str, optional
+        The time that is given before the title, as ``29-03-24_11:24``.
     """
 
     title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    index: tuple[int, ...]
-    subtitles: tuple[str, ...] = ()
+    rows: Sequence[Mapping[str, Cell]]
+    index: Sequence[int] | None = None
     time: str | None = None
 
 
-@one_line
-@dataclass(frozen=True)
-class RankFile:
-    """The sections of a file, in their order."""
-
-    sections: tuple[Section, ...]
-
-    def records(self, title: str) -> list[dict[str, Cell]]:
-        """Return each row of the sections of a title as a mapping of column to cell."""
-        found = [section for section in self.sections if section.title == title]
-        return [dict(zip(section.columns, row, strict=True)) for section in found for row in section.rows]
-
-    def value(self, title: str, column: str, **where: str) -> float | None:
-        """Return the number of the one row whose cells are as asked for; None if there is no such row.
-
-        Raises
-        ------
-        DataError
-            If several rows are, or the cell is no number.
-        """
-        rows = [row for row in self.records(title) if all(row.get(name) == cell for name, cell in where.items())]
-        cells = [row[column] for row in rows]
-        if len(cells) > 1 or any(isinstance(cell, str) for cell in cells):
-            raise DataError(f"section {title!r}: expected one number {column} for {where}, got {cells}")
-        return float(cells[0]) if cells else None
+def records(sections: Sequence[Section], title: str) -> list[Mapping[str, Cell]]:
+    """Return the rows of all sections of a title."""
+    return [row for section in sections if section.title == title for row in section.rows]
 
 
-def make_section(
-    title: str, records: Sequence[Mapping[str, Cell]], *, index: Sequence[int] | None = None, time: str | None = None
-) -> Section:
-    """Return a section of rows by name.
-
-    Parameters
-    ----------
-    title : str
-        One of `SER`, `ASV`, `ASR`, `ASV_ANON`, or another.
-    records : sequence of mappings
-        Rows; the columns are those of `COLUMNS` and then the others of the first row. Numbers in percent.
-    index : sequence of int, optional
-        Number of each row; 0, 1, ... by default.
-    time : str, optional
-        Told before the title, as ``29-03-24_11:24``.
-
-    Raises
-    ------
-    DataError
-        If there is no row, or a row lacks a column.
-    """
-    if not records:
-        raise DataError(f"section {title!r} has no row", remedy="leave it out")
-    known = COLUMNS.get(title, ())
-    columns = (*known, *(name for name in records[0] if name not in known))
-    for record in records:
-        if set(record) != set(columns):
-            raise DataError(f"section {title!r}: expected the columns {', '.join(columns)}, got {', '.join(record)}")
-    rows = tuple(tuple(record[name] for name in columns) for record in records)
-    subtitles = tuple("" if name in known[:3] else "mean" for name in columns) if title == SER else ()
-    return Section(title, columns, rows, tuple(range(len(rows)) if index is None else index), subtitles, time)
-
-
-def format_rank_file(file: RankFile) -> str:
+def format_rank_file(sections: Sequence[Section]) -> str:
     """Return the text of a file.
 
     Examples
     --------
     >>> row = {"dataset": "libri", "split": "test", "asr": "anon", "WER": 4.25}
-    >>> print(format_rank_file(RankFile((make_section(ASR, [row], time="29-03-24_11:24"),))), end="")
+    >>> print(format_rank_file([Section(ASR, [row], time="29-03-24_11:24")]), end="")
     ---- Time: 29-03-24_11:24 ----
     <BLANKLINE>
     ---- ASR results ----
@@ -148,84 +89,75 @@ def format_rank_file(file: RankFile) -> str:
     import pandas as pd
 
     parts = []
-    for section in file.sections:
-        names = pd.Index(section.columns)
-        if section.subtitles:
-            names = pd.MultiIndex.from_tuples(list(zip(section.columns, section.subtitles, strict=True)))
-        table = pd.DataFrame(list(section.rows), columns=names, index=list(section.index) or None)
+    for section in sections:
+        table = pd.DataFrame(list(section.rows), index=section.index or None)
+        if section.title == SER:
+            second = ["" if name in COLUMNS[SER][:3] else "mean" for name in table.columns]
+            table.columns = pd.MultiIndex.from_arrays([table.columns, second])
         with pd.option_context("display.precision", 6):
-            text = table.to_string(index=bool(section.index))
+            text = table.to_string(index=section.index is None or len(section.index) > 0)
         time = "" if section.time is None else f"---- Time: {section.time} ----\n\n"
         parts.append(f"{time}---- {section.title} ----\n{text}\n")
     return "\n".join(parts)
 
 
-def write_rank_file(path: str | Path, file: RankFile) -> None:
+def write_rank_file(path: str | Path, sections: Sequence[Section]) -> None:
     """Write a file, whole or not at all."""
-    write_text(path, format_rank_file(file))
+    write_text(path, format_rank_file(sections))
 
 
-def read_rank_file(path: str | Path) -> RankFile:
-    """Return the sections of a file.
+def read_rank_file(path: str | Path) -> list[Section]:
+    """Return the sections of a file, in their order.
 
     Raises
     ------
     DataError
         With file and line: a line that is no part of a table, a row of another length, no number where one is expected,
-        a section that lacks a column; a row that was there; no section at all.
+        a section that lacks a column; a repeated row; no section at all.
     """
     path = Path(path)
-    raw = read_text_bytes(path)
-    try:
-        lines = raw.decode("utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise not_text(path, line_at(raw, error.start), "it holds other bytes") from None
-    parts: list[tuple[str, str | None, int, list[tuple[int, list[str]]]]] = []
+    blocks: list[tuple[str, str | None, int, Lines]] = []
     time = None
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").splitlines(), 1):
         text = line.strip()
         if match := _TIME.match(text):
             time = match[1]
         elif match := _TITLE.match(text):
-            parts.append((match[1], time, number, []))
+            blocks.append((match[1], time, number, []))
             time = None
         elif text:
-            if not parts or time is not None:
+            if not blocks or time is not None:
                 raise DataError(f"expected '---- ... ----', got {text[:60]!r}", file=path, line=number)
-            parts[-1][-1].append((number, text.split()))
-    if not parts:
+            blocks[-1][-1].append((number, text.split()))
+    if not blocks:
         remedy = "give a result_for_rank file of VoicePrivacy 2024"
         raise DataError("expected sections '---- ... results ----', got none", file=path, remedy=remedy)
-    seen: dict[tuple[str, ...], int] = {}
-    return RankFile(tuple(_section(*part, path, seen) for part in parts))
+    sections, first_lines = [], dict[tuple[str, ...], int]()
+    for title, time, start, lines in blocks:
+        rows, index = _table(title, start, lines, path)
+        for (number, _), row in zip(lines[-len(rows) :], rows, strict=True):
+            names = (title, *(cell for cell in row.values() if isinstance(cell, str)))
+            if title in COLUMNS and first_lines.setdefault(names, number) < number:
+                text = f"repeats line {first_lines[names]}: {' '.join(names[1:])}"
+                raise DataError(text, file=path, line=number, remedy="leave one of them")
+        sections.append(Section(title, rows, index, time))
+    return sections
 
 
-def _section(
-    title: str,
-    time: str | None,
-    start: int,
-    block: list[tuple[int, list[str]]],
-    path: Path,
-    seen: dict[tuple[str, ...], int],
-) -> Section:
-    """Read the cells of the lines below a title, with their numbers; `seen` holds the rows that were there before."""
+def _table(title: str, start: int, lines: Lines, path: Path) -> tuple[list[dict[str, Cell]], list[int]]:
+    """Return the rows of the table below a title, which stands in line `start`, and their numbers."""
     known = COLUMNS.get(title, ())
-    if len(block) < 2:
+    if len(lines) < 2:
         raise DataError(f"the section {title!r} has no table", file=path, line=start)
-    (line, columns), *body = block
+    (line, columns), *body = lines
     if len(set(columns)) < len(columns) or not set(known) <= set(columns):
         text = f"expected the columns {', '.join(known)} once each, got {', '.join(columns)}"
         raise DataError(text, file=path, line=line)
-    bare = all(len(cells) == len(columns) and not _INDEX.fullmatch(cells[0]) for _, cells in body)
-    bare = bare and title in COLUMNS and bool(_NUMBER.match(body[0][1][-1]))
-    if bare:
+    bare = bool(known) and bool(_NUMBER.match(body[0][1][-1]))
+    if bare := bare and all(len(cells) == len(columns) and not _INDEX.fullmatch(cells[0]) for _, cells in body):
         body = [(number, ["0", *cells]) for number, cells in body]
-    subtitles: tuple[str, ...] = ()
-    if not _INDEX.fullmatch(body[0][1][0]):  # names below the names, of the last columns
-        below = body.pop(0)[1]
-        if len(below) > len(columns):
-            raise DataError(f"expected at most {len(columns)} names, got {len(below)}", file=path, line=block[1][0])
-        subtitles = ("",) * (len(columns) - len(below)) + tuple(below)
+    elif not _INDEX.fullmatch(body[0][1][0]):  # a second line of names
+        body = body[1:]
     if not body:
         raise DataError(f"the section {title!r} has no row", file=path, line=start)
     for number, cells in body:
@@ -234,23 +166,18 @@ def _section(
             raise DataError(text, file=path, line=number)
     # rates, recalls of emotions, and others whose cells all are numbers
     numeric = {*known[-1:], *(set(columns) - {*known} if title == SER else ())}
-    others = [place for place, name in enumerate(columns, 1) if name not in known]
-    numeric |= {columns[place - 1] for place in others if all(_NUMBER.match(cells[place]) for _, cells in body)}
+    for place, name in enumerate(columns, 1):
+        if name not in known and all(_NUMBER.match(cells[place]) for _, cells in body):
+            numeric.add(name)
     rows = []
     for number, cells in body:
-        row: list[Cell] = []
-        for name, cell in zip(columns, cells[1:], strict=True):
-            if name in numeric and not _NUMBER.match(cell):
+        row: dict[str, Cell] = dict(zip(columns, cells[1:], strict=True))
+        for name in filter(numeric.__contains__, columns):
+            if not _NUMBER.match(cell := str(row[name])):
                 raise DataError(f"expected a number as {name}, got {cell!r}", file=path, line=number)
-            value = float(cell) if name in numeric else cell
+            row[name] = value = float(cell)
             most = math.inf if name == "WER" else 100  # insertions; what is undefined is NaN
-            if known and isinstance(value, float) and (value < 0 or value > most or math.isinf(value)):
+            if known and (value < 0 or value > most or math.isinf(value)):
                 raise DataError(f"expected a rate in per cent as {name}, got {cell!r}", file=path, line=number)
-            row.append(value)
-        words = (title, *(cell for cell in row if isinstance(cell, str)))
-        if known and seen.setdefault(words, number) < number:
-            text = f"repeats line {seen[words]}: {' '.join(words[1:])}"
-            raise DataError(text, file=path, line=number, remedy="leave one of them")
-        rows.append(tuple(row))
-    index = () if bare else tuple(int(cells[0]) for _, cells in body)
-    return Section(title, tuple(columns), tuple(rows), index, subtitles, time)
+        rows.append(row)
+    return rows, [] if bare else [int(cells[0]) for _, cells in body]

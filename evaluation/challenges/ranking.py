@@ -95,17 +95,12 @@ class OrderingRule:
     correlation: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.targets or any(not 0 <= target <= 1 for target in self.targets):
-            raise DataError(f"expected least EERs between 0 and 1, got {self.targets}")
-        if list(self.targets) != sorted(set(self.targets)):
-            raise DataError(f"expected least EERs that rise, got {self.targets}")
+        rising = list(self.targets) == sorted(set(self.targets))
+        if not self.targets or not rising or self.targets[0] < 0 or self.targets[-1] > 1:
+            raise DataError(f"expected least EERs between 0 and 1 that rise, got {self.targets}")
         unknown = [name for name in (*self.utilities, *self.least) if name not in LOWER_IS_BETTER]
         if unknown or not self.utilities:
             raise DataError(f"expected utilities among {', '.join(LOWER_IS_BETTER)}, got {unknown or 'none'}")
-        if self.assignment not in ("reached", "highest"):
-            raise DataError(f"expected 'reached' or 'highest', got {self.assignment!r}")
-        if not 0 <= self.correlation < 1:
-            raise DataError(f"expected a correlation from 0 to less than 1, got {self.correlation}")
 
 
 RULES: Mapping[str, OrderingRule] = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, SER, RankFile, read_rank_file
+from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, SER, Section, read_rank_file, records
 from evaluation.challenges.ranking import LOWER_IS_BETTER, ComparedSystem
 from evaluation.challenges.team_scores import read_results, recompute_averages
 from evaluation.metrics import reversal_at
@@ -90,33 +90,6 @@ class ChallengeFigure:
         return dict(zip(names, self.place, strict=True)) | self.value.to_dict()
 
 
-@one_line
-@dataclass(frozen=True)
-class Reading:
-    """What to take from a file.
-
-    Attributes
-    ----------
-    split : str
-        ``dev`` or ``test``.
-    average : {"mean", "least"}
-        EER of a system: the mean over sets and sexes, or the least of them.
-    datasets : tuple of str
-        Sets whose EER and WER count, by the names of rank files (``libri``, ``en``); empty for all. Emotions have sets
-        of their own, and count in each case.
-    """
-
-    split: str = "test"
-    average: Literal["mean", "least"] = "mean"
-    datasets: tuple[str, ...] = ()
-
-    def counts(self, figure: ChallengeFigure) -> bool:
-        """Whether a figure counts: of the split or of none, and of the sets."""
-        named = {split_of(name)[0] for name in self.datasets}
-        of_sets = not named or figure.measure == "UAR" or figure.dataset in (*named, "")
-        return figure.split in ("", self.split) and of_sets
-
-
 def split_of(dataset: str) -> tuple[str, str]:
     """Return a set as rank files name it, and its split; blank where the name tells none.
 
@@ -149,11 +122,11 @@ def read_figures(path: str | Path) -> tuple[ChallengeFigure, ...]:
     return () if _is_of_2022(path) else figures_of_rank_file(read_rank_file(path))
 
 
-def figures_of_rank_file(file: RankFile) -> tuple[ChallengeFigure, ...]:
-    """Return the figures of the known sections of a file, each row of them as a fraction of 1."""
+def figures_of_rank_file(sections: Sequence[Section]) -> tuple[ChallengeFigure, ...]:
+    """Return the figures of the known sections of a rank file, each row of them as a fraction of 1."""
     figures = []
     for title in (ASV, ASV_ANON, ASR, SER):
-        for row in file.records(title):
+        for row in records(sections, title):
             place = str(row["dataset"]), str(row["split"])
             if title in (ASV, ASV_ANON):
                 pair, rate = (str(row["enrollment"]), str(row["trial"])), float(row["EER"]) / 100
@@ -215,7 +188,7 @@ def _file(path: str | Path) -> Path:
 
 
 def _is_of_2022(path: Path) -> bool:
-    return path.name.startswith(("RESULTS_summary", "results."))
+    return path.name.startswith(("RESULTS_summary", "results.")) and path.suffix.lower() != ".json"
 
 
 def _load_results(path: Path) -> dict[str, Any]:
@@ -228,7 +201,14 @@ def _load_results(path: Path) -> dict[str, Any]:
 # ---- one EER and one of each utility
 
 
-def read_system(path: str | Path, name: str = "", reading: Reading | None = None) -> ComparedSystem:
+def read_system(
+    path: str | Path,
+    name: str = "",
+    *,
+    split: str = "test",
+    average: Literal["mean", "least"] = "mean",
+    datasets: Sequence[str] = (),
+) -> ComparedSystem:
     """Return a system read from any of the known kinds of file.
 
     Parameters
@@ -237,93 +217,89 @@ def read_system(path: str | Path, name: str = "", reading: Reading | None = None
         ``results.json`` (or a folder that holds it), a ``result_for_rank*``, or a summary of VoicePrivacy 2022.
     name : str
         Of the system; the suffix of the file by default.
-    reading : Reading, optional
+    split : str
+        ``dev`` or ``test``; sets whose names tell no split count too.
+    average : {"mean", "least"}
+        EER of a system: the mean over sets and sexes, or the least of them.
+    datasets : sequence of str
+        Sets whose EER and WER count, by the names of rank files (``libri``, ``en``); all by default. Emotions have sets
+        of their own, and count in each case.
 
     Raises
     ------
     DataError
         If the file is of no such kind, or holds no EER of a semi-informed attacker in the split.
     """
-    path, reading = _file(path), reading or Reading()
-    if path.suffix.lower() == ".json":
+    path = _file(path)
+    if _is_of_2022(path):
+        return _from_2022(path, name or _name(path), split)
+    weights: Mapping[str, float] = {}
+    protocols: Sequence[Mapping[str, Any] | None]
+    figures: Sequence[ChallengeFigure]
+    if is_ours := path.suffix.lower() == ".json":
         with one_error(path):
-            return _from_results(path, name, reading)
-    return (_from_2022 if _is_of_2022(path) else _from_rank_file)(path, name or _name(path), reading)
-
-
-def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
-    file = read_rank_file(path)
-    figures = [figure for figure in figures_of_rank_file(file) if reading.counts(figure)]
+            results = _load_results(path)
+            figures, protocols = figures_of_results(results, tuple(LOWER_IS_BETTER)), [results.get("protocol")]
+            weights = find(results, "config", "challenge", "weights") or {}
+            name = name or find(results, "anonymiser", "name") or ""
+    else:
+        sections = read_rank_file(path)
+        figures, protocols = figures_of_rank_file(sections), records(sections, PROTOCOL)
+    corpora = {"", *(split_of(dataset)[0] for dataset in datasets)}
+    figures = [
+        figure
+        for figure in figures
+        if figure.split in ("", split) and (not datasets or figure.measure == "UAR" or figure.dataset in corpora)
+    ]
     semi = [figure for figure in figures if (figure.measure, figure.condition) == ("EER", _SEMI)]
+    # of all speakers where there are no lists by sex
+    semi = [figure for figure in semi if figure.speakers not in ("all", "mixed")] or semi
     if not semi:
-        remedy = "the semi-informed attacker's results are needed" + (", of other sets" if reading.datasets else "")
-        raise DataError(f"no EER anon-anon of the split {reading.split!r} in {ASV_ANON!r}", file=path, remedy=remedy)
-    notes = [f"{path.name}: {len(semi)} EER{'s' if len(semi) > 1 else ''} anon-anon, without intervals"]
+        text = f"no EER of a semi-informed attacker ({ASV_ANON!r}) on sets {split!r}"
+        remedy = "run the recipe with such an attacker, or choose other sets"
+        raise DataError(text, file=path, remedy=remedy)
+    semi.sort(key=lambda figure: figure.list_name)
+    lists = {figure.list_name.replace(" mixed", " all"): figure for figure in semi}
+    shares = [float(weights.get(figure.dataset, 0)) for figure in semi]
+    weighted = average == "mean" and all(share > 0 for share in shares)
+    eer = _together([figure.value for figure in semi], average, shares if weighted else ())
+    how = ", weighted as the challenge does" if weighted else ""
+    how += "" if eer.has_interval else ", without intervals"
+    notes = [f"{path}: EER of {', '.join(lists)}{how}"]
     lazy = {figure.place[:4]: figure.value.value for figure in figures if figure.condition == _LAZY}
-    for figure in semi:  # who knows more: privacy is overestimated
+    for where, figure in lists.items() if not is_ours else ():  # our own results state it themselves
         below, rate = 100 * lazy.get(figure.place[:4], math.inf), 100 * figure.value.value
         if below < rate:
-            where = f"the lazy-informed EER of {figure.dataset} {figure.speakers}, {below:g} %, is below the"
-            text = f"{where} semi-informed {rate:g} %: privacy is overestimated, the semi-informed attacker is too weak"
-            notes.append(text)
-    utilities = {}
-    for measure, title in (("wer", ASR), ("uar", SER)):
-        rates = [one.value for one in figures if (one.measure, one.condition) == (measure.upper(), "anonymised")]
-        if not all(rate.known for rate in rates):
-            raise DataError(f"{measure.upper()} of anonymised speech is undefined in {title!r}", file=path)
-        if rates:
-            utilities[measure] = _together(rates)
-    attacker = next(("{attacker} ({reading})".format(**told) for told in file.records(PROTOCOL)), "not told")
-    sets = tuple(sorted(figure.list_name for figure in semi))
-    eer = _together([figure.value for figure in semi], reading.average)
-    broken = _broken({f"{figure.dataset} {figure.speakers}": figure for figure in semi})
-    return ComparedSystem(name, eer, utilities, tuple(notes), sets, attacker, broken)
-
-
-def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
-    """Read our own results: the EER of each set and sex, of all speakers where there are no lists by sex."""
-    results, measures = _load_results(path), ("wer", "cer", "uar", "f0")
-    figures = [figure for figure in figures_of_results(results, measures) if reading.counts(figure)]
-    semi = sorted((one for one in figures if one.condition == _SEMI), key=lambda figure: figure.list_name)
-    semi = [one for one in semi if one.speakers not in ("all", "mixed")] or semi
-    if not semi:
-        remedy = "run the recipe with a semi-informed attacker"
-        raise DataError(f"no EER of a semi-informed attacker on sets {reading.split!r}", file=path, remedy=remedy)
-    rates: dict[str, list[Interval]] = {measure: [] for measure in measures}
+            text = f"the lazy-informed EER of {where}, {below:g} %, is below the semi-informed {rate:g} %"
+            notes.append(f"{text}: privacy is overestimated, the semi-informed attacker is too weak")
+    rates: dict[str, list[Interval]] = {}
     for figure in figures:
-        if figure.measure != "EER" and figure.condition != "original":
-            rates[figure.measure.lower()].append(figure.value)
-    weights = find(results, "config", "challenge", "weights") or {}
-    shares = [float(weights.get(figure.dataset, 0)) for figure in semi]
-    weighted = reading.average == "mean" and all(share > 0 for share in shares)
-    lists = {figure.list_name.replace(" mixed", " all"): figure for figure in semi}
-    note = f"{path}: EER of {', '.join(lists)}{', weighted as the challenge does' if weighted else ''}"
-    strongest_of = f"strongest of {max(figure.n_attackers for figure in semi)} (rocch)"
-    protocol = results.get("protocol")
-    return ComparedSystem(
-        name or find(results, "anonymiser", "name") or _name(path),
-        _together([figure.value for figure in semi], reading.average, shares if weighted else ()),
-        {measure: _together(found) for measure, found in rates.items() if found},
-        (note,),
-        tuple(figure.list_name for figure in semi),
-        "{attacker} ({reading})".format(**protocol) if protocol else strongest_of,
-        _broken(lists),
-    )
+        if figure.condition == "anonymised" and figure.measure.lower() in LOWER_IS_BETTER:
+            rates.setdefault(figure.measure.lower(), []).append(figure.value)
+    utilities = {measure: _together(rates[measure]) for measure in LOWER_IS_BETTER if measure in rates}
+    if undefined := [measure.upper() for measure, rate in utilities.items() if not rate.known]:
+        raise DataError(f"{undefined[0]} of anonymised speech is undefined", file=path)
+    most = max(figure.n_attackers for figure in semi)
+    attacker = f"strongest of {most} (rocch)" if most else "not told"
+    for protocol in filter(None, protocols):
+        attacker = f"{protocol['attacker']} ({protocol['reading']})"
+    sets = tuple(figure.list_name for figure in semi)
+    return ComparedSystem(name or _name(path), eer, utilities, tuple(notes), sets, attacker, _broken(lists))
 
 
-def _from_2022(path: Path, name: str, reading: Reading) -> ComparedSystem:
+def _from_2022(path: Path, name: str, split: str) -> ComparedSystem:
     averages = recompute_averages(read_results(path))
-    rate = averages.get(f"Weighted average EER {reading.split} anon")
+    rate = averages.get(f"Weighted average EER {split} anon")
     if rate is None:
-        text = f"the EERs of anonymised speech of the split {reading.split!r} are not all there"
+        text = f"the EERs of anonymised speech of the split {split!r} are not all there"
         raise DataError(text, file=path, remedy="give a summary of VoicePrivacy 2022 with all of its sets")
     found = {
-        "wer": (averages.get(f"Average WER {reading.split} anon"), 100),
-        "f0": (averages.get(f"Weighted average pitch correlation {reading.split}"), 1),
+        "wer": (averages.get(f"Average WER {split} anon"), 100),
+        "f0": (averages.get(f"Weighted average pitch correlation {split}"), 1),
     }
     utilities = {key: Interval(value / unit) for key, (value, unit) in found.items() if value is not None}
     note = f"{path.name}: weighted averages of VoicePrivacy 2022, without intervals"
-    eer = ChallengeFigure("EER", "", reading.split, "", _SEMI, Interval(rate / 100), rate / 100)
+    eer = ChallengeFigure("EER", "", split, "", _SEMI, Interval(rate / 100), rate / 100)
     return ComparedSystem(name, eer.value, utilities, (note,), broken=_broken({"weighted average": eer}))
 
 

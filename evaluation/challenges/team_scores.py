@@ -2,7 +2,7 @@
 
 Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``. The names of the enrolment and of the trial set say
 the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), trials alone (o-a), both
-(a-a). What the names say is a rule of regular expressions (`NamingRule`). The key is that of the original trials.
+(a-a). The key is that of the original trials.
 
 **Files of results of the VoicePrivacy Challenges 2020 and 2022**: ``results.*`` hold some lines for each list of
 scores, ``RESULTS_summary_*`` one line for each number; both are read into the same form, with the weighted averages.
@@ -14,7 +14,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from evaluation.plots import plot_zebra
 from evaluation.reports import latex_table
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling, confidence_intervals, sample_from
-from spkbase.errors import ConfigError, DataError, Problems, errors_of
+from spkbase.errors import DataError, Problems, errors_of
 from spkbase.files import escape_markdown, format_csv, format_table, is_file, read_text_bytes, write_text
 from spkbase.showing import one_line
 
@@ -48,7 +48,13 @@ _LINES = (
     ("", rf"(?:(?P<set>\S+)\s+)?Gain of voice distinctiveness : (?P<gain>{_N})"),
     ("", rf"(?:(?P<set>\S+)\s+)?De-Identification : (?P<deid>{_N})"),
 )
-_SET = re.compile(r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_anon)?$")
+_SCORES = re.compile(
+    r"(?P<team>[^/]+)/(?P<system>[^/]+)/results[^/]*/ASV-(?P<enrol>[^/-]+)-(?P<trial>[^/-]+)/scores(\.gz)?"
+)
+_ENROL = re.compile(r".+_enrolls(?P<anon>_.+)?")
+_TRIAL = re.compile(
+    r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_(?!common).+)?"
+)
 
 
 def read_results(path: str | Path) -> dict[str, dict[str, float]]:
@@ -113,7 +119,7 @@ def recompute_averages(
     for measure, title in (("eer", "EER"), ("pitch", "pitch correlation"), ("gain", "gain of voice distinctiveness")):
         for name, value in results.get(measure, {}).items():
             enrol, _, trial = name.rpartition("-")
-            match = _SET.match(trial)
+            match = _TRIAL.fullmatch(trial)
             if match is None or (measure == "eer" and enrol.endswith("_anon") != bool(match["anon"])):
                 continue
             kind = "" if measure != "eer" else " anon" if match["anon"] else " orig"
@@ -148,43 +154,6 @@ def weighted_average(values: Mapping[tuple[str, str], float], weights: Mapping[s
         return None
     total = sum(weights[corpus] for corpus, _ in wanted)
     return sum(weights[group[0]] * values[group] for group in wanted) / total
-
-
-@one_line
-@dataclass(frozen=True)
-class NamingRule:
-    """How names are read; by default as VoicePrivacy gives them.
-
-    Attributes
-    ----------
-    scores : str
-        Regular expression of a file of scores, as a path below the results with ``/``. Groups: team, system, enrol,
-        trial.
-    enrol : str
-        Regular expression of the name of an enrolment set. Group: anon, empty for original speech.
-    trial : str
-        Regular expression of the name of a trial set. Groups: corpus, split, sex, and if there are, subset and anon.
-    keys : tuple of str
-        Where the key lies below the folder of keys, the first that exists; groups of `trial`, and trial, in braces.
-    weights : mapping of str to float
-        Share of each corpus (with its subset) in the averages, for each sex.
-    """
-
-    scores: str = (
-        r"(?P<team>[^/]+)/(?P<system>[^/]+)/results[^/]*/ASV-(?P<enrol>[^/-]+)-(?P<trial>[^/-]+)/scores(\.gz)?"
-    )
-    enrol: str = r".+_enrolls(?P<anon>_.+)?"
-    trial: str = r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_(?!common).+)?"
-    keys: tuple[str, ...] = (
-        "{corpus}_{split}_trials_{sex}{subset}/trials",
-        "{corpus}_{split}_trials_{sex}{subset}",
-        "{trial}/trials",
-        "{trial}",
-    )
-    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
-
-
-VOICEPRIVACY = NamingRule()
 
 
 @one_line
@@ -239,7 +208,7 @@ class Assessment:
     intervals: dict[str, Interval]
 
 
-def find_score_lists(results: str | Path, keys: str | Path, *, rule: NamingRule = VOICEPRIVACY) -> list[ScoreList]:
+def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
     """Return the lists of scores of all teams that a folder holds.
 
     Parameters
@@ -248,8 +217,6 @@ def find_score_lists(results: str | Path, keys: str | Path, *, rule: NamingRule 
         Folder of ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``.
     keys : path
         Folder of the keys.
-    rule : NamingRule
-        How the names are read.
 
     Returns
     -------
@@ -268,43 +235,35 @@ def find_score_lists(results: str | Path, keys: str | Path, *, rule: NamingRule 
     problems = Problems()
     lists: dict[tuple[str, ...], ScoreList] = {}
     for path in sorted(entry for entry in results.rglob("*") if entry.is_file()):
-        if (match := re.fullmatch(rule.scores, path.relative_to(results).as_posix())) is None:
+        names = _SCORES.fullmatch(path.relative_to(results).as_posix())
+        if names is None:
             continue
-        with problems.noted():
-            found = _understand(path, match.groupdict(), keys, rule)
-            what = (found.name, found.dataset, found.sex, found.condition)
-            if what in lists:
-                text = f"of the same as {lists[what].scores}: {' '.join(what)}"
-                raise DataError(text, file=path, remedy="leave one of them")
-            lists[what] = found
+        trial, enrol = _TRIAL.fullmatch(names["trial"]), _ENROL.fullmatch(names["enrol"])
+        if trial is None or enrol is None:
+            text = f"expected sets CORPUS_SPLIT_enrolls and CORPUS_SPLIT_trials_f or _m, got {names['enrol']!r}"
+            problems.add(f"{text} and {names['trial']!r}", file=path, remedy="rename its folder")
+            continue
+        subset = trial["subset"] or ""
+        corpus, dataset = trial["corpus"] + subset, f"{trial['corpus']}_{trial['split']}{subset}"
+        condition = "-".join("a" if of["anon"] else "o" for of in (enrol, trial))
+        of_original = f"{trial['corpus']}_{trial['split']}_trials_{trial['sex']}{subset}"
+        names_of_key = [name + ending for name in (of_original, names["trial"]) for ending in ("/trials", "")]
+        key = next((keys / name for name in names_of_key if is_file(keys / name)), None)
+        if key is None:
+            text = f"no key for it below {keys}: looked for {', '.join(names_of_key)}"
+            problems.add(text, file=path, remedy="check --key")
+            continue
+        team = f"{names['team']}/{names['system']}"
+        found = ScoreList(team, corpus, trial["split"], trial["sex"], dataset, condition, path, key)
+        what = (team, dataset, found.sex, condition)
+        if lists.setdefault(what, found) is not found:
+            text = f"of the same as {lists[what].scores}: {' '.join(what)}"
+            problems.add(text, file=path, remedy="leave one of them")
     problems.raise_if_any()
     if not lists:
         remedy = "expected TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores below it"
         raise DataError("no list of scores was found", file=results, remedy=remedy)
     return list(lists.values())
-
-
-def _understand(path: Path, names: dict[str, str], keys: Path, rule: NamingRule) -> ScoreList:
-    """Read from its name what a list of scores is of, and find its key."""
-    said: dict[str, dict[str, str]] = {}
-    for what, pattern in (("enrol", rule.enrol), ("trial", rule.trial)):
-        if (match := re.fullmatch(pattern, names[what])) is None:
-            text = f"expected the name of {what} set as {pattern}, got {names[what]!r}"
-            raise DataError(text, file=path, remedy="rename it, or give another rule")
-        said[what] = {"subset": "", "anon": ""} | {name: text or "" for name, text in match.groupdict().items()}
-    trial = said["trial"]
-    try:
-        candidates = [keys / template.format(**(names | trial)) for template in rule.keys]
-    except (KeyError, IndexError, ValueError) as error:
-        raise ConfigError(f"keys: no such group as {error} in the names", remedy="give another rule") from error
-    key = next((path for path in candidates if is_file(path)), None)
-    if key is None:
-        looked = ", ".join(path.relative_to(keys).as_posix() for path in candidates)
-        raise DataError(f"no key for it below {keys}: looked for {looked}", file=path, remedy="check --key")
-    condition = "-".join("a" if of_it["anon"] else "o" for of_it in (said["enrol"], trial))
-    corpus, dataset = trial["corpus"] + trial["subset"], f"{trial['corpus']}_{trial['split']}{trial['subset']}"
-    name = f"{names['team']}/{names['system']}"
-    return ScoreList(name, corpus, trial["split"], trial["sex"], dataset, condition, path, key)
 
 
 def assess(
@@ -332,13 +291,9 @@ def assess(
         With file and line, if a file is malformed or scores and key do not fit; all of them together.
     """
     problems, assessed = Problems(), []
-    strangers: list[logging.LogRecord] = []
-
-    def keep(record: logging.LogRecord) -> bool:  # which each list would tell again
-        strangers.append(record)
-        return False
-
+    warnings: list[logging.LogRecord] = []
     of_speakers = logging.getLogger("evaluation.trials.speakers")
+    keep: Any = warnings.append  # which each list would repeat: kept, and not shown
     of_speakers.addFilter(keep)
     try:
         for listed in lists:
@@ -347,8 +302,8 @@ def assess(
     finally:
         of_speakers.removeFilter(keep)
     problems.raise_if_any()
-    if strangers:
-        lacking = f"{len(strangers)} of {len(lists)} lists have no utt2spk beside their key"
+    if warnings:
+        lacking = f"{len(warnings)} of {len(lists)} lists have no utt2spk beside their key"
         text = "intervals take each segment that is in no target trial for a speaker, and may be too narrow"
         logger.warning("%s: %s", lacking, text)
     return assessed
@@ -393,11 +348,7 @@ _NAMES = ("System", "Gender", "Dataset", "Task")
 
 
 def write_challenge(
-    assessed: Sequence[Assessment],
-    output: str | Path,
-    *,
-    rule: NamingRule = VOICEPRIVACY,
-    extensions: Sequence[str] = ("png",),
+    assessed: Sequence[Assessment], output: str | Path, *, extensions: Sequence[str] = ("png",)
 ) -> None:
     """Write everything about a challenge into a folder.
 
@@ -410,8 +361,6 @@ def write_challenge(
         tables, so that they fit a page), ``averages.csv``, ``<team>-<system>.md``, and plots
         ``ZEBRA-multiple_conditions_<team>-<system>`` and ``ZEBRA-task_wise_<dataset>-<task>-<gender>``, each also
         ``ZEBRA-sorted-...``.
-    rule : NamingRule
-        Holds the weights of the averages.
     extensions : sequence of str
         Formats of the plots, such as ``"png"``; none for no plots.
     """
@@ -424,17 +373,12 @@ def write_challenge(
     # by system, sex, set and condition; original speech before anonymised
     assessed = sorted(assessed, key=lambda one: one.source.condition, reverse=True)
     assessed.sort(key=lambda one: (one.source.name, one.source.sex, one.source.dataset))
-    exact, rows = [_row(one, exact=True) for one in assessed], [_row(one) for one in assessed]
-    ends = [name for name in exact[0] if name.endswith((" low", " high"))]
-    columns = [*(name for name in exact[0] if name not in ends), *ends]
-    write_text(output / "results.csv", format_csv(columns, exact))
-    averages = average_rows(assessed, rule)
+    exact, rows, averages = [*map(_exact_row, assessed)], [*map(_rounded_row, assessed)], average_rows(assessed)
+    write_text(output / "results.csv", format_csv(list(exact[0]), exact))
     write_text(output / "results.md", _page("Results", rows, averages))
     titles = list(_COLUMNS)
-    tables = [
-        latex_table([*_NAMES, *part], rows, {*_NAMES, "ZEBRA Category"}).rstrip("\n")
-        for part in ([titles[:4], titles[4:]] if ends else [titles])
-    ]
+    parts = [titles[:4], titles[4:]] if len(exact[0]) > len(rows[0]) else [titles]
+    tables = [latex_table([*_NAMES, *part], rows, {*_NAMES, "ZEBRA Category"}).rstrip("\n") for part in parts]
     write_text(output / "results.tex", "\n".join(f"{{\\footnotesize\n{table}\\par}}\n" for table in tables))
     if averages:
         write_text(output / "averages.csv", format_csv(list(averages[0]), averages))
@@ -445,7 +389,7 @@ def write_challenge(
         _plot(assessed, output, extension)
 
 
-def average_rows(assessed: Sequence[Assessment], rule: NamingRule = VOICEPRIVACY) -> list[dict[str, Any]]:
+def average_rows(assessed: Sequence[Assessment]) -> list[dict[str, Any]]:
     """Return weighted averages over corpora and sexes, for each system, part and condition that is complete.
 
     Of VoicePrivacy 2022: 0.25 for each sex of libri, 0.20 of vctk and 0.05 of vctk_common.
@@ -459,30 +403,44 @@ def average_rows(assessed: Sequence[Assessment], rule: NamingRule = VOICEPRIVACY
             ("ROCCH-EER [%]", "eer.rocch", 100),
             ("ZEBRA Population [bit]", "zebra.population", 1),
         ):
-            values = {(one.source.corpus, one.source.sex): factor * one.values[metric] for one in part}
-            row[title] = weighted_average(values, rule.weights)
+            row[title] = weighted_average(
+                {(one.source.corpus, one.source.sex): factor * one.values[metric] for one in part}
+            )
         if row["ROCCH-EER [%]"] is not None:
             rows.append(row)
     return rows
 
 
-def _row(assessment: Assessment, *, exact: bool = False) -> dict[str, Any]:
-    """A row with all digits, and columns for the ends of intervals; or to be read, with intervals in brackets."""
-    source = assessment.source
-    row: dict[str, Any] = dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
+def _names_of(source: ScoreList) -> dict[str, Any]:
+    return dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
+
+
+def _exact_row(assessment: Assessment) -> dict[str, Any]:
+    """A row with all digits, and the ends of all intervals after the values; blank where a number is undefined."""
+    row = _names_of(assessment.source)
+    for title, (metric, factor, _) in _COLUMNS.items():
+        row[title] = (
+            factor * assessment.values[metric] if metric else metrics.tag(assessment.values["zebra.individual"])
+        )
+    for title, (metric, factor, _) in _COLUMNS.items():
+        if metric in assessment.intervals:
+            found = assessment.intervals[metric]
+            row |= {f"{title} low": float(factor * found.low), f"{title} high": float(factor * found.high)}
+    return {name: "" if cell != cell else cell for name, cell in row.items()}
+
+
+def _rounded_row(assessment: Assessment) -> dict[str, Any]:
+    """A row to be read, with intervals in brackets."""
+    row = _names_of(assessment.source)
     for title, (metric, factor, decimals) in _COLUMNS.items():
         if not metric:
             row[title] = metrics.tag(assessment.values["zebra.individual"])
             continue
+        shown = metrics.format_value if metric.startswith("zebra") else f"{{:.{decimals}f}}".format
         found = assessment.intervals.get(metric, Interval())
-        numbers = [float(factor * value) for value in (assessment.values[metric], found.low, found.high)]
-        if exact:
-            names = [title, *([f"{title} low", f"{title} high"] if assessment.intervals else [])]
-            row |= {name: "" if value != value else value for name, value in zip(names, numbers, strict=False)}
-        else:
-            shown = metrics.format_value if metric.startswith("zebra") else f"{{:.{decimals}f}}".format
-            texts = ["-" if value != value else shown(value) for value in numbers]
-            row[title] = texts[0] + (f" [{', '.join(texts[1:])}]" if found.has_interval else "")
+        numbers = [assessment.values[metric], *([found.low, found.high] if found.has_interval else [])]
+        texts = ["-" if math.isnan(value) else shown(float(factor * value)) for value in numbers]
+        row[title] = texts[0] + (f" [{', '.join(texts[1:])}]" if texts[1:] else "")
     return row
 
 

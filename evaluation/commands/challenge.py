@@ -123,11 +123,11 @@ def rank(
     changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
     changes |= {"utilities": utilities} if utilities else {}
     rule = replace(challenges.RULES[rule_name], **changes)
-    reading = challenges.Reading(split, average, datasets)  # type: ignore[arg-type]  # click checked the choice
+    reading: dict[str, Any] = {"split": split, "average": average, "datasets": datasets}
     names = labels or ("",) * len(files)
     if len(names) != len(files):
         raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
-    systems = [challenges.read_system(path, name, reading) for path, name in zip(files, names, strict=True)]
+    systems = [challenges.read_system(path, name, **reading) for path, name in zip(files, names, strict=True)]
     count = Counter(system.name for system in systems)
     systems = [
         replace(system, name=f"{system.name} ({path.resolve().parent.name})") if count[system.name] > 1 else system

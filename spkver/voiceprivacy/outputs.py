@@ -11,7 +11,6 @@ tables<suffix>.md, tables<suffix>.tex, report.html
 from __future__ import annotations
 
 import logging
-import re
 import shlex
 import sys
 import zipfile
@@ -28,9 +27,8 @@ from evaluation.challenges import (
     ASV_ANON,
     PROTOCOL,
     SER,
-    RankFile,
     Section,
-    make_section,
+    split_of,
     weighted_average,
     write_rank_file,
 )
@@ -58,7 +56,6 @@ Json = dict[str, Any]
 LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "text", "utt2emo", "spk2fold")
 _COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
 _MORE = ("scenario", "attacker", "strongest_of", "draws", "EER_rocch", "low", "high", "n_target", "n_nontarget")
-_NAME = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
 _IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
 _OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
 
@@ -226,18 +223,6 @@ def _percent(share: float | None) -> float | None:
 # --- in the challenge's form ------------------------------------------------------------------------------------------
 
 
-def split_name(dataset: str) -> tuple[str, str]:
-    """Return the corpus and part of a set.
-
-    Examples
-    --------
-    >>> split_name("libri_test"), split_name("vctk_dev_common"), split_name("mine")
-    (('libri', 'test'), ('vctk_common', 'dev'), ('mine', ''))
-    """
-    match = _NAME.fullmatch(dataset)
-    return (match["corpus"] + (match["subset"] or ""), match["split"]) if match else (dataset, "")
-
-
 def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: Json) -> dict[str, str]:
     """Return whose equal error rates go under the challenge's name, and how they are made; empty where nobody's do."""
     named = attacker_name(config.challenge.attacker)
@@ -271,7 +256,7 @@ def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence
         ends = (None if named else minima.get((dataset, gender, scenario))) or best["intervals"].get("eer.rocch", {})
         low, high = (_rounded(ends.get(end)) for end in ("low", "high"))
         eers = [round(100 * best["eer"][reading], 3) for reading in (config.challenge.eer, "rocch")]
-        first = *split_name(dataset), gender, *sides[scenario], eers[0]
+        first = *split_of(dataset), gender, *sides[scenario], eers[0]
         more = scenario, best["attacker"], len(part), len(best["draws"]), eers[1], low, high
         counts = best["n_target"], best["n_nontarget"]
         rows.append(dict(zip((*_COLUMNS, *_MORE), (*first, *more, *counts), strict=True)))
@@ -342,10 +327,10 @@ def write_challenge_files(
         text = "%s is not written: challenge.attacker names no attacker whose results it would hold"
         logger.info(text, path.name, extra={"file_only": True})
     elif sections := list(_rank_sections(rows, utility)):  # attackers of others may serve none of the conditions
-        write_rank_file(path, RankFile((make_section(PROTOCOL, [protocol]), *sections)))
+        write_rank_file(path, [Section(PROTOCOL, [protocol]), *sections])
         for ending, file in parts.items():
-            if part := tuple(section for section in sections if (section.title == ASV_ANON) == (ending == "anon")):
-                write_rank_file(file, RankFile(part))
+            if part := [section for section in sections if (section.title == ASV_ANON) == (ending == "anon")]:
+                write_rank_file(file, part)
         scores = [*output.glob(f"exp/asv_orig/*{suffix}/{protocol['attacker']}/scores")]
         scores += output.glob(f"exp/asv_anon{suffix}/*/{protocol['attacker']}/scores")
         with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as zipped:
@@ -369,7 +354,7 @@ def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
             of = rates[kind]["recalls"]
             found.append(row | {f"ACC_{emotion}": round(100 * number(of.get(emotion)), 4) for emotion in emotions})
     if found:
-        yield make_section(SER, found)
+        yield Section(SER, found)
     single = [row for row in rows if row["gender"] != POOLED]
     kept = 2 if any(row["gender"] == MIXED for row in single) else 0
     by_scenario = [
@@ -377,17 +362,17 @@ def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
         for scenario in SCENARIOS
     ]
     if part := by_scenario[kept]:
-        yield make_section(ASV, part, index=[3 * row + kept for row in range(len(part))])
+        yield Section(ASV, part, index=[3 * row + kept for row in range(len(part))])
     words = [
         {**_part(dataset), "asr": name, "WER": round(100 * number(rates[kind]["value"]), 3)}
         for dataset, rates in utility.get("wer", {}).items()
         for kind, name in (("original", "original"), ("anonymised", "anon"))
     ]
     if words:
-        yield make_section(ASR, words)
+        yield Section(ASR, words)
     if part := by_scenario[3]:
-        yield make_section(ASV_ANON, part, index=[3 * row + 2 for row in range(len(part))])
+        yield Section(ASV_ANON, part, index=[3 * row + 2 for row in range(len(part))])
 
 
 def _part(dataset: str) -> Json:
-    return dict(zip(("dataset", "split"), split_name(dataset), strict=True))
+    return dict(zip(("dataset", "split"), split_of(dataset), strict=True))

@@ -15,14 +15,15 @@ import soundfile
 import yaml
 from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_layout
 
-from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file
+from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file, records
+from evaluation.challenges.systems import split_of
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError, DataError
 from spkver.attackers import PRESETS, absent_attackers, default_attackers
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.choosing import chosen_attackers, describe_absent, find_anonymizers
-from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
+from spkver.voiceprivacy.outputs import averages, challenge_rows
 from spkver.voiceprivacy.scores import attacks_of
 from spkver.voiceprivacy.sets import Sets, find_datasets, read_sets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
@@ -375,7 +376,7 @@ def test_challenge_rows_name_who_is_anonymised():
     sides = [("original", "original"), ("original", "anon"), ("anon", "anon"), ("anon", "anon")]
     assert [(row["enrollment"], row["trial"]) for row in rows] == sides
     assert [row["EER"] for row in rows] == [2.0, 30.0, 20.0, 10.0]
-    assert split_name("x_test") == (rows[0]["dataset"], rows[0]["split"])
+    assert split_of("x_test") == (rows[0]["dataset"], rows[0]["split"])
 
 
 # --- sets -----------------------------------------------------------------------------------------
@@ -555,8 +556,8 @@ def test_mixed_trials_run(layout, tmp_path, sexes):
     written = read_rank_file(tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}")
     eers = {one["scenario"]: round(100 * one["eer"]["speechbrain"], 3) for one in results["conditions"]}
     where = {"dataset": "tiny", "split": "test", "gender": "mixed", "enrollment": "anon", "trial": "anon"}
-    assert written.value(ASV, "EER", **where) == eers["lazy-informed"]
-    assert written.value(ASV_ANON, "EER", **where) == eers["semi-informed"]
+    assert records(written, ASV) == [where | {"EER": eers["lazy-informed"]}]
+    assert records(written, ASV_ANON) == [where | {"EER": eers["semi-informed"]}]
     table = lines_of(tmp_path / f"out/results{SUFFIX}.csv")
     assert [line.split(",")[2] for line in table[1:]] == ["mixed"] * 4
 

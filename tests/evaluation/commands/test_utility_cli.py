@@ -10,7 +10,7 @@ import pytest
 import soundfile
 from click.testing import CliRunner, Result
 
-from evaluation.challenges.rank_files import ASR, ASV_ANON, RankFile, make_section, write_rank_file
+from evaluation.challenges.rank_files import ASR, ASV_ANON, Section, write_rank_file
 from spkver.evaluation_cli import main
 
 MAP = "--segment-speakers"
@@ -158,7 +158,7 @@ def rank_file(path: Path, eer: float, wer: float) -> Path:
     known = {"dataset": "libri", "split": "test"}
     eers = [known | {"gender": sex, "enrollment": "anon", "trial": "anon", "EER": eer} for sex in "fm"]
     wers = [known | {"asr": "anon", "WER": wer}, known | {"asr": "original", "WER": 1.8}]
-    write_rank_file(path, RankFile((make_section(ASR, wers), make_section(ASV_ANON, eers))))
+    write_rank_file(path, [Section(ASR, wers), Section(ASV_ANON, eers)])
     return path
 
 
