@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +64,7 @@ def similarity(
         raise click.UsageError("expected --original-anonymised FILE or --anonymised FILE, or both, beside --original")
     if len(keys) not in (0, 1, len(given)):
         raise click.UsageError(f"expected a key, or one for each of {len(given)} files of scores, got {len(keys)}")
-    voices = utility.Voices(calibration, resampling.seed, **maps)  # type: ignore[arg-type]  # click checked the choice
+    how: dict[str, Any] = {"calibration": calibration, "seed": resampling.seed, **maps}
     matrices, notes = {}, []
     for (name, path), key in zip(given.items(), shared.one_each(keys, len(given)), strict=True):
         with errors_of(path):
@@ -73,14 +72,12 @@ def similarity(
                 read = _by_speakers(read_scores(path, reader.scores), maps)
             else:
                 read = reader.read(path, key)
-            matrices[name], found = utility.matrix_of_voices(
-                *read, replace(voices, symmetric=symmetric and name != "oa")
-            )
+            matrices[name], found = utility.matrix_of_voices(*read, **how, symmetric=symmetric and name != "oa")
         notes += [f"{name}: {note}" for note in found]
     result = utility.compare_voices(matrices, resampling=resampling, notes=tuple(notes))
     if plot is not None:
         draw_similarity(result, plot)
-    meaning = utility.CALIBRATIONS[voices.calibration]
+    meaning = utility.CALIBRATIONS[how["calibration"]]
     report = {"calibration": calibration, "calibration_is": meaning} | result.to_dict()
     names, columns = ("measure", "value", "low", "high"), result.to_columns()
     rows = [dict(zip(names, row, strict=True)) for row in zip(*(columns[name] for name in names), strict=True)]

@@ -17,7 +17,6 @@ from evaluation.utility.recalls import (
 from evaluation.utility.voices import (
     CALIBRATIONS,
     SimilarityMatrix,
-    Voices,
     VoiceSimilarity,
     compare_voices,
     de_identification,

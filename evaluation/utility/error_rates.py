@@ -30,6 +30,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -214,10 +215,10 @@ def error_rate(
         If an utterance has no speaker.
     """
     names, sums = _sums(counts, speakers, file)
-    resampled, total = _ratio(resampling.weights(len(names)) @ sums), int(sums[:, 1].sum())
-    found = lists.interval_by_speaker(counts.rate, resampled, "error_rate", resampling, len(names), total)
+    statistic, total = partial(lists.pooled_ratio, sums), int(sums[:, 1].sum())
+    found = lists.interval_by_speaker(statistic, len(names), "error_rate", resampling, n_trials=total)
     totals = dict(zip(_KINDS, counts.counts.sum(axis=0).tolist(), strict=True))
-    by_speaker = dict(zip(names, _ratio(sums).tolist(), strict=True))
+    by_speaker = dict(zip(names, statistic(np.eye(len(names))).tolist(), strict=True))
     return ErrorRate(found, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser)
 
 
@@ -233,15 +234,13 @@ def error_rate_differences(
         If the utterances or the conventions differ.
     """
     first = systems[0]
+    names, sums = _sums(first, speakers)
     differences = []
     for other in systems[1:]:
         if (other.utterances, other.unit, other.normaliser) != (first.utterances, first.unit, first.normaliser):
             raise DataError("expected the same utterances, units and normaliser of systems that are compared")
-        (names, sums), (_, other_sums) = _sums(first, speakers), _sums(other, speakers)
-        weights = resampling.weights(len(names))
-        resampled = _ratio(weights @ other_sums) - _ratio(weights @ sums)
-        gap = other.rate - first.rate
-        differences.append(lists.interval_by_speaker(gap, resampled, "difference", resampling, len(names)))
+        rates = [partial(lists.pooled_ratio, of) for of in (_sums(other, speakers)[1], sums)]
+        differences.append(lists.interval_by_speaker(rates[0], len(names), "difference", resampling, minus=rates[1]))
     return differences
 
 
@@ -251,12 +250,6 @@ def _sums(
     """Return the speakers, and errors and lengths of each, shape (n_speakers, 2)."""
     values = np.stack([counts.errors, counts.lengths], axis=1)
     return lists.sum_by_speaker(values, lists.speakers_of(counts.utterances, speakers, file))
-
-
-def _ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rates of errors and lengths in two columns; a draw of speakers that say nothing is none."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
 
 
 def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ Intervals are made as `evaluation.uncertainty.intervals` says, with Student's t 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +79,6 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
     path = path / "wav.scp" if path.is_dir() else path
     names = read_id_list(path, "utterance file", rest=True)
     home = path.absolute().parent
-    folders = [home, Path(), home.parent, home.parent.parent]
     problems = Problems(path)
     found = {}
     for utterance, name in names.items():
@@ -87,15 +86,15 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
             remedy = "write the audio into files first"
             problems.add(f"{utterance!r} is a shell command, which is not run here: {name[:60]!r}", remedy=remedy)
             continue
-        places = [folder / name for folder in folders]
+        places = [folder / name for folder in (home, Path(), home.parent, home.parent.parent)]
         if Path(name).parent.name == "wav":
             places.insert(len(places) if Path(name).is_absolute() else 0, home / "wav" / Path(name).name)
-        place = next((candidate for candidate in places if is_file(candidate)), None)
-        if place is None:
-            tried = ", ".join(dict.fromkeys(map(str, places)))
-            problems.add(f"the audio of {utterance!r} is not there", remedy=f"tried {tried}")
-            continue
-        found[utterance] = place
+        there = [place for place in places if is_file(place)]
+        if there:
+            found[utterance] = there[0]
+        else:
+            remedy = f"tried {', '.join(dict.fromkeys(map(str, places)))}"
+            problems.add(f"the audio of {utterance!r} is not there", remedy=remedy)
     problems.raise_if_any()
     return found
 
@@ -151,39 +150,49 @@ DEFAULT = Resampling()
 """1000 draws, seed 0, 95 %."""
 
 
+Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
 def interval_by_speaker(
-    value: float,
-    resampled: NDArray[np.float64],
+    statistic: Statistic,
+    n_speakers: int,
     measure: str,
     resampling: Resampling,
-    n_speakers: int,
+    *,
+    minus: Statistic | None = None,
+    n_units: int | None = None,
     n_trials: int = 0,
 ) -> Interval:
-    """Return the interval of a measure of utility from its values on resampled speakers.
+    """Return a measure of utility with its interval by a bootstrap of speakers.
 
     Parameters
     ----------
-    value : float
-        Of all utterances.
-    resampled : ndarray of float64 of shape (B,)
-        On the resamples.
+    statistic : callable
+        Values of the measure, shape (B,), from weights of the speakers, (B, n_speakers).
+    n_speakers : int
+        All of them, who are drawn.
     measure : str
         Name in `METHODS`, which says on what scale the interval is made.
     resampling : Resampling
         Says the level, and whether there are resamples.
-    n_speakers, n_trials : int
-        See `evaluation.uncertainty.interval`.
+    minus : callable, optional
+        Such values of another system: the measure is the difference from it, under shared draws.
+    n_units, n_trials : int
+        See `evaluation.uncertainty.interval`; all speakers count by default.
 
     Returns
     -------
     Interval
-        Without ends, and with a note that says why, where there are fewer than two speakers or no resamples.
+        Without ends, and with a note that says why, where fewer than two speakers count or there are no resamples.
     """
-    method = METHODS[measure]
-    if n_speakers < 2 or not resampling.replicates:
-        note = "no resamples were drawn" if n_speakers > 1 else "one speaker: the spread cannot be seen"
+    method, n_units = METHODS[measure], n_speakers if n_units is None else n_units
+    weights = np.concatenate([np.ones((1, n_speakers)), resampling.weights(n_speakers)])
+    values = statistic(weights) if minus is None else statistic(weights) - minus(weights)
+    value = float(values[0])
+    if n_units < 2 or not resampling.replicates:
+        note = "no resamples were drawn" if n_units > 1 else "one speaker: the spread cannot be seen"
         return Interval(value, method=method.name, note=note)
-    return interval(value, resampled, method=method, n_units=n_speakers, n_trials=n_trials, level=resampling.level)
+    return interval(value, values[1:], method=method, n_units=n_units, n_trials=n_trials, level=resampling.level)
 
 
 def sum_by_speaker(values: NDArray, speakers: Sequence[str]) -> tuple[list[str], NDArray[np.float64]]:
@@ -192,3 +201,10 @@ def sum_by_speaker(values: NDArray, speakers: Sequence[str]) -> tuple[list[str],
     sums = np.zeros((len(names), *values.shape[1:]))
     np.add.at(sums, codes, values)
     return names.tolist(), sums
+
+
+def pooled_ratio(sums: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ratio of two sums, (P, 2), under weights of the speakers, (B, P); NaN where the second is 0."""
+    totals = weights @ sums
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(totals[:, 1] > 0, totals[:, 0] / totals[:, 1], np.nan)

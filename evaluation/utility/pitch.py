@@ -196,19 +196,16 @@ def mean_correlation(
         raise DataError("no utterance has a defined pitch correlation", remedy="check that there is voiced speech")
     columns = np.stack([np.where(defined, values, 0.0), defined], axis=1)
     names, sums = lists.sum_by_speaker(columns, lists.speakers_of(utterances, speakers))
-    weights = resampling.weights(len(names))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        resampled = (weights @ sums[:, 0]) / (weights @ sums[:, 1])
-        by_speaker = sums[:, 0] / sums[:, 1]
-    kept = values[defined]
-    n_speakers = int((sums[:, 1] > 0).sum())
+    n_units = int((sums[:, 1] > 0).sum())
+    statistic = partial(lists.pooled_ratio, sums)
+    found = lists.interval_by_speaker(statistic, len(names), "correlation", resampling, n_units=n_units)
     return PitchCorrelation(
-        lists.interval_by_speaker(float(kept.mean()), resampled, "correlation", resampling, n_speakers),
-        float(kept.std()),
+        found,
+        float(values[defined].std()),
         len(utterances),
         int((~defined).sum()),
         float(np.mean([compared[utterance].voicing_agreement for utterance in utterances])),
-        dict(zip(names, by_speaker.tolist(), strict=True)),
+        dict(zip(names, statistic(np.eye(len(names))).tolist(), strict=True)),
         convention,
     )
 
@@ -343,7 +340,13 @@ def dip_probabilities(heights: NDArray, rows: NDArray, n_rows: int) -> NDArray[n
 
 
 def likeliest_path(
-    observed: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]], n_frames: int, n_bins: int, reach: int
+    rows: NDArray[np.int64],
+    bins: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+    *,
+    n_frames: int,
+    n_bins: int,
+    reach: int,
 ) -> NDArray[np.int64]:
     """Return the likeliest bin of each frame, -1 without voice, by Viterbi's algorithm in the log domain.
 
@@ -353,8 +356,10 @@ def likeliest_path(
 
     Parameters
     ----------
-    observed : tuple of ndarrays of shape (K,)
-        Frames (ascending), bins (each once in a frame), probabilities above 0.
+    rows, bins : ndarray of int64 of shape (K,)
+        Frame (ascending) and bin (each once in a frame) of what was seen.
+    probabilities : ndarray of float64 of shape (K,)
+        Above 0.
     n_frames, n_bins : int
     reach : int [bins]
         Furthest step from one frame to the next.
@@ -363,7 +368,6 @@ def likeliest_path(
     -------
     ndarray of int64 of shape (n_frames,)
     """
-    rows, bins, probabilities = observed
     firsts = np.searchsorted(rows, np.arange(n_frames + 1))
     seen = np.log(probabilities)
     sums = np.bincount(rows, probabilities, minlength=n_frames)
@@ -477,15 +481,12 @@ def pyin_track(
     Raises
     ------
     DataError
-        If a sample is not finite, or a setting is out of its range.
+        If a sample is not finite, or the range of the pitch does not fit the rate.
     """
     lowest, highest = pitch_range
     if not 0 < lowest < highest <= rate / 2:
         text = f"expected a pitch between 0 and half of the rate of {rate} Hz, got {lowest:g} to {highest:g} Hz"
         raise DataError(text, remedy="resample to a higher rate, or lower the highest pitch")
-    if not 0 < resolution < 1 or shift < 1 or frame < 2 * rate / highest:
-        text = "expected a resolution between 0 and 1, shift >= 1 and frames of two of the shortest periods at least"
-        raise DataError(f"{text}, got {resolution:g}, {shift} and {frame}")
     samples = np.ascontiguousarray(samples, np.float64)
     if samples.ndim != 1 or not np.isfinite(samples).all():
         raise DataError("expected one channel of finite samples to track the pitch of")
@@ -502,9 +503,10 @@ def pyin_track(
     frames, bins, probabilities = frames[likely], bins[likely], probabilities[likely]
     last = np.append((bins[1:] != bins[:-1]) | (frames[1:] != frames[:-1]), True)[: len(bins)]
     kept = last & (bins < n_bins)
-    observed = frames[kept], bins[kept], probabilities[kept]
+    n_frames = 1 + (len(samples) - frame) // shift
     reach = round(OCTAVES_PER_SECOND * 12 * shift / rate) * (per_octave // 12) // 2
-    path = likeliest_path(observed, 1 + (len(samples) - frame) // shift, n_bins, reach)
+    observed = frames[kept], bins[kept], probabilities[kept]
+    path = likeliest_path(*observed, n_frames=n_frames, n_bins=n_bins, reach=reach)
     return np.where(path < 0, 0.0, lowest * 2.0 ** (path / per_octave))
 
 
@@ -527,11 +529,11 @@ def pitch_track(samples: NDArray, rate: int) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        If there are no samples.
+        If there are no samples, or several channels.
     """
-    samples = np.ascontiguousarray(samples, np.float64)
-    if not len(samples):
-        raise DataError("no samples to track the pitch of")
+    if not len(samples) or samples.ndim != 1:
+        got = f"{len(samples)} samples" if samples.ndim == 1 else f"{samples.shape[1]} channels"
+        raise DataError(f"expected one channel of finite samples, got {got}")
     shift = round(FRAME_SHIFT * rate)
     if len(samples) < 2 * rate / LOWEST or not samples.any():  # too short for a period to come back, or silence
         return np.zeros(1 + len(samples) // shift)
@@ -569,13 +571,15 @@ def compare_recordings(
     lists.check_same(original, anonymised, file=file, what="utterances")
     utterances = sorted(original)
     pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
+    compared, problems = dict[str, TrackComparison](), Problems()
     comparisons = ordered_map(partial(_compare, convention=convention), pairs, jobs=jobs, description="pitch")
-    compared, problems = dict(zip(utterances, comparisons, strict=True)), Problems()
-    for found in compared.values():
+    for utterance, found in zip(utterances, comparisons, strict=True):
         if isinstance(found, DataError):
             problems.note(found)
+        else:
+            compared[utterance] = found
     problems.raise_if_any()
-    return compared  # type: ignore[return-value]  # there is no error among them
+    return compared
 
 
 def _compare(pair: tuple[Path, Path], convention: Convention) -> TrackComparison | DataError:
@@ -584,15 +588,9 @@ def _compare(pair: tuple[Path, Path], convention: Convention) -> TrackComparison
     tracks = []
     for path in pair:
         try:
-            samples, rate = soundfile.read(str(path), dtype="float64", always_2d=True)
-            if not len(samples) or samples.shape[1] != 1 or not np.isfinite(samples).all():
-                got = f"{samples.shape[1]} channels of {len(samples)} samples"
-                text = f"expected one channel of finite samples, got {got}"
-                return DataError(text, file=path, remedy="write the file again")
-            tracks.append(pitch_track(samples[:, 0], rate))
+            tracks.append(pitch_track(*soundfile.read(str(path), dtype="float64")))
         except (soundfile.LibsndfileError, OSError) as error:
-            reason = getattr(error, "error_string", None) or str(error)
-            return DataError(f"not readable as audio: {reason}", file=path, remedy="give WAV, FLAC or SPHERE")
+            return DataError(f"not readable as audio: {error}", file=path, remedy="give WAV, FLAC or SPHERE")
         except DataError as error:
             return DataError(error.text, file=path, remedy=error.remedy)
     return compare_tracks(*tracks, convention=convention)

@@ -47,6 +47,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -198,12 +199,11 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
     0.75
     """
     n_speakers = len(counted.speakers)
-    value = float(uar(counted, np.ones((1, n_speakers)))[0])
     by_fold = _fold_recalls(counted, np.ones(n_speakers)).tolist()
-    resampled = uar(counted, resampling.weights(n_speakers))
     total = counted.counts.sum(axis=0)
     size = total.sum(axis=1)
-    found = interval_by_speaker(value, resampled, "uar", resampling, n_speakers, int(size[size > 0].min()))
+    fewest = int(size[size > 0].min())
+    found = interval_by_speaker(partial(uar, counted), n_speakers, "uar", resampling, n_trials=fewest)
     true = {name: row for row, name in enumerate(counted.classes) if size[row]}
     return Recalls(
         found,
@@ -227,25 +227,22 @@ def recall_differences(systems: Sequence[Confusions], resampling: Resampling = D
         If speakers, their utterances or the conventions differ.
     """
     first = systems[0]
-    weights = resampling.weights(len(first.speakers))
-    ones = np.ones((1, len(first.speakers)))
     differences = []
     for other in systems[1:]:
         if (other.speakers, other.convention, other.fold_names) != (first.speakers, first.convention, first.fold_names):
             raise DataError("expected the same speakers, folds and convention of systems that are compared")
+        # utterances of each speaker and class, without classes that are predicted alone
         truths = [
-            {
-                (one.speakers[row], one.classes[column]): count
-                for (row, column), count in np.ndenumerate(one.counts.sum(axis=2))
-                if count
-            }
-            for one in (first, other)
+            {(one.speakers[row], one.classes[column]): count for (row, column), count in np.ndenumerate(sizes) if count}
+            for one, sizes in ((one, one.counts.sum(axis=2)) for one in (first, other))
         ]
         if truths[0] != truths[1]:
             raise DataError("expected the same utterances of systems that are compared")
-        value = float(uar(other, ones)[0] - uar(first, ones)[0])
-        resampled = uar(other, weights) - uar(first, weights)
-        differences.append(interval_by_speaker(value, resampled, "difference", resampling, len(first.speakers)))
+
+        statistics, n_speakers = [partial(uar, one) for one in (other, first)], len(first.speakers)
+        differences.append(
+            interval_by_speaker(statistics[0], n_speakers, "difference", resampling, minus=statistics[1])
+        )
     return differences
 
 
@@ -414,16 +411,15 @@ def attribute_leakage(
     if tested.anonymised is not None:
         ids, others = (dict.fromkeys(side.ids.tolist()) for side in (tested.original, tested.anonymised))
         check_same(ids, others, file=tested.anonymised.source or None, what="utterances")
-    learnt_from = "folds" if training is None else "training"
-    truth = _without_rare(truth, speakers, notes) if training is None else truth
-    known = None if training is None else _labels_of(training.original, labels, "drop", [])
-    if training is not None and known is not None:
-        own = set(speakers.values())
-        of = dict(zip(training.original.ids.tolist(), training.original.speakers.tolist(), strict=True))
-        known = _without_rare({name: label for name, label in known.items() if of[name] not in own}, of, [])
-        classes = set(known.values())
-        strange = sorted({label for label in truth.values() if label not in classes})
-        if strange:
+    if training is None:
+        examples = truth = _without_rare(truth, speakers, notes)
+        folds, learnt_speakers = _folds(truth, speakers), speakers
+    else:
+        learnt_speakers = dict(zip(training.original.ids.tolist(), training.original.speakers.tolist(), strict=True))
+        own, known = set(speakers.values()), _labels_of(training.original, labels, "drop", [])
+        known = {name: label for name, label in known.items() if learnt_speakers[name] not in own}
+        examples, folds = _without_rare(known, learnt_speakers, []), [list(truth)]
+        if strange := set(truth.values()) - set(examples.values()):
             notes.append(f"no training speakers are {named(strange)}: never read")
     present = [side for both in (tested, training) if both is not None for side in both if side is not None]
     for other in present[1:]:
@@ -436,20 +432,18 @@ def attribute_leakage(
         if training is None or training.anonymised is not None:
             scenarios.append(("informed", 1, 1))
     counted: dict[str, Confusions] = {}
-    for scenario, learns, hears in scenarios:
-        heard: dict[str, str] = {}
-        for fold in _folds(truth, speakers) if known is None else [list(truth)]:
+    for scenario, learns, meets in scenarios:
+        predicted: dict[str, str] = {}
+        for fold in folds:
             inside = {speakers[name] for name in fold}
-            rest = {name: truth[name] for name in sorted(truth) if speakers[name] not in inside}
-            examples = rest if known is None else known
-            vectors = _rows((training or tested)[learns], list(examples))
-            found = predict_labels(vectors, list(examples.values()), _rows(tested[hears], fold))
-            heard |= dict(zip(fold, found, strict=True))
-        counted[scenario] = confusions(truth, heard, speakers, convention="pooled")
+            names = [name for name in examples if learnt_speakers[name] not in inside]
+            vectors = _rows((training or tested)[learns], names)
+            found = predict_labels(vectors, [examples[name] for name in names], _rows(tested[meets], fold))
+            predicted |= dict(zip(fold, found, strict=True))
+        counted[scenario] = confusions(truth, predicted, speakers, convention="pooled")
     recalls = {scenario: average_recall(found, resampling) for scenario, found in counted.items()}
-    gaps = recall_differences(list(counted.values()), resampling) if len(counted) > 1 else []
-    differences = dict(zip(list(counted)[1:], gaps, strict=True))
-    return Leakage(recalls, differences, learnt_from, tuple(notes))
+    differences = dict(zip(list(counted)[1:], recall_differences(list(counted.values()), resampling), strict=True))
+    return Leakage(recalls, differences, "folds" if training is None else "training", tuple(notes))
 
 
 def _labels_of(

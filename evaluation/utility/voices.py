@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.calibration import cross_validate_affine
 from evaluation.metrics import Method, sort_scores
-from evaluation.trials import Key, Scores, TrialSpeakers, align, find_speakers
+from evaluation.trials import Key, Scores, align, find_speakers
 from evaluation.uncertainty import Interval, Resampling, interval
 from spkbase.errors import DataError, few
 from spkbase.showing import Tabular, one_line
@@ -185,32 +185,7 @@ CALIBRATIONS: dict[Calibration, str] = {
 }
 RIDGE = 1e-3
 """Keeps the map finite where scores separate the classes without error; see `evaluation.calibration.train_affine`."""
-
-_MOST_FOLDS = 5
-
-
-@one_line
-@dataclass(frozen=True)
-class Voices:
-    """How scores become matrices.
-
-    Attributes
-    ----------
-    calibration : {"folds", "pav", "none"}
-        See `CALIBRATIONS`.
-    seed : int
-        Deals speakers into folds.
-    model_speakers, segment_speakers : mapping of str to str, optional
-        See `evaluation.trials.find_speakers`.
-    symmetric : bool
-        Count a trial of i and j for j and i too, as lists need that hold each pair of recordings once.
-    """
-
-    calibration: Calibration = "folds"
-    seed: int = 0
-    model_speakers: Mapping[str, str] | None = None
-    segment_speakers: Mapping[str, str] | None = None
-    symmetric: bool = False
+_FOLDS = 5
 
 
 @one_line
@@ -258,7 +233,14 @@ class VoiceSimilarity(Tabular):
 
 @one_blas_thread()
 def matrix_of_voices(
-    scores: Scores | Sequence[Scores], key: Key, voices: Voices | None = None
+    scores: Scores | Sequence[Scores],
+    key: Key,
+    *,
+    calibration: Calibration = "folds",
+    seed: int = 0,
+    model_speakers: Mapping[str, str] | None = None,
+    segment_speakers: Mapping[str, str] | None = None,
+    symmetric: bool = False,
 ) -> tuple[SimilarityMatrix, list[str]]:
     """Return the voice similarity matrix of scores, and notes.
 
@@ -268,69 +250,66 @@ def matrix_of_voices(
         Joined to the key by id pair; a trial of a recording with itself does not count. Several are draws of the
         anonymiser: each is calibrated by itself, and the mean LLR of two speakers is that over all draws.
     key : Key
-    voices : Voices, optional
-        How scores are calibrated, and who speaks.
+    calibration : {"folds", "pav", "none"}
+        How scores become LLRs, see `CALIBRATIONS`.
+    seed : int
+        Deals speakers into folds.
+    model_speakers, segment_speakers : mapping of str to str, optional
+        See `evaluation.trials.find_speakers`.
+    symmetric : bool
+        Count a trial of i and j for j and i too, as lists need that hold each pair of recordings once.
 
     Raises
     ------
     DataError
-        If scores are missing, there is one speaker alone, no trial within a speaker or none between two, or the scores
-        cannot be calibrated.
+        If scores are missing or infinite, there is one speaker alone, no trial within a speaker or none between two, or
+        there are too few speakers for folds.
     """
-    voices = voices or Voices()
     draws = [scores] if isinstance(scores, Scores) else list(scores)
     if not draws:
         raise DataError("expected scores of one draw or more, got none")
+    if calibration not in CALIBRATIONS:
+        raise DataError(f"expected a calibration among {', '.join(CALIBRATIONS)}, got {calibration!r}")
     values = np.stack([align(of_draw, key) for of_draw in draws])
-    speakers = find_speakers(key, model_speakers=voices.model_speakers, segment_speakers=voices.segment_speakers)
+    speakers = find_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
     is_same = speakers.models == speakers.segments
-    itself = key.model_ids[key.models] == key.segment_ids[key.segments]
+    itself = is_same & (key.model_ids[key.models] == key.segment_ids[key.segments])
     other = key.is_target != is_same  # another sentence of the same speaker, say
-    kept = ~(itself & is_same) & ~other
-    notes = []
-    for number, text in ((int((itself & is_same).sum()), "of a recording with itself"),
-                         (int(other.sum()), "within a speaker that are no target trials")):  # fmt: skip
-        if number:
-            notes.append(f"{number:,} trials {text} were left out")
+    notes = [
+        f"{int(left_out.sum()):,} trials {text} were left out"
+        for left_out, text in (
+            (itself, "of a recording with itself"),
+            (other, "within a speaker that are no target trials"),
+        )
+        if left_out.any()
+    ]
+    kept = ~itself & ~other
     values, is_same, speakers = values[:, kept], is_same[kept], speakers.subset(kept)
     if len(speakers.names) < 2:
         raise DataError(f"expected two speakers or more, got {len(speakers.names)}")
     if not 0 < int(is_same.sum()) < len(is_same):
         which = "between two speakers" if is_same.any() else "within a speaker"
         raise DataError(f"expected trials within and between speakers, got none {which}")
-    llr = np.mean([calibrated(of_draw, is_same, speakers, voices) for of_draw in values], axis=0)
+    used = len(np.unique(np.concatenate([speakers.models, speakers.segments])))
+    if calibration == "folds" and used < _FOLDS:
+        text = f"expected {_FOLDS} speakers or more to learn a calibration from others, got {used}"
+        raise DataError(text, remedy="calibrate the scores elsewhere, or by isotonic regression on these very trials")
+    llrs = []
+    for of_draw in values:
+        if calibration == "folds":
+            of_draw = cross_validate_affine(of_draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE)
+        elif calibration == "pav":
+            ranked = sort_scores(of_draw[is_same], of_draw[~is_same])
+            of_draw = ranked.laplace_blocks.per_score()[np.searchsorted(ranked.thresholds, of_draw)]
+        llrs.append(of_draw)
+    llr = np.mean(llrs, axis=0)
     first, second = speakers.models, speakers.segments
-    if voices.symmetric:
+    if symmetric:
         apart = ~is_same
         llr = np.concatenate([llr, llr[apart]])
         first, second = np.concatenate([first, second[apart]]), np.concatenate([second, speakers.models[apart]])
     matrix = similarity_matrix(llr, first, second, len(speakers.names))
     return SimilarityMatrix(tuple(speakers.names.tolist()), matrix, values.size), notes
-
-
-def calibrated(
-    values: NDArray[np.float64], is_same: NDArray[np.bool_], speakers: TrialSpeakers, voices: Voices
-) -> NDArray[np.float64]:
-    """Return scores as natural log-likelihood ratios, as `Voices.calibration` says; see `CALIBRATIONS`.
-
-    Raises
-    ------
-    DataError
-        If there are too few speakers for folds, or scores are infinite.
-    """
-    if voices.calibration == "none":
-        return values
-    if voices.calibration == "pav":
-        scores = sort_scores(values[is_same], values[~is_same])
-        return np.asarray(scores.laplace_blocks.per_score()[np.searchsorted(scores.thresholds, values)])
-    if voices.calibration != "folds":
-        raise DataError(f"expected a calibration among {', '.join(CALIBRATIONS)}, got {voices.calibration!r}")
-    used = len(np.unique(np.concatenate([speakers.models, speakers.segments])))
-    if used < 5:
-        text = f"expected 5 speakers or more to learn a calibration from others, got {used}"
-        raise DataError(text, remedy="calibrate the scores elsewhere, or by isotonic regression on these very trials")
-    folds = min(_MOST_FOLDS, used)
-    return cross_validate_affine(values, is_same, speakers, folds=folds, seed=voices.seed, ridge=RIDGE)
 
 
 def compare_voices(

@@ -45,7 +45,7 @@ from evaluation.reports import (
 )
 from evaluation.trials import Scores, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, Sample, minima_over_attackers, sample_from
-from evaluation.utility import CALIBRATIONS, Voices, compare_voices, matrix_of_voices
+from evaluation.utility import CALIBRATIONS, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, load_json, write_json
 from spkbase.runs import Run, Stage, Stamp
@@ -268,16 +268,15 @@ def _similarity(rows: Sequence[Json], output: Path, resampling: Resampling) -> l
 def _voices(parts: Mapping[str, Json], output: Path, resampling: Resampling) -> Json:
     key = read_key(output / parts["oo"]["key"])
     speakers = read_speakers(output / parts["oo"]["segment_speakers"])
-    voices = Voices(seed=resampling.seed, segment_speakers=speakers)
-    if len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST:
-        voices = replace(voices, calibration="pav")
+    few = len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST
+    how: Json = {"calibration": "pav" if few else "folds", "seed": resampling.seed, "segment_speakers": speakers}
     matrices, notes = {}, []
     for name, row in parts.items():
         draws = [read_scores(output / draw["scores"]) for draw in row["draws"]]
-        matrices[name], found = matrix_of_voices(draws, key, voices)
+        matrices[name], found = matrix_of_voices(draws, key, **how)
         notes += [f"{name}: {note}" for note in found]
     compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
-    calibration = {"calibration": voices.calibration, "calibration_is": CALIBRATIONS[voices.calibration]}
+    calibration = {"calibration": how["calibration"], "calibration_is": CALIBRATIONS[how["calibration"]]}
     return calibration | compared.to_dict()
 
 

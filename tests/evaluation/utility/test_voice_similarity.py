@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,6 @@ from evaluation.trials import Key, Scores, find_speakers
 from evaluation.uncertainty import Resampling
 from evaluation.utility import (
     SimilarityMatrix,
-    Voices,
     compare_voices,
     de_identification,
     distinctiveness,
@@ -113,7 +113,7 @@ def test_scores_become_matrices_by_three_calibrations() -> None:
         scores.values[key.is_target], scores.values[~key.is_target], laplace=True
     )
     for calibration, llr in llrs.items():
-        matrix, notes = matrix_of_voices(scores, key, Voices(calibration, segment_speakers=owners))  # type: ignore[arg-type]
+        matrix, notes = matrix_of_voices(scores, key, calibration=calibration, segment_speakers=owners)  # type: ignore[arg-type]
         expected = similarity_matrix(llr, speakers.models, speakers.segments, 6)
         assert matrix.values == pytest.approx(expected)
         assert (matrix.speakers, matrix.n_trials, notes) == (NAMES, 180, [])
@@ -122,8 +122,8 @@ def test_scores_become_matrices_by_three_calibrations() -> None:
 def test_calibrated_matrices_do_not_depend_on_the_scale_of_scores() -> None:
     scores, key, owners = voices(1.5)
     moved = Scores(scores.model_ids, scores.segment_ids, scores.models, scores.segments, 100 * scores.values - 7)
-    how = Voices(segment_speakers=owners)
-    assert matrix_of_voices(moved, key, how)[0].values == pytest.approx(matrix_of_voices(scores, key, how)[0].values)
+    matrices = [matrix_of_voices(of, key, segment_speakers=owners)[0].values for of in (moved, scores)]
+    assert matrices[0] == pytest.approx(matrices[1])
 
 
 def test_a_list_of_pairs_is_counted_both_ways_where_asked() -> None:
@@ -134,14 +134,14 @@ def test_a_list_of_pairs_is_counted_both_ways_where_asked() -> None:
     rng = np.random.default_rng(2)
     key = Key.from_ids(*zip(*pairs, strict=True), [owner[a] == owner[b] for a, b in pairs])
     scores = Scores.from_ids(*zip(*pairs, strict=True), rng.standard_normal(len(pairs)))
-    how = Voices("none", model_speakers=owner, segment_speakers=owner, symmetric=True)
-    matrix, notes = matrix_of_voices(scores, key, how)
+    how: dict[str, Any] = {"calibration": "none", "model_speakers": owner, "segment_speakers": owner}
+    matrix, notes = matrix_of_voices(scores, key, **how, symmetric=True)
     assert notes == ["18 trials of a recording with itself were left out"]
     assert np.array_equal(matrix.values, matrix.values.T)
     values = dict(zip(pairs, scores.values, strict=True))
     own = [value for (a, b), value in values.items() if a != b and owner[a] == owner[b] == "cat"]
     assert matrix.values[2, 2] == pytest.approx(1 / (1 + np.exp(-np.mean(own))))
-    one_way = matrix_of_voices(scores, key, Voices("none", 0, owner, owner))[0].values
+    one_way = matrix_of_voices(scores, key, **how)[0].values
     assert np.isnan(one_way[5, 0])
     assert one_way[0, 5] == matrix.values[0, 5]
 
@@ -150,7 +150,7 @@ def test_deid_and_gain_of_three_matrices_with_intervals() -> None:
     three = {}
     for name, distance in (("oo", 4.0), ("oa", 0.5), ("aa", 2.0)):
         scores, key, owners = voices(distance, seed=len(name) + int(10 * distance))
-        three[name] = matrix_of_voices(scores, key, Voices(segment_speakers=owners))[0]
+        three[name] = matrix_of_voices(scores, key, segment_speakers=owners)[0]
     found = compare_voices(three, resampling=Resampling(200, 1))
     values = {name: distinctiveness(matrix.values) for name, matrix in three.items()}
     assert found.deid.value == pytest.approx(1 - values["oa"] / values["oo"])
@@ -223,15 +223,15 @@ def test_bad_lists() -> None:
     scores, key, owners = voices(1.0)
     one = np.flatnonzero((key.models == 0) & np.isin(key.segments, key.segments[(key.models == 0) & key.is_target]))
     with pytest.raises(DataError, match="two speakers or more"):
-        matrix_of_voices(scores, key.subset(one), Voices(segment_speakers=owners))
+        matrix_of_voices(scores, key.subset(one), segment_speakers=owners)
     for kept, text in ((key.is_target, "none between two speakers"), (~key.is_target, "none within a speaker")):
         with pytest.raises(DataError, match=text):
-            matrix_of_voices(scores, key.subset(kept), Voices(segment_speakers=owners))
+            matrix_of_voices(scores, key.subset(kept), segment_speakers=owners)
     few = np.flatnonzero(np.isin(key.models, [0, 1]))
     names = {segment: owner for segment, owner in owners.items() if owner in NAMES[:2]}
     known = np.array([key.segment_ids[segment] in names for segment in key.segments[few]])
     with pytest.raises(DataError, match="expected 5 speakers or more to learn a calibration"):
-        matrix_of_voices(scores, key.subset(few[known]), Voices(segment_speakers=names))
+        matrix_of_voices(scores, key.subset(few[known]), segment_speakers=names)
     for matrices in ({}, {"oo": SimilarityMatrix(("a", "b"), np.eye(2))}, {"xx": SimilarityMatrix(("a",), np.eye(1))}):
         with pytest.raises(DataError, match="expected the matrices oo and oa or aa"):
             compare_voices(matrices)
