@@ -27,14 +27,13 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
     --segment-speakers DATADIR/utt2spk
     """
     from spkbase.runs import start_run
-    from spkver.recognition import TranscriptionConfig, check_recogniser
+    from spkver.recognition import check_recogniser
     from spkver.recognition import transcribe as work
 
     check_recogniser()
     data = read_speech(datadir, output / "audio" / datadir.name, allow_pipes)
-    config = TranscriptionConfig()
-    with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
-        words = work(run, data, config)
+    with echo_log(logging.INFO), start_run(output, {"recogniser": "pocketsphinx"}, jobs=jobs, force=force) as run:
+        words = work(run, data)
     click.echo(f"{len(words)} utterances: {output / 'text'}")
 
 
@@ -62,12 +61,12 @@ def emotion(
     --segment-speakers DATADIR/utt2spk
     """
     from spkbase.runs import start_run
-    from spkver.recognition import EmotionConfig, read_emotions, read_folds, recognise_emotions
+    from spkver.recognition import read_emotions, read_folds, recognise_emotions
 
     test = read_speech(datadir, output / "audio" / datadir.name, allow_pipes)
     learnt = test if train is None else read_speech(train, output / "audio" / train.name, allow_pipes)
     emotions, folds = read_emotions(learnt), read_folds(test)
-    config = EmotionConfig(speaker_normalisation=not no_speaker_normalisation)
+    config = {"speaker_normalisation": not no_speaker_normalisation}
     with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
-        recognised = recognise_emotions(run, test, learnt, emotions, folds=folds, config=config)
+        recognised = recognise_emotions(run, test, learnt, emotions, folds=folds, **config)
     click.echo(f"{len(recognised)} utterances: {output / 'predictions'}")

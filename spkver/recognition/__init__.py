@@ -1,7 +1,6 @@
 """What else is heard in speech: words (PocketSphinx) and emotions, a result a recording; they measure utility."""
 
 from spkver.recognition.emotions import (
-    EmotionConfig,
     check_folds,
     classify_emotions,
     functionals_of,
@@ -10,4 +9,4 @@ from spkver.recognition.emotions import (
     recognise_emotions,
 )
 from spkver.recognition.recordings import map_recordings
-from spkver.recognition.words import TranscriptionConfig, check_recogniser, transcribe
+from spkver.recognition.words import check_recogniser, transcribe

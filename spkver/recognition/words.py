@@ -13,7 +13,6 @@ ICASSP 2006.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,31 +21,14 @@ import numpy as np
 
 from spkbase.errors import DataError
 from spkbase.files import write_text
-from spkbase.runs import Run, library_version
+from spkbase.runs import Run
 from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir
 from spkver.recognition.recordings import map_recordings
 
 _RATE = 16000
+_CMN = "batch"  # cepstral means are those of the recording, so that no recording depends on the one before
 _VARIANT = re.compile(r"\(\d+\)$")
-
-
-@dataclass(frozen=True)
-class TranscriptionConfig:
-    """What the words depend on.
-
-    Attributes
-    ----------
-    recogniser : str
-    version : str
-        Of the package, and so of its model.
-    normalisation : str
-        Cepstral means are those of the recording, so that no recording depends on the one before.
-    """
-
-    recogniser: str = "pocketsphinx"
-    version: str = field(default_factory=lambda: library_version("pocketsphinx"))
-    normalisation: str = "batch"
 
 
 def check_recogniser() -> None:
@@ -63,7 +45,7 @@ def check_recogniser() -> None:
         raise DataError("recognition needs PocketSphinx", remedy="pip install 'spkver[asr]'") from error
 
 
-def transcribe(run: Run, datadir: DataDir, config: TranscriptionConfig | None = None) -> dict[str, str]:
+def transcribe(run: Run, datadir: DataDir) -> dict[str, str]:
     """Recognise the words of each utterance.
 
     Parameters
@@ -72,7 +54,6 @@ def transcribe(run: Run, datadir: DataDir, config: TranscriptionConfig | None = 
         Keeps what is recognised, so that a second call goes on where the first one stopped.
     datadir : DataDir
         Recordings at any rate; they are resampled to 16 kHz.
-    config : TranscriptionConfig
 
     Returns
     -------
@@ -86,9 +67,9 @@ def transcribe(run: Run, datadir: DataDir, config: TranscriptionConfig | None = 
         If PocketSphinx is not installed, or files cannot be read; all are named, after the others are done.
     """
     check_recogniser()
-    settings = config or TranscriptionConfig()
     check_headers(datadir.recordings, jobs=run.jobs)
-    words = map_recordings(run, "transcripts", recognise_file, datadir.recordings, settings=settings)
+    libraries = ("numpy", "pocketsphinx", "soundfile", "soxr")
+    words = map_recordings(run, "transcripts", recognise_file, datadir.recordings, settings=_CMN, libraries=libraries)
     write_text(run.path("text"), "".join(f"{utterance} {said}".rstrip() + "\n" for utterance, said in words.items()))
     return words
 
@@ -112,4 +93,4 @@ def _decoder() -> Any:
     """Load the model once in each process."""
     from pocketsphinx import Decoder
 
-    return Decoder(samprate=_RATE, cmn="batch", loglevel="FATAL")
+    return Decoder(samprate=_RATE, cmn=_CMN, loglevel="FATAL")

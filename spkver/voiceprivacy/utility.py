@@ -43,7 +43,6 @@ from spkver.attackers import Attacker, VectorAttacker, with_pieces
 from spkver.audio import check_headers
 from spkver.datadir import DataDir
 from spkver.recognition import (
-    EmotionConfig,
     check_folds,
     check_recogniser,
     classify_emotions,
@@ -187,13 +186,10 @@ def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling:
         heard = [_predictions(directory, config.predictions) for directory in sides]
         by = {"recogniser": config.predictions}
     else:
-        how, runs = EmotionConfig(), [run.below(f"emotion/{directory.name}") for directory in sides]
-        described = [
-            (directory, functionals_of(below, directory.recordings, how))
-            for below, directory in zip(runs, sides, strict=True)
-        ]
+        runs = [run.below(f"emotion/{directory.name}") for directory in sides]
+        described = [(side, functionals_of(below, side.recordings)) for below, side in zip(runs, sides, strict=True)]
         heard = [
-            classify_emotions(below, tested, described[0], emotions, folds=folds, config=how)
+            classify_emotions(below, tested, described[0], emotions, folds=folds)
             for below, tested in zip(runs, described, strict=True)
         ]
         by = {"recogniser": "functionals and SVM", "learnt_on": original.name}

@@ -31,7 +31,7 @@ def length_of(path: Path, log: Path) -> int:
     return path.stat().st_size
 
 
-def test_results_are_kept_in_chunks_and_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_kept_in_chunks_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spkver.recognition.recordings._CHUNK", 3)
     files = {}
     for number in range(8):
@@ -71,7 +71,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("pocketsphinx")
     folder = tmp_path_factory.mktemp("spoken")
     rng = np.random.default_rng(0)
-    for number, seconds in enumerate((1.0, 1.3)):
+    for number, seconds in enumerate((0.5, 0.7)):
         time = np.arange(int(16000 * seconds)) / 16000
         pitch = 120 + 20 * np.sin(2 * np.pi * time)
         source = sum(np.sin(2 * np.pi * k * np.cumsum(pitch) / 16000) for k in range(1, 30))
@@ -88,11 +88,11 @@ def test_text_depends_neither_on_order_nor_on_workers(spoken: Path, tmp_path: Pa
     found = read_transcripts(tmp_path / "one" / "text")
     assert list(found) == ["a", "b"]
     assert all(text == text.upper() for text in found.values())
-    turned = tmp_path / "turned"
-    turned.mkdir()
-    (turned / "wav.scp").write_text(f"a {spoken}/1.wav\nb {spoken}/0.wav\n")
-    (turned / "utt2spk").write_text("a s\nb s\n")
-    run("transcribe", turned, "-o", tmp_path / "two", "--jobs", 2)
+    swapped = tmp_path / "swapped"
+    swapped.mkdir()
+    (swapped / "wav.scp").write_text(f"a {spoken}/1.wav\nb {spoken}/0.wav\n")
+    (swapped / "utt2spk").write_text("a s\nb s\n")
+    run("transcribe", swapped, "-o", tmp_path / "two", "--jobs", 2)
     again = read_transcripts(tmp_path / "two" / "text")
     assert (again["a"], again["b"]) == (found["b"], found["a"])
     kept = json.loads((tmp_path / "one" / "transcripts" / "00000.json").read_text())
@@ -119,23 +119,6 @@ def test_real_speech_is_understood_whatever_came_before(shared: Path) -> None:
         found.append(results)
     assert found[0] == found[1]
     assert len({"KIDS", "ARE", "TALKING", "BY", "THE", "DOOR"} & set(found[0][0][0].split())) >= 4
-
-
-def test_bad_sets(tmp_path: Path) -> None:
-    pytest.importorskip("pocketsphinx")
-    assert "Error" in run("transcribe", tmp_path / "absent", "-o", tmp_path / "out").output
-    folder = tmp_path / "set"
-    folder.mkdir()
-    (folder / "utt2spk").write_text("a s\nb s\n")
-    (folder / "bad.wav").write_bytes(b"RIFF....WAVE")
-    write_audio(folder / "two.wav", np.zeros((800, 2)), 16000)
-    (folder / "wav.scp").write_text(f"a {folder}/bad.wav\nb {folder}/two.wav\n")
-    done = run("transcribe", folder, "-o", tmp_path / "out", "--jobs", 1)
-    assert done.exit_code == 2
-    assert "2 problems" in done.output
-    assert "bad.wav" in done.output
-    assert "two.wav: 2 channels, expected one" in done.output
-    assert not (tmp_path / "out" / "text").exists()
 
 
 def test_without_the_recogniser_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
