@@ -53,9 +53,7 @@ A folder is one of
 
 from __future__ import annotations
 
-import csv
 import glob
-import io
 import json
 import re
 import zipfile
@@ -69,9 +67,9 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings.kaldi import read_ark, read_scp
 from evaluation.embeddings.sets import Embeddings
-from evaluation.trials import read_speakers
-from spkbase.errors import DataError, few
-from spkbase.files import atomic_path, not_text, read_id_list, read_text_bytes, shown
+from evaluation.trials import cut_lines, delimiter_of, is_number, read_speakers
+from spkbase.errors import DataError, errors_of, few
+from spkbase.files import atomic_path, read_id_list, read_text_bytes, shown
 from spkbase.hdf5 import create_file, open_file, read_dataset, stored_dataset
 from spkbase.plain_pickle import MAP_ABOVE, OLDER_TORCH, read_npy, read_npz, read_pickle, read_torch
 
@@ -92,7 +90,7 @@ _SHAPE = (
     "expected {speaker: [vector, ...]}, {speaker: [(utterance, vector), ...]}, {utterance: vector}"
     " or [(speaker, vector), ...]"
 )
-_HEAD = 2056  # bytes that tell the form
+_HEAD = 2056  # bytes that show the form
 _SAFE_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 _ARCHIVE = re.compile(rb"[^\s\0]{1,1024} (\0B[FDC]| ?\[\s)")
 _SCP_LINE = re.compile(rb"\S+[ \t]+\S+\.ark(:[0-9]+)?\r?\n")
@@ -152,10 +150,11 @@ def read_embeddings(
         beside = [folder / "utt2spk" for folder in folders]
         speakers = beside[0] if len(beside) == 1 and beside[0].is_file() else None
     if speakers is not None:
-        table, name = read_speakers(speakers), Path(speakers).name
+        table = read_speakers(speakers)
         absent = [utterance for utterance in ids if utterance not in table]
         if len(absent) == len(ids) and set(ids) <= set(table.values()):
-            owners, notes = ids, (f"{source} holds a vector for each speaker: its ids are speakers of {name}",)
+            note = f"{source} holds a vector for each speaker: its ids are speakers of {Path(speakers).name}"
+            owners, notes = ids, (note,)
         elif absent:
             text = f"{len(absent)} of {len(ids)} utterances of {source} without a speaker: {few(absent)}"
             raise DataError(text, file=Path(speakers), remedy="the map must name the speaker of each")
@@ -164,10 +163,8 @@ def read_embeddings(
     elif owners is None:
         names = few([Path(entry).name for entry in given])
         owners, notes = ids, (f"{names} has no speakers: each id counts as one",)
-    try:
+    with errors_of(source):
         return Embeddings(np.asarray(ids, object), np.asarray(owners, object), columns.vectors, notes, source)
-    except DataError as error:
-        raise DataError(error.text, file=source, remedy=error.remedy) from error
 
 
 def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
@@ -226,7 +223,7 @@ def _matching(path: Path) -> list[Path]:
 
 
 def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
-    """Read a file or a folder; what it leaves has ids."""
+    """Read a file or a folder; the result has ids."""
     if not path.is_dir():
         return _read_file(path, allow_pickle, map_above)
     for cache in (path, path / "utt-level"):
@@ -235,13 +232,13 @@ def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
     if _is_npy_folder(path):
         names = _needed([file.stem for file in path.glob("*.npy")]) - {*_WINDOW}
         arrays = {name: read_npy(path / f"{name}.npy", map_above=map_above) for name in names}
-        return _with_ids(_columns_of(arrays, path, "a folder with"), path, "a folder with")
+        return _with_ids(_columns_of(arrays, path), path)
     files = _files_of(path)
     return _joined([_read_file(file, allow_pickle, map_above, is_part=True) for file in files], files)
 
 
 def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool = False) -> _Columns:
-    """Read one file; a vector alone in a file of a folder is named as the file."""
+    """Read one file; a vector alone in a file of a folder has the name of the file."""
     try:
         with path.open("rb") as handle:
             head = handle.read(_HEAD)
@@ -254,7 +251,7 @@ def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool 
         return _read_cache(path.parent, columns.vectors)
     if columns.ids is None and is_part and len(columns.vectors) == 1:
         return columns._replace(ids=[path.stem])
-    return _with_ids(columns, path, "a file with")
+    return _with_ids(columns, path)
 
 
 def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> _Columns:
@@ -282,15 +279,14 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
             remedy = "--allow-pickle reads it without running what it says; or write npz"
             raise DataError("is a pickle, a format that can carry programs", file=path, remedy=remedy)
         return _columns_of_data(read_pickle(path), path)
-    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0].strip()
-    if b"\0" not in head and any(mark in line for mark in (b",", b"\t", b";", b" ")):
+    if b"\0" not in head and any(mark in head.split(b"\n")[0].strip() for mark in (b",", b"\t", b";", b" ")):
         return _read_table(path)
     known = "npz, npy, HDF5, Kaldi's .scp and .ark, .pt, safetensors, CSV or text, or a pickle with --allow-pickle"
     raise DataError("is no known file of embeddings", file=path, remedy=f"expected {known}")
 
 
-def _with_ids(columns: _Columns, path: Path, what: str) -> _Columns:
-    """Give vectors without ids those that stand beside them: the first word of each line of a list named as the file.
+def _with_ids(columns: _Columns, path: Path) -> _Columns:
+    """Give vectors without ids those of a list beside them: the first word of each line.
 
     The list has `.ids`, `.txt`, `.lst`, `.seg` or `_ids.npy` behind the stem of the file, or is `ids.npy` or `ids.txt`.
     """
@@ -298,28 +294,22 @@ def _with_ids(columns: _Columns, path: Path, what: str) -> _Columns:
         return columns
     count = len(columns.vectors)
     names = [f"{path.stem}_ids.npy", "ids.npy", *(f"{path.stem}{suffix}" for suffix in _LISTS), "ids.txt"]
-    there = [path.parent / name for name in names if not path.is_dir() and (path.parent / name).is_file()]
-    if not there or there[0] == path:
-        text = f"expected {what} ids, speakers and vectors; ids not there"
+    beside = next((path.parent / name for name in names if not path.is_dir() and (path.parent / name).is_file()), path)
+    if beside == path:
         remedy = f"write a list of the {count} ids beside it: {path.stem}.ids, a line each"
-        raise DataError(text, file=path, remedy=remedy)
-    companion = there[0]
-    if companion.suffix == ".npy":
-        ids = _texts(read_npy(companion), "ids", companion)
+        raise DataError("expected ids, speakers and vectors; ids not there", file=path, remedy=remedy)
+    if beside.suffix == ".npy":
+        ids = _texts(read_npy(beside), "ids", beside)
     else:
-        try:
-            lines = read_text_bytes(companion).decode("utf-8").splitlines()
-        except UnicodeDecodeError as error:
-            raise DataError("expected text in UTF-8", file=companion, remedy="write the ids again") from error
-        ids = [words[0] for line in lines if (words := line.split())]
+        ids = [words[0] for _, words in cut_lines(beside, read_text_bytes(beside), None)]
     if len(ids) != count:
         text = f"expected the ids of {count} vectors of {path.name}, got {len(ids)}"
-        raise DataError(text, file=companion, remedy="it must name each row, in order")
+        raise DataError(text, file=beside, remedy="it must name each row, in order")
     return columns._replace(ids=ids)
 
 
 def _joined(parts: Sequence[_Columns], paths: Sequence[Path]) -> _Columns:
-    """Put the columns of several files under each other; each must have ids, and all or none of them speakers."""
+    """Concatenate the columns of several files; each must have ids, and all or none of them speakers."""
     if len(parts) == 1:
         return parts[0]
     width = parts[0].vectors.shape[1]
@@ -349,17 +339,20 @@ def _needed(names: Iterable[str]) -> set[str]:
     return {name for name in kinds if name is not None} | ({*_WINDOW} & set(names))
 
 
-def _columns_of(named: Mapping[str, Any], path: Path, what: str) -> _Columns:
+def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
     """Make columns of named arrays: vectors, ids and speakers."""
     key, ids, speakers = (_name_among(named, kind) for kind in (VECTORS, IDS, SPEAKERS))
     if key is None:
-        missing = "vectors not there" if ids else "ids and vectors not there"
-        raise DataError(f"expected {what} ids, speakers and vectors; {missing}", file=path)
-    vectors = np.asanyarray(named[key])
+        raise DataError(f"expected ids, speakers and vectors; vectors not there, but {few(list(named))}", file=path)
+    own, owners = (None if name is None else _texts(named[name], name, path) for name in (ids, speakers))
+    return _Columns(own, owners, _matrix(named[key], path))
+
+
+def _matrix(vectors: Any, path: Path) -> NDArray[Any]:
+    vectors = np.asanyarray(vectors)
     if vectors.ndim != 2 or vectors.dtype.kind != "f":
         raise DataError(f"expected vectors (n, D) of floats, got {vectors.dtype} of shape {vectors.shape}", file=path)
-    own, owners = (None if name is None else _texts(named[name], name, path) for name in (ids, speakers))
-    return _Columns(own, owners, vectors)
+    return vectors
 
 
 def _texts(column: Any, name: str, path: Path) -> list[str]:
@@ -374,14 +367,13 @@ def _texts(column: Any, name: str, path: Path) -> list[str]:
 
 
 def _stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) -> NDArray[np.floating]:
-    """Put vectors under each other; an error names two of unequal lengths."""
+    """Stack vectors; an error names two of unequal lengths."""
     if not vectors:
         raise DataError("expected embeddings, got none", file=path, remedy="write it again")
     first = vectors[0].shape
     for utterance, vector in zip(ids, vectors, strict=True):
         if vector.shape != first:
-            got = f"{first} for {ids[0]} and {vector.shape} for {utterance}"
-            text = f"expected vectors of as many dimensions each, got {got}"
+            text = f"expected vectors of equal length, got {first} for {ids[0]} and {vector.shape} for {utterance}"
             raise DataError(text, file=path, remedy="use one extractor for all")
     return np.concatenate(vectors).reshape(len(vectors), -1)
 
@@ -392,33 +384,51 @@ def _is_vector(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and len(value) > 0 and isinstance(value[0], float)
 
 
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 2 and isinstance(value[0], (str, int))
+
+
 def _columns_of_data(content: Any, path: Path) -> _Columns:
     """Make columns of dictionaries, lists and arrays, as `read_pickle` and `read_torch` give them; see the module."""
     if isinstance(content, np.ndarray):
         array = content.reshape(1, -1) if _is_vector(content) else content
-        array = array[:, 0] if array.ndim == 3 and array.shape[1] == 1 else array
-        if array.ndim != 2 or array.dtype.kind != "f":
-            raise DataError(f"expected vectors (n, D) of floats, got {array.dtype} of shape {array.shape}", file=path)
-        return _Columns(None, None, array)
-    if isinstance(content, dict) and content:
+        return _Columns(None, None, _matrix(array[:, 0] if array.ndim == 3 and array.shape[1] == 1 else array, path))
+    rows: list[tuple[Any, Any, Any]] = []  # speaker, utterance, vector
+    if isinstance(content, dict):
         if (named := _named_columns(content)) is not None:
-            return _columns_of(named, path, "a dictionary with")
+            return _columns_of(named, path)
         if all(map(_is_vector, content.values())):
-            return _of_pairs(content.items(), None, path)
-        return _of_speakers(content, path)
-    if isinstance(content, (list, tuple)) and content:
-        if all(map(_is_vector, content)):
-            return _of_pairs(enumerate(content), None, path)._replace(ids=None)
-        if all(isinstance(entry, (list, tuple)) and len(entry) == 2 and _is_name(entry[0]) for entry in content):
-            names, counts = [str(name) for name, _ in content], Counter[str]()
-            if len(set(names)) == len(names):
-                return _of_pairs(content, None, path)
-            pairs = []  # a name that comes again is a speaker
-            for name, (_, vector) in zip(names, content, strict=True):
-                counts[name] += 1
-                pairs.append((f"{name}#{counts[name]}", vector))
-            return _of_pairs(pairs, names, path)
-    raise DataError(f"{_SHAPE}, got {type(content).__name__}", file=path)
+            rows = [(None, name, vector) for name, vector in content.items()]
+        else:
+            rows = [(name, *pair) for name, entries in content.items() for pair in _entries(name, entries)]
+    elif isinstance(content, (list, tuple)) and all(map(_is_vector, content)):
+        rows = [(None, number, vector) for number, vector in enumerate(content)]
+    elif isinstance(content, (list, tuple)) and all(map(_is_pair, content)):
+        names, counts = [name for name, _ in content], Counter[Any]()
+        for name, vector in content:
+            counts[name] += 1
+            several = len(set(names)) < len(names)  # a name that comes again is a speaker
+            rows.append((name, f"{name}#{counts[name]}", vector) if several else (None, name, vector))
+    if not rows:
+        raise DataError(f"{_SHAPE}, got {type(content).__name__}", file=path)
+    for speaker, name, value in rows:
+        whole = _is_vector(value) and (isinstance(value, np.ndarray) or all(isinstance(one, float) for one in value))
+        if not whole or not isinstance(name, (str, int)) or not isinstance(speaker, (str, int, type(None))):
+            raise DataError(f"{_SHAPE}, got {type(value).__name__} for {name!r:.60}", file=path)
+    ids = [str(name) for _, name, _ in rows]
+    speakers = None if rows[0][0] is None else [str(speaker) for speaker, _, _ in rows]
+    array = _stacked(ids, [np.asarray(vector).reshape(-1) for _, _, vector in rows], path)
+    nameless = not isinstance(content, dict) and not _is_pair(content[0])
+    return _Columns(None if nameless else ids, speakers, array)
+
+
+def _entries(speaker: Any, entries: Any) -> list[tuple[Any, Any]]:
+    """Utterances and vectors of a speaker, from its vectors, pairs or dictionary."""
+    if isinstance(entries, dict):
+        return list(entries.items())
+    is_array = isinstance(entries, np.ndarray) and entries.ndim > 0
+    listed = entries if (is_array or isinstance(entries, (list, tuple))) and not _is_vector(entries) else [entries]
+    return [tuple(one) if _is_pair(one) else (f"{speaker}#{number}", one) for number, one in enumerate(listed, 1)]
 
 
 def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
@@ -426,68 +436,31 @@ def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
     if not all(isinstance(name, str) for name in content):
         return None
     key, ids = _name_among(content, VECTORS), _name_among(content, IDS)
-    if (
-        key is None
-        or ids is None
-        or not isinstance(content[ids], (list, tuple, np.ndarray))
-        or _is_vector(content[ids])
-    ):
+    if key is None or ids is None or _is_vector(content[ids]):
         return None
     vectors = content[key]
-    if isinstance(vectors, (list, tuple)) and vectors and all(map(_is_vector, vectors)):
+    if isinstance(vectors, (list, tuple)) and all(map(_is_vector, vectors)):
         vectors = np.array([np.asarray(vector).reshape(-1) for vector in vectors])
     return content | {key: vectors} if isinstance(vectors, np.ndarray) else None
 
 
-def _of_speakers(content: dict[Any, Any], path: Path) -> _Columns:
-    """Columns of a dictionary of speakers, each with vectors, pairs or a dictionary of its utterances."""
-    speakers: list[str] = []
-    pairs: list[tuple[Any, Any]] = []
-    for speaker, entries in content.items():
-        several = isinstance(entries, (list, tuple, dict)) or (isinstance(entries, np.ndarray) and entries.ndim > 0)
-        if not _is_name(speaker) or not several:
-            raise DataError(f"{_SHAPE}, got {type(entries).__name__} for {speaker!r:.60}", file=path)
-        listed = [entries] if _is_vector(entries) else entries.items() if isinstance(entries, dict) else entries
-        for number, entry in enumerate(listed, 1):
-            is_pair = isinstance(entry, (tuple, list)) and len(entry) == 2 and _is_name(entry[0])
-            speakers.append(str(speaker))
-            pairs.append(tuple(entry) if is_pair else (f"{speaker}#{number}", entry))
-    return _of_pairs(pairs, speakers, path)
-
-
-def _of_pairs(pairs: Iterable[tuple[Any, Any]], speakers: list[str] | None, path: Path) -> _Columns:
-    """Columns of names and vectors."""
-    ids, vectors = [], []
-    for name, value in pairs:
-        whole = _is_vector(value) and (isinstance(value, np.ndarray) or all(isinstance(one, float) for one in value))
-        if not _is_name(name) or not whole:
-            raise DataError(f"{_SHAPE}, got {type(value).__name__} for {name!r:.60}", file=path)
-        ids.append(str(name))
-        vectors.append(np.asarray(value).reshape(-1))
-    return _Columns(ids, speakers, _stacked(ids, vectors, path))
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, (str, int))
-
-
 def _read_zip(path: Path, map_above: int) -> _Columns:
-    """Read an npz (vectors with their ids, windows of a recording, or an array an utterance), or a PyTorch's file."""
+    """Read an npz (vectors with their ids, windows of a recording, or an array an utterance), or a file of PyTorch."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
         kind = "PyTorch" if path.suffix in (".pt", ".pth", ".bin", ".ckpt") else "npz"
-        text = f"cannot be read as {kind}: {error}"
-        raise DataError(text, file=path, remedy="it may be truncated: copy or write it again") from error
+        remedy = "it may be truncated: copy or write it again"
+        raise DataError(f"cannot be read as {kind}: {error}", file=path, remedy=remedy) from error
     if any(name.rpartition("/")[2] == "data.pkl" for name in names):
         return _columns_of_data(read_torch(path), path)
-    has_vectors = _name_among(names, VECTORS) is not None
-    arrays = read_npz(path, *_needed(names), map_above=map_above) if has_vectors else read_npz(path)
-    alone = not has_vectors and arrays and not _name_among(names, (*IDS, *SPEAKERS))
-    if alone and all(map(_is_vector, arrays.values())):
-        return _columns_of_data(arrays, path)
-    columns = _columns_of(arrays, path, "an npz with")
+    if _name_among(names, VECTORS) is None:
+        arrays = read_npz(path)
+        is_by_utterance = arrays and not _name_among(names, (*IDS, *SPEAKERS))
+        return _columns_of_data(arrays, path) if is_by_utterance else _columns_of(arrays, path)
+    arrays = read_npz(path, *_needed(names), map_above=map_above)
+    columns = _columns_of(arrays, path)
     if columns.ids is not None or not set(_WINDOW) <= set(arrays):
         return columns
     window = [np.asarray(arrays[name]) for name in _WINDOW]
@@ -511,11 +484,11 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
                 columns[name] = np.memmap(path, stored.dtype, "r", stored.offset, stored.shape)
             else:
                 columns[name] = read_dataset(file[name])
-    return _columns_of(columns, path, "an HDF5 file with the datasets")
+    return _columns_of(columns, path)
 
 
 def _read_safetensors(path: Path) -> _Columns:
-    """Read a safetensors file: a tensor for each utterance, or one of all whose ids stand beside the file.
+    """Read a safetensors file: a tensor for each utterance, or one of all whose ids are in a list beside the file.
 
     References
     ----------
@@ -525,23 +498,16 @@ def _read_safetensors(path: Path) -> _Columns:
     try:
         content = np.memmap(path, np.uint8, "r")
         length = int.from_bytes(content[:8].tobytes(), "little")
-        if length > len(content) - 8:
-            raise ValueError(f"its head claims {length} bytes")
-        body = content[8 + length :]
         for name, entry in json.loads(content[8 : 8 + length].tobytes()).items():
             if name == "__metadata__":
                 continue
-            kind, shape, (start, stop) = entry["dtype"], entry["shape"], entry["data_offsets"]
-            if kind not in _SAFE_TYPES:
-                raise ValueError(f"a tensor of {kind!r:.20}, expected floats")
-            if not 0 <= start <= stop <= len(body) or not all(0 <= size <= len(body) for size in shape):
-                raise ValueError("a tensor beyond the file")
-            values = np.asarray(body[start:stop]).view(_SAFE_TYPES[kind])
-            if kind == "BF16":  # the upper half of a float32
+            start, stop = entry["data_offsets"]
+            values = np.asarray(content[8 + length + start : 8 + length + stop]).view(_SAFE_TYPES[entry["dtype"]])
+            if entry["dtype"] == "BF16":  # the upper half of a float32
                 values = (values.astype(np.uint32) << 16).view(np.float32)
-            arrays[name] = values.reshape(shape)
+            arrays[name] = values.reshape(entry["shape"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        text = f"cannot be read as safetensors: {str(error) or type(error).__name__}".splitlines()[0]
+        text = f"cannot be read as safetensors of floats: {error}"
         raise DataError(text, file=path, remedy="it may be truncated: copy or write it again") from error
     return _columns_of_data(next(iter(arrays.values())) if len(arrays) == 1 else arrays, path)
 
@@ -549,44 +515,28 @@ def _read_safetensors(path: Path) -> _Columns:
 def _read_table(path: Path) -> _Columns:
     """Read embeddings of a text file: lines ``id v1 v2 ...``, or a table with a header; see the module."""
     raw = read_text_bytes(path)
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise not_text(path, raw.count(b"\n", 0, error.start) + 1, "a byte is not") from error
-    delimiter = next((mark for mark in "\t,;" if mark in text.split("\n", 1)[0]), None)
-    if delimiter is None:
-        lines = [(number, cells) for number, words in enumerate(text.split("\n"), 1) if (cells := words.split())]
-    else:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-        try:
-            lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells)]
-        except csv.Error as error:
-            line = reader.line_num
-            raise DataError(f"is no table: {error}", file=path, line=line, remedy="write it again") from error
+    delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
+    lines = [(number, [cell.strip() for cell in row]) for number, row in cut_lines(path, raw, delimiter)]
     if not lines:
         raise DataError("expected embeddings, got no line", file=path, remedy="write it again")
     header, at_id, at_speaker, places, whole = lines[0][1], 0, None, list[int](), False
-    numbers = len(header) > 1 and _is_number(header[1]) and not all(map(str.isdigit, header[1:]))
+    numbers = len(header) > 1 and is_number(header[1]) and not all(map(str.isdigit, header[1:]))
     if not numbers and (_name_among(header, IDS) is not None or header[0].lower() in _INDEX):
         at_id, at_speaker, places, whole = _places(header, path)
         lines = lines[1:]
     ids, speakers, vectors = [], [], []
     for line, row in lines:
         if places and len(row) != len(header):
-            got = f"expected {len(header)} columns as in the header, got {len(row)}"
-            raise DataError(got, file=path, line=line, remedy="write it again")
+            text = f"expected {len(header)} columns as in the header, got {len(row)}"
+            raise DataError(text, file=path, line=line, remedy="write it again")
         ids.append(row[at_id])
         speakers += [] if at_speaker is None else [row[at_speaker]]
         cells = [row[place] for place in places] if places else row[1:]
         cells = cells[0].translate(_BRACKETS).split() if whole else cells
-        if not cells:
-            raise DataError("expected an id and values, got no value", file=path, line=line, remedy="write it again")
         try:
-            if any("_" in cell for cell in cells):
-                raise ValueError
             vectors.append(np.fromiter(map(float, cells), np.float64, len(cells)))
         except ValueError:
-            bad = next(cell for cell in cells if not _is_number(cell))
+            bad = next(cell for cell in cells if not is_number(cell))
             remedy = "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
             raise DataError(f"{shown(bad.encode())} is no number", file=path, line=line, remedy=remedy) from None
     return _Columns(ids, None if at_speaker is None else speakers, _stacked(ids, vectors, path))
@@ -612,14 +562,6 @@ def _places(header: list[str], path: Path) -> tuple[int, int | None, list[int], 
     if not places:
         raise DataError("expected columns of values behind the ids, got none", file=path, line=1)
     return at_id, at_speaker, places, False
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell  # float() takes 1_000
 
 
 def _is_cache(folder: Path) -> bool:
@@ -659,29 +601,26 @@ def _files_of(folder: Path) -> list[Path]:
 def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
     """Give the rows of `speaker_vectors.pt` their ids and speakers."""
     index = next(folder / name for name in _INDEX_NAMES if (folder / name).is_file())
-    mapping = _mapping(index, "id row")
-    bad = [value for value in mapping.values() if not (value.isascii() and value.isdigit() and len(value) < 19)]
-    if bad or not mapping:
-        raise DataError(f"expected lines 'id row', got {few(bad, repr) if bad else 'none'}", file=index)
-    rows = {name: int(value) for name, value in mapping.items()}
-    remedy = f"it must belong to {CACHE}: make both again"
-    if vectors.ndim != 2 or max(rows.values()) >= len(vectors) or len(set(rows.values())) < len(rows):
-        text = f"expected the row of each id, 0 to {len(vectors) - 1}, each once"
-        raise DataError(text, file=index, remedy=remedy)
-    ids = sorted(rows, key=rows.__getitem__)
-    kept = vectors if len(ids) == len(vectors) else vectors[[rows[name] for name in ids]]
+    row_of = _mapping(index, "id row")
+    ids = sorted(row_of, key=lambda name: int(row_of[name]) if row_of[name].isdigit() else -1)
+    rows = np.array([int(row_of[name]) if row_of[name].isdigit() else -1 for name in ids])
+    if not ids or vectors.ndim != 2 or rows[0] < 0 or rows[-1] >= len(vectors) or (np.diff(rows) == 0).any():
+        text = f"expected lines 'id row', the rows from 0 to {len(vectors) - 1}, each once"
+        raise DataError(text, file=index, remedy=f"it must belong to {CACHE}: make both again")
+    kept = vectors if len(ids) == len(vectors) else vectors[rows]
     owners = folder / "idx2spk"
     if owners.is_file():
         named = _mapping(owners, "row speaker")
-        speakers = {name: named.get(str(rows[name])) for name in ids}
+        speakers = [named.get(row_of[name]) for name in ids]
     elif (owners := folder / "utt2spk").is_file():
-        speakers = dict.fromkeys(ids) | _mapping(owners, "id speaker")
+        named = _mapping(owners, "id speaker")
+        speakers = [named.get(name) for name in ids]
     else:
         return _Columns(ids, None, kept)
-    if absent := [name for name in ids if speakers[name] is None]:
+    if absent := [name for name, speaker in zip(ids, speakers, strict=True) if speaker is None]:
         text = f"{len(absent)} of {len(ids)} utterances without a speaker: {few(absent)}"
-        raise DataError(text, file=owners, remedy=remedy)
-    return _Columns(ids, [str(speakers[name]) for name in ids], kept)
+        raise DataError(text, file=owners, remedy=f"it must belong to {CACHE}: make both again")
+    return _Columns(ids, [str(speaker) for speaker in speakers], kept)
 
 
 def _mapping(path: Path, what: str) -> dict[str, str]:
@@ -690,7 +629,6 @@ def _mapping(path: Path, what: str) -> dict[str, str]:
         if handle.read(1) != b"\x80":
             return read_id_list(path, what, same_twice=True)
     content = read_pickle(path)
-    parts = [part for pair in content.items() for part in pair] if isinstance(content, dict) else [None]
-    if not all(isinstance(part, (str, int)) for part in parts):
+    if not isinstance(content, dict):
         raise DataError(f"expected a dictionary of '{what}', got {type(content).__name__}", file=path)
     return {str(name): str(value) for name, value in content.items()}

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 import re
 import struct
 from collections import defaultdict
@@ -35,22 +34,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import cut_lines
 from spkbase.errors import DataError, Problems
-from spkbase.files import is_file
-
-"""Vectors of any lengths, or an array (n, D) where all are alike."""
+from spkbase.files import is_file, read_text_bytes
 
 Raw = bytes | mmap.mmap
-_ENTRY = re.compile(r"(?P<path>.*?)(:(?P<offset>[0-9]{1,18}))?")
-_LONGEST_ID = 4096
-_ID = re.compile(rb"[ \t\r\n]*([^ \t\r\n]{0,4097})[ \t\r\n]?")
+_PLACE = re.compile(r"(?P<path>.*?)(:(?P<offset>[0-9]{1,18}))?")
+_ID = re.compile(rb"[ \t\r\n]*([^ \t\r\n\0]+)[ \t\r\n]?")
 _WHITE = b" \t\r\n"
 _BINARY = b"\0B"
-_FIRST_LETTERS = (b"F", b"D", b"C")  # float, double, compressed
-_TYPES = {b"FV": "<f4", b"FM": "<f4", b"DV": "<f8", b"DM": "<f8", b"CM": "u1", b"CM2": "<u2", b"CM3": "u1"}
-_USUAL: dict[bytes, np.dtype[Any]] = {b"\0BFV \4": np.dtype("<f4"), b"\0BDV \4": np.dtype("<f8")}
-_COMPRESSED = struct.Struct("<ffII")  # least value, range, rows, columns
-_SIZE = struct.Struct("<BI")  # the number of bytes of a size, and the size
+_KINDS = {b"FV": "<f4", b"FM": "<f4", b"DV": "<f8", b"DM": "<f8", b"CM": "u1", b"CM2": "<u2", b"CM3": "u1"}
+_TYPES = {kind: np.dtype(name) for kind, name in _KINDS.items()}
 
 
 def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
@@ -62,44 +56,35 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
         With file and line, all at once: a malformed line, a pipe, a missing archive; or what stands there is no vector.
     """
     path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except UnicodeDecodeError as error:
-        raise DataError("expected text in UTF-8", file=path, remedy="an archive's name must end in .ark") from error
     problems = Problems(path)
     ids: list[str] = []
     places: dict[Path, list[tuple[int, int, int]]] = defaultdict(list)
-    known: dict[str, Path | None] = {}
-    absent: dict[str, list[int]] = defaultdict(list)
-    for number, line in enumerate(lines, 1):
-        name, *rest = line.split(maxsplit=1) or [""]
-        entry = "".join(rest).strip()
-        match = _ENTRY.fullmatch(entry)
-        if name and not (entry and match):
-            problems.add(f"expected 'id archive:offset', got {line.strip()[:60]!r}", line=number)
-        elif name and (reason := _why_not(entry)):
-            problems.add(reason, line=number, remedy="write the vectors to an archive, and an scp of it")
-        elif name and match:
-            if match["path"] not in known:
-                known[match["path"]] = _find(path, match["path"])
-            if (archive := known[match["path"]]) is None:
-                absent[match["path"]].append(number)
-            else:
-                places[archive].append((int(match["offset"] or 0), len(ids), number))
+    archives: dict[str, Path | None] = {}
+    for line, (name, *words) in cut_lines(path, read_text_bytes(path), None):
+        entry = " ".join(words)
+        match = _PLACE.fullmatch(entry)
+        if not entry or not match:
+            problems.add(f"expected 'id archive:offset', got {f'{name} {entry}'[:60]!r}", line=line)
+        elif entry == "-" or entry.startswith("|") or entry.endswith(("|", "]")):
+            text = f"is a command, standard input or a range, which are never read: {entry[:60]!r}"
+            problems.add(text, line=line, remedy="write the vectors to an archive, and an scp of it")
+        else:
+            wanted = match["path"]
+            if wanted not in archives:
+                candidates = [Path(wanted), path.parent / wanted, path.parent / Path(wanted).name]
+                archives[wanted] = next(filter(is_file, candidates), None)
+                if archives[wanted] is None:
+                    remedy = f"tried it as it is, in {path.parent}, and beside the scp; an .ark can be given itself"
+                    problems.add(f"there is no archive {wanted!r}", line=line, remedy=remedy)
+            if archive := archives[wanted]:
+                places[archive].append((int(match["offset"] or 0), len(ids), line))
                 ids.append(name)
-    for name, numbers in absent.items():
-        more = f", which {len(numbers)} lines name" if len(numbers) > 1 else ""
-        remedy = f"tried it as it is, in {path.parent}, and beside the scp; an .ark can be given itself"
-        problems.add(f"there is no archive {name!r}{more}", line=numbers[0], remedy=remedy)
-    problems.errors.sort(key=lambda error: error.line or 0)
     problems.raise_if_any()
     vectors: dict[int, NDArray[np.floating]] = {}
     for archive, entries in places.items():
         with _mapped(archive) as raw:
-            for offset, row, line_number in entries:
-                vectors[row] = _decode(raw, offset, path, line_number, f"{archive}:{offset}")[0]
+            for offset, row, number in entries:
+                vectors[row] = _decode(raw, offset, path, number, f"{archive}:{offset}")[0]
     return ids, [vectors[row] for row in range(len(ids))]
 
 
@@ -110,70 +95,38 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     vectors: list[NDArray[np.floating]] = []
     with _mapped(path) as raw:
         at = 0
-        while (match := _ID.match(raw, at)) and match[1]:
+        while match := _ID.match(raw, at):
             try:
-                vector_id = match[1].decode("utf-8")
-            except UnicodeDecodeError:
-                vector_id = ""
-            if not vector_id or len(match[1]) > _LONGEST_ID or "\0" in vector_id:
-                raise DataError("expected an id before each vector", file=path, remedy="this is no archive of vectors")
-            vector, at = _decode(raw, match.end(), path, None, vector_id)
-            ids.append(vector_id)
+                ids.append(match[1].decode("utf-8"))
+            except UnicodeDecodeError as error:
+                text = "expected an id before each vector"
+                raise DataError(text, file=path, remedy="this is no archive of vectors") from error
+            vector, at = _decode(raw, match.end(), path, None, ids[-1])
             vectors.append(vector)
     return ids, vectors
 
 
 @contextmanager
 def _mapped(path: Path) -> Iterator[Raw]:
-    """Open a file as bytes that are read where they are asked for."""
+    """Open a file as bytes that are read where they are needed."""
     try:
-        with path.open("rb") as handle:
-            if not os.fstat(handle.fileno()).st_size:
-                yield b""
-                return
-            with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as raw:
-                yield raw
+        with path.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as raw:
+            yield raw
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
 
 
-def _why_not(entry: str) -> str:
-    """Return why an entry is not read, if so."""
-    if entry.startswith("|") or entry.endswith("|"):
-        return f"is a command, and commands are never run: {entry[:60]!r}"
-    if entry == "-":
-        return "names standard input"
-    if entry.endswith("]"):
-        return f"asks for a range of an array: {entry[:60]!r}"
-    return ""
-
-
-def _find(scp: Path, name: str) -> Path | None:
-    candidates = [Path(name), scp.parent / name, scp.parent / Path(name).name]
-    return next((candidate for candidate in candidates if is_file(candidate)), None)
-
-
 def _decode(raw: Raw, at: int, path: Path, line: int | None, what: str) -> tuple[NDArray[np.floating], int]:
     """Decode the vector at a place, if one begins there; also give the place behind it."""
-    head = raw[at : at + 10]
-    if (dtype := _USUAL.get(head[:6])) is not None:  # a vector that is not compressed; others take five times as long
-        end = at + 10 + dtype.itemsize * int.from_bytes(head[6:], "little")
-        if at + 10 < end <= len(raw):
-            return np.frombuffer(raw[at + 10 : end], dtype), end
-    head = head[:3]
-    binary = head.startswith(_BINARY)
-    if not (binary and head[2:] in _FIRST_LETTERS) and not (head and head.lstrip(_WHITE)[:1] in (b"[", b"")):
-        got = "the end of the file" if not head else f"{head!r}"
-        text = f"expected a vector of Kaldi for {what}, got {got}"
-        raise DataError(text, file=path, line=line, remedy="write it again")
     try:
-        vector, end = read_binary(raw, at) if binary else read_text_matrix(raw, at)
+        vector, end = read_binary(raw, at) if raw[at : at + 2] == _BINARY else read_text_matrix(raw, at)
     except (ValueError, struct.error) as error:
-        raise DataError(f"broken vector for {what}: {error}", file=path, line=line, remedy="write it again") from None
+        text = f"expected a vector of Kaldi for {what}, but {error}"
+        raise DataError(text, file=path, line=line, remedy="write it again") from None
     vector = vector[0] if vector.ndim == 2 and len(vector) == 1 else vector
     if vector.ndim != 1 or not vector.size:
-        got = f"{vector.dtype} of shape {vector.shape}"
-        raise DataError(f"expected a vector of floats for {what}, got {got}", file=path, line=line)
+        text = f"expected a vector of floats for {what}, got {vector.dtype} of shape {vector.shape}"
+        raise DataError(text, file=path, line=line)
     return vector, end
 
 
@@ -190,45 +143,45 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     Raises
     ------
     ValueError
-        If it is of another kind or longer than what is left of the file; no memory was taken for it.
+        If it is of another kind or longer than what is left of the file.
 
     References
     ----------
     D. Povey et al., "The Kaldi speech recognition toolkit", ASRU 2011; its ``compressed-matrix.h`` says how values are
     packed.
     """
-    head = raw[at : at + 32]
-    kind, blank, _ = head.removeprefix(_BINARY).partition(b" ")
+    at += len(_BINARY) * (raw[at : at + 2] == _BINARY)
+    kind, blank, _ = raw[at : at + 8].partition(b" ")
     if kind not in _TYPES or not blank:
-        raise ValueError(f"it is of the kind {kind[:8]!r}")
-    at += len(_BINARY) * head.startswith(_BINARY) + len(kind) + 1
-
-    def take(dtype: str, count: int) -> NDArray[Any]:
-        nonlocal at
-        size = count * np.dtype(dtype).itemsize
-        if at + size > len(raw):
-            raise ValueError("it is cut short")
-        at += size
-        return np.frombuffer(raw[at - size : at], dtype)
-
+        raise ValueError(f"it is of the kind {kind!r}")
+    at += len(kind) + 1
+    dtype = _TYPES[kind]
     if not kind.startswith(b"C"):
-        shape = []
-        for _ in range(1 if kind.endswith(b"V") else 2):
-            n_bytes, size = _SIZE.unpack(take("u1", _SIZE.size).tobytes())
-            if n_bytes != 4:
-                raise ValueError(f"a size of {n_bytes} bytes, expected 4")
-            shape.append(size)
-        return take(_TYPES[kind], math.prod(shape)).reshape(shape), at
-    least, width, rows, columns = _COMPRESSED.unpack(take("u1", _COMPRESSED.size).tobytes())
+        sizes = struct.unpack_from("<BI" if kind.endswith(b"V") else "<BIBI", raw, at)
+        if set(sizes[::2]) != {4}:
+            raise ValueError(f"a size of {sizes[0]} bytes, expected 4")
+        values, at = _take(raw, dtype, math.prod(sizes[1::2]), at + 5 * len(sizes) // 2)
+        return values.reshape(sizes[1::2]), at
+    least, width, rows, columns = struct.unpack_from("<ffII", raw, at)
+    at += 16
 
-    def unpacked(codes: NDArray[Any], levels: float) -> NDArray[np.float32]:
+    def unpacked(codes: NDArray[np.integer], levels: float) -> NDArray[np.float32]:
         return np.asarray(least + codes.astype(np.float32) * width / levels, np.float32)
 
     if kind == b"CM":
-        corners = unpacked(take("<u2", 4 * columns), 65535.0).reshape(columns, 4)
-        return _between(take("u1", rows * columns).reshape(columns, rows), corners).T, at
-    values = unpacked(take(_TYPES[kind], rows * columns), 65535.0 if kind == b"CM2" else 255.0)
-    return values.reshape(rows, columns), at
+        corners, at = _take(raw, np.dtype("<u2"), 4 * columns, at)
+        codes, at = _take(raw, dtype, rows * columns, at)
+        return _between(codes.reshape(columns, rows), unpacked(corners, 65535.0).reshape(columns, 4)).T, at
+    codes, at = _take(raw, dtype, rows * columns, at)
+    return unpacked(codes, 65535.0 if kind == b"CM2" else 255.0).reshape(rows, columns), at
+
+
+def _take(raw: Raw, dtype: np.dtype[Any], count: int, at: int) -> tuple[NDArray[Any], int]:
+    """Values at a place, which are copied from a mapped file, and the place behind them."""
+    end = at + count * dtype.itemsize
+    if end > len(raw):
+        raise ValueError("it is cut short")
+    return np.frombuffer(raw[at:end], dtype), end
 
 
 def _between(codes: NDArray[np.uint8], corners: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -257,16 +210,14 @@ def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float3
         If a bracket is missing, rows differ in length, or something is no number.
     """
     end = raw.find(b"]", at)
-    inside = raw[at : max(end, at)]
-    if end < 0 or not inside.lstrip(_WHITE).startswith(b"["):
-        raise ValueError("expected numbers between brackets")
+    inside = raw[at : max(end, at)].lstrip(_WHITE)
+    if not inside.startswith(b"["):
+        raise ValueError(f"it begins with {raw[at : at + 8]!r}, expected numbers between brackets")
     if raw[end + 1 : end + 2] not in (b"", b"\n", b"\r"):
-        raise ValueError("expected the end of the line after ']'")
-    lines = inside.lstrip(_WHITE)[1:].split(b"\n")
+        raise ValueError("the line does not end after ']'")
+    lines = inside[1:].split(b"\n")
     rows = [line.split() for line in lines if line.strip()]
     if len({len(row) for row in rows}) > 1:
         raise ValueError("its rows differ in length")
-    if torn := next((number for row in rows for number in row if b"_" in number), None):  # float() takes 1_000
-        raise ValueError(f"{torn!r:.60} is no number")
     values = np.array([[float(number) for number in row] for row in rows], np.float64).astype(dtype)
     return values if len(lines) > 1 else values.reshape(-1), end + 1

@@ -42,9 +42,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Scores, Trials, checked_ids, factorise, find_rows
+from evaluation.trials import Scores, Trials, checked_ids, factorise, find_rows, recode
 from spkbase.arrays import Rows
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems, errors_of, few
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds
@@ -95,13 +95,12 @@ class Embeddings:
             raise DataError(f"expected vectors of floats, one row an utterance, got {got}", remedy="check the file")
         ids = checked_ids(np.asarray(self.ids, object), "ids of utterances")
         speakers = np.asarray(self.speakers, object)
-        for name, column in (("ids", ids), ("speakers", speakers)):
-            if column.shape != (len(vectors),):
-                raise DataError(f"expected {name} of {len(vectors)} vectors, got shape {column.shape}")
-            object.__setattr__(self, name, column)
         if not all(isinstance(name, str) and name for name in speakers.tolist()):
             raise DataError("expected speakers to be strings that are not empty")
-        object.__setattr__(self, "vectors", vectors)
+        for name, column in (("ids", ids), ("speakers", speakers), ("vectors", vectors)):
+            if len(column) != len(vectors):
+                raise DataError(f"expected {name} of {len(vectors)} vectors, got shape {column.shape}")
+            object.__setattr__(self, name, column)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -119,10 +118,8 @@ class Embeddings:
             If a vector is not finite, or has no length. The first few are named, with the file.
         """
         norms = row_norms(self.vectors)
-        try:
+        with errors_of(self.source):
             check_norms(norms, self.ids)
-        except DataError as error:
-            raise DataError(error.text, file=self.source or None, remedy=error.remedy) from error
         return norms
 
 
@@ -147,10 +144,9 @@ def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what:
         (~np.isfinite(norms), "not finite (NaN, infinite or far too large)"),
         (norms == 0, "zero (or far too small): no direction"),
     ):
-        if bad.any():
-            count = int(bad.sum())
-            verb = "are" if count > 1 else "is"
-            message = f"{count} {what}{'s' * (count > 1)} {verb} {text}: {few(names[bad].tolist())}"
+        if count := int(bad.sum()):
+            subject = f"{count} {what}s are" if count > 1 else f"1 {what} is"
+            message = f"{subject} {text}: {few(names[bad].tolist())}"
             raise DataError(message, remedy="extract these embeddings anew, or leave them out")
 
 
@@ -165,12 +161,12 @@ def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | 
         What is scored; a model is a speaker or an utterance of `enrolled`. Every model and segment by default.
     """
     same = set(_common(enrolled, tested)[1])
-    speakers = zip(enrolled.ids.tolist(), enrolled.speakers.tolist(), strict=True)
-    own = {(model, name) for name, speaker in speakers if name in same for model in (name, speaker)}
     count, of = len(same), f"{len(tested)} tested utterances"
-    if trials is not None and own:
-        models, segments = zip(*sorted(own), strict=True)
-        count, of = int((find_rows(Trials.from_ids(models, segments), trials) >= 0).sum()), f"{len(trials)} trials"
+    if trials is not None and same:
+        speakers = zip(enrolled.ids.tolist(), enrolled.speakers.tolist(), strict=True)
+        own = {(model, name) for name, speaker in speakers if name in same for model in (name, speaker)}
+        found = find_rows(Trials.from_ids(*zip(*own, strict=True)), trials)
+        count, of = int((found >= 0).sum()), f"{len(trials)} trials"
     if count:
         text = "meet a model of the same recording: they look too well recognised (enrol other recordings)"
         logger.warning("%d of %s %s", count, of, text)
@@ -301,11 +297,10 @@ class Averaging:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, allowed in (("mean", ("plain", "normalised")), ("choice", ("first", "random"))):
-            if getattr(self, name) not in allowed:
-                raise DataError(f"expected {name} among {', '.join(allowed)}, got {getattr(self, name)!r}")
-        if self.seed < 0:
-            raise DataError(f"expected a seed from 0, got {self.seed}")
+        if self.mean not in ("plain", "normalised"):
+            raise DataError(f"expected mean among plain, normalised, got {self.mean!r}")
+        if self.choice not in ("first", "random"):
+            raise DataError(f"expected choice among first, random, got {self.choice!r}")
 
 
 @one_line
@@ -447,31 +442,30 @@ def cosine_scores(
         files = f" ({enrol.source}, {trial.source})" if enrol.source and trial.source else ""
         text = f"expected as many dimensions on both sides, got {got}{files}"
         raise DataError(text, remedy="use one extractor for both")
-    try:
+    with errors_of(enrol.source):
         gallery = speaker_vectors(enrol, averaging=averaging)
-    except DataError as error:
-        raise DataError(error.text, file=enrol.source or None, remedy=error.remedy) from error
-    speakers = {name: row for row, name in enumerate(gallery.names.tolist())}
-    utterances = {name: row for row, name in enumerate(enrol.ids.tolist())}
-    tested = {name: row for row, name in enumerate(trial.ids.tolist())}
-    used_models, used_segments = np.unique(trials.models), np.unique(trials.segments)
-    models, segments = trials.model_ids[used_models].tolist(), trials.segment_ids[used_segments].tolist()
+    used_models, models = np.unique(trials.models, return_inverse=True)
+    used_segments, segments = np.unique(trials.segments, return_inverse=True)
+    of_speaker = recode(trials.model_ids[used_models], gallery.names)
+    of_utterance = recode(trials.model_ids[used_models], enrol.ids)
+    rows = recode(trials.segment_ids[used_segments], trial.ids)
     remedy = "a model is an enrolled speaker or utterance: name the speakers by --model-speakers utt2spk,"
     problems = Problems()
-    for what, names, known, advice in (
-        ("models", models, speakers | utterances, f"{remedy} or leave their trials out"),
-        ("segments", segments, tested, "extract them, or leave their trials out"),
+    for what, names, unknown, advice in (
+        ("models", trials.model_ids[used_models], np.maximum(of_speaker, of_utterance) < 0, f"{remedy} or"),
+        ("segments", trials.segment_ids[used_segments], rows < 0, "extract them, or"),
     ):
-        if absent := [name for name in names if name not in known]:
-            problems.add(f"{len(absent)} of {len(names)} {what} without an embedding: {few(absent)}", remedy=advice)
+        if absent := names[unknown].tolist():
+            text = f"{len(absent)} of {len(names)} {what} without an embedding: {few(absent)}"
+            problems.add(text, remedy=f"{advice} leave their trials out")
     problems.raise_if_any()
-    left = np.stack(
-        [gallery.vectors[speakers[name]] if name in speakers else enrol.vectors[utterances[name]] for name in models]
-    ).astype(np.float64)
-    trial_norms, rows = trial.norms(), np.array([tested[name] for name in segments], np.int64)
-    unit = to_unit(trial.vectors[rows], trial_norms[rows])
-    pairs = np.searchsorted(used_models, trials.models), np.searchsorted(used_segments, trials.segments)
-    values: NDArray[np.float64] = np.clip(cosines(left, np.linalg.norm(left, axis=1), unit, *pairs), -1.0, 1.0)
+    vectors = [
+        gallery.vectors[speaker] if speaker >= 0 else enrol.vectors[utterance]
+        for speaker, utterance in zip(of_speaker, of_utterance, strict=True)
+    ]
+    left = np.stack(vectors).astype(np.float64)
+    unit = to_unit(trial.vectors[rows], trial.norms()[rows])
+    values = np.clip(cosines(left, np.linalg.norm(left, axis=1), unit, models, segments), -1.0, 1.0)
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
 

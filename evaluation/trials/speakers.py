@@ -407,7 +407,7 @@ def _table(path: str | Path) -> list[tuple[int, list[str]]]:
 
 def delimiter_of(line: str) -> str | None:
     """Return what separates the columns of a line: its most frequent mark of tab, comma and semicolon, or None."""
-    mark = max("\t,;", key=line.count)
+    mark = max("\t,;", key=lambda one: line.count(one))
     return mark if mark in line else None
 
 
