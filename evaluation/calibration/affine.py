@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from pathlib import Path
@@ -137,8 +138,8 @@ def _trained(
     rows = np.concatenate([target, nontarget])
     with np.errstate(over="ignore", invalid="ignore"):
         mean, scale = rows.mean(axis=0), rows.std(axis=0)
-    if not np.isfinite([*mean, *scale]).all():
-        number = int(np.argmin(np.isfinite(mean) & np.isfinite(scale)))
+    if not (finite := np.isfinite(mean) & np.isfinite(scale)).all():
+        number = int(np.argmin(finite))
         text = f"system {number} has scores of up to {np.abs(rows[:, number]).max():.3g}, too large to learn from"
         raise DataError(text, remedy="check how they were made, or scale them")
     if not (scale > 0).all():
@@ -255,10 +256,8 @@ def cross_validate_affine(
         try:
             affine = _trained(scores[trained & is_target], scores[trained & ~is_target], prior=prior, ridge=ridge)
         except DataError as error:
-            remedy = error.remedy or "use fewer folds"
-            raise DataError(
-                f"without the speakers of folds {pair[0]} and {pair[1]}: {error.text}", remedy=remedy
-            ) from error
+            text = f"without the speakers of folds {pair[0]} and {pair[1]}: {error.text}"
+            raise DataError(text, remedy=error.remedy or "use fewer folds") from error
         result[tested] = apply_affine(affine, scores[tested])
         turned.append(min(affine.weights) < 0)
     if any(turned):
@@ -293,17 +292,14 @@ def load_affine(path: str | Path) -> Affine:
         With the file, if it cannot be read or holds something else.
     """
     content = load_json(path)
-    try:
+    with suppress(KeyError, TypeError, ValueError):
         weights = tuple(map(float, content["weights"]))
         affine = Affine(weights, float(content["offset"]), float(content["prior"]), tuple(map(str, content["names"])))
         known = (content["format"], content["version"]) == (_FORMAT, _VERSION)
-        whole = bool(weights) and np.isfinite([*weights, affine.offset]).all() and 0 < affine.prior < 1
-    except (KeyError, TypeError, ValueError):
-        known = whole = False
-    if not (known and whole):
-        text = f"expected '{_FORMAT}' of version {_VERSION}: finite weights and offset, a prior and names"
-        raise DataError(text, file=path, remedy="write it with the command calibrate or fuse")
-    return affine
+        if known and weights and np.isfinite([*weights, affine.offset]).all() and 0 < affine.prior < 1:
+            return affine
+    text = f"expected '{_FORMAT}' of version {_VERSION}: finite weights and offset, a prior and names"
+    raise DataError(text, file=path, remedy="write it with the command calibrate or fuse")
 
 
 def _matrix(scores: ArrayLike, name: str) -> np.ndarray:
@@ -313,8 +309,7 @@ def _matrix(scores: ArrayLike, name: str) -> np.ndarray:
         raise DataError(f"expected {name} scores of shape (N,) or (N, systems), got {scores.shape}")
     if not len(columns):
         raise DataError(f"expected {name} scores, got none", remedy="training needs trials of both classes")
-    n_bad = int((~np.isfinite(columns)).sum())
-    if n_bad:
+    if n_bad := int((~np.isfinite(columns)).sum()):
         remedy = "training needs finite scores: replace or drop these trials"
         raise DataError(f"expected finite {name} scores, got {n_bad} infinite or NaN", remedy=remedy)
     return columns
@@ -433,11 +428,9 @@ def train_nonnegative(
     """
     from scipy.optimize import minimize
 
-    rows, is_target = np.asarray(scores, np.float64), np.asarray(is_target, bool)
+    rows, is_target = _matrix(scores, "trials'"), np.asarray(is_target, bool)
     if not is_target.any() or is_target.all():
         raise DataError("fusion needs trials of both classes", remedy="give more speakers")
-    if not np.isfinite(rows).all():
-        raise DataError(f"expected finite scores, got {int((~np.isfinite(rows)).sum())} infinite or NaN")
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
     usable = scale > 0
     scale = np.where(usable, scale, 1.0)
@@ -493,7 +486,9 @@ def choose_fusion(
     while len(kept) > 1:
         without = {k: cost([other for other in kept if other != k], ridge) for k in kept}
         least = min(kept, key=lambda k: float(without[k].sum()))
-        if float((without[least] - current).sum()) >= _ERRORS * _standard_error(without[least] - current, owners):
+        by_speaker = np.bincount(owners, without[least] - current)
+        error = np.sqrt(len(by_speaker)) * by_speaker.std(ddof=1) if len(by_speaker) > 1 else 0.0
+        if float((without[least] - current).sum()) >= _ERRORS * error:
             break
         kept.remove(least)
         current = without[least]
@@ -516,9 +511,3 @@ def _crossed(scores: NDArray, is_target: NDArray, folds: NDArray, ridge: float) 
         tested = folds == fold
         llr[tested] = apply_affine(train_nonnegative(scores[~tested], is_target[~tested], ridge=ridge), scores[tested])
     return llr
-
-
-def _standard_error(differences: NDArray, owners: NDArray) -> float:
-    """Standard error of a sum over trials, which are put together by speakers."""
-    sums = np.bincount(owners, differences)
-    return float(np.sqrt(len(sums)) * sums.std(ddof=1)) if len(sums) > 1 else 0.0

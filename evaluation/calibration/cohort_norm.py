@@ -28,8 +28,6 @@ References
    Processing 10, 2000.
 .. [2] S. Cumani et al., "Comparison of speaker recognition approaches for real applications", Interspeech 2011.
 .. [3] P. Matějka et al., "Analysis of score normalization in multilingual speaker recognition", Interspeech 2017.
-.. [4] R. Auckenthaler et al., "Score normalization for text-independent speaker verification systems", Digital Signal
-   Processing 10, 2000.
 """
 
 from __future__ import annotations
@@ -104,17 +102,14 @@ def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
     """
     lowest = np.full(len(trials.segment_ids), len(trials.model_ids))
     np.minimum.at(lowest, trials.segments, trials.models)
-    labels, blocks = np.unique(lowest[trials.segments], return_inverse=True)
-    blocks = blocks.reshape(-1).astype(np.int64)
-    n_models, n_segments = (
-        np.bincount(np.unique(np.stack([blocks, codes]), axis=1)[0], minlength=len(labels))
-        for codes in (trials.models, trials.segments)
-    )
-    whole = np.array_equal(n_models * n_segments, np.bincount(blocks, minlength=len(labels)))
+    _, blocks = np.unique(lowest[trials.segments], return_inverse=True)
+    n_models = np.bincount(np.unique([blocks, trials.models], axis=1)[0])
+    n_segments = np.bincount(np.unique([blocks, trials.segments], axis=1)[0])
+    whole = np.array_equal(n_models * n_segments, np.bincount(blocks))
     if not whole or n_models.sum() != len(np.unique(trials.models)):  # some model is in two blocks
         text = "the trial list is no full cross of models and segments, nor does it fall into parts that are"
         raise DataError(text, remedy="score every segment against every model (of its sex)")
-    return blocks
+    return blocks.astype(np.int64)
 
 
 Side = Literal["model", "segment"]
@@ -157,10 +152,9 @@ def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | 
         scores = np.partition(scores, scores.shape[1] - top, axis=1)[:, -top:]
         scores.sort(axis=1)  # the order of a partition is the library's own affair; sums are not
     mean, deviation = scores.mean(axis=1), scores.std(axis=1)
-    flat = np.flatnonzero(_is_flat(mean, deviation))
-    if len(flat):
-        first_id = repr(str(ids[flat[0]]))
-        raise DataError(f"{len(flat)} with equal cohort scores alone, {first_id} among them: nothing to normalise by")
+    if len(flat := np.flatnonzero(_is_flat(mean, deviation))):
+        name = str(ids[flat[0]])
+        raise DataError(f"{len(flat)} with equal cohort scores alone, {name!r} among them: nothing to normalise by")
     return mean, deviation
 
 
@@ -180,12 +174,11 @@ def normalise(scores: Scores, *, models: Moments | None = None, segments: Moment
     Scores
         The same trials in the same order; the same scores where there are no moments.
     """
-    sides = [
-        (scores.values - mean[codes]) / deviation[codes]
-        for codes, (mean, deviation) in (
-            (codes, moments) for codes, moments in ((scores.models, models), (scores.segments, segments)) if moments
-        )
-    ]
+    sides = []
+    for codes, moments in ((scores.models, models), (scores.segments, segments)):
+        if moments is not None:
+            mean, deviation = moments
+            sides.append((scores.values - mean[codes]) / deviation[codes])
     return replace(scores, values=sum(sides) / len(sides)) if sides else scores
 
 
@@ -259,44 +252,31 @@ def s_norm(scores: Scores, model_cohort: Scores, segment_cohort: Scores, *, top:
 
 
 def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -> Moments:
-    """Moments of the ids of `scores`, whose cohort scores stand in a list and may differ in number."""
-    if top is not None and top < 2:
+    """Moments of the ids of `scores`, whose cohort scores are in a list and may differ in number."""
+    least = 2 if top is None else top
+    if least < 2:
         raise DataError(f"expected at least 2 cohort scores to take, got {top}")
-    ids, codes = (scores.model_ids, scores.models) if side == "model" else (scores.segment_ids, scores.segments)
-    theirs, their_codes = (
-        (cohort.model_ids, cohort.models) if side == "model" else (cohort.segment_ids, cohort.segments)
-    )
-    owners = recode(theirs, ids)[their_codes]
-    known = owners >= 0
-    owners, values = owners[known], cohort.values[known]
-    used = np.unique(codes)
+    ids, used = getattr(scores, f"{side}_ids"), np.unique(getattr(scores, f"{side}s"))
+
+    def refuse(wrong: np.ndarray, what: str) -> None:
+        if names := ids[used[wrong]].tolist():
+            order = "model cohort score" if side == "model" else "cohort segment score"
+            text = f"{len(names)} {side}{'s' * (len(names) > 1)} with {what}: {few(names, repr)}"
+            raise DataError(text, remedy=f"the cohort's file should hold lines '{order}' for each {side}")
+
+    owners = recode(getattr(cohort, f"{side}_ids"), ids)[getattr(cohort, f"{side}s")]
+    owners, values = owners[owners >= 0], cohort.values[owners >= 0]
     counts = np.bincount(owners, minlength=len(ids))
-    _check(ids, used[counts[used] < (top or 2)], f"fewer than {top or 2} cohort scores", side)
-    infinite = np.unique(owners[~np.isfinite(values)])
-    _check(ids, np.intersect1d(infinite, used), "an infinite cohort score", side)
-    if top is not None:
-        owners, values = _highest(owners, values, top)
+    refuse(counts[used] < least, f"fewer than {least} cohort scores")
+    refuse(np.isin(used, owners[~np.isfinite(values)]), "an infinite cohort score")
+    if top is not None:  # the highest of each owner
+        order = np.lexsort([-values, owners])
+        owners, values = owners[order], values[order]
+        kept = np.arange(len(owners)) - np.searchsorted(owners, owners) < top
+        owners, values = owners[kept], values[kept]
         counts = np.bincount(owners, minlength=len(ids))
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(owners, values, len(ids)) / counts
         deviation = np.sqrt(np.bincount(owners, (values - mean[owners]) ** 2, len(ids)) / counts)
-    _check(ids, used[_is_flat(mean[used], deviation[used])], "equal cohort scores alone", side)
+    refuse(_is_flat(mean, deviation)[used], "equal cohort scores alone")
     return mean, deviation
-
-
-def _highest(owners: np.ndarray, values: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keep the highest scores of each owner."""
-    order = np.lexsort([-values, owners])
-    owners, values = owners[order], values[order]
-    starts = np.searchsorted(owners, owners, side="left")
-    kept = np.arange(len(owners)) - starts < top
-    return owners[kept], values[kept]
-
-
-def _check(ids: np.ndarray, wrong: np.ndarray, what: str, side: Side) -> None:
-    if not len(wrong):
-        return
-    some = few(ids[wrong].tolist(), repr)
-    order = "model cohort score" if side == "model" else "cohort segment score"
-    remedy = f"the cohort's file should hold lines '{order}' for each {side}"
-    raise DataError(f"{len(wrong)} {side}{'s' * (len(wrong) > 1)} with {what}: {some}", remedy=remedy)

@@ -147,9 +147,9 @@ def find_speakers(
             text += "give the speakers of the segments if some of them share one"
             logger.warning(text, len(used) - len(linked), len(used))
     present = np.unique(groups[np.concatenate([models, segments])])
-    table, rank = np.unique(np.array([label[group] for group in present], dtype=object), return_inverse=True)
-    code = np.full(len(names), -1, np.int32)
-    code[present] = rank  # by group
+    labels = np.array([label[group] for group in present], object)
+    code = np.zeros(len(names), np.int32)  # by group
+    table, code[present] = np.unique(labels, return_inverse=True)
     return TrialSpeakers(table, code[groups[models]], code[groups[segments]])
 
 
@@ -407,8 +407,9 @@ def _table(path: str | Path) -> list[tuple[int, list[str]]]:
 
 def delimiter_of(line: str) -> str | None:
     """Return what separates the columns of a line: its most frequent mark of tab, comma and semicolon, or None."""
-    mark = max("\t,;", key=lambda one: line.count(one))
-    return mark if mark in line else None
+    counts = {mark: line.count(mark) for mark in "\t,;"}
+    mark = max(counts, key=counts.__getitem__)
+    return mark if counts[mark] else None
 
 
 def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple[int, list[str]]]:

@@ -131,7 +131,7 @@ def test_a_constant_attacker_has_no_weight():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows, truth, folds: (rows * np.inf, truth, folds), "expected finite scores"),
+        (lambda rows, truth, folds: (rows * np.inf, truth, folds), "expected finite trials' scores"),
         (lambda rows, truth, folds: (rows, truth & False, folds), "trials of both classes"),
         (lambda rows, truth, folds: (rows, truth, folds * 0), "two folds of speakers"),
     ],
