@@ -262,9 +262,8 @@ def _doubt_prefixes(side: str, ids: np.ndarray, what: str) -> Doubt | None:
     groups = list(shared_prefixes(ids).values())
     if not groups:
         return None
-    n_alike = sum(map(len, groups))
-    some = few(max(groups, key=len), repr)
-    return Doubt(side, f"{n_alike} of {len(ids)} {what} have ids that begin alike, such as {some}")
+    largest, n_alike = max(groups, key=len), sum(map(len, groups))
+    return Doubt(side, f"{n_alike} of {len(ids)} {what} have ids that begin alike, such as {few(largest, repr)}")
 
 
 def own_trials(key: Key) -> list[str]:
@@ -407,6 +406,7 @@ def _table(path: str | Path) -> list[tuple[int, list[str]]]:
 
 def delimiter_of(line: str) -> str | None:
     """Return what separates the columns of a line: its most frequent mark of tab, comma and semicolon, or None."""
+    counts = {mark: line.count(mark) for mark in "\t,;"}
     counts = {mark: line.count(mark) for mark in "\t,;"}
     mark = max(counts, key=counts.__getitem__)
     return mark if counts[mark] else None
