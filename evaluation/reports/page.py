@@ -11,14 +11,13 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, zip_longest
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from evaluation.metrics import SCALE, ceiling_note, meaning_of
-from evaluation.plots import TradeOff
+from evaluation.plots import TradeOff, plot_privacy_utility
 from evaluation.reports import pictures
 from evaluation.reports.results import (
     GENDERS,
@@ -37,7 +36,6 @@ from evaluation.reports.verdict import TARGETS, badge, headlines, one_in, word_o
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.files import write_text
-from spkbase.showing import one_line
 
 MISSING = "n/a"
 SPACE, DASH = "\N{NO-BREAK SPACE}", "\N{EN DASH}"
@@ -52,16 +50,6 @@ _BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 # notes on other metrics, which the page does not show, stand in the results alone
 _NOTED = ("eer.rocch", "min_cllr", "zebra", "linkability", "intervals:", "intervals.eer.rocch", "intervals.zebra")
-_CURVES = {
-    "det": "Detection error trade-off. Each point is a setting of the attacker's threshold; the further a curve lies"
-    " to the upper right, the more privacy is left.",
-    "zebra": "ZEBRA: what remains unknown after the attack, for each prior suspicion (empirical cross-entropy). On the"
-    " dashed line the attack tells nothing. In brackets: population (bit), worst case, category.",
-}
-_COMPARED = {
-    "det": "The strongest attacker against each anonymiser; the further to the upper right, the more privacy.",
-    "zebra": "ZEBRA: what remains unknown after the attack. In brackets: population (bit), worst case, category.",
-}
 
 
 def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Path) -> None:
@@ -135,7 +123,7 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
                 for name, outcome in worst.items()
             }
             where = _place(place)
-            curves.append((where, pictures.score_pictures(drawn, where, f"together-{count}", _COMPARED, "anonymiser")))
+            curves.append((where, pictures.score_pictures(drawn, where, f"together-{count}")))
         side_by_side = []
         for dataset in dict.fromkeys(dataset for dataset, _ in places):
             rows = [
@@ -195,7 +183,7 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
     for count, place in enumerate(results.main_places(), 1):
         where, outcomes = _place(place), results.outcomes_of(*place)
         drawn = {pictures.label_of(outcome): (pictures.label_of(outcome), outcome, folder) for outcome in outcomes}
-        of_scores = pictures.score_pictures(drawn, where, f"curves-{count}", _CURVES, "scenario")
+        of_scores = pictures.score_pictures(drawn, where, f"curves-{count}")
         curves.append((where, [*of_scores, pictures.linkability_picture(outcomes, level, where, f"curves-{count}")]))
         worst = results.worst(*place)
         if worst is not None and worst.values.get("speakers"):
@@ -218,10 +206,7 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
         "worst": worst_cases,
         "voices": _voices(results),
         "utility": utility,
-        "utility_pictures": [
-            pictures.utility_picture(points, measure.name, measure.lower_is_better, f"utility-{count}")
-            for count, (measure, points) in enumerate(_trade_offs(results, utility), 1)
-        ],
+        "utility_pictures": list(_utility_pictures(results, utility)),
         "summary": summary_rows(results),
         "notes": _notes(results),
         "base": base,
@@ -250,35 +235,20 @@ def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Pictur
     return found
 
 
-@dataclass(frozen=True)
-class UtilityMeasure:
-    """A measure of utility: its name, whether less is better, and whether it is shown in percent."""
-
-    name: str
-    lower_is_better: bool = False
-    percent: bool = False
-
-
-@one_line
-@dataclass(frozen=True)
-class UtilityValue:
-    """A value of a measure, and the names that lead to it: data set, ``original`` or the anonymised speech, sex."""
-
-    measure: UtilityMeasure
-    place: tuple[str, ...]
-    value: Interval
-
-
+# measures of utility: name, whether lower is better, and whether they are shown in percent
 MEASURES = {
-    "wer": UtilityMeasure("Word error rate", lower_is_better=True, percent=True),
-    "cer": UtilityMeasure("Character error rate", lower_is_better=True, percent=True),
-    "uar": UtilityMeasure("Unweighted average recall", percent=True),
-    "f0": UtilityMeasure("F0 correlation"),
+    "wer": ("Word error rate", True, True),
+    "cer": ("Character error rate", True, True),
+    "uar": ("Unweighted average recall", False, True),
+    "f0": ("F0 correlation", False, False),
 }
 
 
-def utility_values(results: Results) -> list[UtilityValue]:
-    """Return every value of every measure, in the order of the results: numbers, or mappings with ``value``."""
+def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interval]]:
+    """Return every value of every measure, in the order of the results: measure, names that lead to it, and value.
+
+    The names are of the data set, ``original`` or the anonymised speech, and the sex.
+    """
 
     def walk(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Interval]]:
         if not isinstance(block, Mapping):
@@ -289,21 +259,20 @@ def utility_values(results: Results) -> list[UtilityValue]:
             for name, inner in block.items():
                 yield from walk(inner, (*place, name))
 
-    return [
-        UtilityValue(MEASURES.get(name, UtilityMeasure(name)), place, value)
-        for name, block in (results.raw.get("utility") or {}).items()
-        for place, value in walk(block, ())
-    ]
+    utility = results.raw.get("utility") or {}
+    return [(measure, place, value) for measure, block in utility.items() for place, value in walk(block, ())]
 
 
-def _trade_offs(results: Results, values: Sequence[UtilityValue]) -> Iterator[tuple[UtilityMeasure, list[TradeOff]]]:
-    """Pair each value over all speakers with the equal error rate of its data set, or of the worst one."""
+def _utility_pictures(
+    results: Results, values: Sequence[tuple[str, tuple[str, ...], Interval]]
+) -> Iterator[pictures.Picture]:
+    """Draw each value over all speakers against the equal error rate of its data set, or of the worst one."""
     worst = {headline.worst.dataset: headline.worst for headline in reversed(headlines(results))}
-    for measure in (MEASURES["wer"], MEASURES["uar"]):
+    for measure in ("wer", "uar"):
         points = []
-        for one in values:
-            names = [name for name in one.place if name != "all"]
-            if one.measure is not measure or not one.value.known or not worst or any(name in GENDERS for name in names):
+        for other, place, value in values:
+            names = [name for name in place if name != "all"]
+            if other != measure or not value.known or not worst or any(name in GENDERS for name in names):
                 continue
             outcome = next((worst[name] for name in names if name in worst), [*worst.values()][-1])
             if "original" in names:
@@ -311,11 +280,15 @@ def _trade_offs(results: Results, values: Sequence[UtilityValue]) -> Iterator[tu
                 outcome = next((other for other in same if other.scenario == "original"), outcome)
                 if outcome.scenario != "original" or not outcome.eer.known:
                     continue
-            points.append(
-                TradeOff(pictures.short(", ".join(names) or results.name or "anonymised"), one.value, outcome.eer)
-            )
+            name = pictures.short(", ".join(names) or results.name or "anonymised")
+            points.append(TradeOff(name, value, outcome.eer))
         if points:
-            yield measure, points
+            title, lower_is_better, _ = MEASURES[measure]
+            options: dict[str, Any] = {"measure": title, "lower_is_better": lower_is_better}
+            title = f"Privacy against {title.lower()}"
+            yield pictures.picture(
+                "utility", plot_privacy_utility, points, title=title, name=f"utility-{measure}", **options
+            )
 
 
 def _notes(results: Results) -> list[str]:
@@ -347,20 +320,12 @@ def gathered(notes: Iterable[str]) -> list[str]:
 
 
 def _score_files(results: Results) -> list[tuple[str, list[list[str]]]]:
-    """The files of each condition; only those inside the folder of the results."""
-    found = []
-    for condition in results.conditions:
-        names = [
-            [
-                name
-                for name in pictures.paths_of(condition, kind)
-                if not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
-            ]
-            for kind in ("scores", "key")
-        ]
-        if any(names):
-            found.append((", ".join(condition.place), names))
-    return found
+    """The files of each condition."""
+    found = [
+        (", ".join(condition.place), [pictures.paths_of(condition, kind) for kind in ("scores", "key")])
+        for condition in results.conditions
+    ]
+    return [(place, names) for place, names in found if any(names)]
 
 
 # ---- how values are shown; what is not known is shown as n/a
@@ -609,6 +574,7 @@ def _environment() -> Any:
         "yaml": _yaml,
     }
     environment.globals |= {
+        "measures": MEASURES,
         "categories": "; ".join(f"{name}: {meaning_of(name)}" for name, _ in SCALE),
         "genders": GENDERS,
         "scenario_order": SCENARIO_ORDER,

@@ -1,4 +1,4 @@
-"""The plots of the page, drawn by `evaluation.plots` from the score files that the results name, as SVG inside it."""
+"""The plots of the page, drawn by `evaluation.plots` from the results and their score files, as SVG inside it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLOURS = {
 """Colours of plots, and the names by which the page's style sheet sets them anew on a dark screen."""
 
 Picture = dict[str, str]
-"""``svg`` (empty where nothing could be drawn), ``caption`` (or why not), and ``kind``: tall, wide or neither."""
+"""``kind``, ``svg`` (empty where nothing could be drawn) and then ``problem``."""
 
 
 def printable(text: str) -> str:
@@ -51,34 +51,32 @@ def short(name: str, most: int = 60) -> str:
     return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def picture(
-    plot: Callable[..., object], *given: Any, name: str, label: str, caption: str, kind: str = "", **options: Any
-) -> Picture:
-    """Draw a plot for the page; what cannot be drawn is said in its place.
+def picture(kind: str, plot: Callable[..., object], *given: Any, title: str, name: str, **options: Any) -> Picture:
+    """Draw a plot for the page; where it cannot be drawn, a problem says why.
 
     Parameters
     ----------
-    plot : callable
-        Takes what is given, the options, and `path`, an SVG file to write.
-    name : str
-        Stands before each id; another one for each picture of a page.
-    label, caption : str
-        What the picture shows, for those who do not see it, and for those who do.
     kind : str
-        Class of the figure.
+        Name of its caption in ``parts.html.j2``.
+    plot : callable
+        Takes what is given, the title, the options, and `path`, an SVG file to write.
+    title : str
+        Title, also for those who do not see the plot.
+    name : str
+        Prefix of each id; another one for each picture of a page.
     """
     with TemporaryDirectory() as folder:
         path = Path(folder, "plot.svg")
         try:
-            plot(*given, path=path, **options)
+            plot(*given, path=path, title=title, **options)
         except DataError as error:
             _log.warning("a plot is left out: %s", error)
-            return {"svg": "", "caption": f"A plot is left out: {error}", "kind": kind}
-        return {"svg": inline(path.read_text("utf-8"), name=name, label=label), "caption": caption, "kind": kind}
+            return {"kind": kind, "svg": "", "problem": f"A plot is left out: {error}"}
+        return {"kind": kind, "svg": inline(path.read_text("utf-8"), name=name, label=title)}
 
 
 def inline(svg: str, *, name: str, label: str) -> str:
-    """Turn an SVG file of matplotlib into an element of a page: ids of its own, colours that follow the page.
+    """Turn an SVG file of matplotlib into an element of a page: unique ids, colours that follow the page.
 
     Comments, metadata, style sheets and ids that nothing refers to are left out.
     """
@@ -95,7 +93,8 @@ def inline(svg: str, *, name: str, label: str) -> str:
         if (identity := node.attrib.pop("id", None)) in used:
             node.set("id", f"{name}-{identity}")
         if target := node.attrib.pop(f"{_XLINK}href", None):
-            node.set("href", f"#{name}-{target.removeprefix('#')}")
+            # an embedded image stays as it is
+            node.set("href", f"#{name}-{target[1:]}" if target.startswith("#") else target)
         for attribute in ("clip-path", "style", "d"):
             if value := node.get(attribute):
                 value = re.sub(r"url\(#", f"url(#{name}-", " ".join(value.split()))
@@ -112,27 +111,21 @@ def _variable(colour: re.Match[str]) -> str:
 
 
 def label_of(outcome: Condition) -> str:
-    """Return what a legend calls a condition."""
+    """Return the name of a condition in a legend."""
     return f"{short(outcome.scenario)}, {short(outcome.attacker)}"
 
 
-def score_pictures(
-    outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str, name: str, captions: Mapping[str, str], each: str
-) -> list[Picture]:
-    """Draw DET and ZEBRA plots, and say of which outcomes the scores are not at hand.
+def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str, name: str) -> list[Picture]:
+    """Draw DET and ZEBRA plots, and say of which outcomes the scores are missing.
 
     Parameters
     ----------
     outcomes : mapping of str to (str, Outcome, path)
-        By what a message calls them: the words of the legend, and where the paths of the results start.
+        By their names in messages: the names in the legend, and where the paths of the results start.
     where : str
         The data set.
     name : str
-        Stands before the names of the pictures.
-    captions : mapping of str to str
-        Of ``det`` and ``zebra``.
-    each : str
-        What has a curve: a scenario, or an anonymiser.
+        See `picture`.
     """
     systems, missing = [], []
     for label, (words, outcome, folder) in outcomes.items():
@@ -140,31 +133,16 @@ def score_pictures(
             systems.append((words, *read_scores_of(outcome, folder)))
         except DataError as error:
             _log.warning("no curve of %s: %s", label, error)
-            missing.append({"svg": "", "caption": f"No curve of {label}: {error}", "kind": ""})
+            missing.append({"kind": "det", "svg": "", "problem": f"No curve of {label}: {error}"})
     if not systems:
         return missing
-    det = picture(
-        plots.plot_det,
-        systems,
-        title=f"Errors of the attacker: {where}",
-        name=f"{name}-det",
-        label=f"Detection error trade-off of {where}: one curve for each {each}.",
-        caption=captions["det"],
-        kind="tall" if each == "scenario" else "",
-    )
-    zebra = picture(
-        plots.plot_zebra,
-        systems,
-        title=f"What the scores disclose: {where}",
-        name=f"{name}-zebra",
-        label=f"ZEBRA profile of {where}: empirical cross-entropy over prior odds, one curve for each {each}.",
-        caption=captions["zebra"],
-    )
-    return [det, zebra, *missing]
+    det = picture("det", plots.plot_det, systems, title=f"Errors of the attacker: {where}", name=f"{name}-det")
+    title = f"What the scores disclose: {where}"
+    return [det, picture("zebra", plots.plot_zebra, systems, title=title, name=f"{name}-zebra"), *missing]
 
 
 def read_scores_of(condition: Condition, folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Read target and nontarget scores of a condition; lists of files, as of pooled sexes, are put together.
+    """Read target and nontarget scores of a condition; lists of files, as of pooled sexes, are pooled.
 
     Raises
     ------
@@ -197,16 +175,9 @@ def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, n
     """Draw linkability over the number of enrolled speakers, a curve for each scenario."""
     curves = {label_of(outcome): curve for outcome in outcomes if (curve := _curve(outcome, level))}
     if not curves:
-        return {"svg": "", "caption": "No linkability plot: the results hold no curve.", "kind": ""}
-    return picture(
-        plots.plot_linkability,
-        curves,
-        title=f"Finding one among many: {where}",
-        name=f"{name}-link",
-        label=f"Linkability of {where} over the number of enrolled speakers, one curve for each scenario.",
-        caption="Linkability: the chance that a speaker's own enrolment beats those of all others. The more speakers "
-        "are enrolled, the harder; the long-dashed line is guessing.",
-    )
+        return {"kind": "linkability", "svg": "", "problem": "No linkability plot: the results hold no curve."}
+    title = f"Finding one among many: {where}"
+    return picture("linkability", plots.plot_linkability, curves, title=title, name=f"{name}-link")
 
 
 def _curve(condition: Condition, level: float) -> Curve | None:
@@ -225,48 +196,15 @@ def speakers_picture(speakers: Sequence[Mapping[str, Any]], where: str, name: st
     """Draw the linkability of all speakers, the most exposed first; nothing of fewer than two."""
     if len(speakers) < 2:
         return []
-    return [
-        picture(
-            plots.plot_exposure,
-            [(one["linkability_mean"], short(one["gender"])) for one in speakers],
-            title=f"Speakers of {where}",
-            name=name,
-            label=f"Mean linkability of each speaker of {where}, sorted.",
-            caption="Every speaker, the most exposed on the left: the chance to be found, over all numbers of enrolled "
-            "speakers.",
-        )
-    ]
-
-
-def utility_picture(systems: Sequence[plots.TradeOff], measure: str, lower_is_better: bool, name: str) -> Picture:
-    """Draw privacy against a measure of utility."""
-    return picture(
-        plots.plot_privacy_utility,
-        systems,
-        measure=measure,
-        lower_is_better=lower_is_better,
-        name=name,
-        label=f"Equal error rate over {measure.lower()}: a point for each data set, original and anonymised.",
-        caption="Better speech lies to the right, better privacy above. The grey bands lie between the minimum target "
-        "EERs of the VoicePrivacy Challenge 2024.",
-    )
+    values = [(one["linkability_mean"], short(one["gender"])) for one in speakers]
+    return [picture("speakers", plots.plot_exposure, values, title=f"Speakers of {where}", name=name)]
 
 
 def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[Picture]:
-    """Draw how often owners are among the first; nothing where the results do not say it."""
+    """Draw how often target speakers are among the first; nothing where the results do not say it."""
     curves = {label_of(one): cmc for one in outcomes if len(cmc := one.values.get("cmc") or ()) > 1}
-    if not curves:
-        return []
-    return [
-        picture(
-            plots.plot_cmc,
-            curves,
-            title=f"Owner among the first: {where}",
-            name=name,
-            label=f"Cumulative match characteristic of {where}: one curve for each scenario.",
-            caption="How often the speaker of an utterance is among the first r of all who are enrolled.",
-        )
-    ]
+    title = f"Target speaker among the first: {where}"
+    return [picture("cmc", plots.plot_cmc, curves, title=title, name=name)] if curves else []
 
 
 def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list[Picture]:
@@ -278,16 +216,6 @@ def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list
         kind: np.array([[number(value) for value in row] for row in matrix["values"]])
         for kind, matrix in matrices.items()
     }
-    return [
-        picture(
-            plots.plot_similarity,
-            cells,
-            next(iter(matrices.values()))["speakers"],
-            title=f"Voice similarity: {where}",
-            name=name,
-            label=f"Voice similarity matrices of {where}.",
-            caption="Each cell is how alike the voices of two speakers are. A light diagonal on dark ground: every "
-            "voice is like itself alone. No diagonal across: nobody is known again.",
-            kind="wide",
-        )
-    ]
+    names = next(iter(matrices.values()))["speakers"]
+    title = f"Voice similarity: {where}"
+    return [picture("similarity", plots.plot_similarity, cells, names, title=title, name=name)]

@@ -42,7 +42,7 @@ from evaluation.metrics import (
     zebra,
 )
 from evaluation.plots import TradeOff, plot_det, plot_privacy_utility
-from evaluation.plots.scores import are_no_llrs, reliability
+from evaluation.plots.scores import reliability
 from evaluation.plots.tex import thinned
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Interval
@@ -396,11 +396,6 @@ def test_reversed_scores_are_warned_of(caplog: Any) -> None:
     name, target, nontarget = SYSTEMS[0]
     plot_det([(name, nontarget, target)])
     assert "plot of original: REVERSED? target trials score below" in caplog.text
-
-
-def test_the_rule_of_what_is_no_llr_has_no_gap() -> None:
-    rule = [are_no_llrs(*pair) for pair in ((1.06, 0.9), (1.04, 0.9), (0.19, 0.1), (0.21, 0.1), (np.inf, 0.1))]
-    assert rule == [True, False, False, True, True]
 
 
 def test_a_histogram_is_a_density_and_names_infinite_scores() -> None:
