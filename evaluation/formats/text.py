@@ -22,10 +22,12 @@ Name             Columns                                  Who writes it
 ``bob5``         claimed model real segment score         bob
 ``kaldi``        model segment label                      keys of Kaldi, of the VoicePrivacy toolkits, SIDEKIT
 ``voxceleb``     label model segment                      keys of VoxCeleb and SpeechBrain
+``appended``     label model segment score                a list of VoxCeleb with scores appended
 ===============  =======================================  =====================================================
 
-A layout is a tuple of such roles; ``-`` passes over a column. Labels are ``target`` and ``nontarget``, ``1`` and ``0``,
-``true`` and ``false``.
+A layout is a tuple of such roles; ``-`` passes over a column. Labels are ``target`` and ``nontarget``, ``1`` and ``0``
+or ``-1``, ``true`` and ``false``, ``tar`` or ``tgt`` and ``imp``, ``genuine`` and ``impostor``, ``same`` and
+``different``. Two columns are a label and a score without ids, for which there are no intervals over speakers.
 
 **Tables with a header: CSV, or columns separated by tabs, semicolons or blanks; quotes as in CSV.**
 
@@ -74,9 +76,10 @@ SCORES: dict[str, Layout] = {
     "speechbrain": ("model", "segment", "label", "score"),
     "bob": ("claimed", "real", "segment", "score"),
     "bob5": ("claimed", "model", "real", "segment", "score"),
+    "appended": ("label", "model", "segment", "score"),
 }
 KEYS: dict[str, Layout] = {"kaldi": ("model", "segment", "label"), "voxceleb": ("label", "model", "segment")} | {
-    name: SCORES[name] for name in ("wespeaker", "speechbrain", "bob", "bob5")
+    name: SCORES[name] for name in ("wespeaker", "speechbrain", "bob", "bob5", "appended")
 }
 _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNORECASE)
 _LINES_TO_DETECT = 1000
@@ -185,7 +188,7 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -
     Parameters
     ----------
     rows : sequence of sequences of str
-        Tokens of some lines, equally many each: 3, 4 or 5.
+        Tokens of some lines, equally many each: 2 to 5.
     content : {"scores", "key"}
         What the file should hold.
     path : Path
@@ -201,6 +204,8 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -
     labels = [{cell.lower() for cell in column} <= set(TRUTHS) for column in columns]
     if len(columns) == 5:
         return SCORES["bob5"]
+    if len(columns) == 2:
+        return ("score", "label") if labels[1] and not labels[0] else ("label", "score")
     if len(columns) == 3:
         known, test = (SCORES, is_number) if content == "scores" else (KEYS, TRUTHS.__contains__)
         first = (numbers if content == "scores" else labels)[0] and not any(test(cell.lower()) for cell in columns[2])
@@ -212,7 +217,8 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -
         if wespeaker == speechbrain:
             remedy = "say which: --scores-columns model,segment,score,label or model,segment,label,score"
             raise DataError("two columns could be the score", file=path, line=1, remedy=remedy)
-    return SCORES["wespeaker" if wespeaker else "speechbrain" if speechbrain else "bob"]
+    others = "appended" if labels[0] and numbers[3] else "bob"
+    return SCORES["wespeaker" if wespeaker else "speechbrain" if speechbrain else others]
 
 
 def find_columns(path: Path, raw: bytes, content: Content, choice: Choice = DETECT) -> Columns:
@@ -247,7 +253,9 @@ def find_columns(path: Path, raw: bytes, content: Content, choice: Choice = DETE
         layout = forced_layout(choice.layout, content)
         orders = " ".join(layout)
     else:
-        count = count if count in (4, 5) else 3
+        pairs = zip(*(line for line in lines if len(line) == count == 2), strict=True)
+        without_ids = any({cell.lower() for cell in cells} <= set(TRUTHS) for cells in pairs)
+        count = count if count in (4, 5) or without_ids else 3
         known = [one for one in (SCORES if content == "scores" else KEYS).values() if len(one) == count]
         rows = [line for line in lines if len(line) == count]
         layout = detect_layout(rows, content, path) if rows else known[0]
@@ -374,7 +382,11 @@ def _list_of(cells: Sequence[Any], content: Content, columns: Columns) -> Trials
         parts = [cells[place] for place in columns.places[role]]
         return parts[0] if len(parts) == 1 else list(map(":".join, zip(*parts, strict=True)))
 
-    ids = column("model" if "model" in columns.places else "claimed"), column("segment")
+    if "segment" in columns.places:
+        ids = column("model" if "model" in columns.places else "claimed"), column("segment")
+    else:
+        rows = range(1, len(cells[0]) + 1)
+        ids = [f"line-{row}" for row in rows], ["unknown"] * len(rows)  # so that intervals over speakers are refused
     if content == "scores":
         return Scores.from_ids(*ids, _numbers(column("score")))
     if content == "trials" and (columns.header or "label" not in columns.places):

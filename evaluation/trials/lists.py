@@ -20,6 +20,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -112,7 +113,8 @@ def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
     return np.array([places.get(identity, -1) for identity in ids.tolist()], np.int32)
 
 
-TRUTHS = {"target": True, "nontarget": False, "1": True, "0": False, "true": True, "false": False}
+_PAIRS = ("target nontarget", "1 0", "1 -1", "true false", "tar imp", "tgt imp", "genuine impostor", "same different")
+TRUTHS = {word: word == pair.split()[0] for pair in _PAIRS for word in pair.split()}
 """What a label says; in any case of letters."""
 COLUMN_NAMES = {
     "model": (
@@ -172,8 +174,8 @@ def truth_of(labels: Any) -> np.ndarray:
 
     Parameters
     ----------
-    labels : array_like of bool, of 0 and 1, or of str of shape (N,)
-        Text is ``target`` or ``nontarget``, ``true`` or ``false``, ``1`` or ``0``.
+    labels : array_like of bool, of 1 and 0 or -1, or of str of shape (N,)
+        Text is ``target`` or ``nontarget``, or another pair of `TRUTHS`.
 
     Returns
     -------
@@ -190,7 +192,7 @@ def truth_of(labels: Any) -> np.ndarray:
     ([True, False], [True, False, False])
     """
     column = column_of(labels, "labels")
-    if column.dtype.kind in "biuf" and ((column == 0) | (column == 1)).all():
+    if column.dtype.kind in "biuf" and any(np.isin(column, (1, other)).all() for other in (0, -1)):
         return column == 1
     cells = column.tolist()
     known = TRUTHS | {"1.0": True, "0.0": False}
@@ -198,7 +200,7 @@ def truth_of(labels: Any) -> np.ndarray:
     if None in truth.values():
         wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
         some = few([f"{cells[row]!r:.40}" for row in wrong])
-        remedy = "1 and 0, true and false are read too; are scores and key exchanged?"
+        remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
         raise TrialError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
     return np.fromiter(map(truth.__getitem__, cells), bool, len(cells))
 
@@ -676,7 +678,13 @@ def join_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np
             text = f"{_counted(len(strange), 'score')} with an id that the key does not know, such as the {name}: "
             text += scores.named(strange)
             if missing == "error":
-                raise TrialError(text, strange, side="scores", remedy="check the ids, or ask to drop unknown ones")
+                remedy = "check the ids, or ask to drop unknown ones"
+                known = key.model_ids if unknown_models[strange[0]] else key.segment_ids
+                ends = Path(model if unknown_models[strange[0]] else segment).suffix, Path(str(known[0])).suffix
+                if ends[0] != ends[1] and ".wav" in ends:
+                    whose = "ids of the scores" if ends[0] == ".wav" else "ids of the key"
+                    remedy = f"only the {whose} end with .wav: make them equal"
+                raise TrialError(text, strange, side="scores", remedy=remedy)
             logger.warning("dropped %s", text)
         if n_extra > len(strange):
             logger.info("left out %s of pairs that the key does not ask for", _counted(n_extra - len(strange), "score"))

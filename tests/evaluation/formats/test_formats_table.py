@@ -105,7 +105,7 @@ def test_ids_stay_text_in_every_format(tmp_path: Path, suffix: str, large: bool,
 def test_every_format_is_told_in_the_help() -> None:
     text = " ".join(CliRunner().invoke(main, ["convert", "--help"]).output.split())
     assert ".txt or none for text; .csv or .tsv for a table; .npz for npz; .h5 or .hdf5 for HDF5" in text
-    assert "kaldi, voxsrc, wespeaker, speechbrain, bob, bob5 (a key: voxceleb too)" in text
+    assert "kaldi, voxsrc, wespeaker, speechbrain, bob, bob5, appended (a key: voxceleb too)" in text
     assert "matlab" in text
     text = " ".join(CliRunner().invoke(main, ["metrics", "--help"]).output.split())
     assert "lines 'model segment score', a table, npz or HDF5." in text

@@ -16,6 +16,7 @@ from evaluation.formats.text import Choice, forced_layout
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 
+PAIRS = [("1", "-1"), ("tar", "imp"), ("tgt", "imp"), ("Genuine", "Impostor"), ("same", "different")]
 SCORES = {
     "kaldi": "a s 1.5\nb s -2\n",
     "voxsrc": "1.5 a s\n-2 b s\n",
@@ -29,6 +30,7 @@ SCORES = {
     "tsv": "score\tmodel\ttest\n1.5\ta\ts\n-2\tb\ts\n",
     "blanks": "model segment score\na s 1.5\n\nb s -2\n",
     "bob csv": "bio_ref_subject_id,probe_subject_id,probe_key,score\na,a,s,1.5\nb,a,s,-2\n",
+    "appended": "1 a s 1.5\n0 b s -2\n",
 }
 KEYS = {
     "kaldi": "a s target\nb s nontarget\n",
@@ -43,7 +45,21 @@ KEYS = {
     "wespeaker": SCORES["wespeaker"],
     "speechbrain": SCORES["speechbrain"],
     "bob csv": SCORES["bob csv"],
+    "appended": SCORES["appended"],
+    **{f"{yes} and {no}": f"a s {yes}\nb s {no}\n" for yes, no in PAIRS},
 }
+
+
+@pytest.mark.parametrize("text", ["1 1.5\n0 -2\n", "1.5 target\n-2 nontarget\n"])
+def test_scores_with_labels_need_no_ids(tmp_path: Path, text: str) -> None:
+    target, nontarget = read_split(write(tmp_path / "s", text), tmp_path / "s")
+    assert (target.tolist(), nontarget.tolist()) == ([1.5], [-2.0])
+
+
+def test_an_extension_on_one_side_is_named(tmp_path: Path) -> None:
+    scores, key = write(tmp_path / "s", "a.wav b.wav 1\n"), write(tmp_path / "k", "a b target\n")
+    with pytest.raises(DataError, match=r"only the ids of the scores end with \.wav: make them equal"):
+        read_split(scores, key)
 
 
 def write(path: Path, text: str | bytes) -> Path:

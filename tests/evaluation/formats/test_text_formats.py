@@ -83,7 +83,7 @@ MALFORMED = {
     "zero bytes": ("scores", b"a s 1\nb s 2\0\n", 2, "zero bytes"),
     "gzip": ("scores", b"\x1f\x8b\x08\x00", None, "decompressed"),
     "utf-16": ("scores", "a s 1\n".encode("utf-16"), 1, "zero bytes"),
-    "no label": ("key", b"a s target\nb s impostor\n", 2, "expected target or nontarget, got 'impostor'"),
+    "no label": ("key", b"a s target\nb s perhaps\n", 2, "expected target or nontarget, got 'perhaps'"),
     "labels missing": ("key", b"a s target\nb s\n", 2, "expected 3 columns"),
     "scores for a key": ("key", b"a s 0.5\nb s 1.5\n", 1, "got '0.5', '1.5'; also in line 2 .*exchanged"),
     "trials of one column": ("trials", b"a\n", 1, "got 1"),

@@ -129,7 +129,7 @@ def test_scores_are_joined_with_their_key():
         ({"target": SCORES, "labels": TRUTHS[1:]}, "a label for each of 8 scores, got 7"),
         ({"target": SCORES, "labels": [True] * 8}, "expected nontarget scores, got none"),
         ({"target": SCORES, "labels": SCORES}, "row 0, 1, 3, ...: .* got -1.0, 0.5, 2.0, ... .*exchanged"),
-        ({"target": SCORES, "labels": [*WORDS[:-1], "impostor"]}, "row 7: .*'impostor'"),
+        ({"target": SCORES, "labels": [*WORDS[:-1], "perhaps"]}, "row 7: .*'perhaps'"),
         ({"target": SCORES, "labels": [1, 0, 2, 1, 1, 0, 1, None]}, "row 2, 7: .*2, None"),
         ({"target": [*SCORES[:-1], np.nan], "labels": TRUTHS}, "row 7: .*1 NaN or missing among 8"),
         ({"target": [*SCORES[:-1], None], "labels": TRUTHS}, "row 7: .*got None"),
