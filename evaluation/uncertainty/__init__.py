@@ -5,7 +5,7 @@ metric. docs/uncertainty.md says how often the intervals hold.
 """
 
 from evaluation.uncertainty.confidence import (
-    Comparison,
+    PairedComparison,
     Minimum,
     compare,
     confidence_intervals,

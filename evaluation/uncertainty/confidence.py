@@ -215,7 +215,7 @@ def _p_value(gap: Interval, n_units: int, level: float) -> float:
 
 @one_line
 @dataclass(frozen=True)
-class Comparison:
+class PairedComparison:
     """Systems on the same trials: `print` shows their metrics with intervals, and the differences with p-values.
 
     Attributes
@@ -255,7 +255,7 @@ def compare(
     metrics: Sequence[str] = ("eer.rocch", "min_dcf.0.01", "min_cllr"),
     resampling: Resampling = DEFAULT,
     jobs: int | None = 1,
-) -> Comparison:
+) -> PairedComparison:
     """Compare systems on the same trials: metrics with intervals, paired differences with intervals and p-values.
 
     Speakers are resampled once for all systems, so that what is easy or hard for all cancels in the differences. The
@@ -306,7 +306,7 @@ def compare(
         return Intervals({name: intervals[name] for name in metrics})
 
     gaps = Differences({name: chosen(intervals) for name, intervals in differences.items()})
-    return Comparison({name: chosen(intervals) for name, intervals in found.items()}, gaps)
+    return PairedComparison({name: chosen(intervals) for name, intervals in found.items()}, gaps)
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
