@@ -5,8 +5,8 @@ metric. docs/uncertainty.md says how often the intervals hold.
 """
 
 from evaluation.uncertainty.confidence import (
-    PairedComparison,
     Minimum,
+    PairedComparison,
     compare,
     confidence_intervals,
     minima_over_attackers,
