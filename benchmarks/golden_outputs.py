@@ -45,7 +45,7 @@ _LEARNT = _TWO_SYSTEMS.replace("-s", "--train-scores") + " --train-key " + _KEY
 _SETS = "{v}/simulated/simulated_test"
 _COHORTS = "--model-cohort {d}/scores/svm-gmm-nap.txt --segment-cohort {d}/scores/svm-gmm-nap.txt"
 _TRIED = f"--trials {_SETS}_trials_f/trials"
-_VECTORS = "--enroll {o}/enrol.h5 --trial {o}/test.h5"
+_VECTORS = "--enroll {o}/enrol.h5 --test {o}/test.h5"
 COMMANDS = f"""
 metrics {_ONE} --json {{o}}/metrics.json
 metrics {_ONE} --convention zebra-2020 --json {{o}}/metrics_zebra.json
@@ -85,7 +85,7 @@ spkver anonymize mcadams {_SETS}_trials_f --suffix _b2 --seed 1 --jobs 1
 spkver anonymize vtln {_SETS}_trials_f --suffix _vtln --seed 1 --jobs 1
 f0 {_SETS}_trials_f {_SETS}_trials_f_b2 --bootstrap 50 --json {{o}}/f0.json
 spkver train {{v}}/simulated/simulated_train --attacker gmm-ubm --output {{o}}/attacker --set ubm.components=8 --jobs 1
-spkver score {{o}}/attacker --enroll {_SETS}_enrolls --trials {_SETS}_trials_f --output {{o}}/attacked.txt --jobs 1
+spkver score {{o}}/attacker --enroll {_SETS}_enrolls --test {_SETS}_trials_f --output {{o}}/attacked.txt --jobs 1
 wer --ref {{o}}/text --hyp {{o}}/heard --segment-speakers {_SETS}_trials_f/utt2spk --bootstrap 50 --json {{o}}/wer.json
 """
 

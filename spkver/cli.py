@@ -105,7 +105,7 @@ COMMANDS = {
     "score": (
         "spkver.commands.attack:score",
         "Score trials with an attacker.",
-        "spkver score exp/attacker --enroll data/mine_test_enrolls --trials data/mine_test_trials_f -o exp/scores.txt",
+        "spkver score exp/attacker --enroll data/mine_test_enrolls --test data/mine_test_trials_f -o exp/scores.txt",
     ),
     "verify": (
         "spkver.commands.attack:verify",

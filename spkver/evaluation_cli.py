@@ -61,7 +61,7 @@ COMMANDS = {
     "linkability": (
         "evaluation.commands.linkability:linkability",
         "How often the owner of a voice is linked among N enrolled.",
-        "spkver-eval linkability --enroll enrol.h5 --trial trial.h5 --output linkability",
+        "spkver-eval linkability --enroll enrol.h5 --test trial.h5 --output linkability",
         "spkver-eval linkability -s scores.txt -k key.txt --output linkability",
     ),
     "linkability-extrapolate": (
@@ -72,7 +72,7 @@ COMMANDS = {
     "singling-out": (
         "evaluation.commands.linkability:single_out",
         "How often exactly one speaker of a crowd is isolated.",
-        "spkver-eval singling-out --enroll enrol.h5 --trial trial.h5 --utterances 1,3",
+        "spkver-eval singling-out --enroll enrol.h5 --test trial.h5 --utterances 1,3",
     ),
     "linkability-batch": (
         "evaluation.commands.linkability:batch",
@@ -92,7 +92,7 @@ COMMANDS = {
     "cosine": (
         "evaluation.commands.embeddings:cosine",
         "Score embeddings by their cosine.",
-        "spkver-eval cosine --enroll enrol.h5 --trial trial.h5 --trials trials.txt --output scores.txt",
+        "spkver-eval cosine --enroll enrol.h5 --test trial.h5 --trials trials.txt --output scores.txt",
     ),
     "align": (
         "evaluation.commands.embeddings:align",

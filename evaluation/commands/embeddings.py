@@ -36,7 +36,7 @@ _COMPARED = ("none", "centred", "orthogonal", "wasserstein")
 
 @click.command(cls=Command)
 @path_option("--enroll", required=True, multiple=True, help="Embeddings of the enrolled; repeatable.")
-@path_option("--trial", required=True, multiple=True, help="Embeddings of the tested; repeatable.")
+@path_option("--test", required=True, multiple=True, help="Embeddings of the tested; repeatable.")
 @shared.model_speakers_option
 @shared.segment_speakers_option
 @shared.pickle_option
@@ -45,7 +45,7 @@ _COMPARED = ("none", "centred", "orthogonal", "wasserstein")
 @path_option("-o", "--output", required=True, help="Scores to write; the extension says in which format.")
 def cosine(
     enroll: tuple[Path, ...],
-    trial: tuple[Path, ...],
+    test: tuple[Path, ...],
     model_speakers: Path | None,
     segment_speakers: Path | None,
     allow_pickle: bool,
@@ -58,14 +58,14 @@ def cosine(
     A model is an enrolled speaker, whose embeddings are averaged, or one enrolled utterance. Who speaks is read from
     --model-speakers, else from the file.
 
-    --enroll and --trial take, by content: HDF5 and npz (vectors, ids, speakers); npy with a list of ids beside it;
+    --enroll and --test take, by content: HDF5 and npz (vectors, ids, speakers); npy with a list of ids beside it;
     Kaldi's ark and scp; files of PyTorch (.pt), safetensors; CSV, TSV and lines 'id v1 v2 ...'; pickled dictionaries
     with --allow-pickle. A folder may hold any of these, Kaldi's archives, or the cache of VoicePrivacy
     (speaker_vectors.pt, id2idx, idx2spk); a pattern in quotes ('xvector.*.scp') stands for several files.
     """
     listed = read_trials(trials)
     enrolled = read_embeddings(enroll, speakers=model_speakers, allow_pickle=allow_pickle)
-    tested = read_embeddings(trial, speakers=segment_speakers, allow_pickle=allow_pickle)
+    tested = read_embeddings(test, speakers=segment_speakers, allow_pickle=allow_pickle)
     with errors_of(trials):
         scores = cosine_scores(enrolled, tested, listed, averaging=Averaging(mean))  # type: ignore[arg-type]
     warn_of_enrolled(enrolled, tested, listed)

@@ -76,7 +76,7 @@ _ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="What a tie co
 def _embeddings_options(*, required: bool) -> list[Decorator]:
     return [
         path_option("--enroll", required=required, help="Embeddings of the enrolled, as of `cosine --help`."),
-        path_option("--trial", required=required, help="Embeddings of the trials."),
+        path_option("--test", required=required, help="Embeddings of the tested utterances."),
         shared.model_speakers_option,
         shared.segment_speakers_option,
         shared.pickle_option,
@@ -127,13 +127,13 @@ _RESULTS_OPTIONS = [
 def linkability(resampling: Resampling, **options: Any) -> None:
     """Compute how often the owner of a voice scores highest among N enrolled speakers, exactly, for all N.
 
-    Give embeddings (--enroll and --trial), scores (-s and -k), or the folder of an earlier run (--ranks).
+    Give embeddings (--enroll and --test), scores (-s and -k), or the folder of an earlier run (--ranks).
     """
     scored, of_key, enrolled, tried, ranked = (
-        options[name] is not None for name in ("scores", "key", "enroll", "trial", "ranks")
+        options[name] is not None for name in ("scores", "key", "enroll", "test", "ranks")
     )
     if scored + enrolled + ranked != 1 or enrolled != tried or (of_key and not scored):
-        raise click.UsageError("expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY, or --ranks FOLDER")
+        raise click.UsageError("expected --enroll FILE with --test FILE, or -s SCORES with -k KEY, or --ranks FOLDER")
     if options["keep_impostors"] and options["output"] is None:
         raise click.UsageError("--keep-impostors needs a folder: --output FOLDER")
     sizes = options["sizes"] or ["all"]
@@ -223,7 +223,7 @@ def _numbers(given: list[Any]) -> list[int] | None:
 
 
 def _sides(options: Mapping[str, Any]) -> tuple[Embeddings, Embeddings]:
-    maps = {"enroll": options["model_speakers"], "trial": options["segment_speakers"]}
+    maps = {"enroll": options["model_speakers"], "test": options["segment_speakers"]}
     enrol, trial = (
         read_embeddings(options[side], speakers=speakers, allow_pickle=options["allow_pickle"])
         for side, speakers in maps.items()
@@ -240,7 +240,7 @@ def _rank_embeddings(options: Mapping[str, Any], numbers: list[int] | None, seed
         gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
     ranks, largest = {}, {}
     for number in numbers or [1]:
-        with errors_of(options["trial"]):
+        with errors_of(options["test"]):
             trials = speaker_vectors(trial, averaging=averaging, utterances=None if number == reports.ALL else number)
             ranks[number] = linkage.rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], work=work)
             if options["keep_impostors"] and ranks[number].largest_size > linkage.KEPT:
@@ -403,7 +403,7 @@ class Batch:
     anonymisers: tuple[str, ...] = ()
     originals: tuple[str, ...] = ()
     enroll: str | None = None
-    trial: str | None = None
+    test: str | None = None
     scores: str | None = None
     key: str | None = None
     ranks: str | None = None
@@ -434,7 +434,7 @@ def batch(config: Path, output: Path) -> None:
     anonymisers: [orig, B3, B5]
     originals: [orig]
     enroll: vectors/{attacker}/{anonymiser}/enroll.npz
-    trial: vectors/{attacker}/{anonymiser}/trial.npz
+    test: vectors/{attacker}/{anonymiser}/trial.npz
     options: {utterances: [1, 3, 5], sizes: log, bootstrap: 1000, seed: 0}
     compare: {permutations: 1000}
     """

@@ -77,8 +77,8 @@ def train(
 @click.command(cls=ResumableCommand)
 @click.argument("attacker", type=FILE)
 @path_option("--enroll", "enroll_dir", required=True, metavar="DATADIR", help="Speech of the models.")
-@path_option("--trials", "trial_dir", required=True, metavar="DATADIR", help="Speech that is tested.")
-@path_option("--trial-list", metavar="FILE", help="Trials or key.  [default: trials in the tested DATADIR]")
+@path_option("--test", "test_dir", required=True, metavar="DATADIR", help="Speech that is tested.")
+@path_option("--trials", "trial_list", metavar="FILE", help="Trials or key.  [default: trials in the tested DATADIR]")
 @path_option("-o", "--output", required=True, metavar="SCORES", help="File: Kaldi's format, or by its extension.")
 @path_option("--work", help="Folder for features and statistics.  [default: work beside SCORES]")
 @allow_pipes
@@ -86,7 +86,7 @@ def train(
 def score(
     attacker: Path,
     enroll_dir: Path,
-    trial_dir: Path,
+    test_dir: Path,
     trial_list: Path | None,
     output: Path,
     work: Path | None,
@@ -106,10 +106,10 @@ def score(
     check_extension(output)
     loaded = load_attacker(attacker)
     work = work or output.parent / "work"
-    enrolled, tested = _read((enroll_dir, trial_dir), work, allow_pipes, jobs)
+    enrolled, tested = _read((enroll_dir, test_dir), work, allow_pipes, jobs)
     trials = tested.trials if trial_list is None else read_trials(trial_list)
     if trials is None:
-        raise DataError("no list of trials there", file=trial_dir / "trials", remedy="name one with --trial-list")
+        raise DataError("no list of trials there", file=test_dir / "trials", remedy="name one with --trials")
     with echo_log(logging.INFO):
         scores = score_trials({loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs)
         models = (enrolled.speakers.get(model, model) for model in trials.model_ids)

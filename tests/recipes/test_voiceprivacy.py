@@ -140,7 +140,7 @@ def test_each_scenario_attacks_the_speech_it_names(layout, output, results, tmp_
         tmp_path / "attacker",
     ]
     score = ["score", tmp_path / "attacker", "--enroll", layout / f"tiny_test_enrolls{enrolled}"]
-    score += ["--trials", layout / f"tiny_test_trials_f{tried}", "--trial-list", layout / "tiny_test_trials_f/trials"]
+    score += ["--test", layout / f"tiny_test_trials_f{tried}", "--trials", layout / "tiny_test_trials_f/trials"]
     for arguments in ([*train, "--set", "ubm.components=4"], [*score, "--output", tmp_path / "scores"]):
         ran = CliRunner().invoke(spkver, [*map(str, arguments), "--jobs", "1"])
         assert ran.exit_code == 0, ran.output

@@ -40,9 +40,9 @@ def run(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     "trial",
     [
-        ("--trial", "kaldi"),
-        ("--trial", "kaldi/*.ark"),
-        ("--trial", "kaldi/1.ark", "--trial", "kaldi/2.ark", "--trial", "kaldi/3.ark"),
+        ("--test", "kaldi"),
+        ("--test", "kaldi/*.ark"),
+        ("--test", "kaldi/1.ark", "--test", "kaldi/2.ark", "--test", "kaldi/3.ark"),
     ],
 )
 def test_folders_patterns_and_several_files(folder: Path, trial: tuple[str, ...]) -> None:
@@ -53,13 +53,13 @@ def test_folders_patterns_and_several_files(folder: Path, trial: tuple[str, ...]
 
 def test_who_speaks_is_noted_where_nothing_says_it(folder: Path) -> None:
     Path("trials").write_text("e1 t1\n")
-    result = run("--trial", "kaldi")
+    result = run("--test", "kaldi")
     assert (result.exit_code, result.stdout) == (0, "1 scores -> scores.txt\n")
     assert result.stderr == "note: enrolled.npz has no speakers: each id counts as one\n"
 
 
 def test_models_without_an_embedding_name_the_option(folder: Path) -> None:
-    result = run("--trial", "kaldi")
+    result = run("--test", "kaldi")
     assert result.exit_code == 2
     assert "trials: 2 of 2 models without an embedding: anna, bert (a model is an enrolled speaker" in result.output
     assert "name the speakers by --model-speakers utt2spk" in result.output
@@ -74,25 +74,25 @@ def test_bad_vectors_are_told_with_their_file(folder: Path, value: float, messag
     bad = VECTORS[:3].copy()
     bad[1] = value
     np.savez("bad.npz", ids=np.array(["t1", "t2", "t3"]), vectors=bad)
-    result = run("--trial", "bad.npz", "--model-speakers", "utt2spk")
+    result = run("--test", "bad.npz", "--model-speakers", "utt2spk")
     assert result.exit_code == 2
     assert result.output.startswith(f"Error: bad.npz: {message}")
     assert ": t2 (extract" in result.output
     np.savez("enrolled.npz", ids=np.array(["e1", "e2", "e3"]), vectors=bad)
-    result = run("--trial", "kaldi", "--model-speakers", "utt2spk")
+    result = run("--test", "kaldi", "--model-speakers", "utt2spk")
     assert result.output.startswith(f"Error: enrolled.npz: {message}")
 
 
 def test_two_extractors(folder: Path) -> None:
     np.savez("wide.npz", ids=np.array(["t1", "t2", "t3"]), vectors=np.ones((3, 4)))
-    result = run("--trial", "wide.npz", "--model-speakers", "utt2spk")
+    result = run("--test", "wide.npz", "--model-speakers", "utt2spk")
     assert result.exit_code == 2
     assert "got 2 of the enrolled and 4 of the tested (enrolled.npz, wide.npz)" in result.output
 
 
 def test_speakers_whose_mean_is_nothing(folder: Path) -> None:
     np.savez("enrolled.npz", ids=np.array(["e1", "e2", "e3"]), vectors=np.array([[1.0, 1], [-1, -1], [1, 2]]))
-    result = run("--trial", "kaldi", "--model-speakers", "utt2spk")
+    result = run("--test", "kaldi", "--model-speakers", "utt2spk")
     assert result.exit_code == 2
     assert result.output.startswith("Error: enrolled.npz: 1 speaker mean is zero")
 
@@ -101,7 +101,7 @@ def test_pickles_by_speaker_and_by_utterance(folder: Path) -> None:
     """The two forms that the Speaker-Linkability tool asks for."""
     Path("by_speaker.pkl").write_bytes(pickle.dumps({"anna": [VECTORS[0], VECTORS[1]], "bert": [VECTORS[2]]}))
     Path("by_utterance.pkl").write_bytes(pickle.dumps({f"t{row + 1}": VECTORS[row] for row in range(3)}))
-    arguments = ["cosine", "--enroll", "by_speaker.pkl", "--trial", "by_utterance.pkl", "--trials", "trials"]
+    arguments = ["cosine", "--enroll", "by_speaker.pkl", "--test", "by_utterance.pkl", "--trials", "trials"]
     refused = CliRunner().invoke(main, [*arguments, "--output", "scores.txt"])
     assert (refused.exit_code, "--allow-pickle reads it without running" in refused.output) == (2, True)
     result = CliRunner().invoke(main, [*arguments, "--allow-pickle", "--output", "scores.txt"])

@@ -41,7 +41,7 @@ attackers: [ECAPA, ResNet]
 anonymisers: [orig, B3, B5]
 originals: [orig]
 enroll: "{attacker}/{anonymiser}/enroll.npz"
-trial: "{attacker}/{anonymiser}/trial.npz"
+test: "{attacker}/{anonymiser}/trial.npz"
 options: {utterances: [3], bootstrap: 20, no_plots: true}
 compare: {permutations: 20}
 """
@@ -53,7 +53,7 @@ def test_a_batch_is_its_runs_and_their_comparison(folder: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "ResNet/B5:" in result.stdout
     single = run(
-        "linkability", "--enroll", folder / "ECAPA/B3/enroll.npz", "--trial", folder / "ECAPA/B3/trial.npz",
+        "linkability", "--enroll", folder / "ECAPA/B3/enroll.npz", "--test", folder / "ECAPA/B3/trial.npz",
         "--utterances", 3, "--bootstrap", 20, "--no-plots", "--output", folder / "single",
     )  # fmt: skip
     assert single.exit_code == 0, single.output
@@ -99,7 +99,7 @@ def test_a_malformed_batch_is_refused(folder: Path, before: str, after: str, wor
 def test_an_unknown_original_is_refused(folder: Path) -> None:
     for name in NOISE:
         source = folder / "ECAPA" / name
-        sides = "--enroll", source / "enroll.npz", "--trial", source / "trial.npz"
+        sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
         done = run("linkability", *sides, "--bootstrap", 0, "--no-plots", "--output", folder / name)
         assert done.exit_code == 0, done.output
     runs = [f"ECAPA/{name}={folder / name}" for name in NOISE]
@@ -112,7 +112,7 @@ def test_an_unknown_original_is_refused(folder: Path) -> None:
 
 def test_ranks_are_taken_up_for_other_sizes_and_ties(folder: Path) -> None:
     source = folder / "ECAPA" / "B3"
-    sides = "--enroll", source / "enroll.npz", "--trial", source / "trial.npz"
+    sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
     settings = "--sizes", "2,7", "--ties", "strict", "--bootstrap", 20, "--no-plots"
     first = run("linkability", *sides, "--bootstrap", 0, "--no-plots", "--keep-impostors", "--output", folder / "first")
     assert first.exit_code == 0, first.output
@@ -128,7 +128,7 @@ def test_ranks_are_taken_up_for_other_sizes_and_ties(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--ranks", "first", "--enroll", "x"), "expected --enroll FILE with --trial FILE"),
+        (("--ranks", "first", "--enroll", "x"), "expected --enroll FILE with --test FILE"),
         (("--ranks", "first", "--utterances", 5), "holds ranks of L = 1, not of 5"),
         (("--ranks", "nowhere"), "cannot be read"),
         (("--ranks", "first", "--keep-impostors"), "needs a folder"),
@@ -138,7 +138,7 @@ def test_ranks_that_do_not_fit_are_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], words: str
 ) -> None:
     monkeypatch.chdir(folder)
-    sides = "--enroll", "ECAPA/B3/enroll.npz", "--trial", "ECAPA/B3/trial.npz"
+    sides = "--enroll", "ECAPA/B3/enroll.npz", "--test", "ECAPA/B3/trial.npz"
     assert run("linkability", *sides, "--bootstrap", 0, "--no-plots", "--output", "first").exit_code == 0
     result = run("linkability", *arguments)
     assert result.exit_code == 2
@@ -148,7 +148,7 @@ def test_ranks_that_do_not_fit_are_refused(
 
 def test_impostor_scores_of_other_trials_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    sides = "--enroll", "ECAPA/B3/enroll.npz", "--trial", "ECAPA/B3/trial.npz"
+    sides = "--enroll", "ECAPA/B3/enroll.npz", "--test", "ECAPA/B3/trial.npz"
     assert run("linkability", *sides, "--bootstrap", 0, "--no-plots", "--output", "first").exit_code == 0
     np.savez(folder / "first" / "impostors.npz", **{"1": np.zeros((3, 2))})
     result = run("linkability-extrapolate", "first", "--populations", 100)
@@ -160,7 +160,7 @@ def test_impostor_scores_of_other_trials_are_refused(folder: Path, monkeypatch: 
 
 def test_single_runs_are_kept(folder: Path) -> None:
     source = folder / "ECAPA" / "B5"
-    sides = "--enroll", source / "enroll.npz", "--trial", source / "trial.npz", "--bootstrap", 0, "--json", "-"
+    sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz", "--bootstrap", 0, "--json", "-"
     block = json.loads(run("linkability", *sides, "--runs", 4, "--sizes", "2,9").stdout)["utterances"]["1"]
     assert np.shape(block["single_runs"]) == (4, 2)
     assert np.mean(block["single_runs"], axis=0) == pytest.approx(block["linkability"])

@@ -56,7 +56,7 @@ def files(tmp_path_factory) -> dict[str, Path]:
 
 
 def embeddings(files: dict[str, Path]) -> tuple[str, Path, str, Path]:
-    return "--enroll", files["enrol"], "--trial", files["trial"]
+    return "--enroll", files["enrol"], "--test", files["trial"]
 
 
 def test_a_whole_run(files, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path: Path
     for side, vectors in (("enrol", voices), ("trial", voices + rng.standard_normal(voices.shape))):
         ids = np.array([f"{side}-{name}" for name in names], object)
         write_embeddings(tmp_path / f"{side}.npz", Embeddings(ids, names, vectors.astype(np.float32)))
-    sides = ("--enroll", tmp_path / "enrol.npz", "--trial", tmp_path / "trial.npz")
+    sides = ("--enroll", tmp_path / "enrol.npz", "--test", tmp_path / "trial.npz")
     assert run(*sides, "--bootstrap", 0, "--keep-impostors", "--output", tmp_path / "gallery").exit_code == 0
     beyond = (tmp_path / "gallery", "--bootstrap", 0, "--populations")
     result = run(*beyond, "1000,100000", "--output", tmp_path / "out", command="linkability-extrapolate")
@@ -195,18 +195,18 @@ def test_pickles_on_request(files, tmp_path: Path) -> None:
     path = tmp_path / "e.pkl"
     rng = np.random.default_rng(0)
     path.write_bytes(pickle.dumps({f"s{one:02d}": [rng.standard_normal(16)] for one in range(30)}))
-    refused = run("--enroll", path, "--trial", files["trial"])
+    refused = run("--enroll", path, "--test", files["trial"])
     assert refused.exit_code == 2
     assert refused.stderr.startswith(f"Error: {path}: is a pickle, a format that can carry programs (--allow-pickle")
-    assert run("--enroll", path, "--trial", files["trial"], "--allow-pickle").exit_code == 0
+    assert run("--enroll", path, "--test", files["trial"], "--allow-pickle").exit_code == 0
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY"),
-        (["--enroll", "e.npz"], "expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY"),
-        (["--enroll", "e", "--trial", "t", "-s", "s", "-k", "k"], "expected --enroll FILE with --trial FILE, or"),
+        ([], "expected --enroll FILE with --test FILE, or -s SCORES with -k KEY"),
+        (["--enroll", "e.npz"], "expected --enroll FILE with --test FILE, or -s SCORES with -k KEY"),
+        (["--enroll", "e", "--test", "t", "-s", "s", "-k", "k"], "expected --enroll FILE with --test FILE, or"),
         (["-s", "s", "-k", "k", "--top", "2,none"], "expected numbers from 1 to 1,000,000,000,000, got 'none'"),
         (["-s", "s", "-k", "k", "--sizes", "2,many"], "numbers from 2 to 1,000,000,000,000, got 'many'"),
         (["-s", "s", "-k", "k", "--sizes", "1"], "expected all, log, published, numbers from 2 to 1,"),
@@ -215,7 +215,7 @@ def test_pickles_on_request(files, tmp_path: Path) -> None:
         (["-s", "s", "-k", "k", "--bootstrap", "1"], "expected 0, or 2 to 1,000,000 replicates"),
         (["-s", "s", "-k", "k", "--output", __file__], "is a file"),
         (["-s", "s", "-k", "k"], "s: cannot be read: No such file or directory"),
-        (["--enroll", "e.npz", "--trial", "t.npz"], "e.npz: cannot be read: No such file or directory"),
+        (["--enroll", "e.npz", "--test", "t.npz"], "e.npz: cannot be read: No such file or directory"),
     ],
 )
 def test_wrong_options(options, message) -> None:
@@ -242,11 +242,11 @@ def test_bad_embeddings_end_in_one_message(files, tmp_path: Path) -> None:
         written("objects", ids=np.array(["u", None])): "holds Python objects, which are never read",
     }
     for path, message in cases.items():
-        done = run("--enroll", files["enrol"], "--trial", path, "--output", tmp_path / "run")
+        done = run("--enroll", files["enrol"], "--test", path, "--output", tmp_path / "run")
         assert done.exit_code == 2
         assert f"Error: {path}: {message}" in done.stderr
         assert not (tmp_path / "run").exists()
-    dropped = run("--enroll", files["enrol"], "--trial", next(iter(cases)), "--not-enrolled", "drop", "--json", "-")
+    dropped = run("--enroll", files["enrol"], "--test", next(iter(cases)), "--not-enrolled", "drop", "--json", "-")
     assert json.loads(dropped.stdout)["n_trial"] == 1
 
 
@@ -262,7 +262,7 @@ def test_sizes_beyond_the_gallery(files) -> None:
 def test_published_sizes_need_twenty_speakers(files, tmp_path: Path) -> None:
     small = Embeddings([f"e{one}" for one in range(19)], [f"s{one:02d}" for one in range(19)], np.eye(19, 16) + 1)
     write_embeddings(tmp_path / "small.npz", small)
-    done = run("--enroll", tmp_path / "small.npz", "--trial", files["trial"], "--sizes", "published")
+    done = run("--enroll", tmp_path / "small.npz", "--test", files["trial"], "--sizes", "published")
     assert done.exit_code == 2
     assert "expected a gallery of 20 or more for the published sizes, got 19 (--sizes all, or numbers)" in done.stderr
 
@@ -311,7 +311,7 @@ def test_each_speaker_at_sizes_by_number(files, tmp_path: Path) -> None:
 def test_real_x_vectors(shared: Path, tmp_path: Path) -> None:
     """Utterances of one enrolled speaker of a challenge, against its 29 enrolled speakers, with Kaldi's files."""
     folder = shared / "formats" / "vpc2020_kaldi_dir"
-    files = "--enroll", folder / "enrolls_spk_xvector.ark", "--trial", folder / "enrolls_xvector.1.ark"
+    files = "--enroll", folder / "enrolls_spk_xvector.ark", "--test", folder / "enrolls_xvector.1.ark"
     done = run(
         *files, "--segment-speakers", folder / "enrolls_utt2spk", "--utterances", "1,3,all", "--output", tmp_path
     )
@@ -413,7 +413,7 @@ def test_a_matrix_of_similarities_gives_what_its_vectors_give(files: dict[str, P
     write_torch(tmp_path / "cosine_matrix_L-1.pt", (one @ other.T).astype(np.float32))
     settings = ("--bootstrap", 20, "--ties", "strict", "--utterances", 1, "--json", "-")
     found = json.loads(run("-s", tmp_path / "cosine_matrix_L-1.pt", *settings).stdout)
-    expected = json.loads(run("--enroll", files["enrol"], "--trial", files["trial"], *settings).stdout)
+    expected = json.loads(run("--enroll", files["enrol"], "--test", files["trial"], *settings).stdout)
     assert found["utterances"]["1"]["linkability"] == expected["utterances"]["1"]["linkability"]
     assert found["utterances"]["1"]["low"] == expected["utterances"]["1"]["low"]
     assert (found["n_enroll"], found["n_trial"]) == (30, 12)

@@ -369,7 +369,7 @@ def test_recordings_that_meet_themselves(tmp_path: Path, enrolled: str, n_own: i
     for seed, side in enumerate(("en", "te")):
         ids, vectors = [f"{side}{number}" for number in range(8)], np.random.default_rng(seed).normal(size=(8, 4))
         write_embeddings(tmp_path / f"{side}.npz", Embeddings(ids, [f"s{number // 2}" for number in range(8)], vectors))
-    given = ("--enroll", tmp_path / f"{enrolled}.npz", "--trial", tmp_path / "te.npz")
+    given = ("--enroll", tmp_path / f"{enrolled}.npz", "--test", tmp_path / "te.npz")
     said = passes("linkability", *given, "--bootstrap", "0").stderr
     assert ("8 of 8 tested utterances meet a model of the same recording" in said) == (n_own > 0)
     for name, models in (
@@ -448,7 +448,7 @@ def test_one_utterance_of_several_is_told(tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).standard_normal((12, 5))
     names = [f"s{number // 2}" for number in range(12)]
     write_embeddings(tmp_path / "a.npz", Embeddings([f"u{number}" for number in range(12)], names, vectors))
-    sides = ("--enroll", tmp_path / "a.npz", "--trial", tmp_path / "a.npz", "--bootstrap", "0")
+    sides = ("--enroll", tmp_path / "a.npz", "--test", tmp_path / "a.npz", "--bootstrap", "0")
     note = "each speaker is tried by the first of its utterances alone (6 of 12); --utterances all averages them"
     assert f"note: {note}" in passes("linkability", *sides).stdout
     assert note in json.loads(passes("linkability", *sides, "--json", "-").stdout)["utterances"]["1"]["notes"]
@@ -532,8 +532,8 @@ def test_systems_on_other_trials_are_told(files: Path) -> None:
         ("metrics -s scores.txt -k key.txt --latex new --markdown new", "", "the file of --latex"),
         ("plot det -s scores.txt -k key.txt -o det.svg -o scores.txt", "scores.txt", "--output would replace"),
         ("convert scores scores.txt scores.txt", "scores.txt", "destination would replace"),
-        ("cosine --enroll e.npz --trial e.npz --trials key.txt -o key.txt", "key.txt", "the file of --trials"),
-        ("cosine --enroll e.npz --trial e.npz --trials key.txt -o link.npz", "e.npz", "the file of --"),
+        ("cosine --enroll e.npz --test e.npz --trials key.txt -o key.txt", "key.txt", "the file of --trials"),
+        ("cosine --enroll e.npz --test e.npz --trials key.txt -o link.npz", "e.npz", "the file of --"),
     ],
 )  # fmt: skip
 def test_an_output_does_not_replace_what_the_call_reads_or_writes(

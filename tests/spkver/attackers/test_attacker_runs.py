@@ -358,7 +358,7 @@ def test_the_commands_train_and_score(sets, tmp_path):
     assert result.exit_code == 0, result.output
     assert result.output.endswith("supervector-cosine, trained on 24 utterances of 8 speakers\n")
     shutil.rmtree(attacker / "work")
-    result = call("score", attacker, "--enroll", sets / "enrol", "--trials", sets / "test", "--output", scores)
+    result = call("score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", "--output", scores)
     assert result.exit_code == 0, result.output
     found = read_scores(scores)
     direct = scores_of({"x": load_attacker(attacker)}, sets, tmp_path / "work")["x"]
@@ -367,8 +367,8 @@ def test_the_commands_train_and_score(sets, tmp_path):
     np.testing.assert_array_equal(found.values, direct.values)
     write_trials(tmp_path / "few.txt", Trials.from_ids(["s11", "s10"], ["s10-4", "s10-3"]))
     result = call(
-        "score", attacker, "--enroll", sets / "enrol", "--trials", sets / "test", "--output", tmp_path / "few.csv",
-        "--trial-list", tmp_path / "few.txt",
+        "score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", "--output", tmp_path / "few.csv",
+        "--trials", tmp_path / "few.txt",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert list(read_scores(tmp_path / "few.csv").pairs()) == [("s11", "s10-4"), ("s10", "s10-3")]
@@ -376,7 +376,7 @@ def test_the_commands_train_and_score(sets, tmp_path):
 
 def test_an_attacker_trained_on_those_that_it_scores_is_told(sets, tmp_path):
     attacker, scores = tmp_path / "attacker", tmp_path / "scores"
-    command = ("score", attacker, "--enroll", sets / "enrol", "--trials", sets / "test", "--output", scores)
+    command = ("score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", "--output", scores)
     call("train", sets / "enrol", "--attacker", "gmm-ubm", "--output", attacker, *settings())
     done = call(*command)
     assert done.exit_code == 0, done.output
@@ -410,7 +410,7 @@ def test_a_finished_attacker_is_not_replaced_unasked(sets, tmp_path, change):
 
 
 TRAIN = "train SETS/train --output OUT --attacker"
-SCORE = "score UBM --enroll SETS/enrol --output OUT/s --trials"
+SCORE = "score UBM --enroll SETS/enrol --output OUT/s --test"
 
 
 @pytest.mark.parametrize(
@@ -421,12 +421,12 @@ SCORE = "score UBM --enroll SETS/enrol --output OUT/s --trials"
         (f"{TRAIN} gmm-ubm", "sampling rate is 8000 Hz, expected 16000"),
         (f"{TRAIN} gmm-ubm --set map=3", "map holds keys"),
         (f"{TRAIN} gmm-ubm --config OUT/c", "cannot be read"),
-        ("score OUT --enroll SETS/enrol --trials SETS/test --output OUT/s", "no attacker there"),
+        ("score OUT --enroll SETS/enrol --test SETS/test --output OUT/s", "no attacker there"),
         (f"{SCORE} SETS/enrol", "no list of trials there"),
         (f"{SCORE} SETS/none", "SETS/none"),
-        ("score UBM --enroll SETS/train --trials SETS/test --output OUT/s", "4 of 4 models of the trials"),
-        (f"{SCORE} SETS/test --trial-list OUT/t", "OUT/t: cannot be read"),
-        ("score UBM --enroll SETS/enrol --trials SETS/test --output OUT/s.xyz", "no format of lists is known"),
+        ("score UBM --enroll SETS/train --test SETS/test --output OUT/s", "4 of 4 models of the trials"),
+        (f"{SCORE} SETS/test --trials OUT/t", "OUT/t: cannot be read"),
+        ("score UBM --enroll SETS/enrol --test SETS/test --output OUT/s.xyz", "no format of lists is known"),
     ],
 )
 def test_commands_that_are_refused(sets, trained, tmp_path, command, message):
