@@ -178,7 +178,7 @@ class _EchoHandler(logging.Handler):
 
 
 @contextmanager
-def echo_log(level: int) -> Iterator[None]:
+def echo_log(level: int = logging.INFO) -> Iterator[None]:
     """Show log lines of this project's packages on standard error, from a level up."""
     handler = _EchoHandler(level)
     levels = {logger: logger.level for logger in map(logging.getLogger, OURS)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from spkbase.console import (
     worker_options,
 )
 from spkbase.errors import ConfigError, DataError, Problems
-from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument, read_speech
+from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument
 from spkver.commands.speech import read_sexes
 
 
@@ -72,7 +71,7 @@ def anonymize(
     """
     from spkbase.configuration import load_config
     from spkver.anonymization import AnonymizerConfig, anonymize_datadir
-    from spkver.datadir import unfit_id
+    from spkver.datadir import read_datadir, unfit_id
 
     config = load_config(AnonymizerConfig, settings=settings, defaults={"name": name, **said})
     ending = f"_{name.rpartition(':')[2]}" if suffix is None else suffix
@@ -80,8 +79,10 @@ def anonymize(
     if unfit := unfit_id(set_name + ending):
         raise ConfigError(f"the suffix {ending!r} makes a name that {unfit}", remedy="give another --suffix")
     target = datadir.resolve().with_name(set_name + ending)
-    with echo_log(logging.INFO):
-        source = read_speech(datadir, target.with_name(f"{set_name}.pipes"), allow_pipes, jobs)
+    with echo_log():
+        source = read_datadir(
+            datadir, allow_pipes=allow_pipes, pipes_to=target.with_name(f"{set_name}.pipes"), jobs=jobs
+        )
         made = anonymize_datadir(source, target, config, seed=seed, side=side or "", jobs=jobs)
     click.echo(f"{made.path}: {len(made)} utterances")
 
@@ -133,7 +134,7 @@ def anonymize_vectors(
     voices = read_embeddings(pool, speakers=pool_speakers, allow_pickle=allow_pickle)
     trained = None if backend is None else read_backend(backend)
     people = _sexes(sexes, {*originals.speakers, *voices.speakers})
-    with echo_log(logging.INFO):
+    with echo_log():
         made = anonymize_embeddings(originals, voices, chosen, sexes=people, backend=trained)
     write_embeddings(output, made)
     for note in made.notes:

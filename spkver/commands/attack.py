@@ -7,34 +7,28 @@ import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spkbase.console import FILE, Command, ResumableCommand, echo_log, number_option, path_option, worker_options
 from spkbase.errors import ConfigError, DataError
-from spkver.commands.options import allow_pipes, read_speech
+from spkver.commands.options import allow_pipes, settings_option
 
 if TYPE_CHECKING:
     from spkver.datadir import DataDir
 
 
-class _OfPresets(click.Option):
-    """An option whose help is made from the presets, which are loaded when the help is asked for."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from spkver.attackers import PRESETS
-
-        *others, last = PRESETS
-        self.help = f"{', '.join(others)} or {last}."
-        return super().get_help_record(ctx)
-
-
 @click.command(cls=ResumableCommand)
 @click.argument("datadirs", metavar="DATADIR...", type=FILE, nargs=-1, required=True)
-@click.option("--attacker", cls=_OfPresets, required=True, metavar="NAME")
+@click.option(
+    *("--attacker", "--system", "attacker"),
+    required=True,
+    metavar="NAME",
+    help="gmm-ubm, gmm-svm, gmm-svm-cms or supervector-cosine.",
+)
 @path_option("--config", "config_file", help="YAML file with what differs from NAME's own values.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key.")
+@settings_option
 @path_option("-o", "--output", required=True, metavar="ATTACKER", help="Folder of the attacker.")
 @path_option("--work", help="Folder for features and background models.  [default: ATTACKER/work]")
 @number_option("--seed", help="All that is drawn depends on it.")
@@ -66,7 +60,7 @@ def train(
     config = attacker_config(attacker, file=config_file, settings=settings)
     work_folder = work or output / "work"
     data = _read(datadirs, work_folder, allow_pipes, jobs)
-    with echo_log(logging.INFO):
+    with echo_log():
         trained = train_attacker(
             data, config, output, seed=seed, work=Workplace(work_folder, jobs), force=force, keep=not force
         )
@@ -110,7 +104,7 @@ def score(
     trials = tested.trials if trial_list is None else read_trials(trial_list)
     if trials is None:
         raise DataError("no list of trials there", file=test_dir / "trials", remedy="name one with --trials")
-    with echo_log(logging.INFO):
+    with echo_log():
         scores = score_trials({loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs)
         models = (enrolled.speakers.get(model, model) for model in trials.model_ids)
         warn_of_trained(loaded.heard, {*models, *(tested.speakers[segment] for segment in trials.segment_ids)})
@@ -175,5 +169,8 @@ def verify(first: Path, second: Path, attacker: Path | None, extractor: str | No
 
 def _read(datadirs: Sequence[Path], work: Path, allow_pipes: bool, jobs: int | None) -> list[DataDir]:
     """Read data directories; the output of each one's shell commands has a folder of its own: ids may be the same."""
+    from spkver.datadir import read_datadir
+
     folders = [work / f"pipes-{number}-{datadir.resolve().name}" for number, datadir in enumerate(datadirs)]
-    return [read_speech(*both, allow_pipes, jobs) for both in zip(datadirs, folders, strict=True)]
+    how: dict[str, Any] = {"allow_pipes": allow_pipes, "jobs": jobs}
+    return [read_datadir(one, pipes_to=folder, **how) for one, folder in zip(datadirs, folders, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from spkbase.errors import DataError
 from spkver.commands.options import datadir_argument
 
 if TYPE_CHECKING:
-    from spkver.datadir import DataDir, Split, SplitRules
+    from spkver.datadir import DataDir
 
 RECORD = "split.json"
 _LISTS = path_option("--lists", metavar="FOLDER", help="The challenge's own data directories, whose lists are taken.")
@@ -65,17 +65,14 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
 @click.option("--training-share", type=float, default=1 / 3, show_default="a third", help="Of the speakers of a sex.")
 @click.option("--enrolment-utterances", type=int, default=3, help="Of each tested speaker.")
 @number_option("--seed", help="Of all draws.")
-@click.option("--force", is_flag=True, help="Write over the lists of other recordings, such as of an earlier twin.")
-def split(
-    datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, force: bool, **rules: Any
-) -> None:
+def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, **rules: Any) -> None:
     """Split DATADIR into the sets of an evaluation: training, enrolment and trials.
 
     A share of the speakers of each sex, drawn by the seed, trains; of each other speaker some utterances, drawn too,
     enrol, and all others are tried against every enrolled speaker of the same sex. Speakers with too few utterances
     train. Without spk2gender women and men are pooled. The audio stays where it is.
     """
-    from spkbase.files import write_json
+    from spkbase.files import load_json, write_json
     from spkver.datadir import SplitRules, check_suffix, read_datadir, split_datadir, twin_of_split, write_datadir
 
     if (twin is None) != (suffix is None):
@@ -87,13 +84,27 @@ def split(
     copies = [made]
     if twin is not None and suffix is not None:
         copies.append(twin_of_split(made, read_datadir(twin), suffix))
-    record = _record(source, made, chosen)
-    _check_free(output, copies, record, force=force)
+    record = {
+        "about": "a data directory split by spkver split",
+        "source": source.name,
+        "rules": asdict(chosen),
+        "training": sorted(set(made.training.speakers.values())),
+        "enrolment": list(made.enrolls.enrolls or ()),
+        "trials": {sex: sorted(part.speakers) for sex, part in made.trials.items()},
+    }
+    # another split in the same folder would leave parts of itself among the sets
+    before, there = output / RECORD, [part.path for part in made.parts() if part.path.exists()]
+    if load_json(before) != record if before.is_file() else there:
+        remedy = "choose another --output, or remove what is there"
+        raise DataError("another split, or other data, is there already", file=output, remedy=remedy)
     for parts in copies:
         for part in parts.parts():
             write_datadir(part)
     write_json(output / RECORD, record)
-    click.echo(_account(copies))
+    click.echo("\n".join([_counts(made.parts()), *(f"Note: {note}." for note in made.notes)]))
+    start = "" if twin is None else "The anonymised twin is split in the same way. "
+    suffix = suffix or "_mcadams"
+    click.echo(f"{start}Go on with: spkver voiceprivacy --data {output} --suffix {suffix} --output results")
 
 
 def read_sexes(path: Path) -> Mapping[str, str]:
@@ -114,50 +125,14 @@ def _people(part: DataDir) -> str:
     return " and ".join(f"{count} {people}" for count, people in counts if count)
 
 
-def _record(source: DataDir, made: Split, rules: SplitRules) -> dict[str, Any]:
-    return {
-        "about": "a data directory split by spkver split",
-        "source": source.name,
-        "rules": asdict(rules),
-        "training": sorted(set(made.training.speakers.values())),
-        "enrolment": list(made.enrolls.enrolls or ()),
-        "trials": {sex: sorted(part.speakers) for sex, part in made.trials.items()},
-    }
-
-
-def _check_free(output: Path, copies: Sequence[Split], record: dict[str, Any], *, force: bool) -> None:
-    """Another split in the same folder would leave parts of itself among the sets; another twin would be lost."""
-    from spkbase.files import load_json, read_id_list
-
-    remedy = "choose another --output, or remove what is there"
-    before, there = output / RECORD, [part for made in copies for part in made.parts() if part.path.exists()]
-    if not before.is_file() and there:
-        raise DataError("is there already, and no split of ours", file=there[0].path, remedy=remedy)
-    if before.is_file() and load_json(before) != record:
-        raise DataError("another split is there already", file=output, remedy=remedy)
-    for part in () if force else there:
-        wanted = {utterance: str(path.absolute()) for utterance, path in part.recordings.items()}
-        if (lists := part.path / "wav.scp").is_file() and read_id_list(lists, "utterance path", rest=True) != wanted:
-            remedy = "choose another --suffix or --output, or replace it by --force"
-            raise DataError("lists other recordings, such as those of another twin", file=lists, remedy=remedy)
-
-
-def _account(copies: Sequence[Split]) -> str:
-    first = copies[0]
-    n_trials = sum(len(part.trials or ()) for part in first.trials.values())
-    n_targets = sum(int(part.trials.is_target.sum()) for part in first.trials.values() if part.trials is not None)
-    lines = [
-        *(f"{part.path}: {len(part)} utterances of {_people(part)}" for part in first.parts()),
-        f"{n_targets} target and {n_trials - n_targets} nontarget trials",
-        *(f"Note: {note}." for note in first.notes),
-    ]
-    folder = first.training.path.parent
-    if len(copies) > 1:
-        suffix = copies[1].training.path.name.removeprefix(first.training.path.name)
-        go_on = f"spkver voiceprivacy --data {folder} --suffix {suffix} --output results"
-        lines.append(f"The anonymised twin is split in the same way. Go on with: {go_on}")
-    else:
-        lines.append(f"Go on with: spkver voiceprivacy --data {folder} --suffix _mcadams --output results")
+def _counts(parts: Iterable[DataDir]) -> str:
+    lines = []
+    for part in parts:
+        line = f"{part.path}: {len(part)} utterances of {_people(part)}"
+        if part.trials is not None:
+            n_targets = int(part.trials.is_target.sum())
+            line += f", {n_targets} target and {len(part.trials) - n_targets} nontarget trials"
+        lines.append(line)
     return "\n".join(lines)
 
 
@@ -226,17 +201,6 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
     click.echo("Go on with: --set utility.emotion=[IEMOCAP_dev,IEMOCAP_test]")
 
 
-def _counts(parts: Sequence[DataDir]) -> str:
-    lines = []
-    for part in parts:
-        line = f"{part.path}: {len(part)} utterances of {len(set(part.speakers.values()))} speakers"
-        if part.trials is not None:
-            n_targets = int(part.trials.is_target.sum())
-            line += f", {n_targets} target and {len(part.trials) - n_targets} nontarget trials"
-        lines.append(line)
-    return "\n".join(lines)
-
-
 @click.command("rsr2015", cls=ResumableCommand)
 @click.argument("output", type=FILE)
 @click.option("--speakers", "n_speakers", type=int, default=36, help="Speakers of each sex asked for.")
@@ -261,7 +225,7 @@ def rsr2015(output: Path, jobs: int | None, **size: Any) -> None:
     """
     from spkver.corpora import CorpusSize, simulate_rsr2015
 
-    with echo_log(logging.INFO):
+    with echo_log():
         click.echo(simulate_rsr2015(output, CorpusSize(**size), jobs=jobs))
 
 
@@ -284,7 +248,7 @@ def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> N
     from spkbase.configuration import load_config
     from spkver.corpora import Sizes, simulate_voiceprivacy
 
-    with echo_log(logging.INFO):
+    with echo_log():
         click.echo(simulate_voiceprivacy(output, load_config(Sizes, settings=settings), jobs=jobs))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import click
 
 from spkbase.console import ResumableCommand, echo_log, path_option, worker_options
-from spkver.commands.options import allow_pipes, datadir_argument, read_speech
+from spkver.commands.options import allow_pipes, datadir_argument
 
 _FORCE = click.option("--force", is_flag=True, help="Redo what is there.")
 _OUTPUT = path_option("-o", "--output", required=True, help="Folder to write into.")
@@ -27,12 +26,13 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
     --segment-speakers DATADIR/utt2spk
     """
     from spkbase.runs import start_run
+    from spkver.datadir import read_datadir
     from spkver.recognition import check_recogniser
     from spkver.recognition import transcribe as work
 
     check_recogniser()
-    data = read_speech(datadir, output / "audio" / datadir.name, allow_pipes)
-    with echo_log(logging.INFO), start_run(output, {"recogniser": "pocketsphinx"}, jobs=jobs, force=force) as run:
+    data = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=output / "audio" / datadir.name)
+    with echo_log(), start_run(output, {"recogniser": "pocketsphinx"}, jobs=jobs, force=force) as run:
         words = work(run, data)
     click.echo(f"{len(words)} utterances: {output / 'text'}")
 
@@ -61,12 +61,15 @@ def emotion(
     --segment-speakers DATADIR/utt2spk
     """
     from spkbase.runs import start_run
+    from spkver.datadir import read_datadir
     from spkver.recognition import read_emotions, read_folds, recognise_emotions
 
-    test = read_speech(datadir, output / "audio" / datadir.name, allow_pipes)
-    learnt = test if train is None else read_speech(train, output / "audio" / train.name, allow_pipes)
+    test = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=output / "audio" / datadir.name)
+    learnt = test
+    if train is not None:
+        learnt = read_datadir(train, allow_pipes=allow_pipes, pipes_to=output / "audio" / train.name)
     emotions, folds = read_emotions(learnt), read_folds(test)
     config = {"speaker_normalisation": not no_speaker_normalisation}
-    with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
+    with echo_log(), start_run(output, config, jobs=jobs, force=force) as run:
         recognised = recognise_emotions(run, test, learnt, emotions, folds=folds, **config)
     click.echo(f"{len(recognised)} utterances: {output / 'predictions'}")

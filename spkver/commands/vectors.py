@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from spkbase.console import (
     worker_options,
 )
 from spkbase.errors import ConfigError
-from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument, read_speech, with_table
+from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument, with_table
 
 
 def _extractors() -> list[tuple[str, str]]:
@@ -45,13 +44,14 @@ def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: 
     scored by: spkver-eval cosine
     """
     from spkbase.work import Work
+    from spkver.datadir import read_datadir
     from spkver.extractors import ExtractorSettings, check_output, embed_directory, open_extractor
 
     check_output(output)
     opened = open_extractor(extractor, ExtractorSettings(**settings))
     partial = output.with_name(f"{output.name}.partial")
-    with echo_log(logging.INFO):
-        source = read_speech(datadir, partial / "audio", allow_pipes)
+    with echo_log():
+        source = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=partial / "audio")
         embeddings = embed_directory(source, opened, output, work=Work(jobs))
     shutil.rmtree(partial, ignore_errors=True)
     click.echo(f"{output}: {len(embeddings)} vectors of {embeddings.vectors.shape[1]} dimensions")
@@ -83,10 +83,11 @@ def weights(names: tuple[str, ...], yes: bool) -> None:
 def _steps() -> list[tuple[str, str]]:
     from spkver.backend import STEPS
 
-    values = [", ".join(parameter.name for parameter in step.parameters) for step in STEPS]
-    return [
-        (step.name, step.about + (f" ({names})" if names else "")) for step, names in zip(STEPS, values, strict=True)
-    ]
+    rows = []
+    for step in STEPS:
+        names = ", ".join(parameter.name for parameter in step.parameters)
+        rows.append((step.name, step.about + (f" ({names})" if names else "")))
+    return rows
 
 
 @click.command(
@@ -122,7 +123,7 @@ def train(
     steps = read_chain(chain)
     training = read_embeddings(vectors, speakers=speakers, allow_pickle=allow_pickle)
     others = None if adapt is None else read_embeddings(adapt, allow_pickle=allow_pickle)
-    with echo_log(logging.INFO):
+    with echo_log():
         trained = train_chain(training, steps, adapt=others, seed=seed)
     write_backend(output, trained)
     click.echo(f"{output}: {trained!r}")
@@ -151,7 +152,7 @@ def score(
     loaded, listed = read_backend(trained), read_trials(trials)
     enrolled = read_embeddings(enroll, speakers=speakers, allow_pickle=allow_pickle)
     tested = read_embeddings(test, allow_pickle=allow_pickle)
-    with echo_log(logging.INFO):
+    with echo_log():
         warn_of_enrolled(enrolled, tested, listed)
         scores = loaded.score(enrolled, tested, listed)
         warn_of_trained(loaded.heard, [*enrolled.speakers, *tested.speakers])
@@ -159,7 +160,8 @@ def score(
     click.echo(f"{len(scores)} scores -> {output}")
     if loaded.adapts_to_list:
         sides = f"{len(set(listed.models.tolist()))} models"
-        sides += f" and {len(set(listed.segments.tolist()))} segments" * ("segments" in loaded.adapts_to_list)
+        if "segments" in loaded.adapts_to_list:
+            sides += f" and {len(set(listed.segments.tolist()))} segments"
         text = f"note: scores are adapted to this list, to all its {sides}: those of another list, or of a part of this"
         click.echo(f"{text} one, do not belong with them", err=True)
 
@@ -172,19 +174,14 @@ def score(
 @path_option("-o", "--output", required=True, metavar="BACKEND", help="HDF5 file of the backend.")
 def import_kaldi(plda: Path, mean: Path | None, transform: Path | None, length: str, output: Path) -> None:
     """Make a backend of models that Kaldi or VBx trained."""
-    from spkver.backend import (
-        backend_from_kaldi,
-        read_kaldi_matrix,
-        read_kaldi_plda,
-        read_vbx_transform,
-        write_backend,
-    )
+    from spkver import backend
 
-    centre = None if mean is None else read_kaldi_matrix(mean)
-    read = read_vbx_transform if transform is not None and transform.suffix in (".h5", ".hdf5") else read_kaldi_matrix
+    centre = None if mean is None else backend.read_kaldi_matrix(mean)
+    is_vbx = transform is not None and transform.suffix in (".h5", ".hdf5")
+    read = backend.read_vbx_transform if is_vbx else backend.read_kaldi_matrix
     lda = None if transform is None else read(transform)
-    made = backend_from_kaldi(read_kaldi_plda(plda), mean=centre, transform=lda, length=length)
-    write_backend(output, made)
+    made = backend.backend_from_kaldi(backend.read_kaldi_plda(plda), mean=centre, transform=lda, length=length)
+    backend.write_backend(output, made)
     click.echo(f"{output}: {made!r}")
 
 

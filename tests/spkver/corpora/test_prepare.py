@@ -91,7 +91,7 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, 
             assert set(trials.trials.model_ids) <= set(enrolls.speakers.values())
             strangers = set(trials.speakers.values()) - set(enrolls.speakers.values())
             assert len(strangers) == 1
-    assert "libri_dev_trials_f: 18 utterances of 4 speakers, 12 target and 42 nontarget trials" in text
+    assert "libri_dev_trials_f: 18 utterances of 4 women, 12 target and 42 nontarget trials" in text
     words = dict(line.split(" ", 1) for line in (data / "libri_test_trials_f/text").read_text().splitlines())
     assert words == {utterance: f"IT'S SAID {utterance[-1]}" for utterance in words}
     assert len(words) == 18

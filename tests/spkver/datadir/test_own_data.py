@@ -195,7 +195,7 @@ def test_from_two_folders_to_sets(recordings):
     assert invoke(*command) == out  # again, the same
     done = CliRunner().invoke(main, [*map(str, command), "--seed", "1"])
     assert done.exit_code == 2
-    assert "another split is there already" in done.output
+    assert "another split, or other data, is there already" in done.output
 
 
 @pytest.mark.parametrize(
@@ -203,6 +203,8 @@ def test_from_two_folders_to_sets(recordings):
     [
         (("--twin", "x"), "--twin and --suffix go together"),
         (("--twin", "x", "--suffix", "x"), "expected an underscore and a name"),
+        (("--twin", "x", "--suffix", "_../../x"), "expected an underscore and a name"),
+        (("--twin", "x", "--suffix", "_enrolls"), "expected an underscore and a name"),
         (("--name", "a/b"), "holds a path separator"),
         (("--training-share", "2"), "the training share is 2.0"),
     ],
