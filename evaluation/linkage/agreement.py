@@ -85,13 +85,13 @@ class Agreement:
 
     intersection: float
     union: float
-    jaccard: float
-    chance: float
-    low: float
-    high: float
-    corrected: float
-    p_value: float
-    spread: float = float("nan")
+    jaccard: float = np.nan
+    chance: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    corrected: float = np.nan
+    p_value: float = np.nan
+    spread: float = np.nan
     n_pairs: int = 1
 
 
@@ -117,11 +117,6 @@ def pair_agreement(first: NDArray[np.bool_], second: NDArray[np.bool_], *, level
     level : float
         Share of permutations that the interval of chance holds.
 
-    Raises
-    ------
-    DataError
-        If the level is out of range.
-
     Examples
     --------
     >>> place = np.arange(1000)
@@ -130,11 +125,10 @@ def pair_agreement(first: NDArray[np.bool_], second: NDArray[np.bool_], *, level
     """
     from scipy.special import gammaln
 
-    _check(level)
     common, together = int((first & second).sum()), int((first | second).sum())
     total, one, other = len(first), int(first.sum()), int(second.sum())
-    if not one or not other:
-        return _undefined(common, together)
+    if not one or not other:  # an empty set neither agrees nor disagrees with another
+        return Agreement(common, together)
 
     def log_choose(n: int, k: NDArray[np.int64] | int) -> NDArray[np.float64]:
         return np.asarray(gammaln(n + 1) - gammaln(np.asarray(k) + 1) - gammaln(n - np.asarray(k) + 1))
@@ -170,10 +164,9 @@ def joint_agreement(
     level : float
         See `pair_agreement`.
     """
-    _check(level, permutations)
     common, together = int(members.all(axis=0).sum()), int(members.any(axis=0).sum())
     if not members.any(axis=1).all():
-        return _undefined(common, together)
+        return Agreement(common, together)
     rng = np.random.default_rng(seed)
     shuffled = (rng.permuted(members, axis=1) for _ in range(permutations))
     drawn = np.array([rows.all(axis=0).sum() / rows.any(axis=0).sum() for rows in shuffled])
@@ -200,11 +193,10 @@ def mean_agreement(
     permutations, seed, level
         See `joint_agreement`.
     """
-    _check(level, permutations)
     sizes = members.sum(axis=1)
     counted = [(first, second) for first, second in pairs if sizes[first] and sizes[second]]
     if not counted:
-        return _undefined(n_pairs=0)
+        return Agreement(0, 0, n_pairs=0)
     left, right = np.array(counted).T
     total = (sizes[left] + sizes[right]).astype(np.float64)
 
@@ -227,17 +219,6 @@ def _against(drawn: NDArray[np.float64], jaccard: float, level: float, intersect
     # the sample itself is one of the permutations
     p_value = float((1 + (drawn >= jaccard - 1e-12).sum()) / (1 + len(drawn)))
     return Agreement(intersection, union, jaccard, chance, low, high, corrected_for_chance(jaccard, chance), p_value)
-
-
-def _undefined(common: int = 0, together: int = 0, n_pairs: int = 1) -> Agreement:
-    """An empty set neither agrees nor disagrees with another: their similarity is 0 whoever is in the other."""
-    nan = float("nan")
-    return Agreement(common, together, nan, nan, nan, nan, nan, nan, n_pairs=n_pairs)
-
-
-def _check(level: float, permutations: int = 1) -> None:
-    if not 0 < level < 1 or permutations < 1:
-        raise DataError(f"expected a level between 0 and 1 and at least 1 permutation, got {level} and {permutations}")
 
 
 TieSets = Literal["nearest", "include", "exclude", "random"]
@@ -526,8 +507,11 @@ def compare_conditions(
     Raises
     ------
     DataError
-        If there are fewer than 2 conditions, their factors differ, or they share fewer than 4 speakers.
+        If a number is out of range, there are fewer than 2 conditions, their factors differ, or they share fewer than
+        4 speakers.
     """
+    if not 0 < level < 1 or permutations < 1:
+        raise DataError(f"expected a level between 0 and 1 and at least 1 permutation, got {level} and {permutations}")
     conditions = list(linkability)
     if len(conditions) < 2:
         raise DataError(f"expected at least 2 conditions to compare, got {len(conditions)}", remedy="give more runs")

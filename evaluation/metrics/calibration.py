@@ -18,15 +18,12 @@ References
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import GivenScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, Prior, sort_scores
 from spkbase.errors import DataError
 
-Prior = TypeVar("Prior", float, np.ndarray)
 _PIECE = 1 << 15
 
 

@@ -40,15 +40,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.sorted_scores import GivenScores, Hull, SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, Hull, Prior, SortedScores, sort_scores
 from spkbase.errors import DataError
 
-Prior = TypeVar("Prior", float, np.ndarray)
 SRE08 = (0.01, 10.0, 1.0)
 """Target prior, cost of a miss and of a false alarm of NIST's evaluation of 2008."""
 METHODS = ("rocch", "interpolated", "kaldi", "speechbrain", "nearest")

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -198,6 +198,7 @@ class Hull:
     p_fa: np.ndarray
 
 
+Prior = TypeVar("Prior", float, np.ndarray)
 GivenScores: TypeAlias = ArrayLike | SortedScores
 """What a metric takes: the scores of target trials, beside those of nontarget ones, or `SortedScores` alone."""
 

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics.sorted_scores import GivenScores, SortedScores, sort_scores
 from spkbase.errors import DataError
-from spkbase.showing import Tabular, one_line
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 MOST_FREEDOM = 1000.0
@@ -218,7 +218,7 @@ class Evidence:
 
 @one_line
 @dataclass(frozen=True)
-class WorstCase(Tabular):
+class WorstCase:
     """The strongest evidence in any trial, by four readings; see the module.
 
     Attributes
@@ -234,16 +234,6 @@ class WorstCase(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return it for a report."""
         return {name: evidence.to_dict() for name, evidence in vars(self).items()}
-
-    def to_columns(self) -> dict[str, list[Any]]:
-        """Return a row for each reading."""
-        rows = vars(self)
-        return {
-            "reading": list(rows),
-            "llr": [evidence.llr for evidence in rows.values()],
-            "log10": [evidence.log10 for evidence in rows.values()],
-            "note": [evidence.note for evidence in rows.values()],
-        }
 
 
 def worst_case(target: GivenScores, nontarget: ArrayLike | None = None, *, ranks: Evidence | None = None) -> WorstCase:

@@ -26,7 +26,6 @@ from evaluation.linkage.agreement import (
     published,
     write_lists,
 )
-from evaluation.linkage.curve import linkability_by_row, linkability_over_sizes
 from evaluation.linkage.ranks import Ranks, write_ranks
 from spkbase.errors import DataError
 from spkver.evaluation_cli import main
@@ -75,15 +74,6 @@ def test_quarters_are_ends_of_the_order(values: list[int], rule: str) -> None:
     if rule == "nearest" and len(set(values)) > 1:
         sizes = [sum(value >= one for value in values) for one in set(values)]
         assert abs(len(found.easy) - len(values) / 4) == min(abs(size - len(values) / 4) for size in sizes)
-
-
-def test_with_one_trial_each_the_measure_of_sizes_does_not_change_the_order() -> None:
-    rng = np.random.default_rng(1)
-    ranks = Ranks(rng.geometric(0.02, 200).clip(0, 300), 0, 300)
-    grids = [linkability_by_row(ranks, sizes).mean(axis=1) for sizes in ([2, 3], [2, 50, 301], list(range(2, 302)))]
-    grids += [linkability_over_sizes(ranks, measure="log"), linkability_over_sizes(ranks, measure="uniform")]
-    found = [disclosure_sets(dict(zip(ranks.speakers.tolist(), grid.tolist(), strict=True))) for grid in grids[1:]]
-    assert len({(one.easy, one.hard) for one in found[1:]}) == 1
 
 
 def test_lists_are_written(tmp_path: Path) -> None:

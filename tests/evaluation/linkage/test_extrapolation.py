@@ -23,7 +23,6 @@ from evaluation.linkage.extrapolation import (
     first_probability,
     fit_mixture,
     fit_tail,
-    influences,
     rank_cells,
     sizes_beyond,
 )
@@ -94,20 +93,6 @@ def test_the_shape_of_a_pareto_tail_is_found(shape: float) -> None:
     assert np.exp(np.log(p).mean()) == pytest.approx(1e-3, rel=0.35)
 
 
-def test_influences_are_the_changes_that_a_trial_makes() -> None:
-    rng = np.random.default_rng(4)
-    scores = rng.exponential(size=(300, 31))
-    tail = fit_tail(scores, np.full(300, 1000))
-    to_shape, to_mean = influences(tail)
-    changes = []
-    for row in range(40):
-        more = np.concatenate([scores, scores[[row] * 5]])
-        changes.append((fit_tail(more, np.full(305, 1000)).shape - tail.shape) / 5)
-    assert np.corrcoef(to_shape[:40], changes)[0, 1] > 0.9
-    assert np.polyfit(changes, to_shape[:40], 1)[0] == pytest.approx(1, abs=0.35)
-    assert to_mean.sum() == pytest.approx(0, abs=1e-9)
-
-
 def test_exponential_impostors_have_a_closed_form() -> None:
     # p = exp(-x), x = 4 + an exponential of mean 3: E[(1 - p)^(N - 1)] by quadrature
     rng = np.random.default_rng(5)
@@ -160,17 +145,6 @@ def test_predictions_fall_with_the_population_and_lie_in_their_intervals(ranks: 
     measured = linkability_at_sizes(ranks, [1000])[0]
     bounds = found.predictions["bounds"]
     assert bounds.low[0] <= measured <= bounds.high[0]
-
-
-def test_galleries_that_differ_between_trials_are_used_as_they_are() -> None:
-    rng = np.random.default_rng(8)
-    mated = rng.normal(2, 1, 2000)
-    impostors = np.where(np.arange(2000) % 2, 500, 1500)
-    ranks = Ranks(rng.binomial(impostors, ndtr(-mated)), 0, impostors, mated=mated)
-    found = extrapolate(ranks, FAR, resampling=Resampling(50))
-    assert found.measured_to == 501
-    part = found.predictions["normal"]
-    assert ((part.low < NORMAL) & (part.high > NORMAL)).all()
 
 
 def test_speakers_are_drawn_not_rows(ranks: Ranks) -> None:

@@ -13,15 +13,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.special import expit, logit, ndtr
 from scipy.stats import beta, betabinom, binom, t
 
+from evaluation.embeddings.sets import Embeddings
 from evaluation.linkage.curve import (
+    _parts,
     chance,
+    linkability,
     linkability_at_sizes,
     linkability_by_row,
     linkability_curve,
+    linkability_over_draws,
     linkability_over_sizes,
     log_spaced_sizes,
     monte_carlo,
@@ -30,9 +35,12 @@ from evaluation.linkage.curve import (
 from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, similarity_rank_disclosure
 from evaluation.linkage.ranks import Ranks
 from evaluation.metrics.table import Method
+from evaluation.trials.lists import Key, Scores
+from evaluation.uncertainty import draw_variance
 from evaluation.uncertainty.intervals import interval
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
+from spkbase.work import Work
 
 
 def over_all_draws(beaters: int, ties: int, impostors: int, size: int, top: int, rule: str) -> Fraction:
@@ -327,3 +335,108 @@ def test_disclosure_of_a_known_distribution() -> None:
 def test_disclosure_needs_one_size_of_gallery() -> None:
     with pytest.raises(DataError, match="expected rows with as many impostors each, got 5 to 6"):
         similarity_rank_disclosure(Ranks([0, 0], 0, [5, 6]))
+
+
+# several draws of the same trials
+
+
+SPEAKERS = np.repeat([f"s{number:02d}" for number in range(12)], 5)
+SIZES = np.array([2, 5, 12])
+RESAMPLING = Resampling(400, 0)
+
+
+def ranks(seed: int, best: int = 0) -> Ranks:
+    rng = np.random.default_rng(seed)
+    beaters = np.minimum(best + rng.poisson(1.5, 60), 11)
+    return Ranks(beaters, np.zeros(60, int), 11, speakers=SPEAKERS)
+
+
+def test_values_are_means_of_draws() -> None:
+    draws = [ranks(seed) for seed in range(3)]
+    found = linkability_over_draws(draws, SIZES, resampling=RESAMPLING)
+    assert_allclose(found.values, np.mean([linkability_at_sizes(one, SIZES) for one in draws], axis=0))
+    assert (found.low < found.values).all()
+    assert (found.values < found.high).all()
+    bare = linkability_over_draws(draws, SIZES)
+    assert np.isnan(bare.low).all()
+
+
+def test_a_draw_that_is_worse_for_all_widens_the_interval() -> None:
+    alike = linkability_over_draws([ranks(seed) for seed in range(3)], SIZES, resampling=RESAMPLING)
+    apart = linkability_over_draws(
+        [ranks(seed, best) for seed, best in ((0, 0), (1, 2), (2, 4))], SIZES, resampling=RESAMPLING
+    )
+    assert (apart.high - apart.low > 1.5 * (alike.high - alike.low)).all()
+
+
+def test_the_parts_of_the_variance_are_those_of_resamples() -> None:
+    """Oracle: the general formula, which needs resamples of speakers."""
+    draws = [ranks(seed, best) for seed, best in ((0, 0), (1, 1), (2, 2))]
+    weights = np.random.default_rng(0).multinomial(12, np.full(12, 1 / 12), 50_000)
+    of_rows = np.repeat(weights, 5, axis=1)
+    resampled = [of_rows @ linkability_by_row(one, SIZES) / of_rows.sum(axis=1, keepdims=True) for one in draws]
+    speakers, added, count = _parts(draws, SIZES, 1)
+    assert count == 12
+    for column, size in enumerate(SIZES.tolist()):
+        values = [linkability_at_sizes(one, [size])[0] for one in draws]
+        expected = draw_variance(values, [drawn[:, column] for drawn in resampled], n_units=12)
+        assert_allclose((speakers[column], added[column]), expected, rtol=0.05, atol=1e-5)
+
+
+# in one call
+
+
+NAMES = [f"s{number:02d}" for number in range(30)]
+
+
+@pytest.fixture(scope="module")
+def sides() -> tuple[Embeddings, Embeddings]:
+    rng = np.random.default_rng(0)
+    voices = rng.standard_normal((30, 8))
+    utterances = voices[:, None] + 1.5 * rng.standard_normal((30, 3, 8))
+    ids = [f"{name}-{number}" for name in NAMES for number in range(3)]
+    return Embeddings(NAMES, NAMES, voices), Embeddings(ids, np.repeat(NAMES, 3), utterances.reshape(90, 8))
+
+
+def counted(cosine: np.ndarray, owners: np.ndarray, size: int) -> float:
+    """Mean over trials of C(M - k, N - 1) / C(M, N - 1), with k and M counted in a matrix (trials, enrolled)."""
+    mated = cosine[np.arange(len(owners)), owners]
+    beaters = (cosine > mated[:, None]).sum(axis=1).tolist()
+    most = cosine.shape[1] - 1
+    return float(np.mean([comb(most - beater, size - 1) / comb(most, size - 1) for beater in beaters]))
+
+
+def cosines(enrolled: np.ndarray, tested: np.ndarray) -> np.ndarray:
+    return (tested / np.linalg.norm(tested, axis=1)[:, None]) @ (enrolled / np.linalg.norm(enrolled, axis=1)[:, None]).T
+
+
+@pytest.mark.parametrize("utterances", [None, 2, "all"])
+def test_from_embeddings(sides: tuple[Embeddings, Embeddings], utterances) -> None:
+    enrolled, tested = sides
+    n_used = {None: 1, 2: 2, "all": 3}[utterances]
+    trials = tested.vectors.reshape(30, 3, 8)[:, :n_used].mean(axis=1)
+    curve = linkability(enrolled, tested, utterances=utterances, resampling=Resampling(0), work=Work(jobs=1))
+    assert curve.sizes.tolist() == list(range(2, 31))
+    expected = [counted(cosines(enrolled.vectors, trials), np.arange(30), size) for size in range(2, 31)]
+    assert curve.values == pytest.approx(expected, abs=1e-12)
+    assert curve.chance == pytest.approx(1 / curve.sizes)
+    assert np.isnan(curve.low).all()
+
+
+def test_from_scores_with_their_key(sides: tuple[Embeddings, Embeddings]) -> None:
+    enrolled, tested = sides
+    cosine = cosines(enrolled.vectors, tested.vectors)
+    owners = np.repeat(np.arange(30), 3)
+    models, segments = np.tile(NAMES, 90), np.repeat(tested.ids, 30)
+    is_target = (np.arange(30) == owners[:, None]).ravel()
+    scores = Scores.from_ids(models, segments, 7 * cosine.ravel() - 1)
+    curve = linkability(scores, Key.from_ids(models, segments, is_target), [2, 30])
+    assert curve.values == pytest.approx([counted(cosine, owners, size) for size in (2, 30)], abs=1e-12)
+    assert (curve.low < curve.values).all()
+    assert (curve.values < curve.high).all()
+
+
+def test_the_two_must_go_together(sides: tuple[Embeddings, Embeddings]) -> None:
+    key = Key.from_ids(["s00"], ["s00-0"], [True])
+    with pytest.raises(DataError, match=r"Scores and Key, got Embeddings and Key"):
+        linkability(sides[0], key)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -161,63 +163,36 @@ def test_random_choice_knows_no_order_and_is_nested() -> None:
 GOOD = np.eye(3, 4)
 
 
+def ranked(gallery: np.ndarray, trials: np.ndarray, speakers: list[str] | None = None, **options: int) -> Ranks:
+    return ranks_from_embeddings(embeddings(gallery), embeddings(trials, speakers), **options)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: ranked(GOOD, GOOD, ["s0000", "x", "y"]), "2 of 3 trial speakers are not enrolled: x, y (enrol them"),
+        (lambda: ranked(GOOD, GOOD[:, :3]), "as many dimensions on both sides, got 4 of the enrolled and 3 of the tri"),
+        (lambda: ranked(np.where(GOOD == 1, np.nan, GOOD), GOOD), "3 vectors are not finite (NaN, infinite or far too"),
+        (lambda: ranked(GOOD, np.where(GOOD == 1, np.inf, GOOD)[:1]), "1 vector is not finite"),
+        (lambda: ranked(np.vstack([GOOD, np.zeros(4)]), GOOD), "1 vector is zero (or far too small): no direction: u-"),
         (
-            lambda: ranks_from_embeddings(embeddings(GOOD), embeddings(GOOD, ["s0000", "x", "y"])),
-            "2 of 3 trial speakers are not enrolled: x, y "
-            "(enrol them, check the ids, or ask to drop them: --not-enrolled drop)",
+            lambda: ranked(GOOD[:1], GOOD[:1]),
+            "expected at least 2 enrolled speakers, got 1",
         ),
-        (
-            lambda: ranks_from_embeddings(embeddings(GOOD), embeddings(GOOD[:, :3])),
-            "expected as many dimensions on both sides, got 4 of the enrolled and 3 of the trials "
-            "(use one extractor for both)",
-        ),
-        (
-            lambda: ranks_from_embeddings(embeddings(np.where(GOOD == 1, np.nan, GOOD)), embeddings(GOOD)),
-            "3 vectors are not finite (NaN, infinite or far too large): u-s0000, u-s0001, u-s0002 "
-            "(extract these embeddings anew, or leave them out)",
-        ),
-        (
-            lambda: ranks_from_embeddings(embeddings(GOOD), embeddings(np.where(GOOD == 1, np.inf, GOOD)[:1])),
-            "1 vector is not finite (NaN, infinite or far too large): u-s0000 "
-            "(extract these embeddings anew, or leave them out)",
-        ),
-        (
-            lambda: ranks_from_embeddings(embeddings(np.vstack([GOOD, np.zeros(4)])), embeddings(GOOD)),
-            "1 vector is zero (or far too small): no direction: u-s0003 "
-            "(extract these embeddings anew, or leave them out)",
-        ),
+        (lambda: ranked(GOOD, GOOD, utterances=0), "expected at least 1 utterance, got 0"),
         (
             lambda: speaker_vectors(embeddings(np.vstack([GOOD, -GOOD]), ["a", "b", "c"] * 2)),
-            "3 speaker means are zero (or far too small): no direction: a, b, c "
-            "(extract these embeddings anew, or leave them out)",
+            "3 speaker means are zero (or far too small): no direction: a, b, c",
         ),
-        (
-            lambda: ranks_from_embeddings(embeddings(GOOD[:1]), embeddings(GOOD[:1])),
-            "expected at least 2 enrolled speakers, got 1 (a gallery needs impostors)",
-        ),
-        (
-            lambda: ranks_from_embeddings(embeddings(GOOD), embeddings(GOOD), utterances=0),
-            "expected at least 1 utterance, got 0",
-        ),
-        (
-            lambda: Embeddings(["u", "v", "u"], ["a", "b", "c"], GOOD),
-            "ids of utterances: 'u' is repeated (each id may stand in the table once)",
-        ),
+        (lambda: Embeddings(["u", "v", "u"], ["a", "b", "c"], GOOD), "ids of utterances: 'u' is repeated"),
         (lambda: Embeddings(["u"], ["a", "b", "c"], GOOD), "expected ids of 3 vectors, got shape (1,)"),
-        (
-            lambda: Embeddings(["u"], ["a"], np.array([1.0])),
-            "expected vectors of floats, one row an utterance, got float64 of shape (1,) (check the file)",
-        ),
+        (lambda: Embeddings(["u"], ["a"], np.array([1.0])), "expected vectors of floats, one row an utterance"),
         (lambda: Averaging(mean="median"), "expected mean among plain, normalised, got 'median'"),  # type: ignore[arg-type]
     ],
 )
-def test_bad_embeddings(make, message) -> None:
-    with pytest.raises(DataError) as caught:
+def test_bad_embeddings(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
         make()
-    assert str(caught.value) == message
 
 
 def test_strangers_can_be_dropped() -> None:
@@ -264,16 +239,6 @@ def test_scores_against_a_double_loop(data: st.DataObject) -> None:
     assert (ranks.impostors == n_models - 1).all()
     without = owners.count(-1)
     assert len(ranks.notes) == bool(without)
-
-
-def test_scores_and_embeddings_agree() -> None:
-    rng = np.random.default_rng(0)
-    gallery, trials = rng.standard_normal((40, 8)), rng.standard_normal((15, 8))
-    unit = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in (gallery, trials)]
-    scores, key = table(unit[1] @ unit[0].T, list(range(15)))
-    left, right = ranks_from_embeddings(embeddings(gallery), embeddings(trials)), ranks_from_scores(scores, key)
-    assert left.beaters.tolist() == right.beaters.tolist()
-    assert left.mated == pytest.approx(right.mated)
 
 
 def test_the_largest_impostor_scores_of_each_row() -> None:
@@ -352,21 +317,12 @@ def test_file_gives_back_what_was_written(tmp_path: Path) -> None:
 FIELDS = ("beaters", "ties", "impostors", "speakers", "mated")
 
 
-@pytest.mark.parametrize("contents", [b"", b"PK\x03\x04 broken", b"text"])
-def test_broken_file_of_ranks(tmp_path: Path, contents: bytes) -> None:
-    (tmp_path / "ranks.npz").write_bytes(contents)
-    with pytest.raises(DataError, match="cannot be read as npz"):
-        read_ranks(tmp_path / "ranks.npz")
-
-
-def test_other_files_for_ranks(tmp_path: Path) -> None:
-    np.savez(tmp_path / "other.npz", a=[1])
+def test_broken_and_foreign_files_of_ranks(tmp_path: Path) -> None:
+    (tmp_path / "text.npz").write_text("text")
     np.savez(tmp_path / "half.npz", **{"1/beaters": [1]})
-    for name in ("other", "half"):
-        with pytest.raises(DataError, match="is no file of ranks"):
+    for name, words in (("text", "cannot be read as npz"), ("half", "is no file of ranks"), ("none", "cannot be read")):
+        with pytest.raises(DataError, match=words):
             read_ranks(tmp_path / f"{name}.npz")
-    with pytest.raises(DataError, match="cannot be read"):
-        read_ranks(tmp_path / "none.npz")
 
 
 @pytest.mark.parametrize(("beaters", "ties", "impostors"), [([-1], 0, 3), ([2], 2, 3), ([], 0, 3)])

@@ -11,16 +11,14 @@ from click.testing import CliRunner
 from scipy import stats
 
 from evaluation import formats
-from evaluation.linkage import Ranks, rank_evidence_of, ranks_from_scores, worst_case_from
+from evaluation.linkage import Ranks, rank_evidence_of, worst_case_from
 from evaluation.metrics import individual, rank_evidence, sort_scores, worst_case
 from evaluation.metrics.worst_case import (
-    MOST_FREEDOM,
     fit_student,
     gaussian_llrs,
     pav_evidence,
     rank_llrs,
     smoothed_shares,
-    student_llrs,
 )
 from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
@@ -102,15 +100,6 @@ def test_student_has_the_largest_likelihood(freedom: float) -> None:
     assert moved == pytest.approx((7 - 100 * fit[0], 100 * fit[1], fit[2]), rel=1e-4, abs=1e-3)
 
 
-def test_student_of_gaussian_scores_is_nearly_a_gaussian() -> None:
-    x = stats.norm.ppf((np.arange(2000) + 0.5) / 2000)  # lighter than Gaussian at the ends
-    location, scale, freedom = fit_student(x, np.ones(len(x)))
-    assert freedom == pytest.approx(MOST_FREEDOM)
-    assert (location, scale) == pytest.approx((0.0, 1.0), abs=2e-3)
-    scores = sort_scores(x + 2, x - 2)
-    assert student_llrs(scores) == pytest.approx(gaussian_llrs(scores), rel=0.04, abs=0.02)
-
-
 @pytest.mark.parametrize("count", [2, 5, 100])
 def test_ranks_have_a_closed_form(count: int) -> None:
     assert rank_llrs(np.full(count, 1 / count)) == pytest.approx(np.zeros(count), abs=1e-12)  # chance tells nothing
@@ -126,19 +115,6 @@ def test_ranks_have_a_closed_form(count: int) -> None:
     assert llr[0] == pytest.approx(np.log(n_rows * count + 1))
     assert llr[1:] == pytest.approx(np.full(count - 1, np.log((count - 1) / (count * (n_rows + 1) - 1))))
     assert rank_evidence(first, n_rows).llr == pytest.approx(np.log(n_rows * count + 1))
-
-
-def test_ranks_of_scores_by_brute_force() -> None:
-    scores, key = gallery(6, 4, 1.5)
-    owners = []
-    for segment in np.unique(key.segments):
-        rows = np.flatnonzero(key.segments == segment)
-        own = scores.values[rows[key.is_target[rows]]][0]
-        owners.append(int((scores.values[rows] > own).sum()))
-    shares = (np.bincount(owners, minlength=6) + 1 / 6) / (len(owners) + 1)
-    expected = np.abs(np.log(shares * 5 / (1 - shares))).max()
-    assert worst_case_from(scores, key).ranks.llr == pytest.approx(expected)
-    assert rank_evidence_of(ranks_from_scores(scores, key)).llr == pytest.approx(expected)
 
 
 def test_galleries_of_two_sizes_are_looked_at_one_by_one() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.groups import Groups, evaluate_groups
 from evaluation.uncertainty.resampling import sample_of
 from spkbase.errors import DataError
-from spkbase.files import to_json
 
 KEY = Key.from_ids(["a", "a", "b", "b", "c"], ["a1", "b1", "b1", "c1", "c1"], [True, False, True, False, True])
 
@@ -152,11 +150,3 @@ def test_groups_without_a_class_or_with_one_speaker() -> None:
     assert "no trial of one class" in found.groups["targets"].note
     assert (found.groups["none"].n_target, found.groups["none"].n_nontarget) == (0, 16)
     assert not found.extremes
-
-
-def test_report() -> None:
-    found = evaluated((0.0, 1.0), replicates=40)
-    plain = json.loads(to_json({"groups": found.to_dict()}))["groups"]
-    assert plain["groups"]["g0"]["intervals"]["mean"][0] < plain["groups"]["g0"]["metrics"]["mean"]
-    assert plain["extremes"]["mean"]["worst"] == "g1"
-    assert plain["n_across_groups"] == found.n_across

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import stats
-from scipy.special import expit, logit
 
 from evaluation.metrics.detection import eer, min_dcf
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
-from evaluation.metrics.table import HULL_FACTOR, Method, method_of
 from evaluation.trials.lists import Key, Scores
 from evaluation.trials.speakers import TrialSpeakers
 from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, paired_differences, sample_from
-from evaluation.uncertainty.intervals import interval, simultaneous
 from evaluation.uncertainty.resampling import Sample, bootstrap, draw, sample_of
 from spkbase.errors import DataError
 
@@ -111,34 +107,7 @@ def test_seed_and_workers() -> None:
     assert (one != bootstrap(sample, means, Resampling(60, 8))[0]["eer.interpolated"]).any()
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 1000))
-def test_order_of_trials_changes_nothing(seed: int) -> None:
-    scores, is_target, models, speakers = simulated(n_speakers=4, seed=1)
-    order = np.random.default_rng(seed).permutation(len(scores))
-    found = [
-        bootstrap(
-            sample_of(scores[rows], is_target[rows], table(4, models[rows], speakers[rows])), means, Resampling(10)
-        )[0]
-        for rows in (slice(None), order)
-    ]
-    for name, values in found[0].items():
-        np.testing.assert_allclose(values, found[1][name], rtol=0, atol=1e-12)
-
-
 # paired
-
-
-@pytest.mark.parametrize("by_trial", [False, True])
-def test_constant_shift_has_no_spread(by_trial: bool) -> None:
-    scores, is_target, models, speakers = simulated()
-    who = None if by_trial else table(12, models, speakers)
-    # reversed order of scores in the second system: the same trials must still meet
-    first = sample_of(scores, is_target, who)
-    second = sample_of(1 - scores, is_target, who)
-    values = bootstrap([first, second], means, Resampling(20))
-    np.testing.assert_allclose(values[0]["target"] + values[1]["target"], 1, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(values[0]["nontarget"] + values[1]["nontarget"], 1, rtol=0, atol=1e-12)
 
 
 def test_pairs_are_sharper_than_systems_apart() -> None:
@@ -163,142 +132,23 @@ def test_other_trials_are_refused() -> None:
     for second in (less, other):
         with pytest.raises(DataError, match="the same trials of 'a' and 'b'"):
             paired_differences({"a": base, "b": second}, means)
-    with pytest.raises(DataError, match="two systems"):
-        paired_differences({"a": base}, means)
 
 
 # intervals
-
-
-def test_normal_method_is_student() -> None:
-    draws = np.random.default_rng(0).normal(3, 0.2, 500)
-    found = interval(3.1, draws, method=Method("identity"), n_units=20)
-    reach = stats.t.ppf(0.975, 19) * draws.std(ddof=1) * np.sqrt(20 / 19)
-    assert (found.low, found.high) == pytest.approx((3.1 - reach, 3.1 + reach), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("scale", "upper", "forth", "back"),
-    [
-        ("log", np.inf, np.log, np.exp),
-        ("inverse root", np.inf, lambda x: -(x**-0.5), lambda y: y**-2.0),
-        ("logit", 1.0, logit, expit),
-        ("complement", 0.7, lambda x: -np.log(0.7 - x), lambda y: 0.7 - np.exp(-y)),
-    ],
-)
-@pytest.mark.parametrize("factor", [0.0, HULL_FACTOR])
-def test_scales(scale: str, upper: float, forth: object, back: object, factor: float) -> None:
-    draws = np.random.default_rng(0).uniform(0.2, 0.4, 300)
-    method = Method(scale, factor=factor, upper=upper)  # type: ignore[arg-type]
-    found = interval(0.25, draws, method=method, n_units=8, level=0.9)
-    values, centre = forth(draws), forth(0.25)  # type: ignore[operator]
-    if factor:
-        centre = centre - factor * (values.mean() - centre)
-    reach = stats.t.ppf(0.95, 7) * values.std(ddof=1) * np.sqrt(8 / 7)
-    expected = (back(centre - reach), back(centre + reach))  # type: ignore[operator]
-    assert (found.low, found.high) == pytest.approx(expected, rel=1e-10)
-
-
-def test_intervals_stay_in_range() -> None:
-    draws = np.random.default_rng(0).uniform(0, 0.1, 300)
-    draws[:100] = 0  # no error at all in a third of the resamples
-    for name in ("eer.rocch", "eer.kaldi", "min_dcf.0.01", "cllr", "min_cllr", "zebra.population", "d_sys"):
-        value = 0.003 if name.startswith("min_dcf") else 0.01
-        found = interval(value, draws / 10, method=method_of(name), n_units=5, n_trials=50)
-        assert 0 <= found.low < found.high <= method_of(name).upper
-
-
-def test_too_few_errors_are_said() -> None:
-    draws = np.array([0.0, 0.01] * 20)
-    found = interval(0.01, draws, method=method_of("tpr_at_fpr.0.01"), n_units=5, n_trials=50)
-    assert np.isnan([found.low, found.high]).all()
-    assert "too few errors" in found.note
-    # an error rate has another interval then
-    found = interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=50)
-    assert 0 <= found.low < 0.01 < found.high
-    assert "few errors" in found.note
-    assert interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=500).low < 0.01
-
-
-def test_infinite_undefined_and_constant_draws() -> None:
-    method = method_of("cllr")
-    draws = np.array([0.1, 0.2, 0.3, np.inf] * 10)
-    found = interval(0.2, draws, method=method, n_units=5)
-    assert (found.low, found.high, found.method) == (0.1, np.inf, "percentile")
-    assert "infinite" in found.note
-    found = interval(np.inf, np.full(10, np.inf), method=method, n_units=5)
-    assert np.isnan([found.low, found.high]).all()
-    assert "same value" in found.note
-    assert np.isnan(interval(np.nan, draws, method=method, n_units=5).low)
-    with_gaps = interval(0.2, np.append(draws[:3], np.nan), method=method, n_units=5)
-    assert with_gaps == interval(0.2, draws[:3], method=method, n_units=5)
 
 
 def test_unresolved_costs_are_said() -> None:
     sample = sampled()  # 396 nontarget trials
     found = confidence_intervals(
         sample,
-        lambda scores: {f"min_dcf.{p}": min_dcf(*_arrays(scores), p_target=p) for p in (0.02, 0.1)},
+        lambda scores: {f"min_dcf.{p}": min_dcf(scores, p_target=p) for p in (0.02, 0.1)},
         Resampling(20),
     )
     assert "fewer than 10 / P" in found["min_dcf.0.02"].note
     assert not found["min_dcf.0.1"].note
 
 
-def _arrays(scores: SortedScores) -> list[np.ndarray]:
-    return [np.repeat(scores.thresholds, counts.astype(int)) for counts in (scores.target, scores.nontarget)]
-
-
-def test_methods_by_name() -> None:
-    assert method_of("min_dcf_unnormalised.0.01").upper == 0.01
-    assert method_of("min_dcf_unnormalised.0.9").upper == pytest.approx(0.1)
-    assert method_of("min_dcf_unnormalised").upper == np.inf
-    assert method_of("min_dcf.0.01").upper == 1
-    assert method_of("eer.rocch").factor == HULL_FACTOR
-    assert method_of("eer.kaldi").factor == 0
-    assert method_of("unheard of").scale == "identity"
-    assert method_of("min_cllr", difference=True) == Method("identity")
-
-
-def test_simultaneous_of_one_is_nearly_its_own() -> None:
-    draws = np.random.default_rng(0).normal(0, 1, (4000, 3))
-    low, high = simultaneous(np.zeros(1), draws[:, :1], method=Method("identity"), n_units=1000)
-    alone = interval(0, draws[:, 0], method=Method("identity"), n_units=1000)
-    assert (low[0], high[0]) == pytest.approx((alone.low, alone.high), rel=0.03)
-    # of three independent ones: the normal quantile of 0.95**(1/3)
-    low, high = simultaneous(np.zeros(3), draws, method=Method("identity"), n_units=100_000)
-    assert high == pytest.approx(np.full(3, stats.norm.ppf((1 + 0.95 ** (1 / 3)) / 2)), rel=0.05)
-
-
 # bad input
-
-
-def test_bad_samples() -> None:
-    speakers = table(2, np.array([0, 0]), np.array([0, 1]))
-    with pytest.raises(DataError, match="both classes, got 2 target"):
-        sample_of([1.0, 2.0], [True, True], speakers)
-    with pytest.raises(DataError, match="both classes, got 0 target"):
-        sample_of([1.0, 2.0], [False, False])
-    with pytest.raises(DataError, match="at least 2 speakers in the trials of each class, got 1"):
-        sample_of([1.0, 2.0], [True, False], speakers)
-    with pytest.raises(DataError, match="speakers of 3 trials, got those of 2"):
-        sample_of([1.0, 2.0, 3.0], [True, False, False], speakers)
-    with pytest.raises(DataError, match="truth for each of 2 scores"):
-        sample_of([1.0, 2.0], [True])
-    with pytest.raises(DataError, match="NaN"):
-        sample_of([1.0, np.nan], [True, False])
-
-
-def test_bad_numbers() -> None:
-    sample = sampled()
-    for options in ({"replicates": 1}, {"seed": -1}):
-        with pytest.raises(DataError, match="2 to 1,000,000 replicates and a seed from 0"):
-            Resampling(**options)
-    for level in (0.0, 1.0, 95.0):
-        with pytest.raises(DataError, match="level between 0 and 1"):
-            Resampling(5, level=level)
-    with pytest.raises(DataError, match="share their units"):
-        bootstrap([sample, sampled(n_speakers=5)], means)
 
 
 def test_classes_that_vanish() -> None:
@@ -330,3 +180,27 @@ def test_sample_from_joins_by_id() -> None:
         sample_from(fewer, key)
     sample, kept = sample_from(fewer, key, missing="drop")
     assert len(sample) == len(kept) == 24
+
+
+ONE = table(2, np.array([0, 0]), np.array([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: sample_of([1.0, 2.0], [True, True]), "both classes, got 2 target"),
+        (lambda: sample_of([1.0, 2.0], [True, False], ONE), "at least 2 speakers"),
+        (lambda: sample_of([1.0, 2.0, 3.0], [True, False, False], ONE), "got those of 2"),
+        (lambda: sample_of([1.0, 2.0], [True]), "truth for each of 2 scores"),
+        (lambda: sample_of([1.0, np.nan], [True, False]), "NaN"),
+        (lambda: Resampling(1), "2 to 1,000,000 replicates"),
+        (lambda: Resampling(10**12), "2 to 1,000,000 replicates"),
+        (lambda: Resampling(seed=-1), "a seed from 0"),
+        (lambda: Resampling(5, level=95.0), "level between 0 and 1"),
+        (lambda: bootstrap([sampled(), sampled(n_speakers=5)], means), "share their units"),
+        (lambda: paired_differences({"a": sampled()}, means), "two systems"),
+    ],
+)
+def test_misuse_is_refused(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        call()
