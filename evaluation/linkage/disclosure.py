@@ -24,7 +24,7 @@ References
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -235,7 +235,7 @@ def rank_evidence_of(ranks: Ranks) -> Evidence:
     return max(found, key=lambda evidence: evidence.llr)
 
 
-def worst_case_from(scores: Scores, key: Key, *, missing: str = "error") -> WorstCase:
+def worst_case_from(scores: Scores, key: Key, *, missing: Literal["error", "drop"] = "error") -> WorstCase:
     """Return the strongest evidence about one person in any trial, by four readings.
 
     Parameters
@@ -255,10 +255,9 @@ def worst_case_from(scores: Scores, key: Key, *, missing: str = "error") -> Wors
     DataError
         As `split_scores`, or if a class is empty.
     """
-    choice = "drop" if missing == "drop" else "error"
-    target, nontarget = split_scores(scores, key, missing=choice)
+    target, nontarget = split_scores(scores, key, missing=missing)
     try:
-        ranks = rank_evidence_of(ranks_from_scores(scores, key, missing=choice))  # type: ignore[arg-type]
+        ranks = rank_evidence_of(ranks_from_scores(scores, key, missing=missing))
     except DataError as error:
         ranks = Evidence(float("nan"), f"not given: {error.text}")
     return worst_case(target, nontarget, ranks=ranks)

@@ -583,12 +583,10 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
     Raises
     ------
     DataError
-        If there are too few scores, or a trial's are all the same.
+        If a score is not finite, or a trial's scores are all the same.
     """
     largest = -np.sort(-np.asarray(largest, np.float64), axis=1)
     count = largest.shape[1] - 1
-    if count < MIN_KEPT:
-        raise DataError(f"expected at least {MIN_KEPT + 1} impostor scores of each trial, got {largest.shape[1]}")
     if not np.isfinite(largest).all():
         raise DataError("expected finite impostor scores")
     excess = largest[:, :-1] - largest[:, -1:]

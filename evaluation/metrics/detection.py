@@ -376,8 +376,7 @@ def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> 
     Raises
     ------
     DataError
-        If the prior is not strictly between 0 and 1, or a cost is not positive and finite, or so large or small that
-        one kind of error alone would count.
+        If the prior is not strictly between 0 and 1, or a cost is not positive and finite.
 
     Examples
     --------
@@ -388,13 +387,7 @@ def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> 
         raise DataError(f"expected a target prior between 0 and 1, got {p_target}")
     if not (0 < c_miss < np.inf and 0 < c_fa < np.inf):
         raise DataError(f"expected positive costs, got {c_miss} for a miss and {c_fa} for a false alarm")
-    prior = p_target * c_miss / (p_target * c_miss + (1 - p_target) * c_fa)
-    if not 0 < prior < 1:
-        remedy = "an effective prior strictly between 0 and 1 is needed"
-        raise DataError(
-            f"costs of {c_miss:g} for a miss and {c_fa:g} for a false alarm leave no trade-off", remedy=remedy
-        )
-    return float(prior)
+    return float(p_target * c_miss / (p_target * c_miss + (1 - p_target) * c_fa))
 
 
 def rocch(target: GivenScores, nontarget: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:

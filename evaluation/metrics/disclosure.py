@@ -172,18 +172,11 @@ def individual_ceiling(n_target: float, n_nontarget: float) -> float:
     n_target, n_nontarget : float
         Number of trials of each class.
 
-    Raises
-    ------
-    DataError
-        If there are none of a class.
-
     Examples
     --------
     >>> round(individual_ceiling(500, 1000), 6)
     3.000868
     """
-    if not (n_target > 0 and n_nontarget > 0):
-        raise DataError(f"expected trials of both classes, got {n_target:g} target and {n_nontarget:g} nontarget")
     most = max((n_target + 1) * n_nontarget / n_target, (n_nontarget + 1) * n_target / n_nontarget)
     return float(np.log10(most))
 
@@ -207,22 +200,14 @@ def tag(value: float, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:
     value : float
         Largest |log10 LLR|.
     scale : sequence of (str, float)
-        Tags with the upper end of their interval, rising; see `read_scale`.
-
-    Raises
-    ------
-    DataError
-        If the scale ends below the value.
+        Tags with the upper end of their interval, rising to infinity; see `read_scale`.
 
     Examples
     --------
     >>> [tag(value) for value in (0, 1, 1.001, 3.979, 4.035, 7)]
     ['0', 'A', 'B', 'C', 'D', 'F']
     """
-    for name, end in scale:
-        if value <= end:
-            return name
-    raise DataError(f"expected a worst case that the scale covers, got {value}", remedy="end the scale with .inf")
+    return next(name for name, end in scale if value <= end)
 
 
 def read_scale(path: str | Path) -> tuple[tuple[str, float], ...]:

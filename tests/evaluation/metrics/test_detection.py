@@ -191,7 +191,6 @@ def test_malformed_scores_are_refused(metric, target, nontarget, words: str) -> 
         *((min_dcf, {"p_target": prior}, "prior between 0 and 1") for prior in (0, 1, np.nan, np.array([0.5, 1.5]))),
         (min_dcf, {"p_target": 0.1, "c_miss": 0}, "positive costs"),
         (act_dcf, {"p_target": 0.1, "c_fa": np.inf}, "positive costs"),
-        (act_dcf, {"p_target": 0.5, "c_miss": 1e300, "c_fa": 1e-300}, "leave no trade-off"),
         (eer, {"method": "eer"}, "a method among rocch, interpolated, kaldi, speechbrain, nearest"),
         *((tpr_at_fpr, {"fpr": rate}, "rate between 0 and 1") for rate in (0.0, 1.0, np.nan)),
         (tpr_at_fpr, {"fpr": 0.1, "level": 1.0}, "confidence between 0 and 1"),
