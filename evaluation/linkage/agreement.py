@@ -526,7 +526,7 @@ def compare_conditions(
     if len(shared) < 4:
         raise DataError(f"expected at least 4 speakers that all conditions share, got {len(shared)}")
     notes = [
-        f"{condition_name(condition)}: {len(values) - len(shared)} speakers left out that not all conditions have"
+        f"{condition_name(condition)}: {len(values) - len(shared)} speakers left out that other conditions lack"
         for condition, values in linkability.items()
         if len(values) > len(shared)
     ]

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-Vectors are scaled to length 1 first, and compared by cosine after the mean of the original space is taken off, but for
+Vectors are scaled to length 1 first, and compared by cosine after the mean of the original space is subtracted, but for
 "none", which compares them as they are. Each anonymised vector is aligned by a map that did not learn from its
 speaker, unless the training pairs are given and say otherwise. The means are those of what the map learnt from, or
 with ``own_means`` those of what is linked: then an attacker adapts to all unlabelled anonymised segments ("whole
@@ -98,7 +98,7 @@ def learnt_maps(
         One of `ALIGNMENTS`.
     options : mapping
         ``folds``, ``seed``, ``ridge``, ``prior``, ``restarts`` and ``one_extractor``, see `fit_alignment` and
-        `fit_alignment_without_pairs`; ``own_means``: every map takes off and adds the means of `sides`.
+        `fit_alignment_without_pairs`; ``own_means``: every map subtracts and adds the means of `sides`.
     """
     anonymised = sides[1]
     everybody = np.ones(len(anonymised), bool)
@@ -128,14 +128,14 @@ def link_aligned(
     kind: str,
     options: Mapping[str, Any],
 ) -> tuple[Vectors, dict[str, Ranks]]:
-    """Align anonymised vectors and find the owner of each among the original speakers; see `learnt_maps`.
+    """Align anonymised vectors and find the target speaker of each among the original speakers; see `learnt_maps`.
 
     Returns
     -------
     vectors : ndarray of float64 of shape (n, D)
         Anonymised vectors in the space of original ones.
     ranks : dict of str to Ranks
-        Of the owners, by `LINKED`.
+        Of the target speakers, by `LINKED`.
     """
     original, anonymised = sides
     own_means = anonymised.vectors.mean(axis=0), original.vectors.mean(axis=0)

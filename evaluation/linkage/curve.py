@@ -1,30 +1,30 @@
-"""Linkability: how often the owner of a voice scores highest among N enrolled speakers, for all N at once.
+"""Linkability: how often the target speaker scores highest among N enrolled speakers, for all N at once.
 
 Conventions
 -----------
-Of a row with k beaters among M impostors, N - 1 impostors are drawn without replacement. The owner is linked when no
-beater is drawn, which has the probability C(M - k, N - 1) / C(M, N - 1) [1]_; among the first r when fewer than r are,
-a hypergeometric sum. This is the expected value of the published Monte Carlo [2]_, without its noise. Linkability is
-the mean over rows; chance is 1 / N.
+Of a row with k beaters among M impostors, N - 1 impostors are drawn without replacement. The target speaker is linked
+when no beater is drawn, which has the probability C(M - k, N - 1) / C(M, N - 1) [1]_; among the first r when fewer than
+r are, a hypergeometric sum. This is the expected value of the published Monte Carlo [2]_, without its noise.
+Linkability is the mean over rows; chance is 1 / N.
 
-Ties. With t impostors that score the same as the owner, `shared` gives the owner 1 / (T + 1) where T of them are drawn.
-That is the mean over an owner who comes anywhere among them as likely: over k, k + 1, ..., k + t beaters. It holds for
-every r. `strict` takes a tie for a failure (k + t beaters), `lenient` for a success (k).
+Ties. With t impostors that score the same as the target speaker, `shared` gives the target speaker 1 / (T + 1) where T
+of them are drawn. That is the mean over all places of the target speaker among them: over k, k + 1, ..., k + t beaters.
+It holds for every r. `strict` takes a tie for a failure (k + t beaters), `lenient` for a success (k).
 
 Logarithms of factorials are sums of log(i / M), log-gamma without its part that is linear in the argument: that part
 cancels in every ratio here, and with it most of the rounding.
 
 Measures of N. The mean over N of a row has a closed form, with H the harmonic numbers and G = M + 1: `log`, where N
-from 2 to G counts 1 / N, that is alike on a log scale, (G (H_G - H_k) / (G - k) - 1) / (H_G - 1); `uniform`, where each
-N counts the same, (G / (k + 1) - 1) / (G - 1). Neither depends on a grid of sizes.
+from 2 to G counts 1 / N, that is evenly spaced on a log scale, (G (H_G - H_k) / (G - k) - 1) / (H_G - 1); `uniform`,
+where each N counts the same, (G / (k + 1) - 1) / (G - 1). Neither depends on a grid of sizes.
 
-**Intervals of linkability: speakers are drawn anew, and every size of the gallery gets an interval.**
+**Intervals of linkability: speakers are resampled, and every size of the gallery gets an interval.**
 
 Each choice is made for a reason, and docs/linkability.md shows how often such intervals hold the true value:
 
 * *Speakers are drawn, with all rows of each*, since rows of a speaker are alike: P out of P with replacement. So an
   interval says how sure the mean over speakers *like these* is.
-* *The gallery stays*, since counts of beaters do not tell which impostors beat whom: nothing can be drawn anew there.
+* *The gallery stays*, since counts of beaters do not tell which impostors beat whom: nothing can be resampled there.
   Against another gallery the mean is less sure.
 * *Student's t on the logit scale*, from the standard deviation of the resampled values, as in
   `evaluation.uncertainty.intervals`: a mean of probabilities is skewed near 0 and 1, its logit hardly, and the ends
@@ -47,8 +47,8 @@ draw d less as many times the draw's mean, in units of the mean number of rows:
 
 **Linkability in one call: from embeddings, or from scores with their key, to the curve over sizes of the gallery.**
 
-What it puts together can be used step by step: `ranks` finds where owners rank, `curve` and `intervals` make curves and
-intervals of ranks, `evaluation.reports.linkability` everything that the command reports.
+What it puts together can be used step by step: `ranks` finds where target speakers rank, `curve` and `intervals` make
+curves and intervals of ranks, `evaluation.reports.linkability` everything that the command reports.
 
 References
 ----------
@@ -95,14 +95,14 @@ _ALL_UP_TO = 100_000
 def linkability_at_sizes(
     ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1
 ) -> NDArray[np.float64]:
-    """Return the probability that the owner is among the first `top` of N, averaged over rows.
+    """Return the probability that the target speaker is among the first `top` of N, averaged over rows.
 
     Parameters
     ----------
     ranks : Ranks
         Beaters, ties and impostors of each row.
     sizes : array_like of int of shape (S,)
-        Sizes N of the gallery, owner included, from 1 to the largest that every row can serve.
+        Sizes N of the gallery, target speaker included, from 1 to the largest that every row can serve.
     ties : {"shared", "strict", "lenient"}
         What a tie counts; see the module.
     top : int
@@ -119,7 +119,7 @@ def linkability_at_sizes(
 
     Examples
     --------
-    Of nine impostors two beat the owner, so that it is first of two in seven cases of nine.
+    Of nine impostors two beat the target speaker, so that it is first of two in seven cases of nine.
 
     >>> linkability_at_sizes(Ranks([2], 0, 9), [1, 2, 10]).round(3)
     array([1.   , 0.778, 0.   ])
@@ -157,7 +157,7 @@ def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieR
     Returns
     -------
     ndarray of float64 of shape (n,)
-        1 for owners that nobody beats, 0 for those that all beat.
+        1 for target speakers that nobody beats, 0 for those that all beat.
 
     Raises
     ------
@@ -258,7 +258,7 @@ def _checked_sizes(ranks: Ranks, sizes: ArrayLike, top: int) -> NDArray[np.int64
         remedy = "larger populations can only be extrapolated"
         raise DataError(f"expected sizes from 1 to {largest}, the whole gallery, got {bad[0]}", remedy=remedy)
     if top < 1:
-        raise DataError(f"expected the owner among the first 1 or more, got {top}")
+        raise DataError(f"expected top to be at least 1, got {top}")
     return wanted.astype(np.int64)
 
 
@@ -335,7 +335,7 @@ def all_sizes(largest: int) -> NDArray[np.int64]:
 
 
 def log_spaced_sizes(largest: int, count: int = 1000) -> NDArray[np.int64]:
-    """Return distinct sizes from 2 to the largest, alike on a log scale.
+    """Return distinct sizes from 2 to the largest, evenly spaced on a log scale.
 
     Examples
     --------
@@ -360,7 +360,7 @@ def by_speaker(speakers: Sequence[str] | NDArray[np.str_], values: NDArray[np.fl
     return dict(zip(names.tolist(), (sums / np.bincount(codes, minlength=len(names))).tolist(), strict=True))
 
 
-METHOD = "t on the logit scale, degrees of freedom by how many speakers carry it"
+METHOD = "t on the logit scale, degrees of freedom by the effective number of speakers"
 _LOGIT = Method("logit", lower=0, upper=1)
 
 
@@ -372,7 +372,7 @@ class Curve(Tabular):
     Attributes
     ----------
     sizes : ndarray of int64 of shape (S,)
-        Sizes of the gallery, owner included.
+        Sizes of the gallery, target speaker included.
     values, low, high, chance : ndarray of float64 of shape (S,)
         Linkability, the ends (NaN without intervals, or where undefined), and what scores that say nothing give.
     top : int
@@ -476,10 +476,10 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
 
 
 def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how many speakers carry each mean alike: the degrees of freedom of its interval.
+    """Return the effective number of speakers of each mean: the degrees of freedom of its interval.
 
     Of amounts x, as many equal ones as would have their sum and their sum of squares: (sum x)^2 / (sum x^2). Of what
-    speakers have linked, or of what they are missing, whichever are fewer, and never more than the speakers less one.
+    speakers have linked, or of what they are missing, whichever are fewer, and never more than the speakers minus one.
 
     Parameters
     ----------
@@ -604,20 +604,21 @@ def linkability(
     resampling: Resampling | None = None,
     work: Work = ALL_CORES,
 ) -> Curve:
-    """Return how often the owner of a voice scores highest among N enrolled speakers, for many N.
+    """Return how often the target speaker scores highest among N enrolled speakers, for many N.
 
     Parameters
     ----------
     enrolled, tested : Embeddings and Embeddings, or Scores and Key
         Embeddings of the enrolled speakers and of the trials, compared by cosine; or scores of any kind, each model one
-        enrolled speaker, with the key whose target trials say who the owner is.
+        enrolled speaker, with the key whose target trials say who the target speaker is.
     sizes : array_like of int of shape (S,), optional
-        Sizes N of the gallery, owner included; all from 2 on by default, above 100,000 a thousand alike on a log scale.
+        Sizes N of the gallery, target speaker included; all from 2 on by default, above 100,000 a thousand evenly
+        spaced on a log scale.
     utterances : int or "all", optional
         Of how many utterances a trial is the mean. By default one: of embeddings the first of each speaker, of scores
         each segment, which then is a trial of its own.
     ties : {"shared", "strict", "lenient"}
-        What an impostor with the owner's score counts; see `evaluation.linkage.curve`.
+        What an impostor with the target speaker's score counts; see `evaluation.linkage.curve`.
     resampling : Resampling, optional
         Of the trial speakers, for the intervals; 1000 draws of seed 0 at 95 % by default, ``Resampling(0)`` for none.
     work : Work

@@ -2,19 +2,19 @@
 
 Conventions
 -----------
-The cumulative match characteristic (CMC) gives for each r how often the owner is among the first r of the whole
-gallery; ties are spread as `evaluation.linkage.curve` spreads them.
+The cumulative match characteristic (CMC) gives for each r how often the target speaker is among the first r of the
+whole gallery; ties are spread as `evaluation.linkage.curve` spreads them.
 
 Similarity rank disclosure [1]_ asks how much a rank tells about who somebody is. An attacker who knows nothing gives
-each of N speakers the probability 1 / N. With p(r) the probability that the owner has the rank r, seeing a list of
-ranks raises the probability of the one on rank r to p(r), which discloses log2(N p(r)) bits. The mean disclosure is the
-sum of p(r) log2(N p(r)), that is log2 N less the entropy of the rank; the worst is the largest over r. For p the
-default is the beta-binomial distribution of largest likelihood, since there are seldom enough trials for N bins; the
-histogram, which is far too high where trials are fewer than ranks, is given beside it.
+each of N speakers the probability 1 / N. With p(r) the probability that the target speaker has the rank r, seeing a
+list of ranks raises the probability of the one on rank r to p(r), which discloses log2(N p(r)) bits. The mean
+disclosure is the sum of p(r) log2(N p(r)), that is log2 N less the entropy of the rank; the worst is the largest over
+r. For p the default is the beta-binomial distribution of largest likelihood, since there are seldom enough trials for N
+bins; the histogram, which is far too high where trials are fewer than ranks, is given beside it.
 
 **The largest impostor scores of each trial: what a tail is fitted to beyond the gallery.**
 
-**Worst case of scores with their key:** what `evaluation.metrics.worst_case` says, with the ranks of owners.
+**Worst case of scores with their key:** what `evaluation.metrics.worst_case` says, with the ranks of target speakers.
 
 References
 ----------
@@ -42,7 +42,7 @@ _SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends
 
 
 def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
-    """Share of rows by the place of the owner in the whole gallery, from the first, shape (M + 1,).
+    """Share of rows by the place of the target speaker in the whole gallery, from the first, shape (M + 1,).
 
     Raises
     ------
@@ -63,7 +63,7 @@ def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64
 
 
 def cumulative_match(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
-    """Share of rows whose owner is among the first r, for r = 1, ..., the whole gallery; errors as `rank_shares`.
+    """Share of rows with the target speaker among the first r, for each r up to the gallery; errors as `rank_shares`.
 
     >>> cumulative_match(Ranks([0, 1], 0, 2))
     array([0.5, 1. , 1. ])
@@ -165,7 +165,7 @@ _TRIALS, _GALLERY = 512, 4096
 def largest_impostor_scores(
     gallery: SpeakerVectors, trials: SpeakerVectors, ranks: Ranks, *, count: int = KEPT, jobs: int | None = None
 ) -> NDArray[np.float64]:
-    """Return the largest cosines of each trial with enrolled speakers other than its owner.
+    """Return the largest cosines of each trial with enrolled speakers other than its target speaker.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def largest_impostor_scores(
     enrolled, tested = ({name: row for row, name in enumerate(side.names.tolist())} for side in (gallery, trials))
     absent = [name for name in ranks.speakers.tolist() if name not in enrolled or name not in tested]
     if absent:
-        raise DataError(f"expected the vectors that the ranks were made from, got none of {absent[0]!r}")
+        raise DataError(f"expected the vectors that the ranks were computed from, but there is none of {absent[0]!r}")
     owners, rows = (np.array([of[name] for name in ranks.speakers.tolist()], np.int64) for of in (enrolled, tested))
     unit = to_unit(trials.vectors[rows], trials.norms[rows]).astype(np.float32)
     bounds = chunk_bounds(len(gallery.names), _GALLERY)

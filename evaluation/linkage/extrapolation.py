@@ -195,7 +195,7 @@ def extrapolate(
     impostor_scores : array_like of float of shape (n, m), optional
         The m largest impostor scores of each trial, m at least 11, better 21; what the method ``tail`` needs.
     ties : {"shared", "strict", "lenient"}
-        Impostors of the same score: any order of them is as likely, all beat the owner, or none.
+        Impostors of the same score: any order of them is as likely, all beat the target speaker, or none.
     resampling : Resampling
         Of the speakers, with at least 2 replicates; `DEFAULT` if it is left out.
 
@@ -222,7 +222,7 @@ def extrapolate(
     cells, likelihood = rank_cells(ranks, ties=ties)
     n_speakers, speakers = len(cells), np.unique(ranks.speakers, return_inverse=True)[1]
     drawn = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])  # the first one is the sample itself
-    # the measured curve of each trial, at sizes up to the whole gallery, alike on a log scale
+    # the measured curve of each trial, at sizes up to the whole gallery, evenly spaced on a log scale
     inside = np.unique(np.geomspace(2, max(ranks.largest_size, 2), _N_INSIDE).round())
     rows = linkability_by_row(ranks, inside.astype(np.int64), ties=ties)
     counts = (drawn @ cells).T
@@ -230,10 +230,10 @@ def extrapolate(
     notes = []
     if (share := float((ranks.span(ties)[1] == 0).mean())) > 0.5:
         notes.append(
-            f"{100 * share:.1f} % of the trials are first in the whole gallery: their margins are hardly known"
+            f"{100 * share:.1f} % of the trials are first in the whole gallery: their margins are poorly determined"
         )
     if impostor_scores is None:
-        notes.append("no impostor scores, so no tail: the span leans on the shape of normal alone")
+        notes.append("no impostor scores, so no method tail: the span is that of the method normal alone")
     else:
         scores = np.asarray(impostor_scores, np.float64)
         predictions["tail"] = _by_tail(ranks, scores, ties, drawn[:, speakers], wanted, resampling.level)
@@ -264,7 +264,7 @@ class Backtest:
     method : str
         Which one.
     fitted_to, size : int
-        Gallery that the method saw, and the one it predicted; the owner included.
+        Gallery that the method saw, and the one it predicted; the target speaker included.
     predicted, low, high : float
         Its estimate (NaN for the bounds) and its interval.
     measured : float
@@ -321,7 +321,7 @@ def backtest(
     beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, left)
     same = rng.hypergeometric(ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, left - beaters)
     scores = None
-    if impostor_scores is not None:  # each stays with the same chance; as many for all trials as the scarcest one has
+    if impostor_scores is not None:  # each is kept with the same probability; of all trials as many as of the poorest
         largest = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
         kept = rng.random(largest.shape) < 1 / hidden
         if (count := int(kept.sum(axis=1).min())) > MIN_KEPT:
@@ -349,7 +349,7 @@ def _by_normals(
     trust = _trust(fits, n_rows)
     curves = np.einsum("kb,kbs->bs", trust, np.array([weights.T @ table for weights, _, _ in fits.values()]))
     parts = [f"{number} ({share:.2f})" for number, share in zip(fits, trust[:, 0], strict=True)]
-    note = f"margins a mixture of normals; components, and their weights by BIC: {', '.join(parts)}"
+    note = f"mixture of normal margins; numbers of components, with their weights by BIC: {', '.join(parts)}"
     off = float(np.abs(curves[0, len(sizes) :] - measured).max())
     return Prediction("normal", curves[0, : len(sizes)], *_ends(curves[:, : len(sizes)], level), off, note)
 
@@ -409,7 +409,7 @@ def _by_bounds(rows: Array, weights: Array, n_speakers: int, inside: Array, size
     reach = float(np.quantile((np.abs(resampled - curve) / deviation).max(axis=1), level))
     reach = max(reach, float(stdtrit(n_speakers - 1, (1 + level) / 2)))
     low, high = np.maximum(curve - reach * deviation, 0), np.minimum(curve + reach * deviation, 1)
-    note = "least and most over all distributions whose curve stays in the band of the measured one; no estimate"
+    note = "minimum and maximum over all distributions whose curve stays in the band of the measured one; no estimate"
     none = np.full(len(sizes), np.nan)
     return Prediction("bounds", none, *curve_bounds(low, high, inside, sizes), float("nan"), note)
 
@@ -430,7 +430,7 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> tuple[Array, Array]
     ranks : Ranks
         Rank counts; rows with different numbers of impostors have cells of their own.
     ties : {"shared", "strict", "lenient"}
-        Impostors of the same score: any order of them is as likely, all beat the owner, or none.
+        Impostors of the same score: any order of them is as likely, all beat the target speaker, or none.
 
     Returns
     -------

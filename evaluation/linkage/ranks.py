@@ -1,25 +1,26 @@
-"""Where the owner of each trial ranks among all who are enrolled: from embeddings, and from any scores.
+"""Where the target speaker of each trial ranks among all enrolled speakers: from embeddings or from any scores.
 
 From embeddings there is one row a trial speaker, and all are compared with the whole gallery. From scores there is one
 row a segment that has a target trial, or with `utterances` one a speaker, whose scores are means over segments.
-Segments without a target trial have no owner among the enrolled and make no row.
+Segments without a target trial have no target speaker among the enrolled and make no row.
 
-**Where the owner of each trial ranks: a table of counts, and its file.**
+**Where the target speaker of each trial ranks: a table of counts, and its file.**
 
 A *row* is one trial: a trial embedding with one gallery, or a tested segment with the models that it was scored
-against. Its owner is the enrolled speaker that it comes from; all others are impostors. A row knows how many impostors
-score strictly higher than the owner (beaters), how many the same (ties), and how many there are.
+against. Its target speaker is the enrolled speaker that it comes from; all others are impostors. A row knows how many
+impostors score strictly higher than the target speaker (beaters), how many the same (ties), and how many there are.
 
 The file is an npz with the columns of each table under its number of utterances, such as ``3/beaters``.
 
-**How many of a gallery score higher than the owner: blocked float32 products, and exact integers out of them.**
+**How many of a gallery score higher than the target speaker: blocked float32 products, and exact integers out of
+them.**
 
 The matrix of similarities is never held. A block of the gallery times a block of the trials gives cosines in float32,
-which are compared with the owner's cosine from float64, a margin above it and a margin below. The margin is 1e-5, or
-the largest error that a float32 product of so many dimensions can have, whichever is larger; so what lies outside is
-certain, and what lies between is computed again in float64. Counts are therefore those of float64, whatever the shape
-of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64 cannot
-tell apart, are a tie.
+which are compared with the target speaker's cosine from float64, a margin above it and a margin below. The margin is
+1e-5, or the largest error that a float32 product of so many dimensions can have, whichever is larger; so what lies
+outside is certain, and what lies between is computed again in float64. Counts are therefore those of float64, whatever
+the shape of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64
+cannot tell apart, are a tie.
 """
 
 from __future__ import annotations
@@ -63,20 +64,20 @@ _BLOCKS_SENT = 32  # in a piece of work that goes to another process, so that it
 @one_line
 @dataclass(frozen=True, eq=False)
 class Ranks(Tabular):
-    """The rank of the owner in each row; see the module.
+    """The rank of the target speaker in each row; see the module.
 
     Attributes
     ----------
     beaters : ndarray of int64 of shape (n,)
-        Impostors that score strictly higher than the owner.
+        Impostors that score strictly higher than the target speaker.
     ties : ndarray of int64 of shape (n,)
         Impostors that score the same; one number serves all rows, here and for the impostors.
     impostors : ndarray of int64 of shape (n,)
         Impostors that the row was compared with, at least as many as beaters and ties.
     speakers : ndarray of str of shape (n,)
-        Owner of each row; rows without get names.
+        Target speaker of each row; rows without get names.
     mated : ndarray of float64 of shape (n,)
-        Score of the owner; NaN if it is not known.
+        Score of the target speaker; NaN if it is not known.
     notes : tuple of str
         What a reader of the numbers should know, such as speakers with fewer utterances than asked for.
 
@@ -101,7 +102,7 @@ class Ranks(Tabular):
     def __post_init__(self) -> None:
         n_rows = np.size(self.beaters)
         if not n_rows:
-            raise DataError("expected at least one trial with its owner among the enrolled, got none")
+            raise DataError("expected at least one trial of an enrolled speaker, got none")
         if self.speakers is None:
             object.__setattr__(self, "speakers", [f"s{row:0{len(str(n_rows))}d}" for row in range(n_rows)])
         for name, dtype in _DTYPES.items():
@@ -126,7 +127,7 @@ class Ranks(Tabular):
 
     @property
     def largest_size(self) -> int:
-        """The largest gallery, owner included, that every row can serve."""
+        """The largest gallery, target speaker included, that every row can serve."""
         return int(self.impostors.min()) + 1
 
     def span(self, ties: TieRule = "shared") -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -145,9 +146,10 @@ class Ranks(Tabular):
         return (most if ties == "strict" else self.beaters), (self.beaters if ties == "lenient" else most)
 
     def places(self, ties: TieRule = "shared") -> NDArray[np.float64]:
-        """Return the mean rank of the owner in the whole gallery, from 1.
+        """Return the mean rank of the target speaker in the whole gallery, from 1.
 
-        `strict` puts the owner behind all that score the same, `lenient` before them, `shared` anywhere among them.
+        `strict` puts the target speaker behind all of the same score, `lenient` before them, `shared` anywhere among
+        them.
         """
         low, high = self.span(ties)
         return 1 + (low + high) / 2
@@ -192,7 +194,7 @@ def count_beaters(
     work: Work = ALL_CORES,
     blocks: tuple[int, int] = (255, 2048),
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return for each trial how many vectors of a gallery beat its owner.
+    """Return for each trial how many vectors of a gallery beat its target speaker.
 
     Parameters
     ----------
@@ -203,7 +205,7 @@ def count_beaters(
     trials : ndarray of shape (n, D)
         Vectors of the trials, none of length 0.
     owners : ndarray of int64 of shape (n,)
-        For each trial the row of its owner in the gallery.
+        For each trial the row of its target speaker in the gallery.
     work : Work
         Who computes; the counts do not depend on it.
     blocks : (int, int)
@@ -212,9 +214,9 @@ def count_beaters(
     Returns
     -------
     beaters, ties : ndarray of int64 of shape (n,)
-        Vectors of the gallery, the owner's left out, that score higher than the owner, and the same.
+        Vectors of the gallery, the target speaker's left out, that score higher than the target speaker, and the same.
     mated : ndarray of float64 of shape (n,)
-        Cosine of each trial with its owner.
+        Cosine of each trial with its target speaker.
     """
     unit = to_unit(trials)
     mated = cosines(gallery, norms, unit, owners, np.arange(len(unit)))
@@ -267,7 +269,7 @@ def ranks_from_embeddings(
     not_enrolled: Literal["error", "drop"] = "error",
     work: Work = ALL_CORES,
 ) -> Ranks:
-    """Return the rank of each trial speaker's owner in the whole gallery, by cosine similarity.
+    """Return the rank of each trial speaker in the whole gallery, by cosine similarity.
 
     Parameters
     ----------
@@ -305,7 +307,7 @@ def rank_speakers(
     not_enrolled: Literal["error", "drop"] = "error",
     work: Work = ALL_CORES,
 ) -> Ranks:
-    """Return the rank of each trial vector's owner in a gallery; see `ranks_from_embeddings`, which makes both."""
+    """Return the rank of each trial vector's speaker in a gallery; see `ranks_from_embeddings`, which makes both."""
     if gallery.vectors.shape[1] != trials.vectors.shape[1]:
         got = f"{gallery.vectors.shape[1]} of the enrolled and {trials.vectors.shape[1]} of the trials"
         raise DataError(f"expected as many dimensions on both sides, got {got}", remedy="use one extractor for both")
@@ -332,13 +334,13 @@ def ranks_from_scores(
     utterances: int | Literal["all"] | None = None,
     missing: Literal["error", "drop"] = "error",
 ) -> Ranks:
-    """Return the rank of each tested segment's owner among the models that it was scored against.
+    """Return the rank of each tested segment's target speaker among the models that it was scored against.
 
     Parameters
     ----------
     scores, key : Scores, Key
-        Joined by id pair; the key's target trials say who the owner is. Each model is one enrolled speaker; a note
-        says where the ids speak against it.
+        Joined by id pair; the key's target trials say who the target speaker is. Each model is one enrolled speaker; a
+        note says where the ids speak against it.
     utterances : int or "all", optional
         With a number one row a speaker, whose scores are means over its first so many segments by id; speakers with
         fewer use all they have, with a note. By default each segment is a row.
@@ -387,13 +389,13 @@ def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
     """
     matrix = np.asarray(similarities)
     if matrix.ndim != 2 or matrix.dtype.kind != "f" or not 0 < len(matrix) <= matrix.shape[1]:
-        text = "expected a matrix of similarities, trials by enrolled speakers, with the owners on its diagonal"
+        text = "expected a matrix of similarities, trials by enrolled speakers, with target scores on its diagonal"
         raise DataError(f"{text}, got {matrix.dtype} of shape {matrix.shape}")
     if not np.isfinite(matrix).all():
         raise DataError("expected finite similarities", remedy="compute the matrix again")
     own = matrix.diagonal()[:, None]
     beaters, ties = (matrix > own).sum(axis=1), (matrix == own).sum(axis=1) - 1
-    note = "speakers go by the rows of the matrix, whose owners are on its diagonal"
+    note = "speakers are named by the rows of the matrix; target scores are on its diagonal"
     return Ranks(beaters, ties, matrix.shape[1] - 1, mated=own[:, 0], notes=(note,))
 
 
@@ -438,14 +440,14 @@ def rank_scores(
         n_trials = len(key)
         key, values = _against_speakers(key, values, speakers)
         if len(key) < n_trials:
-            notes.append(f"{n_trials} trials of models are {len(key)} of speakers: the highest score of each speaker")
+            notes.append(f"{n_trials} trials of models are {len(key)} of speakers: the highest score counts")
     targets = np.flatnonzero(key.is_target)
     tested, first, counts = np.unique(key.segments[targets], return_index=True, return_counts=True)
     if (counts > 1).any():
         several = key.segment_ids[tested[counts > 1]].tolist()
         text = f"{len(several)} segments have several target trials: {few(several)}"
         raise DataError(text, remedy="a gallery holds each speaker once: keep one model of each")
-    # a row a segment, sorted by the ids of owner and segment, which the tables of the key need not be
+    # a row a segment, sorted by the ids of target speaker and segment, which the tables of the key need not be
     ids = zip(key.model_ids[key.models[targets[first]]].tolist(), key.segment_ids[tested].tolist(), strict=True)
     names = sorted((*pair, row) for row, pair in enumerate(ids))
     row_of = np.full(len(key.segment_ids), -1)
@@ -476,7 +478,8 @@ def _against_speakers(
 ) -> tuple[Key, NDArray[np.float64]]:
     """Turn trials of models into trials of speakers, each with the highest score of the speaker's models.
 
-    Of the owner the target trials alone count: others within a speaker ask something else (another sentence, say).
+    Of the target speaker only target trials count: others within a speaker ask something else, such as another
+    sentence.
     """
     pairs = key.segments.astype(np.int64) * len(speakers.names) + speakers.models
     owned = np.isin(pairs, pairs[key.is_target])
@@ -495,7 +498,7 @@ _Trials = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArr
 def _count(
     trials: _Trials, owners: Sequence[str], names: Sequence[str], notes: tuple[str, ...], largest: int
 ) -> tuple[Ranks, NDArray[np.float64] | None]:
-    """Compare the scores of each row's impostors with its owner's; also give the largest of them, where there are."""
+    """Count the impostors of each row that score above or like its target speaker; also give the largest scores."""
     rows, _, values, is_target = trials
     mated = np.full(len(owners), np.nan)
     mated[rows[is_target]] = values[is_target]
@@ -504,7 +507,7 @@ def _count(
     beaters, ties, impostors = (np.bincount(rows[some], minlength=len(owners)) for some in (higher, same, everybody))
     if not impostors.all():
         alone = [name for name, count in zip(names, impostors.tolist(), strict=True) if not count]
-        raise DataError(f"{len(alone)} with a target trial alone: {few(alone)}", remedy="a rank needs impostors")
+        raise DataError(f"{len(alone)} without any impostor trial: {few(alone)}", remedy="a rank needs impostors")
     ranks = Ranks(beaters, ties, impostors, owners, mated, notes)
     if not largest or impostors.min() < largest:
         return ranks, None
@@ -519,7 +522,7 @@ def _by_speaker(
     """Average the scores of each speaker's first rows; also name the speakers, and those of them that have fewer."""
     if utterances != "all" and utterances < 1:
         raise DataError(f"expected at least 1 utterance, got {utterances}")
-    names, speaker_of, counts = np.unique(owners, return_inverse=True, return_counts=True)  # rows come by owner
+    names, speaker_of, counts = np.unique(owners, return_inverse=True, return_counts=True)  # rows are sorted by owner
     n_used = counts if utterances == "all" else np.minimum(counts, utterances)
     number = np.arange(len(owners)) - (np.cumsum(counts) - counts)[speaker_of]
     rows, models, values, is_target = trials

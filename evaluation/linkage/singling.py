@@ -168,7 +168,7 @@ def singling_out(
         for fold in range(n_folds):
             shares[start:stop] += isolations(np.delete(scores, fold, axis=2), scores[:, :, fold])
     shares /= n_folds
-    notes = (f"{left_out} speakers with fewer than {n_folds} conversations left out",) if left_out else ()
+    notes = (f"{left_out} speakers with fewer than {n_folds} conversations are left out",) if left_out else ()
     counts = len(attacked), n_people, n_folds - 1, 1
     return SinglingOut(mean_interval(shares, resampling), CHANCE, *counts, notes, shares, gallery.names[attacked])
 

@@ -27,7 +27,7 @@ then report as equal error rate (SpeechBrain accepts above the threshold alone):
     rate alone, `EqualError.p_fa`, for all trials.
 
 Distances given as scores look like perfect privacy: the best threshold accepts everybody or nobody, the hull is the
-diagonal, and nothing is disclosed. So a `reversal` is said wherever numbers of scores are shown.
+diagonal, and nothing is disclosed. So a `reversal` is reported wherever metrics of scores are shown.
 
 References
 ----------
@@ -201,11 +201,11 @@ class Reversal:
 
     @property
     def text(self) -> str:
-        """What a reader should know, in a sentence."""
+        """The warning, in a sentence."""
         where = f"target trials score below nontarget ones (interpolated EER {100 * self.rate:.1f} %)"
         if self.clear:
-            return f"REVERSED? {where}: distances look private; --distances turns them round"
-        return f"{where}, by no more than chance might do; an attacker could turn the scores round"
+            return f"REVERSED? {where}: distances look private; use --distances"
+        return f"{where}, not significantly; an attacker could invert the scores"
 
 
 def reversal_at(rate: float, n_trials: float) -> Reversal | None:
@@ -219,7 +219,7 @@ def reversal_at(rate: float, n_trials: float) -> Reversal | None:
     rate : float
         The interpolated EER; NaN where it is not known.
     n_trials : float
-        Number of trials of the scarcer class.
+        Number of trials of the rarer class.
 
     Returns
     -------

@@ -9,7 +9,7 @@ commands, bootstrap intervals, groups and docs/metrics.md; docs/own_metric.md sa
 >>> evaluate([0.5, 2.0, 3.0], [-1.0, 1.0], metrics=METRICS + (mine,)).values()["highest_nontarget"]
 1.0
 
-How the interval of a metric is made is a `Method`: a scale, a factor of the bias to take off, and the ends of its
+How the interval of a metric is made is a `Method`: a scale, a factor of the bias to subtract, and the ends of its
 range; `evaluation.uncertainty.intervals` says why, and makes them.
 
 `SpeakerVerificationMetrics` takes scores in batches, as torchmetrics does, and `detection_score` is one number for
@@ -64,7 +64,7 @@ class Method:
     scale : {"identity", "log", "inverse root", "logit", "complement", "percentile"}
         Where the error is near to normal; the last one takes quantiles, without the rest.
     factor : float
-        How much of what the resamples are off the value is taken off as bias; 0 for metrics without the hull.
+        How much of what the resamples are off the value is subtracted as bias; 0 for metrics without the hull.
     lower, upper : float
         Least and largest value of the metric; intervals are cut there.
     of_errors : bool
@@ -123,7 +123,7 @@ class Metric:
     Parameters
     ----------
     name : str
-        Key in reports. What stands before a dot is the key of the group that the rest stands in.
+        Key in reports. What precedes a dot is the key of the group that the rest stands in.
     compute : callable
         Gives the number from the `SortedScores`, or a record that holds it as `value` and more about it, which the
         report then shows whole. Where the metric has `points`, it gets the point as last argument.
@@ -214,12 +214,12 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
     groups = {name.partition(".")[0] for name in names if "." in name}
     for place, name in enumerate(names):
         if not name or name in names[:place] or name in groups or name.partition(".")[0] in RESERVED:
-            text = f"expected names of metrics that are no others' and no keys of the report, got {name!r}"
+            text = f"expected unique names of metrics that are no keys of the report, got {name!r}"
             raise DataError(text, remedy="give the metric another name")
     for place, metric in enumerate(metrics):
         above = [name for row in metrics[:place] for name, _ in row.numbers()]
         if missing := [part for part in metric.of if part not in above]:
-            text = f"expected {' and '.join(missing)} above {metric.name!r}, which is made of it"
+            text = f"expected {' and '.join(missing)} above {metric.name!r}, which is computed from it"
             raise DataError(text, remedy="put it into the table before")
 
 
@@ -268,8 +268,8 @@ def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] 
     name : str
         Such as ``"cllr"``, ``"eer.rocch"`` or ``"min_dcf.0.01"``: keys of a report, with dots between them.
     difference : bool
-        For the difference of two systems on the same trials: linear, and nothing taken off, because a bias that both
-        have goes out of the difference.
+        For the difference of two systems on the same trials: linear, without removal of bias, since a bias that both
+        systems have cancels.
     metrics : sequence of Metric, optional
         The table; `METRICS` by default. A name that is not in it is taken as linear.
 
@@ -366,22 +366,22 @@ def _why_infinite(value: float, scores: SortedScores, convention: str, point: st
 # fmt: off
 METRICS = (
     Metric("eer", _eer, "EER ({})", FRACTION, method=_eer_method, points=METHODS, short="EER",
-           about="Equal error rate in five readings: misses and false alarms are equally frequent"),
+           about="Equal error rate by five definitions: the miss rate equals the false-alarm rate"),
     Metric("threshold_at_eer", _threshold, "threshold at the EER", Unit("score", ".4g"),
            about="Score at the equal error rate that the convention reports, that of the hull by default"),
     Metric("cllr", cllr, "Cllr (bit)", BIT, method=Method("inverse root", lower=0), short="Cllr", caveat=_why_infinite,
            about="Cost of the scores as natural log-likelihood ratios"),
     Metric("min_cllr", min_cllr, "minCllr (bit)", BIT, method=Method("log", HULL_FACTOR, lower=0, upper=1),
-           short="minCllr", about="Least Cllr of any monotone calibration of the scores"),
+           short="minCllr", about="Minimum Cllr over all monotone calibrations of the scores"),
     Metric("calibration_loss", sub, "calibration loss (bit)", BIT, method=Method("identity", HULL_FACTOR, lower=0),
            of=("cllr", "min_cllr"), caveat=_why_infinite,
-           about="What calibration alone loses: Cllr less its least value"),
+           about="Calibration loss: Cllr minus its minimum"),
     Metric("min_dcf", partial(_cost, min_dcf, True), "minDCF at prior {}", COST,
            method=Method("log", COST_FACTOR, lower=0, upper=1), points=PRIORS, over_priors=True,
-           about="Least detection cost over all thresholds, over that of deciding without scores (normalised)"),
+           about="Minimum normalised detection cost over all thresholds: 1 is that of deciding without scores"),
     Metric("act_dcf", partial(_cost, act_dcf, True), "actual DCF at prior {}", COST, method=Method("log", lower=0),
            points=PRIORS, over_priors=True,
-           about="Detection cost of the scores as natural log-likelihood ratios, normalised alike"),
+           about="Detection cost of the scores as natural log-likelihood ratios, normalised in the same way"),
     Metric("min_dcf_unnormalised", partial(_cost, min_dcf, False), "minDCF at prior {} (not normalised)", DCF,
            method=_least_cost_method, points=PRIORS, over_priors=True, about="`min_dcf` times the smaller of prior and "
            "1 - prior: misses and false alarms weighted by their priors"),
@@ -400,13 +400,13 @@ METRICS = (
            caveat=disclosure.d_sys_caveat, about="Global linkability in the reference's histogram"),
     Metric("d_sys_pav", d_sys_pav, "D_sys by isotonic regression", LINKABILITY, short="D_sys (PAV)",
            method=Method("complement", HULL_FACTOR, lower=0, upper=1),
-           about="Global linkability without bins, safe with equal scores"),
+           about="Global linkability without bins, robust to tied scores"),
     Metric("tpr_at_fpr", _true_accepts, "true accepts at {} false accepts", FRACTION, worse="low",
            method=Method("logit", lower=0, upper=1), points=("0.01", "0.001", "0.0001"), caveat=_unresolved,
-           about="Share of target trials accepted where at most this share of nontarget trials is"),
+           about="True-accept rate at a false-accept rate of at most this"),
     Metric("prbep", prbep, "PRBEP (errors of each kind)", Unit("errors", ".1f"),
            method=Method("log", HULL_FACTOR, lower=0),
-           about="Number of misses where the hull has as many false alarms"),
+           about="Number of misses where it equals the number of false alarms on the hull"),
 )
 # fmt: on
 
@@ -648,8 +648,8 @@ def evaluate(
     priors : sequence of str or float
         Target priors of the detection costs; the keys of the result are as they are written here.
     metrics : tuple of Metric
-        What to compute: the built-in table, one with rows of your own (``METRICS + (mine,)``), part of it, or one with
-        other options (`evaluation.metrics.metrics_with`).
+        What to compute: the built-in table, one with user-supplied rows (``METRICS + (mine,)``), part of it, or one
+        with other options (`evaluation.metrics.metrics_with`).
     weights : array_like of float of shape (N,), optional
         How often each trial counts, once by default, with `labels`; `sort_scores` takes weights by class.
 
@@ -690,7 +690,7 @@ def evaluate(
 
 
 class SpeakerVerificationMetrics:
-    """All metrics of scores that come in batches: `update` with each, `compute` at the end, `reset` to begin anew.
+    """All metrics of scores that come in batches: `update` with each, `compute` at the end, `reset` to start again.
 
     The order and the size of the batches do not matter: the result is that of `evaluate` on all scores at once. States
     of several processes, or of several parts of the data, are added by ``+``.

@@ -8,12 +8,12 @@ case is the largest |LLR| over the trials. How large it is depends on what is be
   the variances are equal, and grows without bound.
 * *student*: Student's t for each class, with the location, scale and degrees of freedom of largest likelihood; where
   tails are heavy the LLR grows with log s alone.
-* *ranks*: the owner is on rank k of N with probability g_k; that changes the odds of the candidate on this rank from
-  1 : N - 1 to g_k : 1 - g_k, so that LLR_k = log(g_k (N - 1) / (1 - g_k)).
+* *ranks*: the target speaker is on rank k of N with probability g_k; that changes the odds of the candidate on this
+  rank from 1 : N - 1 to g_k : 1 - g_k, so that LLR_k = log(g_k (N - 1) / (1 - g_k)).
 
 Two traps of isotonic regression. The LLR of the end block follows from how many trials it holds, and not from how far
 they lie from the others: log((n + 1) N_nontarget / N_target) for n target trials above all nontarget ones. And scores
-that are low for target trials become one block, whose LLR is 0, though whoever turns them round has strong evidence.
+that are low for target trials become one block, whose LLR is 0, though whoever inverts them has strong evidence.
 The other readings have neither; of them Gaussians believe most in what lies beyond the trials. Notes say where these
 traps are.
 
@@ -83,12 +83,12 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     shares : array_like of float of shape (N,)
-        How often the owner is on each rank, best first; the sum is 1. See `evaluation.linkage.rank_shares`.
+        How often the target speaker is on each rank, best first; the sum is 1. See `evaluation.linkage.rank_shares`.
 
     Returns
     -------
     ndarray of float64 of shape (N,)
-        Natural LLRs, -inf where the owner never is, inf where it always is; see `smoothed_shares`.
+        Natural LLRs, -inf where the target speaker never is, inf where it always is; see `smoothed_shares`.
 
     Raises
     ------
@@ -110,9 +110,9 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
 
 
 def smoothed_shares(shares: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Return shares with one trial more, whose owner may be on any rank: (n g_k + 1 / N) / (n + 1).
+    """Return shares with one trial more, whose target speaker may be on any rank: (n g_k + 1 / N) / (n + 1).
 
-    So no evidence of `rank_llrs` is infinite: where the owner is first in all of n trials, it is log(n N + 1).
+    So no evidence of `rank_llrs` is infinite: where the target speaker is first in all of n trials, it is log(n N + 1).
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
     mean, variance = _moments(values, weights, name)
     share = weights / weights.sum()
     if share.max() >= 0.5:
-        text = f"half of the {name} trials or more have one score: no Student's t fits best"
-        raise DataError(text, remedy="use scores that are finer, or another reading")
+        text = f"at least half of the {name} trials have the same score: Student's t cannot be fitted"
+        raise DataError(text, remedy="use scores with more digits, or another reading")
     x = (values[share > 0] - mean) / np.sqrt(variance)
     share = share[share > 0]
 
@@ -200,7 +200,7 @@ class Evidence:
     llr : float
         Largest |LLR|, in natural units; NaN where it cannot be said.
     note : str
-        Why it cannot be said, is infinite or 0, or what it hangs on.
+        Why it cannot be said, is infinite or 0, or what it depends on.
     """
 
     llr: float
@@ -244,7 +244,7 @@ def worst_case(target: GivenScores, nontarget: ArrayLike | None = None, *, ranks
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
     ranks : Evidence, optional
-        That of the ranks of owners, which scores alone do not tell; see `rank_evidence`.
+        That of the ranks of target speakers, which scores alone do not tell; see `rank_evidence`.
 
     Raises
     ------
@@ -255,39 +255,39 @@ def worst_case(target: GivenScores, nontarget: ArrayLike | None = None, *, ranks
     --------
     >>> found = worst_case([1.0, 2.0, 3.0], [-1.0, -2.0, -3.0])
     >>> round(found.pav.llr, 4), round(found.gaussian.llr, 4), found.ranks.note
-    (1.3863, 18.0, 'no ranks: they need scores against all who are enrolled')
+    (1.3863, 18.0, 'no ranks: they need scores against all enrolled speakers')
     """
     scores = sort_scores(target, nontarget)
-    unknown = Evidence(np.nan, "no ranks: they need scores against all who are enrolled")
+    unknown = Evidence(np.nan, "no ranks: they need scores against all enrolled speakers")
     return WorstCase(
         pav_evidence(scores), _largest(gaussian_llrs, scores), _largest(student_llrs, scores), ranks or unknown
     )
 
 
 def pav_evidence(scores: SortedScores) -> Evidence:
-    """Return the largest |LLR| by isotonic regression under Laplace's rule, with a note on what it hangs on."""
+    """Return the largest |LLR| by isotonic regression under Laplace's rule, with a note on what it depends on."""
     if len(scores.blocks) == 1:
         turned = SortedScores(-scores.thresholds[::-1], scores.target[::-1], scores.nontarget[::-1])
         if len(turned.blocks) == 1:
-            return Evidence(0.0, "one block: the scores tell nothing")
+            return Evidence(0.0, "one isotonic block: the scores carry no evidence")
         other = np.abs(turned.laplace_blocks.llr).max()
-        return Evidence(0.0, f"target trials score below the others: turned round, the scores give {other:.2f}")
+        return Evidence(0.0, f"target trials score below the others: inverted, the scores give {other:.2f}")
     blocks = scores.laplace_blocks
     place = int(np.abs(blocks.llr).argmax())
     note = ""
     if place in (0, len(blocks) - 1):
         counts = {"target": blocks.target[place], "nontarget": blocks.nontarget[place]}
         inside = " and ".join(f"{count:,.10g} {name}" for name, count in counts.items() if count)
-        note = f"an end block of {inside} trials: it hangs on their number, not on how far they lie from the others"
+        note = f"an end block of {inside} trials: it depends on their number, not on their distance from the others"
     return Evidence(float(np.abs(blocks.llr[place])), note)
 
 
 def rank_evidence(shares: ArrayLike, n_rows: int) -> Evidence:
-    """Return the largest |LLR| by the ranks of owners, one trial more keeping it finite; see `smoothed_shares`."""
+    """Return the largest |LLR| by ranks of target speakers, kept finite by one more trial; see `smoothed_shares`."""
     llr = rank_llrs(smoothed_shares(shares, n_rows))
     place = int(np.abs(llr).argmax())
     side = "for" if llr[place] > 0 else "against"
-    note = f"{side} the candidate on rank {place + 1} of {len(llr)}; {n_rows:,} trials and one more on any rank"
+    note = f"{side} the candidate on rank {place + 1} of {len(llr)}; {n_rows:,} trials plus one spread over all ranks"
     return Evidence(float(np.abs(llr[place])), note)
 
 
@@ -297,9 +297,9 @@ def _largest(llrs_of: Callable[[SortedScores], NDArray[np.float64]], scores: Sor
     except DataError as error:
         return Evidence(np.nan, f"not given: {error.text}")
     place = int(np.abs(llrs).argmax())
-    # a parabola or a heavy tail may turn round beyond the means
+    # a parabola or a heavy tail may turn back beyond the means
     wrong = (llrs[place] > 0) == (place < len(llrs) / 2) and len(llrs) > 1 and place in (0, len(llrs) - 1)
-    note = "for the class that lies at the other end: reversed scores, or densities of other widths" if wrong else ""
+    note = "for the class at the other end: reversed scores, or densities of different widths" if wrong else ""
     return Evidence(float(np.abs(llrs[place])), note)
 
 

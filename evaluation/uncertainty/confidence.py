@@ -26,7 +26,7 @@ usual level and U_a at one at which `AT_ONCE` attackers hold at once (Bonferroni
 
 The lower end needs no correction: it is at most that of the attacker who truly has the smallest rate. The upper end is
 above the true minimum unless some U_a is below the true rate of a, for up to `AT_ONCE` attackers, scenarios and sets,
-however they depend on each other. As no end hangs on who else was there, another attacker on the same trials never
+however they depend on each other. As no end depends on who else was there, another attacker on the same trials never
 raises either end; this is why already the first one pays for those that may come. Minima of parts are joined by the
 same rule (`minimum_of`): those of scenarios, and of sets of other speakers.
 
@@ -159,7 +159,7 @@ def paired_differences(
     *,
     jobs: int | None = 1,
 ) -> Differences:
-    """Return what systems differ by on the same trials: each one's metrics less those of the first, under shared draws.
+    """Return differences of systems on the same trials: each one's metrics minus those of the first, in shared draws.
 
     What is easy or hard for both systems goes out of the difference, so its interval is shorter than the two apart.
 
@@ -183,7 +183,7 @@ def paired_differences(
         If there are fewer than two systems, or their trials differ.
     """
     if len(samples) < 2:
-        raise DataError(f"expected two systems or more to compare, got {len(samples)}")
+        raise DataError(f"expected at least two systems to compare, got {len(samples)}")
     base, *others = samples
     for name in others:
         _check_same_trials(samples[base], samples[name], base, name)
@@ -310,7 +310,7 @@ def compare(
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
-    """Note where a least cost hangs on a handful of trials: the study of coverage finds its interval too short."""
+    """Note where a least cost depends on a handful of trials: the study of coverage finds its interval too short."""
     head, _, prior = name.partition(".")
     if head not in ("min_dcf", "min_dcf_unnormalised") or interval.note or not is_prior(prior):
         return interval
@@ -337,7 +337,7 @@ def _check_same_trials(base: Sample, other: Sample, base_name: str, name: str) -
 AT_ONCE = 16
 """How many attackers of equal strength the upper end of each is made for."""
 
-METHOD = f"the smallest ends over attackers, the upper one of each at a level for {AT_ONCE} at once"
+METHOD = f"smallest ends over attackers, the upper ones corrected for {AT_ONCE} attackers (Bonferroni)"
 
 
 def minimum_of(intervals: Iterable[Interval]) -> Interval:
@@ -366,7 +366,7 @@ def minimum_of(intervals: Iterable[Interval]) -> Interval:
     """
     given = list(intervals)
     if not given:
-        raise DataError("expected one value or more to take the smallest of")
+        raise DataError("expected at least one value to take the minimum of")
     smallest = min(given, key=lambda one: one.value if one.known else np.inf)
     low, high = (float(np.fmin.reduce([getattr(one, end) for one in given])) for end in ("low", "high"))
     return replace(smallest, low=low, high=high, method=METHOD)
@@ -437,7 +437,7 @@ def minima_over_attackers(
         If there is no attacker, or the trials differ.
     """
     if not samples or not all(samples.values()):
-        raise DataError("expected trials of one attacker or more, each with one draw or more")
+        raise DataError("expected trials of at least one attacker, each with at least one draw")
     names = [name for name, draws in samples.items() for _ in draws]
     every = [sample for draws in samples.values() for sample in draws]
     first = every[0]
@@ -463,8 +463,8 @@ def minima_over_attackers(
         chosen = [name for name in samples if name in members]
         if chosen:
             best = min(chosen, key=lambda name: ends[name].value)
-            told = np.min([by_name[name] for name in chosen], axis=0)
-            perfect = (float(told.mean()), float(np.quantile(told, 0.05))) if len(told) else ()
+            smallest = np.min([by_name[name] for name in chosen], axis=0)
+            perfect = (float(smallest.mean()), float(np.quantile(smallest, 0.05))) if len(smallest) else ()
             minima[group] = Minimum(best, minimum_of(ends[name] for name in chosen), *perfect)
     return minima
 

@@ -62,7 +62,7 @@ class Extremes:
         Names of the groups.
     worst : str
         The one of the two for whom things are worst: the highest error, cost or disclosed evidence, but the lowest
-        true-accept rate. Who wants not to be recognised reads error rates the other way round.
+        true-accept rate. For someone who wants not to be recognised, error rates are read inversely.
     highest_value, lowest_value, gap : Interval
         The values with simultaneous intervals.
     """
@@ -181,7 +181,7 @@ def evaluate_groups(
         if name not in parts:
             found[name] = Group(*count, note="no trial of one class: metrics are undefined")
         elif resampled and parts[name].n_effective < 2:
-            found[name] = Group(*count, values[name], note="one speaker alone: no intervals")
+            found[name] = Group(*count, values[name], note="one speaker only: no intervals")
         else:
             part, intervals = parts[name], {}
             for metric, column_of in resampled.get(name, {}).items():

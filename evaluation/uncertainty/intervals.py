@@ -8,13 +8,13 @@ counted. So each metric has a method, named by its row of `evaluation.metrics.ta
 
 * a *scale* on which its error is near to normal: the metric itself, its log or logit, or the log of its distance from
   the largest value;
-* Student's t with as many degrees of freedom as the scarcer class has speakers, less one, and the standard deviation
+* Student's t with as many degrees of freedom as the rarer class has speakers, minus one, and the standard deviation
   of the resampled values on that scale times sqrt(n / (n - 1)), since a bootstrap of n units divides by n;
-* for metrics of the hull the bias, taken off: a factor times what the resamples are off the value.
+* for metrics of the hull the bias, removed: a factor times what the resamples are off the value.
 
 The factor comes from how isotonic estimates behave: they see the noise of size a as a**(4/3). A resample adds noise as
-large as that of the sample, so the noise has sqrt(2) its size, and the resamples are off by 2**(2/3) - 1 = 0.587 of
-the bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A least cost hangs on one threshold alone, and
+large as that of the sample, so the noise has sqrt(2) its size, and the resamples are off by 2**(2/3) - 1 = 0.587 of the
+bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A least cost depends on one threshold alone, and
 on the smooth effects of speakers there, for which the factor would be 1: `COST_FACTOR` is halfway between. The coverage
 with them is in docs/uncertainty.md.
 
@@ -53,10 +53,10 @@ differ by within a resample: with t_d(w) for the metric of draw d in resample w 
 
     I = sum over d of Var_w (t_d(w) - t(w)) / (D (D - 1))    estimates    c / (P D).
 
-So the variance is S + max(0, B - I), as for other data of two crossed factors [5]_, [6]_, and the interval
-above is made wider by sqrt(1 + max(0, B - I) / S). B - I has D - 1 degrees of freedom and
-S as many as there are speakers, less one; the degrees of their sum are Satterthwaite's [7]_. Where each utterance has a
-draw of its own, b is nothing and most of what draws differ by is I: then it is the speakers that are few.
+So the variance is S + max(0, B - I), as for other data of two crossed factors [5]_, [6]_, and the interval above is
+made wider by sqrt(1 + max(0, B - I) / S). B - I has D - 1 degrees of freedom and S as many as there are speakers, minus
+one; the degrees of their sum are Satterthwaite's [7]_. Where each utterance has a draw of its own, b is nothing and
+most of what draws differ by is I: then it is the speakers that are few.
 
 References
 ----------
@@ -102,7 +102,7 @@ def independent_errors(rate: float, variance: float, n_trials: int) -> float:
     variance : float
         Of its resamples; 0 where they are all the same.
     n_trials : int
-        Number N of trials of the scarcer class.
+        Number N of trials of the rarer class.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def end_without_error(n_units: int, n_trials: int, level: float = 0.95) -> float
     n_units : int
         Number n of speakers, whose scores have an effect u of their own.
     n_trials : int
-        Number N of trials of the scarcer class, N / n a speaker.
+        Number N of trials of the rarer class, N / n a speaker.
     level : float
         Of a bound from above alone.
 
@@ -279,9 +279,9 @@ def interval(
     method : Method
         See `evaluation.metrics.method_of`.
     n_units : int
-        Number of speakers (or trials) that the scarcer class hangs on, at least 2.
+        Number of speakers (or trials) that the rarer class depends on, at least 2.
     n_trials : int
-        Number of trials of the scarcer class, which says how small half an error is; 0 if there is no such thing.
+        Number of trials of the rarer class, which says how small half an error is; 0 if there is no such thing.
     level : float
         Share of true values that such intervals should cover, between 0 and 1.
     widening : float
@@ -308,9 +308,9 @@ def interval(
         low, high = mixed(few, (usual.low, usual.high), errors)
     least = max(low + 1 / n_trials, end_without_error(n_units, n_trials, level))
     high = max(high, min(least, method.upper))
-    note = f"few errors, worth {errors:.1f} independent ones: the binomial interval of so many has a share in it"
+    note = f"few errors, worth {errors:.1f} independent ones: the interval is in part a binomial one"
     if value == 0:
-        note = f"no error: a bound from above alone, by {n_units} speakers"
+        note = f"no error: an upper bound only, from {n_units} speakers"
     return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
 
 
@@ -327,9 +327,9 @@ def _usual_interval(
     from scipy.special import stdtrit
 
     if np.isnan(value) or len(resampled) < 2:
-        return Interval(value, np.nan, np.nan, method.name, "undefined, and so is its interval")
+        return Interval(value, np.nan, np.nan, method.name, "the value is undefined, and so is its interval")
     if (resampled == resampled[0]).all():
-        note = "every resample gives the same value: the spread cannot be seen"
+        note = "every resample gives the same value: the spread is unknown"
         return Interval(value, np.nan, np.nan, method.name, note)
     note = ""
     if method.scale != "percentile" and not (np.isfinite(value) and np.isfinite(resampled).all()):
@@ -342,7 +342,7 @@ def _usual_interval(
         return Interval(value, float(ends[0]), float(ends[1]), method.name, note)
     centre, spread = _centre_and_spread(value, resampled, method, n_units, n_trials)
     if spread == 0:  # all but the same, nothing or half an error
-        return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread cannot be seen")
+        return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread is unknown")
     reach = widening * stdtrit(n_units - 1, (1 + level) / 2) * spread
     low, high = (float(end) for end in from_scale(np.array([centre - reach, centre + reach]), method))
     return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
@@ -490,8 +490,8 @@ class Differences(Intervals):
         return columns | {"p_value": [gap.p_value for intervals in self.values() for gap in intervals.values()]}
 
 
-TOLD = 1.5
-"""How many times as wide draws make an interval, from which on its note says so."""
+NOTED = 1.5
+"""The factor by which draws widen an interval from which on a note says so."""
 
 
 def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> tuple[float, float]:
@@ -575,7 +575,7 @@ def interval_over_draws(
     method, n_units, level
         See `evaluation.uncertainty.intervals.interval`.
     n_trials : int
-        Number of trials of the scarcer class in one draw.
+        Number of trials of the rarer class in one draw.
 
     Returns
     -------
@@ -598,7 +598,7 @@ def interval_over_draws(
         factor = float(widening(*parts, n_units=n_units, n_draws=count, level=level))
     settings = {"n_units": n_units, "n_trials": n_trials * count, "level": level, "widening": factor}
     found = interval(float(of_draws.mean()), means[there], method=method, **settings)  # type: ignore[arg-type]
-    if factor < TOLD:
+    if factor < NOTED:
         return found
-    note = f"the {count} draws differ: they make the interval {factor:.1f} times as wide as speakers alone would"
+    note = f"the {count} draws differ: the interval is {factor:.1f} times as wide as by speakers alone"
     return replace(found, note="; ".join(filter(None, [note, found.note])))

@@ -17,7 +17,7 @@ Draws depend on the seed and on the number of the block of replicates alone, nev
 
 **What a bootstrap draws: how often each unit (a speaker, or a trial) comes in each resample.**
 
-Out of n units n are drawn with replacement. Every draw hangs on a generator that the caller gives: `block_generator`
+Out of n units n are drawn with replacement. Every draw depends on a generator that the caller gives: `block_generator`
 is that of the blocks in which long bootstraps are made, so that their draws do not depend on the number of workers.
 
 References
@@ -123,7 +123,7 @@ def draw_counts(
 
 
 def block_generator(seed: int, block: int) -> np.random.Generator:
-    """Return the generator of a block of resamples, which hangs on the seed and on the block's number alone."""
+    """Return the generator of a block of resamples, which depends on the seed and on the block's number alone."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
 
 
@@ -147,7 +147,7 @@ class Sample:
     is_target : ndarray of bool of shape (N,)
         Whether each is a target trial.
     first, second : ndarray of int64 of shape (N,)
-        The units that each trial hangs on: its weight is the product of theirs. Where it hangs on one alone, the
+        The units that each trial depends on: its weight is the product of theirs. Where it depends on one alone, the
         second is `n_units`, whose weight is 1.
     n_units : int
         Number of units (speakers or trials) in the table that the codes mean.
@@ -173,13 +173,13 @@ class Sample:
 
     @property
     def n_least(self) -> int:
-        """Number of trials of the scarcer class."""
+        """Number of trials of the rarer class."""
         n_target = int(self.is_target.sum())
         return min(n_target, len(self) - n_target)
 
     @cached_property
     def n_effective(self) -> int:
-        """Number of units that the scarcer class hangs on."""
+        """Number of units that the rarer class depends on."""
         used = [np.union1d(self.first[side], self.second[side]) for side in (self.is_target, ~self.is_target)]
         return min(int((units < self.n_units).sum()) for units in used)
 
@@ -238,7 +238,7 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
     """
     scores, is_target = checked_scores(scores, "trial"), np.asarray(is_target, bool)
     if is_target.shape != scores.shape:
-        raise DataError(f"expected a truth for each of {len(scores)} scores, got shape {is_target.shape}")
+        raise DataError(f"expected a label for each of {len(scores)} scores, got shape {is_target.shape}")
     n_target = int(is_target.sum())
     if not 0 < n_target < len(scores):
         raise DataError(f"expected trials of both classes, got {n_target} target trials among {len(scores)}")
@@ -267,7 +267,7 @@ def bootstrap(
     *,
     jobs: int | None = 1,
 ) -> list[dict[str, np.ndarray]]:
-    """Return metrics computed anew on resampled trials.
+    """Return metrics recomputed on resampled trials.
 
     Parameters
     ----------
@@ -294,10 +294,10 @@ def bootstrap(
     """
     samples = [samples] if isinstance(samples, Sample) else list(samples)
     if not resampling.replicates:
-        raise DataError("expected 2 resamples or more, got none")
+        raise DataError("expected at least 2 resamples, got none")
     kinds = {(sample.n_units, sample.by_trial) for sample in samples}
     if len(kinds) != 1:
-        raise DataError(f"expected samples that share their units, got {sorted(kinds)} (units, whether trials)")
+        raise DataError(f"expected samples with the same units, got {sorted(kinds)} (units, whether they are trials)")
     work = partial(_replicate, samples, statistic, resampling.seed)
     blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(resampling.replicates, BLOCK))]
     done = list(ordered_map(work, blocks, jobs=jobs))
@@ -349,7 +349,7 @@ def _replicate(
 def _collect(rows: list[Mapping[str, float] | None]) -> dict[str, np.ndarray]:
     kept = [row for row in rows if row is not None]
     if len(kept) < (1 - _MAX_LOST) * len(rows):
-        remedy = "too few speakers for a bootstrap: give intervals by trial, or none"
+        remedy = "too few speakers for a bootstrap: resample trials, or ask for no intervals"
         raise DataError(f"{len(rows) - len(kept)} of {len(rows)} resamples hold no trial of one class", remedy=remedy)
     blank = dict.fromkeys(kept[0], np.nan)
     return {name: np.array([(row or blank)[name] for row in rows], dtype=np.float64) for name in kept[0]}

@@ -423,7 +423,7 @@ def test_a_matrix_of_similarities_gives_what_its_vectors_give(files: dict[str, P
 @pytest.mark.parametrize(
     ("matrix", "more", "said"),
     [
-        (np.zeros((3, 2), np.float32), (), "with the owners on its diagonal, got float32 of shape (3, 2)"),
+        (np.zeros((3, 2), np.float32), (), "with target scores on its diagonal, got float32 of shape (3, 2)"),
         (np.zeros(3, np.float32), (), "got float32 of shape (3,)"),
         (np.full((2, 3), np.nan, np.float32), (), "expected finite similarities"),
         (

@@ -184,7 +184,7 @@ def test_grids_of_sizes() -> None:
         (lambda ranks: linkability_at_sizes(ranks, [0]), "expected sizes from 1 to 6, the whole gallery, got 0"),
         (lambda ranks: linkability_at_sizes(ranks, [2, 7]), "expected sizes from 1 to 6, the whole gallery, got 7"),
         (lambda ranks: linkability_at_sizes(ranks, [2.5]), "expected sizes to be integers"),
-        (lambda ranks: linkability_at_sizes(ranks, [2], top=0), "expected the owner among the first 1 or more, got 0"),
+        (lambda ranks: linkability_at_sizes(ranks, [2], top=0), "expected top to be at least 1, got 0"),
         (lambda ranks: linkability_at_sizes(ranks, [2], ties="both"), "expected a rule for ties among"),
         (lambda ranks: monte_carlo(ranks, [2], runs=0), "expected at least 1 run and a seed from 0"),
         (lambda ranks: linkability_curve(ranks, [2], resampling=Resampling(1)), "expected 0, or 2 to 1,000,000 repl"),

@@ -277,8 +277,8 @@ def test_means_of_scores_over_segments() -> None:
     ("models", "segments", "truth", "message"),
     [
         (["a", "b"], ["s", "s"], [True, True], "1 segments have several target trials: s"),
-        (["a", "b", "a"], ["s", "s", "t"], [True, False, True], "1 with a target trial alone: segment 't'"),
-        (["a", "b"], ["s", "s"], [False, False], "expected at least one trial with its owner among the enrolled"),
+        (["a", "b", "a"], ["s", "s", "t"], [True, False, True], "1 without any impostor trial: segment 't'"),
+        (["a", "b"], ["s", "s"], [False, False], "expected at least one trial of an enrolled speaker"),
     ],
 )
 def test_keys_that_make_no_ranks(models, segments, truth, message) -> None:

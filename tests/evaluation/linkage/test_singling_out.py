@@ -85,7 +85,7 @@ def test_speakers_with_too_few_conversations_are_left_out() -> None:
     cut = Embeddings(trial.ids[kept], trial.speakers[kept], trial.vectors[kept])
     found = singling_out(people(rng.standard_normal((6, 1, 8))), cut)
     assert (found.n_crowd, found.n_calibration) == (5, 3)
-    assert found.notes == ("1 speakers with fewer than 4 conversations left out",)
+    assert found.notes == ("1 speakers with fewer than 4 conversations are left out",)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_the_table_can_be_part_of_ours() -> None:
     [
         (table_of(Metric("cllr", accepted)), "got 'cllr'"),
         (table_of(MINE, MINE), "got 'accepted'"),
-        (table_of(Metric("", accepted)), "expected names"),
+        (table_of(Metric("", accepted)), "expected unique names"),
         *((table_of(Metric(name, accepted)), f"no keys of the report, got '{name}'") for name in RESERVED),
         (table_of(Metric("notes.mine", accepted)), "got 'notes.mine'"),
         (table_of(Metric("zebra", accepted)), "got 'zebra'"),

@@ -44,7 +44,7 @@ def test_first_trap_the_end_block_hangs_on_its_count_alone() -> None:
     nontarget = np.linspace(-3, 0, 40)
     found = [pav_evidence(sort_scores(5 + scale * np.arange(1.0, 11), nontarget)) for scale in (0.01, 1.0, 1e6)]
     assert [evidence.llr for evidence in found] == [pytest.approx(np.log((10 + 1) * 40 / 10))] * 3
-    assert all("it hangs on their number" in evidence.note and "10 target" in evidence.note for evidence in found)
+    assert all("it depends on their number" in evidence.note and "10 target" in evidence.note for evidence in found)
     more = pav_evidence(sort_scores(5 + np.arange(1.0, 21), np.repeat(nontarget, 2)))
     assert more.llr == pytest.approx(np.log((20 + 1) * 80 / 20)), "the same scores twice are other evidence"
     by_gaussians = [
@@ -60,11 +60,11 @@ def test_second_trap_with_labels_exchanged_it_gives_nothing() -> None:
     there, exchanged = worst_case(target, nontarget), worst_case(nontarget, target)
     assert exchanged.pav.llr == 0
     assert (
-        f"turned round, the scores give {pav_evidence(sort_scores(-nontarget, -target)).llr:.2f}" in exchanged.pav.note
+        f"inverted, the scores give {pav_evidence(sort_scores(-nontarget, -target)).llr:.2f}" in exchanged.pav.note
     )
     for reading in ("gaussian", "student"):  # densities do not care which class is the higher one
         assert getattr(exchanged, reading).llr == pytest.approx(getattr(there, reading).llr, rel=1e-6)
-    assert worst_case([1.0, 1.0], [1.0]).pav.note == "one block: the scores tell nothing"
+    assert worst_case([1.0, 1.0], [1.0]).pav.note == "one isotonic block: the scores carry no evidence"
 
 
 def test_pav_is_the_individual_metric_of_zebra() -> None:
@@ -131,7 +131,7 @@ def test_what_cannot_be_said_is_said_to_be_so() -> None:
     assert "two different target scores" in worst_case([1.0, 1.0], [0.0, 2.0]).gaussian.note
     assert "half of the target trials" in worst_case([1.0, 1.0, 2.0], [0.0, 3.0, 4.0]).student.note
     key = Key.from_ids(["a", "b"], ["s", "t"], [True, False])
-    assert "target trial alone" in worst_case_from(Scores.from_ids(["a", "b"], ["s", "t"], [1.0, 0.0]), key).ranks.note
+    assert "without any impostor trial" in worst_case_from(Scores.from_ids(["a", "b"], ["s", "t"], [1.0, 0.0]), key).ranks.note
     for shares in ([1.0], [0.5, 0.6], [np.nan, 1.0], [-0.5, 1.5]):
         with pytest.raises(DataError):
             rank_llrs(shares)

@@ -44,7 +44,7 @@ def test_no_error_is_the_rate_at_which_none_is_seen_in_5_percent_of_the_cases(n_
     limit = (stats.norm.ppf(found.high) + np.sqrt(OF_SPEAKERS) * rng.standard_normal(shape)) / np.sqrt(1 - OF_SPEAKERS)
     seen = rng.binomial(n_trials // n_units, stats.norm.cdf(limit)).sum(axis=1)
     assert np.mean(seen == 0) == pytest.approx(0.05, abs=0.006)
-    assert f"no error: a bound from above alone, by {n_units} speakers" in found.note
+    assert f"no error: an upper bound only, from {n_units} speakers" in found.note
 
 
 @pytest.mark.parametrize("n_units", [5, 23, 100])
@@ -144,7 +144,7 @@ def test_two_draws_that_differ_are_not_few_errors() -> None:
     settings = {"method": method_of("eer.rocch"), "n_units": 10, "n_trials": 70}
     found = interval_over_draws([0.1, 0.268], resampled, **settings)  # type: ignore[arg-type]
     assert "few errors" not in found.note
-    assert "the 2 draws differ: they make the interval" in found.note
+    assert "the 2 draws differ: the interval is" in found.note
     alike = interval_over_draws([0.184, 0.184], resampled, **settings)  # type: ignore[arg-type]
     assert alike.note == ""
     assert alike.high - alike.low < found.high - found.low

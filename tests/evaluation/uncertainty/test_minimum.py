@@ -98,7 +98,7 @@ def test_a_minimum_of_minima_is_that_of_all() -> None:
     assert minimum_of([found["first"].interval, found["second"].interval]) == found["all"].interval
     unknown = minimum_of([Interval(0.4), Interval(0.3, 0.2, 0.5), Interval()])
     assert (unknown.value, unknown.low, unknown.high) == (0.3, 0.2, 0.5)
-    with pytest.raises(DataError, match="one value or more"):
+    with pytest.raises(DataError, match="at least one value"):
         minimum_of([])
 
 
@@ -135,7 +135,7 @@ def test_who_is_recognised_at_once_does_not_count_for_a_perfect_anonymiser() -> 
 
 def test_bad_input() -> None:
     for nothing in ({}, {"a": []}):
-        with pytest.raises(DataError, match="one attacker or more"):
+        with pytest.raises(DataError, match="at least one attacker"):
             minimum_over_attackers(nothing)
     other = samples(0.1, n_speakers=11)
     with pytest.raises(DataError, match="expected the same trials of 'attacker-0' and 'b'"):
