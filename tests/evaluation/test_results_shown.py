@@ -139,7 +139,7 @@ def test_print_shows_the_tables():
     assert len(lines) > 20
     assert str(replace(RESULTS["evaluation"], notes={"a": "note"})).endswith("\na: note")
     heads, _, *rows = str(RESULTS["differences"]).splitlines()
-    assert heads.split() == ["system", "metric", "value", "low", "high", "method", "note"]
+    assert heads.split() == ["system", "metric", "value", "low", "high", "method", "note", "p_value"]
     assert len(rows) == len(RESULTS["differences"]["b"])
 
 

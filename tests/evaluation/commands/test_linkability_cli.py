@@ -417,7 +417,7 @@ def test_a_matrix_of_similarities_gives_what_its_vectors_give(files: dict[str, P
     assert found["utterances"]["1"]["linkability"] == expected["utterances"]["1"]["linkability"]
     assert found["utterances"]["1"]["low"] == expected["utterances"]["1"]["low"]
     assert (found["n_enroll"], found["n_trial"]) == (30, 12)
-    assert "owners are on its diagonal" in found["utterances"]["1"]["notes"][0]
+    assert "target scores are on its diagonal" in found["utterances"]["1"]["notes"][0]
 
 
 @pytest.mark.parametrize(

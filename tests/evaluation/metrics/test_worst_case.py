@@ -59,9 +59,7 @@ def test_second_trap_with_labels_exchanged_it_gives_nothing() -> None:
     target, nontarget = rng.normal(9, 1, 200), rng.normal(-9, 1, 300)
     there, exchanged = worst_case(target, nontarget), worst_case(nontarget, target)
     assert exchanged.pav.llr == 0
-    assert (
-        f"inverted, the scores give {pav_evidence(sort_scores(-nontarget, -target)).llr:.2f}" in exchanged.pav.note
-    )
+    assert f"inverted, the scores give {pav_evidence(sort_scores(-nontarget, -target)).llr:.2f}" in exchanged.pav.note
     for reading in ("gaussian", "student"):  # densities do not care which class is the higher one
         assert getattr(exchanged, reading).llr == pytest.approx(getattr(there, reading).llr, rel=1e-6)
     assert worst_case([1.0, 1.0], [1.0]).pav.note == "one isotonic block: the scores carry no evidence"
@@ -131,7 +129,8 @@ def test_what_cannot_be_said_is_said_to_be_so() -> None:
     assert "two different target scores" in worst_case([1.0, 1.0], [0.0, 2.0]).gaussian.note
     assert "half of the target trials" in worst_case([1.0, 1.0, 2.0], [0.0, 3.0, 4.0]).student.note
     key = Key.from_ids(["a", "b"], ["s", "t"], [True, False])
-    assert "without any impostor trial" in worst_case_from(Scores.from_ids(["a", "b"], ["s", "t"], [1.0, 0.0]), key).ranks.note
+    found = worst_case_from(Scores.from_ids(["a", "b"], ["s", "t"], [1.0, 0.0]), key)
+    assert "without any impostor trial" in found.ranks.note
     for shares in ([1.0], [0.5, 0.6], [np.nan, 1.0], [-0.5, 1.5]):
         with pytest.raises(DataError):
             rank_llrs(shares)
