@@ -33,7 +33,7 @@ from spkbase.files import TEMPORARY
 from spkbase.plugins import check_places, fill_places, load_plugin, run_command
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkver.anonymization.mcadams_coefficient import mcadams, turn_poles
+from spkver.anonymization.mcadams_coefficient import turn_poles
 from spkver.audio import read_audio, write_audio
 
 BUILT_IN = {
@@ -177,59 +177,9 @@ def none(samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Genera
     return samples
 
 
-def resampling(
-    samples: NDArray[Any],
-    rate: int,
-    utterance: str,
-    rng: np.random.Generator,
-    *,
-    speed: tuple[float, float] = (0.8, 1.25),
-) -> NDArray[Any]:
-    """Play faster or slower: tempo, pitch and formants change by one factor, and so does the duration.
-
-    References
-    ----------
-    T. Ko, V. Peddinti, D. Povey, S. Khudanpur, Audio augmentation for speech recognition, Interspeech 2015.
-    """
-    changed = change_speed(samples, rate, log_uniform(speed, rng))
-    if not len(changed):
-        raise DataError(f"utterance {utterance!r}: {len(samples)} samples are too few", remedy="leave it out")
-    return changed
-
-
 def log_uniform(bounds: tuple[float, float], rng: np.random.Generator) -> float:
     """Draw a factor, such as that of tempo or pitch."""
     return float(np.exp(rng.uniform(*np.log(bounds))))
-
-
-def change_speed(samples: NDArray[Any], rate: int, factor: float) -> NDArray[Any]:
-    """Play a signal so many times as fast; `resampling` draws the factor."""
-    import soxr
-
-    changed: NDArray[Any] = soxr.resample(samples, rate * factor, rate, quality="HQ")
-    return changed
-
-
-def vtln(
-    samples: NDArray[Any],
-    rate: int,
-    utterance: str,
-    rng: np.random.Generator,
-    *,
-    warp: tuple[float, float] = (0.05, 0.12),
-) -> NDArray[Any]:
-    """Warp the frequency axis of the spectral envelope by a bilinear function, as another vocal tract length would.
-
-    The envelope is the cepstrally smoothed spectrum of 32 ms frames; what it leaves over, pitch and phase, stays.
-
-    References
-    ----------
-    J. Qian, H. Du, J. Hou, L. Chen, T. Jung, X.-Y. Li, Hidebehind: enjoy voice input with voiceprint unclonability and
-    anonymity, SenSys 2018.
-    """
-    if len(samples) < round(rate * _WINDOW):
-        raise DataError(f"utterance {utterance!r}: {len(samples)} samples are less than a frame", remedy="leave it out")
-    return warp_envelope(samples, rate, either_sign(warp, rng))
 
 
 def either_sign(bounds: tuple[float, float], rng: np.random.Generator) -> float:
@@ -237,8 +187,24 @@ def either_sign(bounds: tuple[float, float], rng: np.random.Generator) -> float:
     return float(rng.uniform(*bounds)) * (1 if rng.random() < 0.5 else -1)
 
 
+def change_speed(samples: NDArray[Any], rate: int, factor: float) -> NDArray[Any]:
+    """Play faster or slower: tempo, pitch and formants change by one factor, and so does the duration.
+
+    References
+    ----------
+    T. Ko, V. Peddinti, D. Povey, S. Khudanpur, Audio augmentation for speech recognition, Interspeech 2015.
+    """
+    import soxr
+
+    changed: NDArray[Any] = soxr.resample(samples, rate * factor, rate, quality="HQ")
+    return _if_any(changed, samples)
+
+
 def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]:
-    """Warp the spectral envelope by the bilinear function of one size, see `vtln`; that of -size turns it back.
+    """Warp the frequency axis of the spectral envelope by a bilinear function, as another vocal tract length would.
+
+    The envelope is the cepstrally smoothed spectrum of 32 ms frames; what it leaves over, pitch and phase, stays. A
+    warp of -size inverts it.
 
     Parameters
     ----------
@@ -247,11 +213,17 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
     rate : int [Hz]
     size : float
         Between -1 and 1; the envelope at omega is that of omega + 2 atan(size sin(omega) / (1 - size cos(omega))).
+
+    References
+    ----------
+    J. Qian, H. Du, J. Hou, L. Chen, T. Jung, X.-Y. Li, Hidebehind: enjoy voice input with voiceprint unclonability and
+    anonymity, SenSys 2018.
     """
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
 
     length, shift = round(rate * _WINDOW), round(rate * _SHIFT)
+    _if_any(samples[length - 1 :], samples)
     transform = ShortTimeFFT(hann(length, sym=False), shift, rate, mfft=length)
     spectrum = transform.stft(samples.astype(np.float64))
     magnitude, order = np.abs(spectrum), round(rate * _QUEFRENCY)
@@ -262,12 +234,23 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
     bins = np.arange(len(spectrum))
     omega = np.pi * bins / bins[-1]
     source = omega + 2 * np.arctan2(size * np.sin(omega), 1 - size * np.cos(omega))
-    position = source / np.pi * bins[-1]
-    low = np.minimum(position.astype(int), bins[-1] - 1)
-    share = (position - low)[:, None]
-    warped = (1 - share) * envelope[low] + share * envelope[low + 1]
+    warped = _read_between(envelope.T, source / np.pi * bins[-1]).T
     changed: NDArray[Any] = transform.istft(spectrum * np.exp(warped - envelope), k1=len(samples))
     return changed
+
+
+def _if_any(output: NDArray[Any], samples: NDArray[Any]) -> NDArray[Any]:
+    """Return the output; a DataError if it is empty."""
+    if not len(output):
+        raise DataError(f"{len(samples)} samples are too few", remedy="leave the utterance out")
+    return output
+
+
+def _read_between(rows: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
+    """Read rows at fractional columns, between two columns by a straight line."""
+    low = np.minimum(position.astype(int), rows.shape[1] - 2)
+    share = position - low
+    return (1 - share) * rows[:, low] + share * rows[:, low + 1]
 
 
 def world(
@@ -295,9 +278,7 @@ def world(
     aperiodicity = pyworld.d4c(signal, f0, times, rate)
     bins = np.arange(envelope.shape[1])
     position = np.minimum(bins / of_formants, bins[-1])
-    low = np.minimum(position.astype(int), bins[-1] - 1)
-    share = position - low
-    scaled = np.ascontiguousarray(np.exp((1 - share) * np.log(envelope[:, low]) + share * np.log(envelope[:, low + 1])))
+    scaled = np.ascontiguousarray(np.exp(_read_between(np.log(envelope), position)))
     made: NDArray[Any] = pyworld.synthesize(f0 * of_pitch, scaled, aperiodicity, rate)
     return np.pad(made, (0, max(0, len(samples) - len(made))))[: len(samples)]
 
@@ -311,13 +292,27 @@ def import_world() -> Any:
     return pyworld
 
 
-_FUNCTIONS: dict[str, Callable[..., NDArray[Any]]] = {
-    "mcadams": mcadams,
-    "resampling": resampling,
-    "vtln": vtln,
-    "world": world,
-    "none": none,
-}
+def _mcadams(samples: NDArray[Any], rate: int, alpha: float) -> NDArray[Any]:
+    (output,) = turn_poles([samples], [rate], [alpha])
+    if isinstance(output, DataError):
+        raise output
+    return output
+
+
+_CHANGES = {"mcadams": _mcadams, "vtln": warp_envelope, "resampling": change_speed}
+"""Of one signal by the number of its recording."""
+
+
+def _by_one_number(
+    samples: NDArray[Any],
+    rate: int,
+    utterance: str,
+    rng: np.random.Generator,
+    *,
+    name: str,
+    bounds: tuple[float, float],
+) -> NDArray[Any]:
+    return _CHANGES[name](samples, rate, INVERSES[name].draw(bounds, rng))
 
 
 @lru_cache(maxsize=4)
@@ -340,12 +335,15 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
     if config.name == "command":
         check_places(config.command, ("input", "output", "utterance", "rate", "seed"), ("input", "output"))
         return partial(_by_command, template=config.command, folder=folder)
-    if config.name not in _FUNCTIONS:
-        function: Anonymizer = load_plugin(config.name, "anonymiser", kind="function")[0]
-        return function
+    if config.name in INVERSES:
+        return partial(_by_one_number, name=config.name, bounds=getattr(config, INVERSES[config.name].parameter))
+    if config.name == "none":
+        return none
     if config.name == "world":
         import_world()
-    return partial(_FUNCTIONS[config.name], **config.parameters())
+        return partial(world, **config.parameters())
+    function: Anonymizer = load_plugin(config.name, "anonymiser", kind="function")[0]
+    return function
 
 
 def _by_command(
@@ -401,47 +399,41 @@ class Inverse:
 
 
 def _each(change: Callable[[NDArray[Any], int, float], NDArray[Any]]) -> Change:
-    """Make a function of one signal one of several; errors of too short ones are handed back."""
+    """Make a function of one signal one of several; errors of too short ones are returned."""
 
     def change_all(signals: Sequence[NDArray[np.float32]], rates: Sequence[int], values: Sequence[float]) -> Outputs:
         outputs: Outputs = []
         for samples, rate, value in zip(signals, rates, values, strict=True):
             try:
                 changed = np.asarray(change(samples, rate, value))
-            except ValueError:  # fewer samples than a frame
-                changed = np.empty(0)
-            if len(changed):
                 outputs.append(changed / max(1.0, float(np.abs(changed).max())))
-            else:
-                outputs.append(DataError(f"{len(samples)} samples are too few", remedy="leave the utterance out"))
+            except DataError as error:
+                outputs.append(error)
         return outputs
 
     return change_all
 
 
 INVERSES = {
-    inverse.anonymizer: inverse
-    for inverse in (
-        Inverse(
-            *("mcadams", "alpha"),
-            draw=lambda bounds, rng: float(rng.uniform(*bounds)),
-            apply=turn_poles,
-            undo=partial(turn_poles, back=True),
-            bounds=lambda bounds: bounds,
-        ),
-        Inverse(
-            *("vtln", "warp"),
-            draw=either_sign,
-            apply=_each(warp_envelope),
-            undo=_each(lambda samples, rate, value: warp_envelope(samples, rate, -value)),
-            bounds=lambda bounds: (-bounds[1], bounds[1]),
-        ),
-        Inverse(
-            *("resampling", "speed"),
-            draw=log_uniform,
-            apply=_each(change_speed),
-            undo=_each(lambda samples, rate, value: change_speed(samples, rate, 1 / value)),
-            bounds=lambda bounds: bounds,
-        ),
-    )
+    "mcadams": Inverse(
+        *("mcadams", "alpha"),
+        draw=lambda bounds, rng: float(rng.uniform(*bounds)),
+        apply=turn_poles,
+        undo=partial(turn_poles, back=True),
+        bounds=lambda bounds: bounds,
+    ),
+    "vtln": Inverse(
+        *("vtln", "warp"),
+        draw=either_sign,
+        apply=_each(warp_envelope),
+        undo=_each(lambda samples, rate, value: warp_envelope(samples, rate, -value)),
+        bounds=lambda bounds: (-bounds[1], bounds[1]),
+    ),
+    "resampling": Inverse(
+        *("resampling", "speed"),
+        draw=log_uniform,
+        apply=_each(change_speed),
+        undo=_each(lambda samples, rate, value: change_speed(samples, rate, 1 / value)),
+        bounds=lambda bounds: bounds,
+    ),
 }

@@ -41,7 +41,7 @@ from spkbase.files import (
     write_text,
 )
 from spkbase.plugins import load_plugin
-from spkbase.runs import append_line, is_temporary, read_lines, remove_temporaries, sole_use
+from spkbase.runs import append_line, read_lines, remove_temporaries, sole_use
 from spkbase.version import __version__
 from spkbase.work import chunks, ordered_map
 from spkver.anonymization.anonymizers import (
@@ -166,7 +166,7 @@ def progress(folder: str | Path) -> tuple[int, int] | None:
     if not isinstance(record.get("utterances"), int):
         return None
     made = (name for name, entry in record["files"].items() if entry.get("made_by") == record.get("made_by"))
-    done = sum(_is_as_stamped(_output(folder, name), record["files"][name].get("output")) for name in made)
+    done = sum(_is_as_stamped(_output(folder, name), record["files"][name]["output"]) for name in made)
     return done, record["utterances"]
 
 
@@ -198,16 +198,13 @@ def make_twin(
         As for `anonymize_datadir`; so are the errors.
     """
     _check_target(source, target)
-    tasks, is_new = _tasks(source, target, streams), not target.is_dir()
-    if is_new:
-        check_headers(source.recordings, jobs=jobs)  # before there is a folder
+    tasks, before = _tasks(source, target, streams), _read_record(target)
+    record = {**header, "utterances": len(tasks), "files": before["files"], "lists": before["lists"]}
+    due = tasks if force else _due(tasks, record)
+    check_headers({task.utterance: task.source for task in due}, jobs=jobs)  # before there is a folder
     with sole_use(target):
         remove_temporaries(target)  # what a run that was killed was writing
-        before = _read_record(target)
-        record = {**header, "utterances": len(tasks), "files": before["files"], "lists": before["lists"]}
-        if due := tasks if force else _due(tasks, record):
-            if not is_new:
-                check_headers({task.utterance: task.source for task in due}, jobs=jobs)
+        if due:
             (target / "wav.scp").unlink(missing_ok=True)
             name = header["anonymizer"]["name"]
             logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), name)
@@ -269,8 +266,7 @@ def _check_target(source: DataDir, target: Path) -> None:
         raise DataError("is the source itself", file=target, remedy="give a suffix or another folder")
     if target.exists() and not target.is_dir():
         raise DataError("is a file", file=target, remedy="choose another suffix")
-    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))
-    if theirs and not (target / RECORD).is_file():
+    if target.is_dir() and any(target.iterdir()) and not (target / RECORD).is_file():
         text = f"there is something that was not made here (no {RECORD}), and it is left alone"
         raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
 
@@ -285,10 +281,7 @@ def _read_record(folder: Path) -> Record:
         files = dict(record["files"])
         for done in read_lines(folder / JOURNAL):
             files |= done
-        # names that lead out of the folder are not ours
-        lists = [name for name in record["lists"] if unfit_id(name) is None]
-        files = {name: entry for name, entry in files.items() if isinstance(entry, dict) and unfit_id(name) is None}
-        return {**record, "files": files, "lists": lists}
+        return {**record, "files": files, "lists": list(record["lists"])}
     return {"files": {}, "lists": []}
 
 
@@ -307,7 +300,7 @@ def _due(tasks: Sequence[Task], record: Record) -> list[Task]:
     for task in tasks:
         entry = record["files"].get(task.utterance, {})
         is_same = entry.get("made_by") == record["made_by"] and entry.get("stream") == task.stream
-        stamps = (task.source, entry.get("source")), (task.target, entry.get("output"))
+        stamps = (task.source, entry.get("source", {})), (task.target, entry.get("output", {}))
         if not (is_same and all(_is_as_stamped(*stamp) for stamp in stamps)):
             due.append(task)
     return due
@@ -318,12 +311,12 @@ def _stamp(path: Path) -> Record:
     return {"size": size, "time": changed, "sha256": file_digest(path)}
 
 
-def _is_as_stamped(path: Path, stamp: Any) -> bool:
+def _is_as_stamped(path: Path, stamp: Record) -> bool:
     """Whether a file is as it was: size and time of change, or where that differs its SHA-256, tell."""
     size, changed = size_and_time(path)
-    if not isinstance(stamp, dict) or size is None or size != stamp.get("size"):
+    if size is None or size != stamp.get("size"):
         return False
-    return changed == stamp.get("time") or file_digest(path) == stamp.get("sha256")
+    return changed == stamp["time"] or file_digest(path) == stamp["sha256"]
 
 
 # --- recordings -------------------------------------------------------------------------------------------------------
@@ -374,7 +367,8 @@ def write_outputs(tasks: Sequence[Task], change: Callable[[Signals], Outputs]) -
     for (task, _, rate), output in zip(signals, change(signals), strict=True):
         try:
             if isinstance(output, DataError):
-                raise DataError(f"utterance {task.utterance!r}: {output}", file=task.source)
+                text = f"utterance {task.utterance!r}: {output.text}"
+                raise DataError(text, file=task.source, remedy=output.remedy)
             write_audio(task.target, output, rate)
             source = stamps[task.utterance]
             results[task.utterance] = {"stream": task.stream, "source": source, "output": _stamp(task.target)}

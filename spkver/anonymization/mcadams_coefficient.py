@@ -325,52 +325,13 @@ _BEYOND = 0.5
 _FRAMES = 1024  # at once: many for each array operation, few enough for the cache
 
 
-def mcadams(
-    samples: NDArray[np.float32],
-    rate: int,
-    utterance: str,
-    rng: np.random.Generator,
-    *,
-    alpha: tuple[float, float] = (0.5, 0.9),
-) -> NDArray[np.float64]:
-    """Anonymise by a McAdams coefficient drawn from ``U(alpha)``: baseline B2 of VoicePrivacy 2020 to 2026.
-
-    Parameters
-    ----------
-    samples : ndarray of shape (n,)
-        With full scale 1.
-    rate : int [Hz]
-    utterance : str
-        Its id, for errors.
-    rng : Generator
-        The coefficient is its first draw.
-    alpha : (low, high)
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Peak-normalised multiples of 1/32768; silence for silence.
-
-    Raises
-    ------
-    DataError
-        If there is not one complete frame of 20 ms, or the rate is too low for the order.
-
-    References
-    ----------
-    J. Patino, N. Tomashenko, M. Todisco, A. Nautsch, N. Evans, Speaker anonymisation using the McAdams coefficient,
-    Interspeech 2021, arXiv:2011.01130.
-    """
-    (output,) = turn_poles([samples], [rate], [float(rng.uniform(*alpha))])
-    if isinstance(output, DataError):
-        raise DataError(f"utterance {utterance!r}: {output.text}", remedy=output.remedy)
-    return output
-
-
 def turn_poles(
     signals: Sequence[NDArray[np.float32]], rates: Sequence[int], coefficients: Sequence[float], *, back: bool = False
 ) -> list[NDArray[np.float64] | DataError]:
-    """Raise the angles of the poles of linear prediction to a power, for each signal its own; see `mcadams`.
+    """Anonymise by McAdams coefficients, for each signal its own: baseline B2 of VoicePrivacy 2020 to 2026.
+
+    The angles of the poles of linear prediction are raised to the power alpha. Outputs are peak-normalised multiples of
+    1/32768; silence for silence.
 
     Several signals together are faster where they are short; each gets the bits that it has alone.
 
@@ -393,7 +354,12 @@ def turn_poles(
     Returns
     -------
     list
-        For each signal its output, or why there is none.
+        For each signal its output, or a DataError: not one complete frame of 20 ms, or a rate too low for the order.
+
+    References
+    ----------
+    J. Patino, N. Tomashenko, M. Todisco, A. Nautsch, N. Evans, Speaker anonymisation using the McAdams coefficient,
+    Interspeech 2021, arXiv:2011.01130.
 
     Examples
     --------

@@ -198,24 +198,20 @@ def anonymize_embeddings(
     """
     rules = rules or PseudoSpeakerRules()
     _check(source, pool, rules, sexes, backend)
-    speakers, voices = _means(pool)
+    speakers, voices = _means(pool, pool.speakers)
     females = np.array([(sexes or {}).get(speaker) == "f" for speaker in speakers])
     with one_blas_thread():
         affinity = _affinity(voices, pool, rules, backend)
-        # sorted, so that blocks do not hang on the order of the list
-        order = np.argsort(source.ids.astype(str), kind="stable")
-        if rules.level == "speaker":
-            names, originals = _means(source)
-            codes = np.searchsorted(np.array(names, object), source.speakers)
-            owners = names
-        else:
-            names, owners = source.ids[order].tolist(), source.speakers[order].tolist()
-            originals, codes = np.asarray(source.vectors[order], np.float64), np.argsort(order)
+        # names are sorted, so that blocks do not depend on the order of the list
+        groups = source.speakers if rules.level == "speaker" else source.ids
+        names, originals = _means(source, groups)
+        codes = np.searchsorted(np.array(names, object), groups)
+        speaker_of = dict(zip(groups.tolist(), source.speakers.tolist(), strict=True))
         made = np.empty((rules.draws, len(names), source.vectors.shape[1]), source.vectors.dtype)
         for start, stop in chunk_bounds(len(names), _BLOCK):
             affinities = affinity(originals[start:stop])
             for row in range(start, stop):
-                sex = (sexes or {}).get(owners[row])
+                sex = (sexes or {}).get(speaker_of[names[row]])
                 for draw in range(rules.draws):
                     generator = stream(rules.seed, "pseudo-speaker", rules.level, names[row], f"draw {draw}")
                     allowed = _allowed(females, sex, rules.sex, generator)
@@ -305,14 +301,13 @@ def _allowed(
     return females == wanted
 
 
-def _means(embeddings: Embeddings) -> tuple[list[str], NDArray[np.float64]]:
-    """Return speakers in order and the mean of each one's vectors, summed in the order of the ids."""
-    names = sorted(set(embeddings.speakers))
-    rows: dict[str, list[int]] = {name: [] for name in names}
-    for row in sorted(range(len(embeddings)), key=lambda row: str(embeddings.ids[row])):
-        rows[embeddings.speakers[row]].append(row)
-    vectors = embeddings.vectors
-    return names, np.array([np.asarray(vectors[rows[name]], np.float64).mean(axis=0) for name in names])
+def _means(embeddings: Embeddings, groups: NDArray[np.object_]) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the sorted names of groups and the mean of the vectors of each, summed in the order of the ids."""
+    rows: dict[str, list[int]] = {name: [] for name in sorted(set(groups.tolist()))}
+    for row in np.argsort(embeddings.ids.astype(str), kind="stable"):
+        rows[groups[row]].append(row)
+    vectors = np.asarray(embeddings.vectors)
+    return list(rows), np.array([np.asarray(vectors[of], np.float64).mean(axis=0) for of in rows.values()])
 
 
 def _note(rules: PseudoSpeakerRules, n_voices: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
@@ -18,7 +17,6 @@ from click.testing import CliRunner
 from spkbase.errors import ConfigError, DataError
 from spkver.anonymization.anonymizers import AnonymizerConfig, make_anonymizer, named_stream, stream_name
 from spkver.anonymization.directories import JOURNAL, anonymize_datadir, finished_twin, progress
-from spkver.anonymization.mcadams_coefficient import mcadams
 from spkver.audio import read_audio, write_audio
 from spkver.cli import main
 from spkver.datadir.directory import DataDir, write_datadir
@@ -74,7 +72,9 @@ def test_the_twin_is_a_complete_data_directory(source, tmp_path):
         assert (info.format, info.subtype, info.channels, info.samplerate) == ("WAV", "PCM_16", 1, RATE)
         samples, rate = read_audio(source.recordings[name])
         rng = named_stream(stream_name(name, "", 0, level="utterance", seeding="utterance"), 0)
-        assert np.array_equal(read_audio(path).samples, mcadams(samples, rate, name, rng).astype(np.float32))
+        assert np.array_equal(
+            read_audio(path).samples, make_anonymizer(AnonymizerConfig())(samples, rate, name, rng).astype(np.float32)
+        )
 
 
 @pytest.mark.parametrize(
@@ -162,43 +162,19 @@ def test_what_has_changed_is_done_again_and_no_more(source, tmp_path, what, redo
     assert sum(times(after)[name] != before[name] for name in NAMES) == redone
 
 
-def test_utterances_that_are_gone_leave(source, tmp_path):
-    anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
-    fewer = DataDir(source.path, {"a-1": source.recordings["a-1"]}, {"a-1": "a"})
-    anonymize_datadir(fewer, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
-    assert [path.name for path in (tmp_path / "set_x" / "wav").iterdir()] == ["a-1.wav"]
-    assert list(read_datadir_recordings(tmp_path / "set_x")) == ["a-1"]
-
-
-def read_datadir_recordings(folder):
-    return json.loads((folder / "anonymization.json").read_text())["files"]
-
-
-def test_lists_that_are_gone_leave(source, tmp_path):
+def test_utterances_and_lists_that_are_gone_leave(source, tmp_path):
     target = tmp_path / "set_x"
     anonymize_datadir(source, target, AnonymizerConfig("none"), jobs=1)
     (target / "mine").write_text("a list of the user's\n")
     for name in ("spk2gender", "enrolls", "trials", "text"):
         (source.path / name).unlink()
-    anonymize_datadir(read_datadir(source.path), target, AnonymizerConfig("none"), jobs=1)
-    assert {path.name for path in target.iterdir()} == {
-        "wav", "wav.scp", "utt2spk", "spk2utt", "anonymization.json", "mine"
-    }  # fmt: skip
+    fewer = DataDir(source.path, {"a-1": source.recordings["a-1"]}, {"a-1": "a"})
+    anonymize_datadir(fewer, target, AnonymizerConfig("none"), jobs=1)
+    lists = {"wav.scp", "utt2spk", "spk2utt", "anonymization.json", "mine"}
+    assert {path.name for path in target.iterdir()} == {"wav", *lists}
     again = read_datadir(target)
-    assert (again.genders, again.enrolls, again.trials) == ({}, None, None)
-
-
-def test_one_run_at_a_time(source, tmp_path):
-    """Else two runs with other parameters leave a mixture that looks like one of them."""
-    target = tmp_path / "set_x"
-    first = outputs(anonymize_datadir(source, target, AnonymizerConfig(), jobs=1))
-    handle = os.open(target, os.O_RDONLY)
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    with pytest.raises(DataError, match="set_x: another run is at work in it"):
-        anonymize_datadir(source, target, AnonymizerConfig("none"), jobs=1)
-    assert outputs(read_datadir(target)) == first
-    os.close(handle)
-    assert outputs(anonymize_datadir(source, target, AnonymizerConfig("none"), jobs=1)) != first
+    assert (again.genders, again.enrolls, again.trials, list(again.recordings)) == ({}, None, None, ["a-1"])
+    assert [path.name for path in (target / "wav").iterdir()] == ["a-1.wav"]
 
 
 SLOWLY = """
@@ -210,7 +186,7 @@ def slowly(samples, rate, utterance, rng):
 """
 
 
-def test_killed_often_it_loses_the_batches_in_flight_alone(tmp_path):
+def test_a_killed_run_loses_the_batches_in_flight_alone(tmp_path):
     """To the last byte as a run that nobody has disturbed."""
     names = [f"u-{number:02d}" for number in range(40)]
     for number, name in enumerate(names):
@@ -225,16 +201,12 @@ def test_killed_often_it_loses_the_batches_in_flight_alone(tmp_path):
         "import sys; from spkver.anonymization import *; from spkver.datadir import read_datadir\n"
         "anonymize_datadir(read_datadir(sys.argv[1]), sys.argv[2], AnonymizerConfig(sys.argv[3]), jobs=1)"
     )
-    kills = asked = done = 0
-    while kills < 1:
-        with subprocess.Popen([sys.executable, "-c", code, str(source.path), str(target), config.name]) as run:
-            while run.poll() is None and not (log.exists() and len(log.read_text().split()) >= asked + 11 + kills):
-                time.sleep(0.002)
-            run.kill()
-        kills, asked = kills + 1, len(log.read_text().split())
-        before, (done, total) = done, progress(target)
-        assert total == 40
-        assert before < done < 40
+    with subprocess.Popen([sys.executable, "-c", code, str(source.path), str(target), config.name]) as run:
+        while run.poll() is None and not (log.exists() and len(log.read_text().split()) >= 11):
+            time.sleep(0.002)
+        run.kill()
+    done, total = progress(target)
+    assert 0 < done < total == 40
     with pytest.raises(DataError, match=r"wav\.scp"):
         read_datadir(target)
     (target / "wav" / ".u-01.x7abcd_e.spkver-tmp.wav").write_bytes(b"half")
@@ -244,7 +216,7 @@ def test_killed_often_it_loses_the_batches_in_flight_alone(tmp_path):
     made = anonymize_datadir(source, target, config, jobs=1)
     times_done = Counter(log.read_text().split())
     assert set(times_done) == set(source.recordings)
-    assert sum(times_done.values()) <= 40 + kills * 8
+    assert sum(times_done.values()) <= 40 + 8
     fresh = anonymize_datadir(source, tmp_path / "fresh" / "set_x", config, jobs=1)
     assert outputs(made) == outputs(fresh)
     assert progress(target) == (40, 40)
@@ -256,22 +228,17 @@ def test_folders_that_are_not_finished(source, tmp_path):
     with pytest.raises(DataError, match="the anonymised folder is missing"):
         finished_twin(source, target, AnonymizerConfig())
     made = anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)
-    assert outputs(finished_twin(source, target, AnonymizerConfig())) == outputs(made)
+    assert finished_twin(source, target, AnonymizerConfig()).recordings == made.recordings
     with pytest.raises(DataError, match="0 of 3 utterances are anonymised by this anonymiser"):
         finished_twin(source, target, AnonymizerConfig(), seed=1)
     made.recordings["a-2"].write_bytes(b"cut")
     with pytest.raises(DataError, match="2 of 3 utterances are anonymised"):
         finished_twin(source, target, AnonymizerConfig())
     assert progress(tmp_path) is None
-
-
-def test_one_that_fails_is_named_when_the_others_are_done(source, tmp_path):
-    target = tmp_path / "set_x"
     with pytest.raises(DataError, match=r"a-2\.flac: utterance 'a-2': ZeroDivisionError: no luck"):
         anonymize_datadir(source, target, AnonymizerConfig("own_anonymizer:breaks_on_a2"), jobs=1)
-    assert sorted(path.name for path in (target / "wav").iterdir()) == ["a-1.wav", "b-1.wav"]
     assert not (target / "wav.scp").exists()  # it is not taken for a data directory
-    kept = {name: (target / "wav" / f"{name}.wav").stat().st_mtime_ns for name in ("a-1", "b-1")}
+    kept = {name: (target / "wav" / f"{name}.wav").stat().st_mtime_ns for name in ("a-1", "b-1")}  # the others are done
     with pytest.raises(DataError, match="'a-2'"):
         anonymize_datadir(source, target, AnonymizerConfig("own_anonymizer:breaks_on_a2"), jobs=1)
     assert {name: (target / "wav" / f"{name}.wav").stat().st_mtime_ns for name in kept} == kept
@@ -307,7 +274,7 @@ def test_targets_that_are_not_ours_are_left_alone(source, tmp_path):
     assert (tmp_path / "theirs" / "wav.scp").read_text() == "a-1 x\n"
 
 
-def test_bad_sources_are_told_before_anything_is_written(source, tmp_path):
+def test_bad_sources_are_reported_before_anything_is_written(source, tmp_path):
     soundfile.write(source.recordings["a-1"], np.zeros((800, 2)), RATE)
     source.recordings["b-1"].write_bytes(b"no audio")
     with pytest.raises(DataError, match=r"(?s)2 problems:.*a-1\.flac: 2 channels.*b-1\.flac: not readable"):
@@ -331,17 +298,9 @@ def test_a_function_from_a_file(source, tmp_path):
     assert times(anonymize_datadir(source, tmp_path / "set_x", config, jobs=1)) != before
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("no_such_module:f", "cannot be imported: ModuleNotFoundError"),
-        ("own_anonymizer:f", "has no function 'f'"),
-        ("/no/file.py:f", "cannot be imported: FileNotFoundError"),
-    ],
-)
-def test_functions_that_are_not_there(name, message):
-    with pytest.raises(ConfigError, match=message):
-        make_anonymizer(AnonymizerConfig(name))
+def test_functions_that_are_not_there():
+    with pytest.raises(ConfigError, match="has no function 'f'"):
+        make_anonymizer(AnonymizerConfig("own_anonymizer:f"))
 
 
 def test_a_command_with_a_hostile_id(tmp_path):
@@ -370,19 +329,9 @@ def test_commands_that_fail(source, tmp_path, command, message):
         anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig("command", command=command), jobs=1)
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("sox {input}", "has no {output}"),
-        ("sox {input} {output} {speaker}", "cannot be filled in: 'speaker'"),
-        ("sox '{input}' {output}", "has a place in quotes"),
-        ('sox "{input}" {output}', "cannot be filled in|has a place in quotes"),
-        ("sox {input} {output} '", "cannot be filled in: No closing quotation"),
-    ],
-)
-def test_commands_that_cannot_be_filled_in(command, message):
-    with pytest.raises(ConfigError, match=message):
-        make_anonymizer(AnonymizerConfig("command", command=command))
+def test_commands_that_cannot_be_filled_in():
+    with pytest.raises(ConfigError, match="has no {output}"):
+        make_anonymizer(AnonymizerConfig("command", command="sox {input}"))
 
 
 @pytest.mark.parametrize(
@@ -392,11 +341,8 @@ def test_commands_that_cannot_be_filled_in(command, message):
         ({"level": "sentence"}, "anonymizer.level is 'sentence': expected utterance or speaker"),
         ({"seeding": "clock"}, "anonymizer.seeding is 'clock'"),
         ({"alpha": (0.9, 0.5)}, "anonymizer.alpha is 0.9 to 0.5: expected 0 < low <= high"),
-        ({"alpha": (0.0, 0.5)}, "anonymizer.alpha"),
         ({"speed": (1.0, float("inf"))}, "anonymizer.speed"),
         ({"warp": (0.1, 1.0)}, "anonymizer.warp is 0.1 to 1.0: expected 0 to 0.99"),
-        ({"alpha": (50.0, 1000.0)}, "anonymizer.alpha is 50.0 to 1000.0: expected 0.01 to 10"),
-        ({"speed": (1e-6, 1.0)}, "anonymizer.speed is 1e-06 to 1.0: expected 0.1 to 10"),
         ({"command": "x {input} {output}"}, "anonymizer.command is needed by the anonymizer 'command'"),
         ({"name": "command"}, "anonymizer.command is needed"),
     ],
@@ -439,13 +385,3 @@ def test_command_line_errors(source, arguments, message):
     assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
-
-
-def test_command_line_runs_no_shell_commands_unasked(source):
-    entries = source.recordings | {"a-1": f"cat {source.recordings['a-1']} |"}
-    (source.path / "wav.scp").write_text("".join(f"{name} {entry}\n" for name, entry in entries.items()))
-    refused = run("none", source.path, "--jobs", 1)
-    assert refused.exit_code == 2
-    assert "only with --allow-pipes" in refused.output
-    assert run("none", source.path, "--jobs", 1, "--allow-pipes").exit_code == 0
-    assert (source.path.with_name("set.pipes") / "a-1.wav").is_file()
