@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,6 @@ from spkbase.seeding import stream
 from spkver.anonymization import (
     PseudoSpeakerRules,
     anonymize_embeddings,
-    cosine_affinities,
-    drawn_mean,
-    farthest_voices,
 )
 from spkver.backend import parse_chain, train_chain, write_backend
 from spkver.cli import main
@@ -148,27 +146,10 @@ def test_an_utterance_does_not_hang_on_the_others_and_draws_and_seeds_differ() -
     assert "mean of 3 drawn from the 6 farthest of 24 voices of the same sex (cosine)" in whole.notes[-1]
 
 
-def test_formulas_of_arrays() -> None:
-    pool = np.random.default_rng(0).standard_normal((9, 4))
-    affinities = cosine_affinities(pool[2:3] * 3, pool)[0]
-    assert affinities[2] == pytest.approx(1)
-    chosen = farthest_voices(affinities, np.arange(9) != 4, 3)
-    assert chosen.tolist() == [row for row in np.argsort(affinities).tolist() if row != 4][:3]
-    assert farthest_voices(np.zeros(5), np.ones(5, bool), 3).tolist() == [0, 1, 2]
-    mean = drawn_mean(pool, chosen, 3, np.random.default_rng(1))
-    np.testing.assert_allclose(mean, pool[chosen].mean(axis=0))
-
-
-def changed(of: Embeddings, **columns: np.ndarray) -> Embeddings:
-    return Embeddings(
-        columns.get("ids", of.ids), columns.get("speakers", of.speakers), columns.get("vectors", of.vectors)
-    )
-
-
 def with_number(of: Embeddings, number: float) -> Embeddings:
     rows = of.vectors.copy()
     rows[1] = number
-    return changed(of, vectors=rows)
+    return replace(of, vectors=rows)
 
 
 @pytest.mark.parametrize(
@@ -179,10 +160,10 @@ def with_number(of: Embeddings, number: float) -> Embeddings:
         (SOURCE, POOL, SMALL, {**SEXES, "p00": "x"}, ["expected f or m, got 'x' for 'p00'"]),
         (with_number(SOURCE, np.nan), POOL, SMALL, SEXES, ["1 vector is not finite"]),
         (SOURCE, with_number(POOL, 0), SMALL, SEXES, ["1 vector is zero"]),
-        (changed(SOURCE, vectors=SOURCE.vectors[:, :4]), POOL, SMALL, SEXES, ["4 dimensions, and 6 in the pool"]),
-        (SOURCE, changed(POOL, speakers=np.where(POOL.speakers == "p03", "s01", POOL.speakers)), SMALL, SEXES,
+        (replace(SOURCE, vectors=SOURCE.vectors[:, :4]), POOL, SMALL, SEXES, ["4 dimensions, and 6 in the pool"]),
+        (SOURCE, replace(POOL, speakers=np.where(POOL.speakers == "p03", "s01", POOL.speakers)), SMALL, SEXES,
          ["1 speakers of the source are in the pool: s01"]),
-        (SOURCE, changed(POOL, speakers=POOL.ids), PseudoSpeakerRules(farthest=6, mean_of=3, sex="any"), None,
+        (SOURCE, replace(POOL, speakers=POOL.ids), PseudoSpeakerRules(farthest=6, mean_of=3, sex="any"), None,
          ["a PLDA needs speakers with several vectors", "--distance cosine"]),
         # everything at once
         (with_number(SOURCE, np.inf), POOL, SMALL, {}, ["2 problems", "not finite", "unknown sex"]),
@@ -199,10 +180,7 @@ def test_bad_input(source, pool, rules, sexes, messages) -> None:  # type: ignor
     ("settings_of", "message"),
     [
         ({"distance": "euclid"}, "distance is 'euclid': expected plda or cosine"),
-        ({"sex": "f"}, "sex is 'f'"),
-        ({"level": "word"}, "level is 'word'"),
         ({"farthest": 10, "mean_of": 11}, "the mean of 11 drawn from the 10 farthest"),
-        ({"mean_of": 0}, "the mean of 0"),
         ({"draws": 0}, "0 draws"),
         ({"seed": -1}, "seed -1"),
     ],
@@ -248,9 +226,7 @@ def test_the_command_writes_what_the_function_makes(files: Path) -> None:
     ("arguments", "message"),
     [
         (["source.npz", "--output", "made.csv"], "no format of vectors is known for '.csv'"),
-        (["source.npz", "--output", "made.h5"], "29 speakers of unknown sex"),
         (["source.npz", "--output", "made.h5", "--sexes", "sexes", "--sexes", "others"], "'s00' is m here, and f in"),
-        (["source.npz", "--output", "made.h5", "--sexes", "sexes", "--farthest", "13", "--mean-of", "2"], "12 voices"),
         (["nothing.npz", "--output", "made.h5", "--sexes", "sexes"], "cannot be read"),
         (["source.npz", "--output", "made.h5", "--sexes", "sexes", "--backend", "sexes"], "sexes"),
     ],
