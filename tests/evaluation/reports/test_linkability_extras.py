@@ -148,21 +148,6 @@ def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(run: Linka
     np.testing.assert_allclose(dotted[0].get_ydata(), beyond[1].curve.predictions["normal"].linkability)
 
 
-def test_without_extrapolation_nothing_says_so(run: Linkage) -> None:
-    figure = plots.plot_linkability({"a": run.curves[1]})
-    axes = figure.axes[0]
-    assert not axes.texts
-    assert not [text for text in labels(figure) if "extrapolated" in text]
-    assert axes.get_xlim()[1] == pytest.approx(301)
-    assert labels(figure)[0].startswith("a (0.")
-    assert ends(axes.collections[0])[2:] == (run.curves[1].low.min(), run.curves[1].high.max())
-
-
-def test_linkability_says_what_l_is_and_the_level_of_its_bands(run: Linkage) -> None:
-    title = plots.plot_linkability({"L = 3": run.curves[3]}).legends[0].get_title().get_text()
-    assert title == "Bands: 95 % intervals of the measured curves over speakers\nL: utterances averaged into a trial"
-
-
 def test_the_logarithmic_axis_shows_chance(run: Linkage) -> None:
     axes = plots.plot_linkability({"a": run.curves[1]}, logarithmic=True).axes[0]
     assert (axes.get_xscale(), axes.get_yscale(), axes.get_ylim()[1]) == ("log", "log", 1)
@@ -267,7 +252,6 @@ def test_every_picture_is_drawn_in_every_format_without_a_warning(
             ),
             "expected an extrapolation by the method 'tail', got normal, bounds",
         ),
-        (lambda curve, far: plots.plot_linkability({"a": curve}, path="x.gif"), "no format of plots is known"),
         (lambda curve, far: plots.plot_intersections([]), "expected comparisons"),
         (lambda curve, far: plots.plot_cmc({"a": [1.0]}, path="x.png"), "of 2 or more ranks"),
         (lambda curve, far: plots.plot_speaker_grid({("", "a"): []}, path="x.png"), "expected a finite linkability"),
