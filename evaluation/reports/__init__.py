@@ -1,5 +1,5 @@
-"""What people read: files of linkability, and of a privacy evaluation ``results.json`` (whose form is in `results`),
-its tables and the HTML page. Results enter; files leave."""
+"""Reports: the files of linkability, and of a privacy evaluation ``results.json`` (whose format is in `results`), its
+tables and the HTML page."""
 
 from evaluation.reports.linkability import (
     ALL,

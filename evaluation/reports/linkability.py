@@ -1,6 +1,6 @@
 """Linkability as the command reports it: all numbers of each number of utterances, of larger populations, and files.
 
-The mean of a speaker over sizes is closed-form and knows no grid; over several numbers of utterances it is the plain
+The mean of a speaker over sizes is closed-form and needs no grid; over several numbers of utterances it is the plain
 mean of theirs. Ranks are counted from 1 in the whole gallery, in the middle of ties under the rule `shared`.
 
 =========================  =========================================================================================
@@ -9,13 +9,13 @@ mean of theirs. Ranks are counted from 1 in the whole gallery, in the middle of 
                            sizes that were asked for by number
 ``curve.csv``              ``utterances,size,linkability,low,high,chance,kind``; kind is ``measured`` or
                            ``extrapolated``
-``cmc.csv``                ``utterances,place,share``: the owner among the first places of the whole gallery
+``cmc.csv``                ``utterances,place,share``: the target speaker among the first places of the whole gallery
 ``ranks.npz``              beaters and ties of each trial (`evaluation.linkage.ranks`)
 ``extrapolation.csv``      ``utterances,size,method,linkability,low,high,measured_to,kind``, all ``extrapolated``
-``linkability.png``        and ``.svg``: measured curves, and on grey ground what was extrapolated
-``extrapolation_L*.png``   and ``.svg``: what each method says
+``linkability.png``        and ``.svg``: measured curves, and extrapolated ones on grey ground
+``extrapolation_L*.png``   and ``.svg``: the estimates of each method
 ``cmc.png``                and ``.svg``
-``speakers.png``           and ``.svg``: how linkability is spread over speakers, with quartiles
+``speakers.png``           and ``.svg``: distribution of linkability over speakers, with quartiles
 ``easy_speakers_L*.txt``   and ``hard_speakers_L*.txt``
 =========================  =========================================================================================
 """
@@ -38,11 +38,11 @@ from spkbase.files import format_csv, write_json, write_text
 from spkbase.showing import Tabular, one_line
 
 ALL = 0
-"""Stands for "all utterances" where numbers of utterances are keys."""
+"""Key of "all utterances" where numbers of utterances are keys."""
 
 REPORT, RANKS = "linkability.json", "ranks.npz"
 SHOWN = "normal"
-"""Method whose estimate stands in `curve.csv` and in the plot of all curves, within the span of all intervals."""
+"""Method whose estimate is in `curve.csv` and in the plot of all curves, within the span of all intervals."""
 
 _LEFT = 50  # impostors of each trial that a back-test leaves at least
 _LEAST_SPEAKERS = 4  # for quarters
@@ -153,7 +153,7 @@ class Beyond:
     curve : Extrapolation
         The same from the whole gallery to the largest of them, for a plot.
     backtest : list of Backtest
-        What the methods would have said of the gallery itself; empty where it is too small.
+        What the methods predict of the gallery itself from a part of it; empty where it is too small.
     """
 
     populations: linkage.Extrapolation
@@ -263,7 +263,7 @@ def extrapolate_linkage(
 
 
 def report_extrapolation(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
-    """Return what stands under ``extrapolation`` in `linkability.json`, by number of utterances."""
+    """Return the entry ``extrapolation`` of `linkability.json`, by number of utterances."""
     return {
         utterances_name(number): part.populations.to_dict() | {"backtest": [asdict(test) for test in part.backtest]}
         for number, part in beyond.items()
@@ -469,7 +469,7 @@ def write_plots(folder: str | Path, measured: Linkage, beyond: Mapping[int, Beyo
 
 
 def clear_linkage(folder: str | Path) -> None:
-    """Remove what was written into a folder before, so that no old file stands beside those of the next results.
+    """Remove what was written into a folder before, so that no old file is left among those of the next results.
 
     Only where there are such results, and only files by the names of this module.
 

@@ -1,8 +1,8 @@
-"""One self-contained page of a privacy evaluation, for people: no network, no script, for screen and paper.
+"""One self-contained HTML page of a privacy evaluation: no network, no script, for screen and paper.
 
 `write_page` makes it from the results of a recipe and the score files that they name; `write_comparison` puts several
-anonymisers side by side. The words stand in the templates ``page.html.j2``, ``comparison.html.j2`` and
-``parts.html.j2``, which escape every text; here are the values that they show.
+anonymisers side by side. The text is in the templates ``page.html.j2``, ``comparison.html.j2`` and
+``parts.html.j2``, which escape every value; here are the values that they show.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SCENARIO_NAMES = {
 }
 _BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
-# notes on other metrics, which the page does not show, stand in the results alone
+# notes on other metrics, which the page does not show, are in the results alone
 _NOTED = ("eer.rocch", "min_cllr", "zebra", "linkability", "intervals:", "intervals.eer.rocch", "intervals.zebra")
 
 
@@ -67,8 +67,7 @@ def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Pa
     Raises
     ------
     DataError
-        If the results are malformed or the file cannot be written. Scores that are not at hand leave a plot out, which
-        the page says.
+        If the results are malformed or the file cannot be written. Missing scores leave a plot out, as the page says.
     """
     # links to scores only in a page inside the folder: one outside may be handed on alone and names no folder of ours
     place, root = Path(path).absolute().parent.resolve(), Path(folder).resolve()
@@ -100,8 +99,8 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
     Parameters
     ----------
     sources : sequence of (mapping, path)
-        Results as ``results.json`` holds them, with the folder where their paths start. Those of one name are told
-        apart by numbers.
+        Results as ``results.json`` holds them, with the folder where their paths start. Equal names are
+        numbered.
     """
     if len(sources) < 2:
         raise DataError(f"expected results of at least 2 anonymisers to compare, got {len(sources)}")
@@ -137,11 +136,11 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
 
 
 def unlike_in(systems: Mapping[str, Results]) -> list[str]:
-    """Return a sentence for each way in which evaluations were not made alike, so that their figures may not compare.
+    """Return a sentence for each difference between evaluations that may make their figures incomparable.
 
-    Looked at are, for each data set that several of them have, attackers, scenarios, and numbers of enrolled speakers
-    and trials; how many versions of the training speech the semi-informed attacker learnt from; whether speech is
-    simulated. What results do not say is not compared.
+    Compared are, for each data set that several of them have, attackers, scenarios, and numbers of enrolled speakers
+    and trials; the number of anonymised versions of the training speech; whether speech is simulated. What results do
+    not state is not compared.
     """
     found: dict[str, dict[str, str]] = {}
     for dataset in dict.fromkeys(name for results in systems.values() for name in results.datasets()):
@@ -152,7 +151,7 @@ def unlike_in(systems: Mapping[str, Results]) -> list[str]:
                 found.setdefault(f"Trials of {dataset}", {})[name] = _sizes(results, dataset)
     for name, results in systems.items():
         draws = find(results.raw, "anonymiser", "training_draws")
-        found.setdefault("Versions of the training speech", {})[name] = "" if draws is None else f"{draws}"
+        found.setdefault("Anonymised versions of the training speech", {})[name] = "" if draws is None else f"{draws}"
         found.setdefault("Simulated speech", {})[name] = "yes" if results.raw.get("simulated") else "no"
     known = {what: {name: value for name, value in values.items() if value} for what, values in found.items()}
     return [
@@ -221,7 +220,7 @@ def _exposure(speaker: Mapping[str, Any]) -> tuple[float, float, str]:
 
 
 def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Picture]]]:
-    """Each data set with its entries on how alike voices are, and the matrices of the first one of each sex."""
+    """Each data set with its entries on voice similarity, and the matrices of the first one of each sex."""
     known = [entry for entry in results.raw.get("similarity") or () if interval_from(entry.get("deid")).known]
     found = []
     for count, dataset in enumerate(results.datasets(), 1):
@@ -302,7 +301,7 @@ def _notes(results: Results) -> list[str]:
 
 
 def gathered(notes: Iterable[str]) -> list[str]:
-    """Return those that differ in numbers alone as one, with the least and the largest.
+    """Merge notes that differ in numbers alone, with the smallest and the largest number.
 
     >>> gathered(["worth 0.2 errors", "worth 1.7 errors", "worth 0.9 errors", "no error"])
     ['worth 0.2 to 1.7 errors (3 times)', 'no error']
@@ -412,8 +411,8 @@ def first_two_sentences(text: str) -> tuple[str, str]:
 
     Examples
     --------
-    >>> first_two_sentences("It is 7.4 %. A guess is 50 %. One more. And more.")
-    ('It is 7.4 %. A guess is 50 %.', 'One more. And more.')
+    >>> first_two_sentences("It is 7.4 %. Chance is 50 %. One more. And more.")
+    ('It is 7.4 %. Chance is 50 %.', 'One more. And more.')
     """
     parts = re.split(r"(?<=\.) (?=[A-Z])", text)
     return " ".join(parts[:2]), " ".join(parts[2:])
@@ -491,7 +490,7 @@ def _group_name(results: Results, dataset: str, gender: str) -> str:
 
 
 def _perfect(results: Results, worst: Outcome) -> Mapping[str, Any] | None:
-    """What a perfect anonymiser would show in place of the smallest rate, where the results say it."""
+    """The smallest rate with a perfect anonymiser, where the results state it."""
     rows = [row for row in results.raw.get("summary") or () if (row["dataset"], row["gender"]) == worst.place[:2]]
     return next((found for row in rows if (found := find(row, "minimum_over_scenarios", "perfect"))), None)
 
@@ -525,7 +524,7 @@ def _render(template: str, values: Mapping[str, Any]) -> str:
 
 @cache
 def _environment() -> Any:
-    """The templates, with their filters; every text is escaped, and what no page can hold is replaced."""
+    """The templates, with their filters; every text is escaped, and characters that HTML forbids are replaced."""
     import jinja2
     from markupsafe import Markup
 

@@ -1,9 +1,9 @@
-"""Results of a privacy evaluation: the form of ``results.json``, and what reports and pages read from it.
+"""Results of a privacy evaluation: the format of ``results.json``, and what reports and pages use of it.
 
-`spkver.voiceprivacy` writes results in this form. ``conditions`` has an entry for each set, sex, scenario and attacker:
-``dataset``, ``gender``, ``scenario``, ``attacker``, ``eer`` (readings by name), ``intervals``, ``zebra``,
-``linkability`` and more. Beside these an entry has ``level``, what the attacker may look at (`LEVELS`); ``content``,
-whether it reads what is said, which an anonymiser must keep; ``draws``, what each anonymised version of the trials
+`spkver.voiceprivacy` writes results in this format. ``conditions`` has an entry for each set, sex, scenario and
+attacker: ``dataset``, ``gender``, ``scenario``, ``attacker``, ``eer`` (readings by name), ``intervals``, ``zebra``,
+``linkability`` and more. An entry also has ``level``, what the attacker may use (`LEVELS`); ``content``,
+whether it uses the words spoken, which an anonymiser must keep; ``draws``, what each anonymised version of the trials
 gives, of which the other numbers are means; ``closed_set``, error rate and identification where the attacker knows the
 enrolled. ``summary`` has the strongest attacker of each set, sex and scenario, who leaves the least privacy.
 """
@@ -25,7 +25,7 @@ from spkbase.showing import Tabular, html_table, one_line
 Entry = TypeVar("Entry", bound=Mapping[str, Any])
 
 FORMAT = 1
-"""Number of the form; a file with another one is refused."""
+"""Version of the format; a file with another one is refused."""
 GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
 
@@ -46,7 +46,7 @@ SCENARIOS = (
     Scenario("lazy-informed", enrolment=True, trials=True, training=False),
     Scenario("semi-informed", enrolment=True, trials=True, training=True),
 )
-"""From the one who knows least to the one who knows most."""
+"""From the least to the best informed attacker."""
 
 SCENARIO_ORDER = tuple(scenario.name for scenario in SCENARIOS)
 
@@ -57,7 +57,7 @@ LEVELS = {
     INVERTING: "inverts the anonymisation: it knows the family of anonymisers, or learns from original and anonymised"
     " speech of the same people",
 }
-"""What an attacker may look at beside what its scenario gives it, from the least to the most."""
+"""What an attacker may use besides what its scenario gives it, from the least to the most."""
 
 
 def number(value: Any) -> float:
@@ -142,14 +142,14 @@ class AttackerRate:
 @one_line
 @dataclass(frozen=True)
 class SecondaryResults:
-    """What stands beside the EER of a scenario, which is that of its strongest attacker.
+    """Secondary results, shown with the EER of a scenario, which is that of its strongest attacker.
 
     Attributes
     ----------
     levels : dict of str to AttackerRate
         EER of the strongest attacker of each level of knowledge that has one, in the order of `LEVELS`.
     without_content : AttackerRate
-        EER of the strongest attacker that does not read what is said; none where no attacker reads.
+        EER of the strongest attacker that does not use the words spoken; none where no attacker does.
     tested : tuple of int
         Recordings that each list of trials tests, which whole-list attackers adapt to; empty where it is not known.
     closed_set : AttackerRate
@@ -174,7 +174,7 @@ class SecondaryResults:
 def secondary_results(
     conditions: Sequence[Mapping[str, Any]], minima: Mapping[str, Any] | None = None
 ) -> SecondaryResults:
-    """Return what stands beside the EER of a scenario.
+    """Return the secondary results of a scenario.
 
     Parameters
     ----------
@@ -449,7 +449,7 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
                 names = ", ".join(_NAMES)
                 problems.add(f"condition {place}: expected texts {names}, got {list(condition.place)}")
             elif condition.place in seen:
-                problems.add(f"condition {place}: {' '.join(condition.place)} stands there twice")
+                problems.add(f"condition {place}: {' '.join(condition.place)} is repeated")
             seen.add(condition.place)
         problems.raise_if_any()
         stated = {tuple(row[name] for name in _NAMES[:3]): row for row in raw.get("summary") or ()}

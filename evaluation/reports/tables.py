@@ -16,8 +16,8 @@ MISSING = "n/a"
 _TEXTS = {"Dataset", "Speakers", "Scenario", "Attacker", "Category", "Strongest"}
 _LEGEND = (
     f"{'; '.join(f'{level}: {words}' for level, words in LEVELS.items())}. Identification: utterances whose speaker is"
-    " first among so many enrolled. Closed set: scores centred over the enrolled. An attacker is named where it is not"
-    " the strongest one."
+    " first among so many enrolled. Closed set: scores centred over the enrolled. Attackers are named where they are"
+    " not the strongest one."
 )
 Rows = list[dict[str, str]]
 
@@ -42,10 +42,10 @@ def summary_rows(results: Results) -> Rows:
 
 
 def glance_rows(results: Results) -> Rows:
-    """Return a row for each scenario of each data set, all speakers where they are pooled: what a reader looks for.
+    """Return a row for each scenario of each data set, all speakers where they are pooled: the main figures.
 
-    Identification and the closed set are those of the attacker that they are worst by, who is named where it is not
-    the strongest one.
+    Identification and the closed set are those of the attacker that is strongest there, which is named where it is not
+    the strongest one overall.
     """
     several = any(len(outcome.beside.draws) > 1 for outcome in results.outcomes)
     rows = []
@@ -87,7 +87,7 @@ def attacker_rows(results: Results) -> Rows:
 
 
 def version_rows(results: Results) -> Rows:
-    """Return a row for each data set with its semi-informed EER in percent by the number of versions learnt from."""
+    """Return a row for each data set: semi-informed EER in percent by the number of anonymised versions in training."""
     found = results.rates_by_versions()
     counts = sorted({count for _, _, rates in found for count in rates})
     return [
@@ -116,7 +116,7 @@ def format_markdown(results: Mapping[str, Any]) -> str:
         parts.append(escape_markdown(parsed.verdict))
     for title, rows in _tables(parsed):
         parts += [f"## {title}", format_table(rows, markdown=True)]
-    parts.append("EER from the ROC convex hull, in percent, with its interval in brackets; 50 is a guess.")
+    parts.append("EER from the ROC convex hull, in percent, with its interval in brackets; 50 is chance.")
     if any(outcome.beside.draws for outcome in parsed.outcomes):
         parts.append(_LEGEND)
     return "\n\n".join(parts) + "\n"
@@ -142,7 +142,7 @@ def _tables(results: Results) -> list[tuple[str, Rows]]:
         ("At a glance", glance_rows(results) if any(outcome.beside.draws for outcome in results.outcomes) else []),
         ("Strongest attacker of each scenario", summary_rows(results)),
         ("EER of each attacker", attacker_rows(results)),
-        ("Semi-informed EER by anonymised versions learnt from", version_rows(results)),
+        ("Semi-informed EER by anonymised versions in training", version_rows(results)),
     ]
     return [(title, rows) for title, rows in tables if rows]
 

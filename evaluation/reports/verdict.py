@@ -1,4 +1,4 @@
-"""What the page says first: how much protection is left, in a word and a number for each data set."""
+"""The verdict of the page: how much protection is left, as a level and a rate for each data set."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Headline:
     original : Interval
         EER without anonymisation.
     judged : Interval
-        What the word goes by: the smallest rate over lists (each sex and pooled trials), scenarios, and open and closed
+        Basis of the verdict: the smallest rate over lists (each sex and pooled trials), scenarios, and open and closed
         sets.
     """
 

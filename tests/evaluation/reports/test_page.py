@@ -155,7 +155,7 @@ def test_the_worst_off_speakers_come_first(results: dict[str, Any]) -> None:
             {"speaker": "exposed", "linkability_mean": 0.95, "eer": 0.01, "gender": "m", "rank": 1, "n_target": 4},
         ]
     text = read(render_page(results, folder=".")).text
-    assert "1 of 2 speakers are found nearly always" in text
+    assert "1 of 2 speakers are almost always found" in text
     assert text.index("exposed 0.95 1 1.0 % male 4") < text.index("private 0.10 5.5 50.0 % female 4")
     assert text.index("private 0.10") < text.index("unknown n/a n/a n/a n/a")
 
@@ -223,7 +223,7 @@ def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
     assert " Between weak and moderate protection " in text
     assert "24.0 % equal error rate interval 15.0\N{EN DASH}28.0 %" in text
     assert "the true level may lie anywhere from weak to moderate" in text
-    assert "would show 43.2 % on these trials by chance, and less than 39.5 % in 1 of 20 cases" in text
+    assert "would reach 43.2 % on these trials by chance, and less than 39.5 % in 1 of 20 cases" in text
     rows[1]["intervals"]["eer.rocch"] = {"low": 0.09, "high": 0.28}
     text = read(render_page({"format": 1, "conditions": rows}, folder=".")).text
     assert " Too few speakers or draws to say " in text
@@ -287,7 +287,7 @@ def test_the_worst_data_set_decides_and_original_speech_is_not_judged() -> None:
 def test_simulated_speech_is_named_at_the_top(results: dict[str, Any]) -> None:
     for simulated in (False, True):
         text = read(render_page(bare(results) | {"simulated": simulated}, folder=".")).text
-        assert ("SIMULATED speech" in text[: text.index("What each scenario gives")]) == simulated
+        assert ("SIMULATED speech" in text[: text.index("Results by scenario")]) == simulated
 
 
 @pytest.mark.parametrize("damage", ["missing", "foreign"])
@@ -430,7 +430,7 @@ def test_attackers_are_explained_in_a_line_each(results: dict[str, Any]) -> None
     page = render_page(bare(results) | {"conditions": renamed, "summary": [], "attackers_run": run}, folder=".")
     lines = re.findall(r'<ul class="explained">(.*?)</ul>', page, flags=re.DOTALL)[0].split("</li>")[:-1]
     assert len(lines) == 2
-    assert lines[0].strip().startswith("<li><strong>&lt;mine&gt;</strong>: an attacker or a setting of the user")
+    assert lines[0].strip().startswith("<li><strong>&lt;mine&gt;</strong>: a user-supplied attacker or setting")
     assert "support vector machine" in lines[1]
 
 
@@ -464,7 +464,7 @@ def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any
     """Other attackers, other trials or fewer draws make another figure, which is not the anonymiser's doing."""
     results, folder = made
     alike = render_comparison([(results, folder), (results, folder)])
-    assert "Not measured alike" not in alike
+    assert "Not measured in the same way" not in alike
     anonymiser = dict(results["anonymiser"]) | {"name": "quick", "training_draws": 4}
     first = dict(results) | {"anonymiser": dict(results["anonymiser"]) | {"training_draws": 1}}
     dropped = results["conditions"][0]["attacker"]
@@ -472,8 +472,8 @@ def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any
     other = {"anonymiser": anonymiser, "simulated": not results.get("simulated", False), "summary": []}
     page = render_comparison([(first, folder), (dict(results) | other | {"conditions": rows}, folder)])
     read(page)
-    assert "Not measured alike" in page
-    assert "Versions of the training speech: mcadams 1; quick 4." in page
+    assert "Not measured in the same way" in page
+    assert "Anonymised versions of the training speech: mcadams 1; quick 4." in page
     assert "quick 3 speakers, 7 and 70 trials" in page
     assert "Simulated speech: " in page
     assert "Attackers of" not in page
@@ -484,7 +484,7 @@ def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any
     assert dropped not in attackers.partition("; quick ")[2]
     # what results do not say is not compared
     silent = {name: value for name, value in other.items() if name != "anonymiser"} | {"anonymiser": {"name": "quick"}}
-    assert "Versions of" not in render_comparison([(first, folder), (dict(results) | silent, folder)])
+    assert "Anonymised versions of" not in render_comparison([(first, folder), (dict(results) | silent, folder)])
 
 
 # --- averages -------------------------------------------------------------------------------------
@@ -503,7 +503,7 @@ def with_averages(results: dict[str, Any], targets: list[float], **average: Any)
 def test_averages_tell_the_largest_target_that_is_reached(results: dict[str, Any]) -> None:
     reader = read(render_page(with_averages(results, [10, 20, 30, 40]), folder="."))
     text = reader.text[reader.text.index("Averages of VoicePrivacy 2024") :]
-    assert "as 'speechbrain' does" in text
+    assert "follow the definition of 'speechbrain'" in text
     assert "Minimum targets: 10 %, 20 %, 30 %, 40 %" in text
     row = text[text.index("libri test") :]
     assert row.index("1.2 %") < row.index("23.5 % reaches 20 %")  # original speech first, and judged by no target
@@ -587,9 +587,9 @@ def test_the_first_screen_has_the_interval_of_the_minimum(results: dict[str, Any
     page = render_page(bare(results) | {"summary": [stated]}, folder=".")
     assert "1.2\N{EN DASH}3.5\N{NO-BREAK SPACE}%" in page
     assert "1.1\N{EN DASH}3.1" not in page
-    assert "counts in that the strongest attacker and scenario were chosen on these very trials" in page
+    assert "accounts for the choice of the strongest attacker and scenario on these same trials" in page
     before = render_page(bare(results), folder=".")
-    assert "which makes privacy look worse rather than better" in before
+    assert "which makes privacy seem worse rather than better" in before
 
 
 def test_two_plain_sentences_then_the_figure_what_speaks_against_it_and_the_names(results: dict[str, Any]) -> None:

@@ -118,7 +118,7 @@ def test_intervals_are_pairs_or_mappings_and_may_be_missing() -> None:
 
 def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> None:
     results["conditions"] += [results["conditions"][0], {"dataset": ""}]
-    with pytest.raises(DataError, match=r"(?s)2 problems:.*condition 5: .*twice.*condition 6") as error:
+    with pytest.raises(DataError, match=r"(?s)2 problems:.*condition 5: .*repeated.*condition 6") as error:
         format_markdown(results)
     assert "libri_test all semi-informed gmm-ubm" in str(error.value)
 
@@ -209,7 +209,7 @@ def test_the_first_screen_names_draws_levels_and_the_closed_set(levels: dict[str
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page.split('class="contents"')[0].replace("&nbsp;", " ")))
     assert "Mean of 3 draws: 18.1, 19.2, 5.7 %." in text
     assert "Whole-list attackers (lists of 35 and 36 recordings): 17.9 % (8.9–35.8 %), campplus." in text
-    assert "Names the speaker of 90 % of the utterances, first of 10 to 13, campplus." in text
+    assert "Identifies the speaker of 90 % of the utterances, first of 10 to 13, campplus." in text
     assert "Closed set, equal error rate: 2.2 % (1.1–4.4 %), campplus." in text
 
 
@@ -228,7 +228,7 @@ def test_rates_by_the_number_of_versions_have_a_row_for_each_set_with_several(re
     assert "failed" not in section
     assert "&lt;b&gt;" in section
     assert "anonymizer.training_draws higher" in section
-    table = format_markdown(results).partition("by anonymised versions learnt from")[2]
+    table = format_markdown(results).partition("by anonymised versions in training")[2]
     assert [cell.strip() for cell in table.splitlines()[4].split("|")[1:-1]] == [
         "libri\\_test", "campplus", "6.3", "3.1", "1.9", "n/a",
     ]  # fmt: skip
