@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings
 from spkbase.arrays import Rows, fill_rows
 from spkbase.errors import ConfigError, DataError, errors_of
-from spkbase.hdf5 import check_forms, new_file, open_file, read_arrays, stored_array, write_strings
+from spkbase.hdf5 import new_file, open_file, read_arrays, stored_array, write_strings
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, one_blas_thread, progress, ships_items
 from spkver.mixture import Statistics
@@ -221,6 +221,5 @@ def open_ivectors(path: str | Path) -> IVectors:
     with open_file(path) as file:
         names = [name for name in ("vectors", "variances") if name == "vectors" or name in file]
     rows = {name: stored_array(path, name) for name in names}
-    check_forms(path, {**ids, **rows}, ids="O1", speakers="O1", **dict.fromkeys(names, "f2"))
     with errors_of(path, remedy="extract them again"):
         return IVectors(ids["speakers"], ids["ids"], **rows)

@@ -29,18 +29,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
-from operator import add
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Floats, fill_rows
+from spkbase.arrays import Floats, Rows, fill_rows
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, errors_of
-from spkbase.hdf5 import check_forms, open_file, read_arrays, write_arrays
+from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
@@ -249,8 +247,8 @@ def train_joint_factors(
         scales = start[2].reshape(mixture.means.shape).astype(np.float64)
         left = sum_by_model(_less_factors(channel, sessions, work=work)[0])
         for number in progress(range(config.rounds), description="residual", total=config.rounds):
-            blocks = work.map(partial(_residual_sums, scales=scales), model_blocks(channel, left))
-            second, cross, likelihood = reduce(lambda one, other: tuple(map(add, one, other)), blocks)
+            sums_of_blocks = [residual_sums(*block, scales) for block in model_blocks(channel, left)]
+            second, cross, likelihood = (sum(parts) for parts in zip(*sums_of_blocks, strict=True))
             likelihoods[number] = likelihood / len(left)
             logger.info("residual round %d: %.6f nat per speaker", number + 1, likelihoods[number])
             scales = residual_m_step(second, cross, scales)
@@ -270,10 +268,6 @@ def _less_factors(
     """Statistics without what the factors of their sessions, or of others that own them, explain; and the factors."""
     factors = np.asarray(extract_ivectors(model, statistics if of is None else of, work=work).vectors)
     return without_factors(statistics, unwhitened(model.loadings, model.factors), factors, owners), factors
-
-
-def _residual_sums(block: tuple[NDArray, NDArray], scales: Floats) -> tuple[NDArray, NDArray, float]:
-    return residual_sums(*block, scales)
 
 
 def check_joint_ranks(config: JointFactorConfig, speakers: Sequence[str] | NDArray, *, width: int) -> None:
@@ -307,7 +301,6 @@ def model_blocks(model: TotalVariability, statistics: Statistics) -> Iterator[tu
 
 
 _NAMES = ("speaker", "channel", "residual", "means", "factors", "weights", "log_likelihoods")
-_Block = tuple[Floats, Floats, Floats]  # counts, sums, factors
 
 
 def hidden_variables(
@@ -342,10 +335,21 @@ def hidden_variables(
         If the statistics are not those of the mixture, or not finite.
     """
     sums, factors, blocks = _enrolled(model, statistics, work)
-    found = work.map(partial(_residual_of_block, scales=model.residual), blocks)
-    residual = np.concatenate(list(found))
     rank = model.speaker.shape[2]
-    return sums.models, factors[:, :rank], factors[:, rank:], residual
+    return sums.models, factors[:, :rank], factors[:, rank:], np.concatenate([residual for _, residual in blocks])
+
+
+def _enrolled(
+    model: JointFactors, statistics: Statistics, work: Work
+) -> tuple[Statistics, Floats, Iterator[tuple[Floats, Floats]]]:
+    """Sums of each speaker, their factors [y x], and blocks of these with z."""
+    both = model.matrix("both")
+    both.check(statistics)
+    sums = sum_by_model(statistics)
+    left, factors = _less_factors(both, sums, work=work)
+    parts = np.split(factors, range(MODELS, len(sums), MODELS))
+    blocks = zip(parts, model_blocks(both, left), strict=True)
+    return sums, factors, ((part, residual_posterior(*block, model.residual)[0]) for part, block in blocks)
 
 
 def speaker_vectors(
@@ -372,9 +376,16 @@ def speaker_vectors(
         As for `hidden_variables`, and if the file cannot be written.
     """
     sums, _, blocks = _enrolled(model, statistics, work)
-    of_block = partial(_speaker_block, speaker=model.speaker, scales=model.residual)
-    dtype = statistics.first.dtype
-    return _vectors(sums, dtype, work.map(of_block, blocks), destination)
+    rank = model.speaker.shape[2]
+    matrix = model.speaker.reshape(-1, rank).T
+
+    def rows() -> Iterator[Floats]:
+        for factors, residual in blocks:
+            with one_blas_thread():
+                offsets = factors[:, :rank] @ matrix
+            yield offsets + (model.residual * residual).reshape(offsets.shape)
+
+    return _vectors(sums.models, sums.segments, statistics.first, rows(), destination)
 
 
 def session_vectors(
@@ -411,52 +422,22 @@ def session_vectors(
         raise DataError(f"segment {session!r} has no frames", remedy="remove it from the lists")
     channel = model.matrix("channel")
     left = _less_factors(channel, statistics, work=work)[0]
-    rows = work.map(_per_frame, model_blocks(channel, left))
-    return _vectors(left, statistics.first.dtype, rows, destination)
-
-
-def _enrolled(model: JointFactors, statistics: Statistics, work: Work) -> tuple[Statistics, Floats, Iterator[_Block]]:
-    """Sums of each speaker, their factors [y x], and blocks of counts, sums less V y + U x, and factors."""
-    both = model.matrix("both")
-    both.check(statistics)
-    sums = sum_by_model(statistics)
-    left, factors = _less_factors(both, sums, work=work)
-    blocks = (
-        (*block, factors[start:stop])
-        for (start, stop), block in zip(chunk_bounds(len(sums), MODELS), model_blocks(both, left), strict=True)
-    )
-    return sums, factors, blocks
-
-
-def _residual_of_block(block: _Block, scales: Floats) -> Floats:
-    return residual_posterior(block[0], block[1], scales)[0]
-
-
-def _speaker_block(block: _Block, speaker: Floats, scales: Floats) -> Floats:
-    counts, sums, factors = block
-    rank = speaker.shape[2]
-    with one_blas_thread():
-        offsets = factors[:, :rank] @ speaker.reshape(-1, rank).T
-    return offsets + (scales * residual_posterior(counts, sums, scales)[0]).reshape(offsets.shape)
-
-
-def _per_frame(block: tuple[Floats, Floats]) -> Floats:
-    counts, sums = block
-    return sums.reshape(len(sums), -1) / counts.sum(axis=1, keepdims=True)
+    blocks = model_blocks(channel, left)
+    rows = (sums.reshape(len(sums), -1) / counts.sum(axis=1, keepdims=True) for counts, sums in blocks)
+    return _vectors(left.models, left.segments, statistics.first, rows, destination)
 
 
 def _vectors(
-    statistics: Statistics, dtype: np.dtype, rows: Iterator[Floats], destination: str | Path | None
+    models: NDArray, segments: NDArray, like: Rows, rows: Iterator[Floats], destination: str | Path | None
 ) -> Supervectors:
-    """Vectors of the rows of statistics, in memory or in a file."""
-    names, width = (statistics.models, statistics.segments), statistics.first.shape[1]
+    """Vectors with their ids, in memory in the dtype of other rows, or in a file."""
+    width = like.shape[1]
     if destination is None:
-        vectors = np.empty((len(statistics), width), dtype)
+        vectors = np.empty((len(models), width), like.dtype)
         fill_rows((vectors,), ((block,) for block in rows))
-        return Supervectors(*names, vectors)
+        return Supervectors(models, segments, vectors)
     blocks = ((np.ones((len(block), 1), np.float32), block) for block in rows)
-    _, stored = write_stat_blocks(destination, *names, (1, width), blocks)
-    return Supervectors(*names, stored)
+    return Supervectors(models, segments, write_stat_blocks(destination, models, segments, (1, width), blocks)[1])
 
 
 def write_joint_factors(path: str | Path, model: JointFactors) -> None:
@@ -473,14 +454,5 @@ def read_joint_factors(path: str | Path) -> JointFactors:
     DataError
         If the file is missing, cut short or of another kind, or what it holds are no joint factors.
     """
-    with open_file(path) as file:
-        missing = [name for name in _NAMES if name not in file]
-    if missing:
-        text = f"expected joint factors, got another kind of file: it has no {', '.join(missing)}"
-        raise DataError(text, file=path, remedy="give a file of write_joint_factors")
-    arrays = read_arrays(path, *_NAMES)
-    forms = dict.fromkeys(("speaker", "channel"), "f3") | dict.fromkeys(("residual", "means", "log_likelihoods"), "f2")
-    factors = "f3" if getattr(arrays["factors"], "ndim", 2) == 3 else "f2"
-    check_forms(path, arrays, **forms, factors=factors, weights="f1")
-    with errors_of(path):
-        return JointFactors(*(arrays[name].astype(np.float64, copy=False) for name in _NAMES))
+    with errors_of(path, remedy="give a file of write_joint_factors"):
+        return JointFactors(**read_arrays(path, *_NAMES))

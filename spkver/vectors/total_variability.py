@@ -29,8 +29,8 @@ import numpy as np
 
 from spkbase.arrays import Floats
 from spkbase.configuration import check_values
-from spkbase.errors import ConfigError, DataError, errors_of, few
-from spkbase.hdf5 import check_forms, read_arrays, write_arrays
+from spkbase.errors import ConfigError, DataError, errors_of
+from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items
@@ -349,11 +349,5 @@ def read_total_variability(path: str | Path) -> TotalVariability:
     DataError
         If the file is missing, cut short or of another kind, or what it holds is no such matrix.
     """
-    arrays = read_arrays(path)
-    if "loadings" not in arrays or not set(arrays) <= set(_NAMES):
-        text = f"expected a total variability matrix with {', '.join(_NAMES)}, got {few(sorted(arrays)) or 'nothing'}"
-        raise DataError(text, file=path, remedy="give a file of write_total_variability")
-    factors = f"f{getattr(arrays.get('factors'), 'ndim', 2)}"
-    check_forms(path, arrays, loadings="f3", means="f2", factors=factors, weights="f1", log_likelihoods="f1")
-    with errors_of(path):
-        return TotalVariability(*(arrays[name].astype(np.float64, copy=False) for name in _NAMES))
+    with errors_of(path, remedy="give a file of write_total_variability"):
+        return TotalVariability(**read_arrays(path, *_NAMES))
