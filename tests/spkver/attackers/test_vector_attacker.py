@@ -132,14 +132,6 @@ def test_each_recording_is_heard_once_and_kept_through_a_crash(speech, extractor
     assert 0 < len(calls.read_text()) - total <= 8
 
 
-def test_workers_do_not_change_a_bit(speech, extractor, tmp_path):
-    attack = attack_on(speech)
-    one, two = (scores_of(attacker_of(extractor, tmp_path / f"{jobs}", jobs=jobs), attack) for jobs in (1, 2))
-    np.testing.assert_array_equal(one, two)
-    files = [(tmp_path / jobs / "attackers/train/mine/choice.json").read_bytes() for jobs in "12"]
-    assert files[0] == files[1]
-
-
 def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extractor, tmp_path):
     """Oracle: means by hand; a version of the one recording of one model must not count as a recording more."""
     attack = attack_on(speech)

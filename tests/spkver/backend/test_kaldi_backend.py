@@ -130,23 +130,6 @@ def test_options_out_of_range_are_told() -> None:
         kaldi_plda_scores(plda, Sessions(plda.mean[None], zero), np.ones((1, 4)), zero, zero)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"transform": np.eye(2)},
-            r"expected transform of shape \(3, 3\), got \(2, 2\)",
-        ),
-        ({"psi": np.array([1, np.nan, 0])}, "psi holds NaN"),
-        ({"psi": np.array([1, 0, -0.1])}, "psi of a PLDA should be 0 or more, not -0.1"),
-        ({"transform": np.ones((3, 3))}, "the transform of a PLDA is singular"),
-    ],
-)
-def test_what_no_plda_is_is_told(change: dict[str, NDArray], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        KaldiPlda(**{"mean": np.zeros(3), "transform": np.eye(3), "psi": np.ones(3), **change})
-
-
 # --- files -----------------------------------------------------------------------------------------------------------
 
 

@@ -248,22 +248,3 @@ def test_options_out_of_range_are_told(options: dict[str, Any], message: str) ->
     _, vectors, who = drawn(np.random.default_rng(0), speakers=10, sessions=3, rank=2, dimension=4)
     with pytest.raises(ConfigError, match=message):
         fit_plda(vectors, who, PldaConfig(**options))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"mean": np.zeros((2, 1))}, r"expected mean of shape \(2\)"),
-        ({"mean": np.zeros(0)}, r"of shape \(0\)"),
-        ({"loadings": np.zeros((3, 1))}, r"expected loadings of shape \(2, any\), got \(3, 1\)"),
-        ({"residual": np.eye(3)}, r"expected residual of shape \(2, 2\)"),
-        ({"residual": np.array([[1.0, 2.0], [2.0, 1.0]])}, "to be positive definite"),
-        ({"residual": np.array([[1.0, 0.5], [0.0, 1.0]])}, "as a symmetric matrix"),
-        ({"loadings": np.array([[np.nan], [0]])}, "loadings holds NaN"),
-        ({"channel": np.zeros(2)}, r"expected channel of shape \(2, any\)"),
-    ],
-)
-def test_what_no_plda_is_is_told(change: dict[str, NDArray], message: str) -> None:
-    whole = {"mean": np.zeros(2), "loadings": np.ones((2, 1)), "residual": np.eye(2)}
-    with pytest.raises(DataError, match=message):
-        Plda(**{**whole, **change})

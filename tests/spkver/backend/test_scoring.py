@@ -169,13 +169,3 @@ def test_rows_in_files_give_the_same(tmp_path, shape, projected):
     if projection is not None:
         before = score_trials(machines, named(SEGMENTS, projection(vectors)), trials).values
         np.testing.assert_allclose(found, before, atol=1e-4)
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_gmm_scores_of_frames_and_means_in_files(tmp_path, jobs):
-    ubm, means, frames = gmm_case(np.float32)
-    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
-    expected = score_gmm_ubm(ubm, named(MODELS, means), frames, trials).values
-    there = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
-    found = score_gmm_ubm(ubm, named(MODELS, stored(means, tmp_path, "means")), there, trials, work=Work(jobs=jobs))
-    np.testing.assert_array_equal(found.values, expected)

@@ -68,21 +68,6 @@ def test_densities_are_scipys(dimension):
     np.testing.assert_allclose(log_likelihood(frames, mixture), expected, rtol=1e-11)
 
 
-def test_sums_are_those_of_posteriors():
-    rng = np.random.default_rng(0)
-    mixture, frames = random_mixture(rng), rng.standard_normal((1300, 4))
-    posteriors = densities(mixture, frames)
-    posteriors /= posteriors.sum(axis=1, keepdims=True)
-    accumulator = e_step(frames, mixture)
-    np.testing.assert_allclose(accumulator.zeroth, posteriors.sum(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(accumulator.first, posteriors.T @ frames, rtol=1e-9, atol=1e-10)
-    products = np.stack([frames[:, row] * frames[:, column] for row, column in zip(*np.triu_indices(4), strict=True)])
-    np.testing.assert_allclose(accumulator.second, posteriors.T @ products.T, rtol=1e-9, atol=1e-10)
-    of_segment = accumulate_statistics(mixture, as_frames([frames]), ["m"], ["s0"])
-    np.testing.assert_allclose(of_segment.zeroth[0], posteriors.sum(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(of_segment.first[0], (posteriors.T @ frames).ravel(), rtol=1e-9, atol=1e-10)
-
-
 def every_trial(models: Sequence[str], segments: Sequence[str]) -> Trials:
     pairs = [(model, segment) for model in models for segment in segments]
     return Trials.from_ids(*map(list, zip(*pairs, strict=True)))  # type: ignore[arg-type]

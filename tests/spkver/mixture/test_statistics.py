@@ -7,8 +7,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from stored_vectors import stored
@@ -106,18 +104,6 @@ def test_against_brute_force():
         np.testing.assert_allclose(found.zeroth[row], zeroth, atol=1e-10)
         np.testing.assert_allclose(found.first[row], first, atol=1e-10)
     assert found.models.tolist() == ["a", "b", "b"]
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 40), min_size=1, max_size=6))
-def test_frames_are_shared_out(seed, lengths):
-    """Zeroth statistics sum to the number of frames, first statistics to the sum of frames."""
-    rng = np.random.default_rng(seed)
-    mixture, frames = random_mixture(rng), random_frames(rng, lengths)
-    found = accumulate_statistics(mixture, frames, frames.ids, frames.ids, work=Work(jobs=1))
-    np.testing.assert_allclose(found.zeroth.sum(axis=1), lengths, rtol=1e-12)
-    sums = np.add.reduceat(frames.values, frames.offsets[:-1])
-    np.testing.assert_allclose(found.first.reshape(len(lengths), 4, 3).sum(axis=1), sums, atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

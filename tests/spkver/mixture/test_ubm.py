@@ -107,27 +107,6 @@ def test_densities_survive_any_dimension(variance, dimension):
     assert np.isfinite(far).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_result_does_not_depend_on_workers(dtype):
-    frames = np.random.default_rng(2).standard_normal((20000, 5)).astype(dtype)
-    one, two, five = (train_ubm(frames, UbmConfig(components=8), work=Work(jobs=jobs)) for jobs in (1, 2, 5))
-    for other in (two, five):
-        np.testing.assert_array_equal(one.mixture.means, other.mixture.means)
-        np.testing.assert_array_equal(one.mixture.variances, other.mixture.variances)
-        np.testing.assert_array_equal(one.log_likelihoods, other.log_likelihoods)
-
-
-def test_e_step_adds_over_any_cut():
-    rng = np.random.default_rng(3)
-    frames, mixture = rng.standard_normal((9000, 4)), random_mixture(rng, 4, 4)
-    whole = e_step(frames, mixture)
-    parts = e_step(frames[:1234], mixture) + e_step(frames[1234:], mixture)
-    np.testing.assert_allclose(whole.zeroth, parts.zeroth, rtol=1e-12)
-    np.testing.assert_allclose(whole.second, parts.second, rtol=1e-12)
-    assert whole.n_frames == parts.n_frames == 9000
-    assert whole.zeroth.sum() == pytest.approx(9000)
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 6))
 def test_likelihood_does_not_fall(seed, n_components, dimension):

@@ -11,8 +11,7 @@ import pytest
 from stored_vectors import stored
 
 from evaluation.embeddings.files import read_embeddings
-from spkbase.errors import ConfigError, DataError
-from spkbase.work import Work, stop_workers, use_engine
+from spkbase.work import Work, stop_workers
 from spkver.mixture.statistics import Statistics
 from spkver.vectors import posteriors
 from spkver.vectors.ivectors import IVectors, extract_ivectors, fast_posterior, fast_terms, open_ivectors
@@ -135,17 +134,6 @@ def test_workers_files_and_destinations_change_no_bit(monkeypatch, tmp_path, met
             assert contents(open_ivectors(tmp_path / f"{jobs}.h5")) == expected
 
 
-@pytest.mark.parametrize("method", ["exact", "eigen"])
-@pytest.mark.parametrize("kind", ["threads", "loky", pytest.param("dask", marks=pytest.mark.slow)])
-def test_engines_change_no_bit(kind, method, request):
-    scheduler = request.getfixturevalue("dask_cluster").address if kind == "dask" else None
-    model, statistics = random_model(), random_statistics(2500)
-    extract = partial(extract_ivectors, model, statistics, method=method, variances=True)
-    expected = contents(extract(work=Work(1)))
-    with use_engine(kind, scheduler=scheduler):
-        assert contents(extract(work=Work(2))) == expected
-
-
 def test_files_are_embeddings(tmp_path):
     model, statistics = random_model(), random_statistics()
     path = tmp_path / "vectors.h5"
@@ -160,28 +148,6 @@ def test_files_are_embeddings(tmp_path):
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(("what", "value"), [("zeroth", np.nan), ("first", np.inf), ("first", np.nan)])
-def test_statistics_that_are_not_finite(tmp_path, method, what, value):
-    statistics = random_statistics()
-    getattr(statistics, what)[7, 2] = value
-    for destination in (None, tmp_path / "v.h5"):
-        with pytest.raises(DataError, match="segment 's7' are not finite"):
-            extract_ivectors(random_model(), statistics, method=method, destination=destination)
-    assert not (tmp_path / "v.h5").exists()
-
-
-def test_statistics_that_do_not_fit():
-    model, statistics = random_model(), random_statistics()
-    for rows in (statistics.zeroth[:, :4], statistics.first), (statistics.zeroth, statistics.first[:, :19]):
-        with pytest.raises(DataError, match="do not fit a mixture of 5 Gaussians in 4 dimensions"):
-            extract_ivectors(model, Statistics(statistics.models, statistics.segments, *rows))
-    with pytest.raises(DataError, match="at least one segment"):
-        extract_ivectors(model, Statistics(*[np.empty(0, object)] * 2, np.empty((0, 5)), np.empty((0, 20))))
-    with pytest.raises(ConfigError, match="exact, weights, eigen, got 'exakt'"):
-        extract_ivectors(model, statistics, method="exakt")
 
 
 def test_the_page_says_what_happens():

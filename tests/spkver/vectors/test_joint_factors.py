@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -275,31 +274,6 @@ def test_ranks_that_cannot_be(config, words):
     mixture, _, statistics = some()
     with pytest.raises(ConfigError, match=words):
         train_joint_factors(mixture, statistics, config)
-
-
-def nothing(statistics: Statistics) -> Statistics:
-    return Statistics(*(getattr(statistics, name)[:0] for name in ("models", "segments", "zeroth", "first")))
-
-
-def not_a_number(statistics: Statistics) -> Statistics:
-    first = statistics.first.copy()
-    first[3, 2] = np.nan
-    return replace(statistics, first=first)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (nothing, "no statistics: expected those of at least one session"),
-        (not_a_number, "are not finite"),
-        (lambda statistics: replace(statistics, first=statistics.first[:, :5]), "do not fit a mixture"),
-        (lambda statistics: replace(statistics, zeroth=-statistics.zeroth), "counts below 0"),
-    ],
-)
-def test_bad_statistics(change: Callable[[Statistics], Statistics], words):
-    mixture, _, statistics = some()
-    with pytest.raises(DataError, match=words):
-        train_joint_factors(mixture, change(statistics), SMALL)
 
 
 def test_segments_without_frames_and_trials_without_models():

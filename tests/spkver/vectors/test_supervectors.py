@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_vectors import stored
 
-from spkbase.arrays import StoredArray
 from spkbase.errors import ConfigError
 from spkbase.work import Work
 from spkver.mixture.gmm import GaussianMixture
@@ -20,7 +19,6 @@ from spkver.vectors.supervectors import (
     MapConfig,
     adapt_multisession,
     adapt_supervectors,
-    open_supervectors,
     read_supervectors,
     sum_by_model,
     supervector_scale,
@@ -134,17 +132,3 @@ def test_statistics_in_a_file_give_the_same(tmp_path):
     for row in rows:
         total += here.first[row]
     np.testing.assert_array_equal(np.asarray(ours.first)[7], total, "summed in the order of the rows")
-
-
-@pytest.mark.parametrize("multisession", [False, True])
-def test_streamed_supervectors_are_the_same(tmp_path, multisession):
-    mixture, statistics = many_statistics(tmp_path)
-    adapt = adapt_multisession if multisession else adapt_supervectors
-    expected = adapt(mixture, statistics)
-    (adapt_multisession if multisession else adapt_supervectors)(
-        mixture, statistics, work=Work(jobs=2), destination=tmp_path / "a.h5"
-    )
-    found = open_supervectors(tmp_path / "a.h5")
-    assert isinstance(found.vectors, StoredArray)
-    for name in ("models", "segments", "vectors"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
