@@ -51,7 +51,7 @@ MAPS: dict[str, tuple[MapKind, float]] = {
 """The maps that are tried, from the simplest on: what is fitted, and its prior or ridge."""
 
 OPTIONS = ("own_means", "own_pairs")
-"""Settings of their own: each anonymised side loses its own mean, which needs the whole list of unlabelled recordings;
+"""Further settings: the mean of each anonymised side is subtracted, which needs all unlabelled recordings of a list;
 the map learns from original and anonymised enrolment too, which who enrols and has the anonymiser can make."""
 
 Pairs = tuple[tuple[DataDir, ...], ...]
@@ -109,7 +109,7 @@ def _fitted(name: str, anonymised: NDArray[np.floating], original: NDArray[np.fl
 class AlignedSource:
     """Vectors of a source, those of anonymised directories mapped; see `spkver.attackers.vector_attacker.VectorSource`.
 
-    With `own_means` they lose their own mean, over all that is asked for, in place of that of the pairs.
+    With `own_means` their mean over all requested vectors is subtracted in place of that of the pairs.
     """
 
     source: VectorSource
@@ -170,7 +170,7 @@ class AlignedAttacker:
         if shared := people & set(attack.enrolment.speakers.values()):
             return f"{len(shared)} speakers of the background are among those that are enrolled"
         if "own_pairs" in self.options and attack.original_enrolment is None:
-            return "the enrolment is not at hand before anonymisation"
+            return "the original enrolment is not available"
         return self.base.lacks(attack)
 
     def learn(self, attack: Attack) -> Scorer:
@@ -194,7 +194,7 @@ class AlignedAttacker:
         """Choose and learn the map, or take the one that an earlier run has."""
         folder = make_folder(self.place.output / "attackers" / pairs[-1][1].name / self.name)
         run = Run(folder, self.place.jobs, self.place.force, quiet=True)
-        # pieces where the attackers by vectors hear pieces: so each recording goes through a network once
+        # pieces where attackers by vectors use pieces: so each recording goes through a network once
         chosen = []
         for sides in (with_pieces(pairs[0], self.place), *pairs[1:]):
             # of an enrolment what it lists: other recordings of its folder may be tested

@@ -358,7 +358,7 @@ def train_attacker(
     run = Run(make_folder(folder), jobs=work.jobs, force=force)
 
     def make(path: Path) -> None:
-        # what attackers share: features, mixture and statistics are stages in folders of their own
+        # what attackers share: features, mixture and statistics are stages in separate folders
         prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
         ubm = work.ubm(prepared, config.ubm)
         backend, listed = None, fingerprint(sorted(speakers.items()))
@@ -396,7 +396,7 @@ def fitting_chain(config: AttackerConfig, sessions: Embeddings, n_utterances: in
     """Return the first of an attacker's chains that a training set carries, the last of them in any case.
 
     LDA needs `LDA_SPEAKERS` speakers with `LDA_UTTERANCES` each, snorm `NORM_SPEAKERS`. Ranks are lowered to what the
-    sessions have: NAP to the directions in which they differ within speakers, LDA to the speakers less one.
+    sessions have: NAP to the directions in which they differ within speakers, LDA to the speakers minus one.
     """
     (n_sessions, dimension), n_speakers = sessions.vectors.shape, len(set(sessions.speakers))
     is_missing = {
@@ -477,7 +477,7 @@ def score(
         A segment of the trials is an utterance.
     trial_list : evaluation.trials.Trials
     work : path
-        Folder for features and statistics, which are taken up where they are there.
+        Folder for features and statistics, which are reused.
     jobs : int, optional
         Workers; the scores do not depend on it.
 

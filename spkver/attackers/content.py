@@ -1,17 +1,16 @@
-"""An attacker that reads: who speaks is told by what is said, not by the voice.
+"""An attacker by content: speakers are recognised by their words, not by the voice.
 
-It takes transcripts, the file ``text`` of the data directories or what a recogniser heard. Anonymisation does not
-change words, so it serves all scenarios alike. A reader of the true transcripts hears no worse after anonymisation;
-give what a recogniser made of the anonymised speech (setting `text`) for an attacker that must listen.
+It takes transcripts: the file ``text`` of the data directories, or hypotheses of a recogniser. Anonymisation does not
+change words, so true transcripts serve all scenarios equally well; give the hypotheses of a recogniser on the
+anonymised speech (setting `text`) for an attacker that has the audio alone.
 
-**Texts as vectors: how often each word, or sequence of characters, stands there, against how common it is.**
+Texts are vectors of how often each word, or sequence of characters, occurs, against how common it is. How they are
+compared is chosen on speakers of the background, dealt into folds.
 
-Reference
----------
+References
+----------
 G. Salton and C. Buckley, "Term-weighting approaches in automatic text retrieval", Information Processing and Management
 24(5), 1988.
-
-**How texts are compared, and which way is best: judged by speakers of the background, dealt into folds.**
 """
 
 from __future__ import annotations
@@ -183,7 +182,7 @@ def compare_texts(
 def choose_method(
     texts: Mapping[str, Sequence[str]], methods: Sequence[TextMethod], seed: int
 ) -> tuple[TextMethod, str]:
-    """Return the method that tells background speakers apart best, and why.
+    """Return the method that distinguishes background speakers best, and why.
 
     Speakers with two texts or more are dealt into folds. The first half of a speaker's texts enrols, the others, five
     at most, are tested against all speakers of the fold; what is common and the machines' other side come from the
@@ -287,7 +286,7 @@ class ContentAttacker:
 
     @property
     def content(self) -> str:
-        """Whether the transcripts come with the data, an oracle of what is said, or from a recogniser."""
+        """Whether the transcripts come with the data, an oracle of the words, or from a recogniser."""
         return "oracle" if self.config.text == "text" else "recognised"
 
     def record(self, attack: Attack) -> Any:
@@ -359,7 +358,7 @@ class ContentAttacker:
 
 
 def wanted_content(name: str, settings: Mapping[str, Any], context: Context) -> Wanted:
-    """Make the attacker of its settings; it reads what a recogniser heard where the configuration names that.
+    """Make the attacker of its settings; it reads hypotheses of a recogniser where the configuration names them.
 
     It is asked what it lacks when the anonymised versions and their lists are there.
     """

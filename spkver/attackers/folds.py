@@ -1,8 +1,8 @@
 """Trials made of a training set: speakers are dealt into folds, and those of a fold try an attacker that has learnt
 from all others.
 
-So an attacker's choices, and the weights of a fusion, are judged on people that it has not heard, and nobody who is
-enrolled or tested in the evaluation has a part in them.
+So an attacker's choices, and the weights of a fusion, are judged on speakers that it has not learnt from, and nobody
+who is enrolled or tested in the evaluation has a part in them.
 
 **Training sets whose speakers have one recording each, cut into pieces:** without two of a speaker nothing is learnt of
 how speech of one voice varies.
@@ -99,7 +99,7 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
         With all recordings that cannot be read or written.
     """
     folder = make_folder((place.speech or place.output) / "data" / f"{source.name}-pieces")
-    run = Run(folder, jobs=place.jobs, quiet=True)  # not made anew by force: they are copies, and are asked for often
+    run = Run(folder, jobs=place.jobs, quiet=True)  # not remade by force: these are copies, and often requested
 
     def directory(pieces: Mapping[str, Sequence[str]]) -> DataDir:
         owners = {piece: source.speakers[utterance] for utterance in sorted(pieces) for piece in pieces[utterance]}

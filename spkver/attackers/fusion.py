@@ -6,9 +6,7 @@ score is a log-likelihood ratio, of the background's speech.
 
     OUTPUT/attackers/<training set>/<fusion>/weights-<key>.json    weights, folds, and what was left out
 
-**What attackers score on trials of background speakers whom they have not learnt from: what a fusion is trained on.**
-
-OUTPUT/attackers/<training set>/folds-<kind>/<fold>/<attacker>/scores
+    OUTPUT/attackers/<training set>/folds-<kind>/<fold>/<attacker>/scores    what it is trained on
 """
 
 from __future__ import annotations
@@ -174,7 +172,7 @@ class FoldScores:
                     made[name] = why = (
                         error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
                     )
-                    logger.warning("fusion goes without %s: %s", name, why)
+                    logger.warning("fusion leaves out %s: %s", name, why)
                     if not isinstance(error, SpkverError):
                         logger.info("%s", name, exc_info=error, extra={"file_only": True})
         made.update({name: stages for name, stages in due.items() if name not in made})
@@ -209,8 +207,8 @@ def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> St
 
 
 OF_THE_RECORDING = ("session",)
-"""Presets that recognise a recording, not a voice: where speakers have one each, the background cannot tell the two
-apart."""
+"""Presets that recognise a recording, not a voice: where speakers have one each, the background cannot distinguish
+the two."""
 
 UNDONE = "-undone"
 _LEVELS = list(LEVELS)
@@ -221,7 +219,7 @@ _KEY = 8  # digits
 
 
 def wanted_fusion(name: str, settings: Settings, context: Context) -> Wanted:
-    """Make the fusion of all other attackers but for those that read what is said, which must be kept."""
+    """Make the fusion of all other attackers but for those by content, which anonymisation must keep."""
     if settings:
         raise ConfigError(f"attacker_settings of {name}: {', '.join(settings)}: a fusion has none")
     presets = {other: of_it["preset"] for other, of_it in context.settings.items() if "preset" in of_it}
@@ -358,7 +356,7 @@ class Fusion:
                 stages[name] = scored
         if not stages:
             reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
-            raise DataError(f"attacker {self.name!r} has nobody to fuse ({reasons})")
+            raise DataError(f"attacker {self.name!r} has no attacker to fuse ({reasons})")
         folds = self.scores.folds(background, kind)
         file = self.file(attack, names)
         run = Run(make_folder(file.parent), quiet=True, force=self.scores.place.force)
@@ -390,7 +388,7 @@ def learn_weights(
     found : mapping of str to sequence of Scores
         By attacker, one for each fold.
     about : mapping
-        What else is to stand in the file.
+        Further entries of the file.
 
     Returns
     -------
@@ -400,7 +398,7 @@ def learn_weights(
     names = [name for name, of_folds in found.items() if all(np.isfinite(scores.values).all() for scores in of_folds)]
     left_out = {name: "it gives infinite scores" for name in found if name not in names}
     if not names:
-        raise DataError(f"nobody can be fused: {', '.join(left_out)} give infinite scores")
+        raise DataError(f"no attacker can be fused: {', '.join(left_out)} give infinite scores")
     columns = [
         np.column_stack([align(found[name][number], fold.key) for name in names]) for number, fold in enumerate(folds)
     ]

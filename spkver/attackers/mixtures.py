@@ -7,8 +7,8 @@
 
 A key is made from the files (path, size, time of change) and from the configuration: what is equal is worked out once.
 
-**Attackers by i-vectors and by supervectors**, whose mixture and matrix are trained on the background alone; no network
-is needed. Their backend is that of any attacker by vectors, see `spkver.attackers.vector_attacker`.
+Here are also attackers by i-vectors and by supervectors, whose mixture and matrix are trained on the background alone;
+no network is needed. Their backend is that of any attacker by vectors, see `spkver.attackers.vector_attacker`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Workplace:
         return pipeline.universal_model(run, prepared.frames, prepared.names, config).value.mixture
 
     def run(self, name: str, force: bool = False) -> Run:
-        """Return a run in a folder of its own."""
+        """Return a run in a subfolder."""
         return Run(make_folder(self.folder / name), jobs=self.jobs, force=force, quiet=True)
 
 
@@ -85,7 +85,7 @@ class Prepared:
     names : tuple of str
         The recordings, sorted.
     frames : spkver.pipeline.FramesStage
-        Their frames; the work is done when its value is asked for.
+        Their frames; computed on first access to the value.
     """
 
     run: Run
@@ -203,7 +203,7 @@ class MixtureConfig(BackendChoice):
 
 @dataclass(frozen=True)
 class IVectorConfig(MixtureConfig):
-    """How an attacker by i-vectors is made; its own part as for `spkver rsr2015 ivector`."""
+    """How an attacker by i-vectors is made; `total_variability` as for `spkver rsr2015 ivector`."""
 
     total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
 

@@ -13,16 +13,16 @@ A function learns, and gives a function that scores::
 training   dict of speaker to list of paths of recordings; several versions of an utterance count as several
 seed       int; all that is drawn should depend on it
 enrolment  dict of model to list of paths, what the model is enrolled with; anonymised in several versions
-tested     dict of segment to path; whose speech it is the attacker is not told
+tested     dict of segment to path; their speakers are not disclosed to the attacker
 trials     list of (model, segment)
 scores     one number a trial in their order, the higher the more alike
 ========== =====================================================================================
 
 Paths are those of WAV, FLAC or SPHERE files, which `spkver.audio.read_audio` reads.
 
-**A user-supplied function in a process of its own, so that it can be ended, and so that its death is its own.**
+A function runs in a separate process, so that it can be ended, and its crash does not end the run.
 
-The process is started by `FunctionProcess` and asked by lines of JSON through pipes. Nothing of what it gives is
+`FunctionProcess` starts the process and exchanges lines of JSON with it through pipes. Nothing that it returns is
 unpickled.
 """
 
@@ -74,7 +74,7 @@ _SHOWN, _REMEMBERED = 500, 1 << 14  # characters of what a function prints: in a
 
 
 class FunctionProcess:
-    """A process that serves one user-supplied function; it ends with this process, and when nobody holds it.
+    """A process that serves one user-supplied function; it ends with this process, and when no longer referenced.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class FunctionProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether it can be called."""
         return self._finalizer.alive and self._process.poll() is None
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ def serve() -> None:
     spec = sys.argv[1]
     requests, replies = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # what the function prints goes where it is listened to
+    os.dup2(2, 1)  # what the function prints goes to the log
     held: Json = {}
     for line in requests:
         asked = json.loads(line)
@@ -213,7 +213,7 @@ class OwnFunction:
     time_limit : float or None [s]
         To learn, and for a list of trials; None: `usual_limit`.
     level : str
-        What it looks at, as its owner says, see `evaluation.reports.LEVELS`.
+        What it looks at, as the user says, see `evaluation.reports.LEVELS`.
     """
 
     name: str
@@ -232,7 +232,7 @@ class OwnFunction:
         return ""
 
     def learn(self, attack: Attack) -> Scorer:
-        """Have it learn, in a process of its own; BLAS has one thread, so that its products do not depend on the
+        """Have it learn, in a separate process; BLAS has one thread, so that its products do not depend on the
         machine."""
         training = attack.training
         speech = merge_versions(training)

@@ -1,9 +1,9 @@
-"""What an evaluation asks of an attacker, whether it is built in or somebody else's.
+"""What an evaluation asks of an attacker, built in or user-supplied.
 
 An attacker learns from training recordings, then scores lists of trials from recordings that enrol and recordings that
-are tested. `spkver.attackers.registry` names those that there are, with the ways in for users' own.
+are tested. `spkver.attackers.registry` lists the attackers, and the ways to plug in others.
 
-**Speech as attackers take it:** several training sets as one, some recordings of a large one, and what trials are of.
+Below are also operations on speech: several training sets as one, some recordings of a large one, recordings of trials.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from spkver.features import recording_generator
 from spkver.idmap import IdMap
 
 ENDING = (MemoryError, WorkerError, ConfigError)
-"""Errors that are no attacker's own: they end a run."""
+"""Errors that no attacker is to blame for: they end a run."""
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
 class Background:
-    """Speech of people who are neither enrolled nor tested, as it was and as the anonymiser makes it.
+    """Speech of people who are neither enrolled nor tested, original and anonymised.
 
     Attributes
     ----------
@@ -63,11 +63,11 @@ class Attack:
         ``asv_orig/<enrolment>-<trials>`` or ``asv_anon<suffix>/<enrolment>-<trials>``: by what the attacker learnt
         from, and by the data directories.
     training : tuple of DataDir
-        What the attacker may learn from; several are versions of the same speech, see `merge_versions`.
+        What the attacker may learn from; several are anonymised versions of the same speech, see `merge_versions`.
     enrolment : DataDir
         A model of the trials is a speaker, with the utterances that `enrolls` lists.
     tested : DataDir
-        A segment of the trials is an utterance. Whose it is the evaluation does not tell: each is a speaker of its own.
+        A segment of the trials is an utterance. Its speaker is not disclosed: each utterance is a speaker by itself.
     trials : Trials
     scenario : str
         What the attacker knows, see `evaluation.reports.SCENARIOS`.
@@ -105,7 +105,7 @@ Scorer = Callable[[Attack], Scores]
 
 
 class Attacker(Protocol):
-    """Somebody who tells, for each trial, how much two sides sound alike.
+    """What scores, for each trial, how alike enrolment and test are.
 
     It may have three attributes more: `level`, what it may look at (`evaluation.reports.LEVELS`, trial-by-trial
     without it); `scenarios`, those that it is made for (all without it); and `speech`, a function of an attack that
@@ -139,7 +139,7 @@ class Attacker(Protocol):
 
 
 def serves(attacker: Attacker, attack: Attack) -> bool:
-    """Return whether an attacker is made for the scenario of an attack; out of the others it is left without a word."""
+    """Return whether an attacker is made for the scenario of an attack; it is left out of the others silently."""
     scenarios = getattr(attacker, "scenarios", ())
     return not scenarios or attack.scenario in scenarios
 
@@ -264,8 +264,8 @@ def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
 def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
     """Return several training sets as one, such as versions of the same speech that differ in what an anonymiser drew.
 
-    Speakers of the same id are the same; utterances of the same id are different versions and get ids of their own. One
-    set stays as it is.
+    Speakers of the same id are the same; utterances of the same id are different versions and get different
+    ids. One set stays as it is.
     """
     if isinstance(datadirs, DataDir):
         return datadirs
@@ -291,7 +291,7 @@ def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: i
     limit : int or None
         None takes all.
     seed : int
-        Which utterances of a speaker come first; each speaker has a generator of its own.
+        Which utterances of a speaker come first; each speaker has a separate generator.
 
     Returns
     -------
@@ -354,7 +354,7 @@ def sessions_of(models: IdMap) -> dict[str, list[str]]:
 
 
 def owners_of(models: IdMap) -> dict[str, str]:
-    """Return the model of each enrolled utterance; one that is a model of its own may enrol its speaker too."""
+    """Return the model of each enrolled utterance; an utterance that is itself a model may enrol its speaker too."""
     owners: dict[str, str] = {}
     for model, utterance in zip(models.models, models.segments, strict=True):
         if model != utterance or utterance not in owners:

@@ -1,4 +1,4 @@
-"""Attackers whose work was done elsewhere: score files, or embeddings that are scored here by cosine."""
+"""Attackers by results made elsewhere: score files, or embeddings that are scored here by cosine."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class ReadyVectors:
         FOLDER/asv_{orig,anon<suffix>}/emb_xvect/<data directory>/   what VoicePrivacy's toolkits keep below ``exp``
 
     A folder is one of those that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others.
-    A semi-informed attacker has the second where they are there, else the first: what knows less it can do too.
+    A semi-informed attacker has the second where they are there, else the first: weaker knowledge serves too.
 
     They are compared by cosine; `adapted` ones by `spkver.backend.adapted_cosine_scores`. At work (`at`), where there
     are embeddings of all versions of a training set too, a backend is chosen and trained on them, see
@@ -216,7 +216,7 @@ class ReadyVectors:
         return ReadySource(known)
 
     def _sides(self, attack: Attack) -> tuple[Embeddings, ...]:
-        """Embeddings of what enrols, by model, and of what is tested; all that are missing are told."""
+        """Embeddings of what enrols, by model, and of what is tested; all that are missing are reported."""
         models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
         problems, sides = Problems(), []
         for side, owners in ((attack.enrolment, owners_of(models)), (attack.tested, dict.fromkeys(tested, "?"))):

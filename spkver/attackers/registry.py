@@ -1,7 +1,7 @@
 """The attackers that there are: what each is called, how it is made of its settings, and what it costs.
 
 An entry of the configuration's list ``attackers`` is a name of `CATALOGUE`, what comes in from outside (`OUTSIDE`), or
-a name of one's own whose settings name one of these as ``preset``. To add an attacker: a function
+a user-defined name whose settings name one of these as ``preset``. To add an attacker: a function
 ``make(name, settings, context)``, which gives a `Wanted`, and a row below.
 
 ============================================ ==========================================================================
@@ -62,7 +62,7 @@ class Row:
         Of one core for an hour of speech, training sets and their draws included; as measured on one machine, and
         others are faster or slower. None: not known.
     is_network : bool
-        Whether it hears by a neural network.
+        Whether it needs a neural network.
     """
 
     form: str
@@ -74,9 +74,9 @@ class Row:
 
 ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
 _ENDINGS = {
-    "adapted": "adapted to the trials at hand",
+    "adapted": "adapted to the list of trials",
     "single-test": "adapted to the enrolled speakers alone",
-    "undone": "on undone speech",
+    "undone": "on speech with the anonymisation inverted",
     "aligned": "after a map to original vectors",
 }
 _UNDOING, _ADAPTING = 15, 2  # seconds as above; those that adapt use vectors that others have
@@ -98,7 +98,7 @@ def on_top(make: Make, ending: str) -> Make:
             return make(name, merged(of_base, {"adapted": ADAPTING[ending]}, settings), context)
         options = frozenset(key for key in OPTIONS if ending == "aligned" and settings.get(key) is True)
         kept = {key: value for key, value in settings.items() if key not in OPTIONS or type(value) is not bool}
-        # its own settings make it another one, which is kept elsewhere
+        # other settings make another attacker, which is kept elsewhere
         of_it = make(name if kept else base, merged(of_base, kept), context)
         return wanted_undone(name, of_it) if ending == "undone" else wanted_aligned(name, of_it, options)
 
@@ -110,7 +110,7 @@ def _with_endings(row: Row, endings: str) -> dict[str, Row]:
     rows, base = {}, row.form.partition("[")[0]
     for name in endings.split():
         make, words, rest = row.make, row.summary, name
-        while rest:  # an ending may have a hyphen of its own
+        while rest:  # an ending may contain a hyphen
             ending = next(known for known in _ENDINGS if rest == known or rest.startswith(f"{known}-"))
             make, words, rest = on_top(make, ending), f"{words}, {_ENDINGS[ending]}", rest[len(ending) + 1 :]
         rows[f"{base}-{name}"] = Row(f"{base}-{name}", words, make, is_network=row.is_network)
@@ -140,8 +140,8 @@ _ROWS = [
     *_with_endings(_IVECTOR, f"undone aligned {_ADAPT}").values(),
     *_with_endings(Row("supervector", "supervectors", wanted_supervectors), f"{_ADAPT} {_UNDO}").values(),
     Row("prosody", "pitch, rhythm and pauses", wanted_extractor, seconds=20),
-    Row("content", "words said, where there are transcripts", wanted_content, seconds=1),
-    Row("session", "noise and channel, where nobody speaks", wanted_extractor, seconds=15),
+    Row("content", "spoken words, where there are transcripts", wanted_content, seconds=1),
+    Row("session", "noise and channel, in the pauses", wanted_extractor, seconds=15),
     Row("fusion", "all others together, weighted by what they score on the background", wanted_fusion),
 ]
 CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _ROWS}
@@ -154,9 +154,9 @@ DEFAULT: tuple[str, ...] = (
     *("prosody", "content", "session"),
     "fusion",  # of those before it
 )
-"""Those that run where none are named and they can: voices, first those that adapt to the trials; the same with the
-anonymisation undone; cues beside the voice, each about from the strongest to the weakest; then all together. Of several
-of a kind, those that were ahead on some speech."""
+"""Attackers that run by default: voices, first those that adapt to the trials; the same with the anonymisation
+inverted; other cues than the voice, each about from the strongest to the weakest; then all together. Of several of a
+kind, those that were ahead on some speech."""
 
 _STRONGER, _WEAKER = "campplus", "ge2e"
 """Of the second network, which was never ahead of the first, the attackers run where the first has no weights."""
@@ -236,7 +236,7 @@ def wanted_attacker(entry: str, name: str, settings: Settings, context: Context)
     name : str
         What it is called.
     settings : mapping
-        Its own; of one from outside the level alone.
+        Of this attacker; a plug-in has the level alone.
     context : Context
         Its `preset` and `argument` are those of the entry.
 
@@ -267,13 +267,13 @@ OUTSIDE = {
     "command": ("command:COMMAND", "a shell command with places"),
     "scores": ("scores:FOLDER", "scores made elsewhere"),
     "vectors": ("vectors:FOLDER", "embeddings made elsewhere"),
-    "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the trials at hand"),
+    "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the list of trials"),
 }
-"""The ways in for attackers of others, by their prefix: how they are written, and what comes in by them."""
+"""Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
 
 
 def is_outside(spec: str) -> bool:
-    """Return whether an entry in a list of attackers names what is outside, such as a file, not a preset alone.
+    """Return whether an entry in a list of attackers names a plug-in, such as a file, not a preset alone.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def attacker_name(entry: str) -> str:
 def open_outside(
     spec: str, *, name: str = "", seed: int = 0, time_limit: float | None = None, level: str = ""
 ) -> Attacker:
-    """Make an attacker of what an outsider gives.
+    """Make an attacker of a plug-in.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def open_outside(
     name = name or attacker_name(spec)
     with naming(name):
         if level and (level not in LEVELS or prefix in ("vectors", "adapted")):
-            raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; of vectors the entry tells it")
+            raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")
         level = level or TRIAL_BY_TRIAL
         if prefix == "scores":
             return ReadyScores(name, Path(rest), level)

@@ -1,19 +1,16 @@
-"""Undoing an anonymiser: how far each recording was warped is guessed, and turned back.
+"""Inverting an anonymiser: how far each recording was warped is estimated, and the warping inverted.
 
-    OUTPUT/attackers/<anonymised background>/undoing/estimator.h5    what tells the number of a recording
-    OUTPUT/attackers/<anonymised background>/undoing/undoing.json    how well it does so
+    OUTPUT/attackers/<anonymised background>/undoing/estimator.h5    estimates the warping of a recording
+    OUTPUT/attackers/<anonymised background>/undoing/undoing.json    its accuracy
     OUTPUT/attackers/<anonymised background>/undoing/numbers/        the numbers of each data directory
     OUTPUT/data/<anonymised directory>-undone                        the speech
 
-All of it knows the anonymiser and the background alone. The numbers of a background recording are guessed by what did
-not learn from its speaker, so that a recogniser that learns from undone speech sees the errors that it will meet.
+All of it uses the anonymiser and the background alone. The numbers of a background recording are estimated without its
+speaker, so that a recogniser trained on inverted speech sees the errors that it will meet.
 
-**How far an anonymiser has warped a recording, guessed from the recording alone.**
-
-An anonymiser such as McAdams's turns the whole of a recording by one number. Spectrum and poles show it: no voice has
-all its resonances so low, or so close together. What shows it is learnt from own draws of background speech.
-
-**Attackers that undo the anonymisation first:** what another attacker makes of speech that was turned back.
+An anonymiser such as McAdams's warps the whole of a recording by one number. Spectrum and poles show it: no voice has
+all its resonances so low, or so close together. The number is estimated from the recording alone, by what is learnt
+from background speech that is anonymised again.
 """
 
 from __future__ import annotations
@@ -69,7 +66,7 @@ _MOST = 6000  # frames that are looked at, evenly over the recording: it keeps o
 def warp_cues(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
     """Return what shows how far a recording is warped.
 
-    Of the frames that are not quiet: the means of 48 logarithmic mel bands, less their own mean, and their deviations
+    Of the frames that are not quiet: the means of 48 logarithmic mel bands, minus their mean, and their deviations
     over time; and the square roots of two histograms of the angles of the complex poles of linear prediction of order
     20, 64 bins of 0 to pi, per frame: poles counted alike, and weighted by the 8th power of their radius.
 
@@ -81,7 +78,7 @@ def warp_cues(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64 of shape (224,)
-        Zeros for silence and for less than a frame.
+        Zeros for silence and for recordings shorter than a frame.
     """
     cues = np.zeros(2 * BANDS + 2 * ANGLES)
     loud = _loud_frames(samples, rate)
@@ -98,7 +95,7 @@ def warp_cues(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
 
 
 def mean_spectrum(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
-    """Return the first 48 values of `warp_cues` alone: the means of the bands, less their own mean."""
+    """Return the first 48 values of `warp_cues` alone: the means of the bands, minus their mean."""
     loud = _loud_frames(samples, rate)
     bands = _log_bands(loud, rate) if len(loud) else np.zeros((1, BANDS))
     means: NDArray[np.float64] = bands.mean(axis=0) - bands.mean()
@@ -211,11 +208,11 @@ def fit_warp_estimator(
     folds: NDArray[np.int64],
     bounds: tuple[float, float],
 ) -> WarpEstimator:
-    """Learn to tell a number from cues: kernel ridge regression, all of whose settings folds of speakers choose.
+    """Learn to estimate a number from cues: kernel ridge regression, all of whose settings folds of speakers choose.
 
     The estimate of cues x is m + k(x)' (K + l I)^-1 (y - m), with the kernel K of the recordings that were learnt from,
     their numbers y and the mean m of these. Tried are the cues of `CUES`, the kernels of `WIDTHS` and the l of
-    `RIDGES`; the least root mean square error over the folds wins, each guessed by what learnt from the others.
+    `RIDGES`; the least root mean square error over the folds wins, each fold estimated by training on the others.
 
     Parameters
     ----------
@@ -303,15 +300,15 @@ def read_warp_estimator(path: Path) -> WarpEstimator:
 
 
 VERSION = 1
-"""Of all that is done here: scores of another one are not taken up."""
+"""Of this method: scores of another version are not reused."""
 FOLDS = 5
 """Of background speakers."""
 LEAST = 10
 """Recordings of a background that an estimator can be learnt from."""
 
-_DRAWS, _MOST_DRAWS = 1200, 6  # own draws that are aimed at, and of one recording
+_DRAWS, _MOST_DRAWS = 1200, 6  # anonymised versions that are aimed at, and of one recording
 _KEY = 8  # digits of a key
-_MOST_OF_UNDOING = 4000  # background recordings that are undone; attackers learn from no more
+_MOST_OF_UNDOING = 4000  # background recordings that are inverted; attackers learn from no more
 _BATCH = 8
 _PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `known_anonymizer`
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
@@ -400,7 +397,7 @@ def _beginnings(before: Path, after: Path) -> tuple[NDArray[Any], int, NDArray[A
 
 
 def why_not(attack: Attack) -> str:
-    """Return why the speech of an attack cannot be undone, or nothing."""
+    """Return why the anonymisation of an attack cannot be inverted, or nothing."""
     background = attack.background
     if background is None or not background.anonymised:
         return "there is no anonymised background"
@@ -413,14 +410,14 @@ def why_not(attack: Attack) -> str:
         return f"{len(shared)} speakers of the background are among those that are enrolled"
     if known_anonymizer(background) is None:
         kinds = ", ".join(INVERSES)
-        return f"nothing inverts what made {background.anonymised[0].name} ({kinds} can be undone); try -aligned"
+        return f"nothing inverts what made {background.anonymised[0].name} ({kinds} can be inverted); try -aligned"
     return ""
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
 class Undoing:
-    """Undoes the speech of attacks with one background.
+    """Inverts the anonymisation in attacks with one background.
 
     Attributes
     ----------
@@ -447,7 +444,7 @@ class Undoing:
 
     @cached_property
     def estimator(self) -> Stage[WarpEstimator]:
-        """What tells the number of a recording, learnt from own draws of the background."""
+        """Estimates the number of a recording, trained on further anonymised versions of the background."""
         original, known, seed = self.background.original, self.known, self.place.seed
         chosen = choose_utterances(original.speakers, limit=_DRAWS // 2, seed=seed)
         draws = min(_MOST_DRAWS, max(2, -(-_DRAWS // len(chosen))))
@@ -490,9 +487,9 @@ class Undoing:
         )
 
     def numbers(self, directory: DataDir) -> dict[str, float]:
-        """Guess the number of each recording; where a speaker has one number, it is the mean of the guesses.
+        """Estimate the number of each recording; where a speaker has one number, it is the mean of the estimates.
 
-        Whose the tested recordings are an attacker isn't told: each is a speaker of its own, and has its own guess.
+        Speakers of tested recordings are not disclosed: each recording is a speaker by itself, with its own estimate.
         """
         recordings = {name: Path(path) for name, path in sorted(directory.recordings.items())}
         config = _recorded(directory)
@@ -529,9 +526,9 @@ class Undoing:
         return np.array([fold[speaker] for speaker in speakers], np.int64)
 
     def undone(self, directory: DataDir) -> DataDir:
-        """Return the undone version of an anonymised data directory, below ``data/``; what is there is taken up.
+        """Return the inverted version of an anonymised data directory, below ``data/``; what is there is reused.
 
-        Recordings of the background are those of its undone versions, as the folds of a fusion have them.
+        Recordings of the background are those of its inverted versions, as the folds of a fusion have them.
         """
         if directory not in self._undone:
             versions = () if directory in self._parts else self.background.anonymised
@@ -545,7 +542,7 @@ class Undoing:
         return self._undone[directory]
 
     def selected(self, directory: DataDir) -> DataDir:
-        """Return the same recordings of the undone background; of a large one those that it has."""
+        """Return the same recordings of the inverted background; of a large one those that it has."""
         undone = {
             version.recordings[name]: path
             for version, twin in zip(self.background.anonymised, self.undone_background, strict=True)
@@ -556,7 +553,7 @@ class Undoing:
         return replace(select(directory, recordings), path=path, recordings=recordings)
 
     def _label(self, directory: DataDir) -> str:
-        """Name of a directory; the sides of folds, which bear that of the background, are told apart by their ids."""
+        """Name of a directory; sides of folds, which bear that of the background, are distinguished by their ids."""
         name = directory.path.resolve().name
         versions = {version.path.resolve().name for version in self.background.anonymised}
         is_side = name in versions and directory not in self._parts
@@ -572,7 +569,7 @@ class Undoing:
 
     @cached_property
     def undone_background(self) -> tuple[DataDir, ...]:
-        """The undone versions of the background, or of its part."""
+        """The inverted versions of the background, or of its part."""
         return tuple(map(self.undone, self._parts))
 
 
@@ -592,7 +589,7 @@ def _cues_of(recordings: Recordings) -> Arrays:
 
 
 def _drawn_cues(recordings: Recordings, *, what: tuple[str, tuple[float, float]], draws: int, seed: int) -> Arrays:
-    """Cues and numbers of own draws of some recordings, one recording after the other."""
+    """Cues and numbers of anonymised versions of some recordings, one recording after the other."""
     inverse, bounds = INVERSES[what[0]], what[1]
     cues, values = [], []
     for name, path in recordings:
@@ -608,16 +605,16 @@ def _drawn_cues(recordings: Recordings, *, what: tuple[str, tuple[float, float]]
 
 
 Workshops = dict[tuple[DataDir, tuple[DataDir, ...]], Undoing]
-"""What undoes the speech of each background; attackers share it."""
+"""What inverts the speech of each background; attackers share it."""
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
 class UndoneAttacker:
-    """An attacker on undone speech; see `spkver.attackers.Attacker`.
+    """An attacker on speech with the anonymisation inverted; see `spkver.attackers.Attacker`.
 
-    Lazy-informed, the base attacker learns from original speech, and meets undone enrolment and trials; semi-informed,
-    it learns from undone draws of the background too.
+    Lazy-informed, the base attacker learns from original speech, and meets inverted enrolment and trials;
+    semi-informed, it learns from inverted versions of the background too.
     """
 
     level: ClassVar[str] = INVERTING
@@ -641,11 +638,11 @@ class UndoneAttacker:
         return {"undoing": VERSION, "anonymizer": what, "base": self.base.record(attack)}
 
     def lacks(self, attack: Attack) -> str:
-        """Return why the speech cannot be undone, or what the base attacker lacks."""
+        """Return why the anonymisation cannot be inverted, or what the base attacker lacks."""
         return why_not(attack) or self.base.lacks(attack)
 
     def learn(self, attack: Attack) -> Scorer:
-        """Undo the training set where it is anonymised, and have the base attacker learn from it."""
+        """Invert the training set where it is anonymised, and have the base attacker learn from it."""
         background = _whole_background(attack)
         known = background.original, background.anonymised
         undoing = self.workshops.setdefault(known, Undoing(background, self.place))
@@ -664,13 +661,13 @@ class UndoneAttacker:
 
 
 def _whole_background(attack: Attack) -> Background:
-    """The background that tells what the anonymiser does, also where an attack is one of a fold of it."""
+    """The background that shows what the anonymiser does, also where an attack is one of a fold of it."""
     assert attack.background is not None  # see `UndoneAttacker.lacks`
     return attack.background.whole or attack.background
 
 
 def wanted_undone(name: str, base: Wanted) -> Wanted:
-    """Return an attacker on undone speech; what undoes the speech is shared with those before it."""
+    """Return an attacker on inverted speech; what inverts it is shared with those before it."""
 
     def at(place: Place, others: Mapping[str, Attacker]) -> UndoneAttacker:
         shared = next((other.workshops for other in others.values() if isinstance(other, UndoneAttacker)), {})

@@ -1,24 +1,17 @@
 """Attackers by vectors: an extractor, and a backend that is chosen and trained on the background alone.
 
-OUTPUT/attackers/<training set>/<name>/choice.json    the chains that were tried, with their scores in each fold
-OUTPUT/attackers/<training set>/<name>/backend.h5     the one that was chosen, trained on all speakers
+    OUTPUT/attackers/<training set>/<name>/choice.json    the chains that were tried, with their scores in each fold
+    OUTPUT/attackers/<training set>/<name>/backend.h5     the one that was chosen, trained on all speakers
+    WORK/vectors/<extractor>-<key>/vectors.jsonl          vectors, by the checksum of the audio file
 
-**Which backend an attacker by vectors takes: the simplest chain that no other beats on background speakers.**
+The backend is the simplest chain that no other beats on background speakers (`choose_chain`). Each recording goes
+through an extractor once in a run (`VectorStore`): a killed run computes only the rest, and what anonymised versions,
+subsets and scenarios have in common is there already.
 
-**Vectors that attackers share: each recording goes through an extractor once in a run, whoever asks for it and when.**
-
-    WORK/vectors/<extractor>-<key>/vectors.journal
-
-A vector is kept by the checksum of its audio file, and the folder by all that the extractor's vectors depend on. So a
-run that was killed works out the rest alone, and what draws, subsets and scenarios have in common is there already.
-
-**Attackers by vectors as the configuration has them: the extractor, the chains to choose from, the folds.**
-
-**Attackers by vectors that adapt to the trials at hand:** `spkver.backend.adapted_cosine_scores` in place of a scorer.
-
-Nothing but what every scenario gives an attacker is looked at: the recordings that enrol speakers, with their names,
-and those that are tested, without. A score of `-adapted` depends on the whole list of trials; one of `-single-test` on
-the enrolled models and its own tested recording alone.
+Some adapt to the list of trials, by `spkver.backend.adapted_cosine_scores` in place of a scorer. They use only what
+every scenario gives an attacker: the enrolment recordings with their speakers, and the tested recordings without. A
+score of `-adapted` depends on the whole list of trials; one of `-single-test` on the enrolled models and its own tested
+recording alone.
 """
 
 from __future__ import annotations
@@ -239,8 +232,8 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
     Returns
     -------
     dict
-        `chosen`, `why`, and `chains`: what `judge_chain` says of each, with the mean EER and how much it is above the
-        best, with the standard error of that.
+        `chosen`, `why`, and `chains`: the result of `judge_chain` for each, with the mean EER, its difference from the
+        best, and the standard error of the difference.
 
     Raises
     ------
@@ -650,7 +643,7 @@ Settings = Mapping[str, Any]
 @one_line
 @dataclass(frozen=True)
 class Context:
-    """What the configuration says besides an attacker's own settings.
+    """What the configuration says besides the settings of an attacker.
 
     Attributes
     ----------
@@ -664,7 +657,7 @@ class Context:
     settings : mapping of str to mapping
         ``attacker_settings``: those of the other attackers too.
     hypotheses : str or None
-        ``utility.hypotheses``: file in the data directories that holds what a recogniser heard.
+        ``utility.hypotheses``: file in the data directories that holds hypotheses of a recogniser.
     time_limit : float or None [s]
         ``attackers_time_limit``: for functions and commands of users.
     """
@@ -692,7 +685,7 @@ def wanted_by_vectors(
     depends : object
         What its vectors depend on besides the recordings.
     source : callable
-        Gives the source of vectors at a place, for a training set; it learns the first time that it is asked to.
+        Gives the source of vectors at a place, for a training set; it learns on first use.
     extractor : Extractor, optional
     """
 

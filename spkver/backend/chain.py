@@ -647,7 +647,7 @@ def backend_from_kaldi(
         Subtracted first, as `ivector-subtract-global-mean` does.
     transform : ndarray of shape (K, R) or (K, R + 1), or VbxTransform, optional
         LDA; the last column is an offset where there is one more than `mean` has. What comes out is scaled to the
-        length sqrt(K), as `ivector-normalize-length` does. A transform of VBx has its own means and length norms.
+        length sqrt(K), as `ivector-normalize-length` does. A transform of VBx includes means and length norms.
     length : {"kaldi", "simple", "none"}
         How vectors are scaled within the PLDA, see `spkver.backend.kaldi_plda_scores`.
 
@@ -664,7 +664,7 @@ def backend_from_kaldi(
     maps: list[Map] = [] if mean is None else [_shift(mean)]
     if isinstance(transform, VbxTransform):
         if mean is not None:
-            raise DataError("a transform of VBx has means of its own", remedy="leave the other mean out")
+            raise DataError("a transform of VBx includes the means", remedy="leave the other mean out")
         steps = ["centre", "length", {"lda": len(transform.mean2)}, "centre", "length"]
         maps = [_shift(transform.mean1), LengthNorm(), _product(transform.lda), _shift(transform.mean2), LengthNorm()]
     elif transform is not None:

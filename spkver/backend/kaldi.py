@@ -2,7 +2,7 @@
 
     u = A (x - m)        within speakers N(0, I), between them N(0, diag(psi))
 
-**Files of Kaldi's backend, binary and text:** a PLDA, matrices, vectors (``lda.mat``, ``transform.mat``, ``mean.vec``).
+Files of Kaldi's backend, binary and text: a PLDA, matrices, vectors (``lda.mat``, ``transform.mat``, ``mean.vec``).
 
 In little endian, ``\4`` the bytes of the size that follows,
 

@@ -125,7 +125,7 @@ def remove_directions(vectors: NDArray, directions: NDArray) -> NDArray:
     ----------
     vectors : ndarray of shape (n, D)
         In float64, since what remains is small beside what is removed: in float32 the rounding of the large part would
-        be felt in the small one.
+        disturb the small one.
     directions : ndarray of shape (k, D)
         Orthonormal rows N.
 
@@ -152,7 +152,7 @@ def fit_nap(
 
     They are the first eigenvectors of X^T X for the (S, D) matrix X of all vectors. D is much larger than S, so they
     come from the Gram matrix G = X X^T: where G u = l u, X^T u / sqrt(l) is one of them, of length 1. X is neither
-    centred nor sorted by speaker ("total"), or less the mean of each speaker ("within").
+    centred nor sorted by speaker ("total"), or minus the mean of each speaker ("within").
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def fit_nap(
 
 
 def _less_means(vectors: Rows, groups: NDArray[np.int64]) -> Rows:
-    """Vectors (N, D) less the means of their groups, made when they are asked for."""
+    """Vectors (N, D) minus the means of their groups, computed on access."""
     rows_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
     means = np.stack([vectors[rows].mean(axis=0, dtype=np.float64) for rows in rows_of]).astype(vectors.dtype)
     centred = ComputedRows(vectors.shape, lambda rows: vectors[rows] - means[groups[rows]], vectors.dtype)
@@ -231,7 +231,7 @@ class Projection:
         return projected
 
     def of_rows(self, vectors: Rows | SelectedRows) -> NDArray:
-        """Project the few vectors (n, D) that were asked for, in this thread."""
+        """Project a few vectors (n, D), in this thread."""
         vectors = np.asarray(vectors)
         projected = np.empty_like(vectors)
         for start, stop in chunk_bounds(len(vectors), _ROWS):

@@ -1,21 +1,14 @@
-"""Probabilistic linear discriminant analysis: what a vector says of its speaker, and what of the recording.
+"""Probabilistic linear discriminant analysis: the parts of a vector due to the speaker and to the recording.
 
     x = m + F y + G z + e        y ~ N(0, I) a speaker, z ~ N(0, I) a session, e ~ N(0, S)
 
 Without G, and with a full S, this is the "simplified" model. All that EM needs of the vectors are their sums by speaker
 and their total scatter, so a round costs the same for a thousand vectors and for a million.
 
-**Enrolment vectors by model: what every scorer takes, whatever the number of sessions of a model.**
-
-**The basis in which the posterior of a speaker's factor is diagonal, for any number of vectors.**
-
-**What keeps the covariance within speakers regular where the vectors do not determine it.**
-
-**Scores of a PLDA: log-likelihood ratios of several enrolled vectors and a tested one, by the book.**
-
-**The two-covariance model: speakers and their sessions are Gaussian, each with a covariance of its own.**
-
-**PLDAs of SIDEKIT:** its files, and eigenchannels as its `factor_analysis` estimates them, for comparisons.
+In reading order: `Sessions`, enrolment vectors by model, which every scorer takes; `LatentBasis`, in which the
+posterior of a speaker is diagonal; `residual_prior`, which keeps the covariance within speakers regular; the model and
+its EM; its scores, log-likelihood ratios of several enrolled vectors and a tested one; the two-covariance model, in
+which speakers and their sessions are Gaussian, each with a full covariance; and PLDAs of SIDEKIT, for comparisons.
 
 References
 ----------
@@ -152,7 +145,7 @@ class LatentBasis:
     Attributes
     ----------
     projection : ndarray of shape (R, K)
-        W^-1 F V: for a vector x less the mean, x @ projection is all that it says of y.
+        W^-1 F V: for a vector x minus the mean, x @ projection is all that it says of y.
     precisions : ndarray of shape (K,)
         p, 0 or more: n vectors leave y with the variances 1 / (1 + n p).
     rotation : ndarray of shape (K, K)
@@ -410,7 +403,7 @@ class PldaConfig:
     channel_rank : int
         L, of G; 0 leaves eigenchannels out.
     residual : str
-        "full" or "diagonal", as in Kenny's model with eigenchannels: beside a full S, a G can add nothing.
+        "full" or "diagonal", as in Kenny's model with eigenchannels: with a full S, a G can add nothing.
     iterations : int
         Rounds of EM.
     minimum_divergence : str
@@ -455,7 +448,7 @@ def expectation(model: Plda, counts: Floats, sums: Floats, scatter: Floats) -> t
     counts : ndarray of shape (M,)
         n: vectors of each speaker, each taken `session_weight` times.
     sums : ndarray of shape (M, R)
-        f, of vectors less the mean of the model.
+        f, of vectors minus the mean of the model.
     scatter : ndarray of shape (R, R)
         C, the sum of x x'.
 
@@ -620,7 +613,7 @@ def fit_plda(
                     *moments, scatter=scatter, total=total, rotation=model.basis.rotation, config=config, prior=prior
                 )
             except np.linalg.LinAlgError:
-                text = f"training broke down in round {number + 1}: some dimensions vary too little beside others"
+                text = f"training broke down in round {number + 1}: some dimensions vary too little"
                 raise DataError(text, remedy="whiten the vectors first, or leave such dimensions out") from None
     return model, np.array(objective)
 
@@ -731,7 +724,7 @@ _ROUNDING = 1e-14  # of the largest eigenvalue
 @one_line
 @dataclass(frozen=True, eq=False)
 class TwoCovariance:
-    """Speakers ~ N(m, B), vectors of a speaker ~ N(its own, W).
+    """Speakers ~ N(m, B), vectors of a speaker ~ N(mean of the speaker, W).
 
     Attributes
     ----------
@@ -775,7 +768,7 @@ def fit_two_covariance(
         S_w = sum over sessions of (x - x_s)(x - x_s)'      S_b = sum over speakers of n_s (x_s - m)(x_s - m)'
         W = S_w / (N - K)      B = (S_b / (K - 1) - W) / n      n = (N - sum over speakers of n_s^2 / N) / (K - 1)
 
-    The means of speakers spread by B + W / n_s, so W / n is taken off: both are unbiased [1]_, and B is then projected
+    The means of speakers spread by B + W / n_s, so W / n is subtracted: both are unbiased [1]_, and B is then projected
     to the nearest positive semi-definite matrix. SIDEKIT's are S_w / N and S_b / N, which are those of many sessions a
     speaker; of two W is half as large as it should be. W has a prior where the vectors do not determine it
     (`residual_prior`).

@@ -1,18 +1,13 @@
-"""Scores of exactly the trials that are asked for: the cost follows their number.
+"""Scores of exactly the given trials: the cost follows their number.
 
 Trials that form a block (all models of a sentence against all its segments) are one matrix product of the rows that
 take part. Trials that do not are put together, and the rows of either side multiplied pair by pair.
 
-**Lists of trials cut into what is scored at once: blocks of models times segments, and trials that form none.**
-
-**Inner products of exactly the pairs of a list: what every scorer of vectors ends in.**
-
 A score of a model and a segment is written as one inner product of a row that belongs to the model and a row that
-belongs to the segment, whatever stands in these rows; so a list of trials is a few products of matrices.
+belongs to the segment, whatever these rows hold; so a list of trials is a few products of matrices.
 
-**Log-likelihood ratios of models that were adapted from a mixture, and the mixture itself.**
-
-**Linear scores of joint factor analysis: inner products of vectors of speakers and of sessions.**
+Here are also the log-likelihood ratios of models that were adapted from a mixture, and the linear scores of joint
+factor analysis: inner products of vectors of speakers and of sessions.
 
 References
 ----------
@@ -65,7 +60,7 @@ def trial_blocks(models: NDArray, segments: NDArray) -> list[NDArray[np.int64]]:
     -------
     list of ndarray of int64 of shape (models, segments)
         Row numbers of trials: every row of a block is one model, every column one segment. Models are put together
-        where their sets of segments are the same; each trial stands in one block.
+        where their sets of segments are the same; each trial is in one block.
     """
     order = np.lexsort((segments, models))
     bounds = np.flatnonzero(np.diff(models[order], prepend=-1, append=-1))

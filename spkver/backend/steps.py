@@ -6,9 +6,9 @@ scikit-learn's estimators and docs/backends.md. Maps of vectors are in `spkver.b
 A scorer's formula takes enrolled `Sessions`, tested vectors (T, R), and of each of n trials the codes of model and
 segment; it returns n scores, the higher the more alike. Its model is what it has learnt from training vectors.
 
-The adapted cosine reads off the trials at hand how a domain shifts and spreads vectors: an anonymiser, a channel or
-another language moves all of them, and spreads those of a speaker in directions of its own. Both can be seen without
-knowing who speaks in a trial: each side has its own mean, and the enrolled vectors of a model differ by what is not the
+The adapted cosine learns from the list of trials how a domain shifts and spreads vectors: an anonymiser, a channel or
+another language moves all of them, and spreads those of a speaker in certain directions. Both can be seen without
+knowing who speaks in a trial: each side has a mean, and the enrolled vectors of a model differ by what is not the
 speaker.
 """
 
@@ -134,7 +134,7 @@ def adapted_cosine_scores(
     if not prior > 0:
         raise ConfigError(f"prior is {prior:g}: expected a number above 0")
     if len(sessions.counts) < 2:
-        text = "adapted scores take off the mean of the other models, and there is one model"
+        text = "adapted scores subtract the mean of the other models, and there is one model"
         raise DataError(text, remedy="use cosine, or give trials of more models")
     origin = sessions.means.mean(axis=0)  # less is lost by rounding near it; no score depends on it
     enrolled, tested = sessions.vectors - origin, tests - origin
@@ -287,7 +287,7 @@ class Mahalanobis:
 
 @dataclass(frozen=True, eq=False)
 class SvmBackground:
-    """What machines tell a model's sessions from, (B, R)."""
+    """Negative examples of all machines, (B, R)."""
 
     vectors: Floats
 
@@ -361,7 +361,7 @@ class Step:
     ----------
     name : str
     role : {"map", "scorer", "norm", "calibration"}
-        Vectors to vectors; vectors to scores; scores to scores. They stand in this order in a chain.
+        Vectors to vectors; vectors to scores; scores to scores. They come in this order in a chain.
     about : str
     parameters : tuple of Parameter
         The first is what ``name:value`` means.
@@ -374,12 +374,12 @@ class Step:
     model : type, optional
         Dataclass of arrays that a scorer learns, and a file holds; the last axis of its first array are the dimensions.
     limit : {"", "dimensions", "speakers"}
-        What the first parameter may not exceed: the dimensions of the vectors, or also the speakers less 1. A map with
+        What the first parameter may not exceed: the dimensions of the vectors, or also the speakers minus 1. A map with
         a limit leaves so many dimensions.
     training_only : bool
         The map is of the training vectors alone, as those of a test are of the other domain already.
     of_list : {"", "models", "models and segments"}
-        What of the list of trials a score depends on besides its own two sides.
+        What of the list of trials a score depends on besides the two sides of the trial.
     """
 
     name: str
@@ -502,7 +502,7 @@ STEPS: tuple[Step, ...] = (
     Step(
         "lda",
         "map",
-        "keep the directions that tell speakers apart (linear discriminant analysis)",
+        "keep the directions that distinguish speakers (linear discriminant analysis)",
         (
             Parameter("rank", int, None, "directions that are kept; by default as many as there can be", least=1),
             _SHRINK,

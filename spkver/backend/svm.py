@@ -40,7 +40,7 @@ def train_one(
 ) -> tuple[Floats, float]:
     """Solve one machine from its kernel, the inner products of all its examples.
 
-    The weight vector is w = sum_i a_i x_i, over background vectors and the speaker's own; it and the bias b minimise
+    The weight vector is w = sum_i a_i x_i, over background and speaker; it and the bias b minimise
 
         1/2 |w|^2 + C sum_i max(0, 1 - y_i (w . x_i + b)),   y_i = -1 for the background, 1 for the speaker
 
@@ -164,7 +164,7 @@ def train_svms(
     vectors = enrolment.vectors
     background = background.vectors if isinstance(background, Supervectors) else background
     if not len(background):
-        raise DataError("no background vectors: a machine needs something to tell the speaker from")
+        raise DataError("no background vectors: a machine needs vectors of other speakers")
     if vectors.shape[1:] != background.shape[1:]:
         shapes = f"vectors of shape {vectors.shape} and a background of shape {background.shape}"
         raise DataError(f"{shapes} do not fit together")

@@ -2,17 +2,16 @@
 
 A map is affine, y = (x - offset) @ matrix (`AffineMap`), scales to length 1 (`LengthNorm`), or removes directions
 (`spkver.backend.Projection`, NAP). Each ``fit_...`` takes the vectors, of speakers as codes 0 .. C-1, and returns the
-maps to apply one after the other. Directions of a singular covariance are shrunk as `moments.regularised` says, unless
+maps to apply one after the other. Directions of a singular covariance are shrunk as `regularised` says, unless
 ``shrink`` is given. The signs of directions are free: the largest entry of each is positive.
 
-**Means and covariances of vectors and of their classes (speakers), and their shrinkage where they are singular.**
-
-Covariances are divided by the number N of vectors, so that total = within + between exactly. Sums are float64, taken
-over blocks of rows that the data fix, with one BLAS thread. Classes are integer codes 0 .. C-1, each with a vector.
+Covariances of vectors and of their classes (speakers) are divided by the number N of vectors, so that total = within +
+between exactly. Sums are float64, taken over blocks of rows that the data fix, with one BLAS thread. Classes are
+integer codes 0 .. C-1, each with a vector.
 
 A covariance whose smallest eigenvalue is below 1e-12 of its largest is singular as far as float64 can tell: fewer
 vectors than dimensions, constant dimensions, duplicates. It alone is shrunk (`regularised`); one that is not singular
-stays as it is to the bit, but from few vectors its inverse is far off: `warn_of_few` says so.
+stays as it is to the bit, but from few vectors its inverse is inaccurate: `warn_of_few` warns of it.
 """
 
 from __future__ import annotations
@@ -176,7 +175,7 @@ def regularised(covariance: Floats, n_free: int, *, shrink: float | None = None,
     covariance : ndarray of float64 of shape (R, R)
         Symmetric, no eigenvalue below 0.
     n_free : int
-        Vectors that it was estimated from, less the means that were taken out of them.
+        Vectors that it was estimated from, minus the means that were subtracted from them.
     shrink : float, optional
         Share a to use whether or not it is singular, from 0 to 1; one that leaves it singular is an error.
     what : str
@@ -231,8 +230,8 @@ def warn_of_few(n_free: int, size: int, what: str, *, remedy: str) -> None:
     """Warn of a covariance that can be inverted but should not be: the scores look like scores, and are bad."""
     if n_free < _FEW * size:
         logger.warning(
-            "the %s of %d dimensions rests on %d vectors (means taken out), fewer than %d a dimension: its inverse is "
-            "far off, and scores may be worse than without this step (give %s)",
+            "the %s of %d dimensions is estimated from %d vectors (means subtracted), fewer than %d a dimension: its "
+            "inverse is inaccurate, and scores may be worse than without this step (give %s)",
             *(what, size, n_free, _FEW, remedy),
         )
 
@@ -355,7 +354,7 @@ def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
     if kind == "cholesky":
         from scipy.linalg import solve_triangular
 
-        # S = U U^T with U upper triangular gives S^-1 = L L^T with L = U^-T lower; U comes from S turned round
+        # S = U U^T with U upper triangular gives S^-1 = L L^T with L = U^-T lower; U comes from S with axes reversed
         upper = np.linalg.cholesky(covariance[::-1, ::-1])[::-1, ::-1]
         lower: Floats = solve_triangular(upper, np.eye(len(upper)), trans="T")
         return lower
@@ -511,7 +510,7 @@ def fit_lda(
     within = regularised_within(vectors, codes, shrink=shrink, weighting=weighting)
     between = between_covariance(vectors, codes, weighting=weighting)
     if not between.any():
-        raise DataError("the means of all speakers are the same: no direction tells them apart")
+        raise DataError("the means of all speakers are the same: no direction distinguishes them")
     if convention == "sidekit":
         directions = eigh(between @ np.linalg.inv(within), lower=False)[1]
     else:

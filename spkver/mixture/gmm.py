@@ -5,13 +5,11 @@ block and of a chunk of frames), `m_step`; then `e_step`, which spreads the chun
 
 Products run in the dtype of the frames, sums over chunks in float64.
 
-**Symmetric matrices as rows of their upper triangles, and frames as the rows that go with them.**
-
 With full covariances the log-density of a Gaussian is linear in the products x_i x_j, i <= j, in x and in 1. So it is
 one matrix product for all Gaussians, as with diagonal covariances, of D (D + 1) / 2 + D + 1 columns instead of 2 D + 1;
 that takes half of the operations that a product for each Gaussian takes.
 
-**The space in which every Gaussian of a mixture has the covariance I: factors of the covariances, to it and back.**
+`whiten` and `unwhiten` lead to the space in which every Gaussian of a mixture has the covariance I, and back.
 
 References
 ----------
@@ -316,7 +314,7 @@ class PosteriorKernel:
         n_products = self._augmented.shape[1] - dimension - 1
         augmented, joint = self._augmented[:n_frames], self._posteriors[:, :n_frames]
         if n_frames < self.size:
-            # a product into a slice would need a copy of its own
+            # a product into a slice would need another copy
             joint = np.empty((len(self._ones), n_frames), frames.dtype)
         squares_or_products(frames, augmented[:, :n_products])
         augmented[:, n_products:-1] = frames
@@ -504,7 +502,7 @@ def whiten(values: Floats, factors: Floats) -> Floats:
     Parameters
     ----------
     values : ndarray of shape (..., C, D)
-        Such as first-order statistics less n_c m_c.
+        Such as first-order statistics minus n_c m_c.
     factors : ndarray of shape (C, D) or (C, D, D)
         See `whitening_factors`.
 

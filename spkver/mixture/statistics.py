@@ -1,6 +1,6 @@
 """Zero- and first-order statistics of segments under a mixture; they add.
 
-**Statistics and supervectors in files of SIDEKIT's layout, written and read by blocks of rows.**
+Statistics and supervectors are written and read by blocks of rows, in files of SIDEKIT's layout.
 
 References
 ----------
@@ -148,7 +148,7 @@ def find_stat_rows(
     row_of: dict[tuple[str, str], int] = {}
     for row, pair in enumerate(zip(there[0].tolist(), there[1].tolist(), strict=True)):
         if row_of.setdefault(pair, row) != row:
-            text = f"{pair[0]} {pair[1]} stands in rows {row_of[pair]} and {row}"
+            text = f"{pair[0]} {pair[1]} is in rows {row_of[pair]} and {row}"
             raise DataError(text, file=path, remedy="write it again with each row once")
     pairs = [*zip(models, segments, strict=True)]
     absent = [" ".join(pair) for pair in pairs if pair not in row_of]
@@ -272,7 +272,7 @@ def accumulate_statistics(
         A segment's statistics depend on its frames alone, not on workers or on the rest of the list.
     destination : path, optional
         Rows go straight into this file in the layout of SIDEKIT's StatServer, float32, and are read from it when they
-        are asked for. A segment that stands in several rows is worked out for each then.
+        are asked for. A segment in several rows is then computed for each.
 
     Returns
     -------
@@ -324,7 +324,7 @@ def _block_statistics(segments: list[Rows], parameters: NDArray[np.float64]) -> 
 
 
 def open_statistics(path: str | Path) -> Statistics:
-    """Refer to the statistics in a file; `zeroth` and `first` are read by rows, when they are asked for."""
+    """Refer to the statistics in a file; `zeroth` and `first` are read by rows, on access."""
     return Statistics(*open_stat_server(path))
 
 

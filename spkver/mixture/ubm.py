@@ -4,15 +4,13 @@ The mixture starts as one Gaussian and doubles; after each doubling come a few r
 control and the split along the dimension of largest variance are those of SIDEKIT's `EM_split`; ties are broken by
 rule instead of by rounding noise (after CMVN all variances of the first Gaussian are 1, so its first split is a tie).
 
-**Gaussians with full covariances, trained from those with diagonal ones.**
+Gaussians with full covariances are trained from those with diagonal ones.
 
 References
 ----------
 Y. Linde, A. Buzo and R. M. Gray, "An algorithm for vector quantizer design", IEEE Trans. Communications 28(1), 1980
 (splitting); A. P. Dempster, N. M. Laird and D. B. Rubin, "Maximum likelihood from incomplete data via the EM
 algorithm", J. Royal Statistical Society B 39(1), 1977.
-A. P. Dempster, N. M. Laird and D. B. Rubin, "Maximum likelihood from incomplete data via the EM algorithm", Journal of
-the Royal Statistical Society B 39(1), 1977.
 """
 
 from __future__ import annotations

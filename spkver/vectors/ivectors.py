@@ -28,10 +28,10 @@ from spkver.mixture import Statistics
 from spkver.vectors.posteriors import (
     PosteriorTerms,
     block_bounds,
+    block_memory,
     block_posteriors,
     blocks_of,
     counts_of,
-    packed_room,
     project,
 )
 from spkver.vectors.total_variability import TotalVariability
@@ -122,7 +122,7 @@ class IVectors:
         return len(self.models)
 
     def embeddings(self) -> Embeddings:
-        """Return the vectors in memory, segments as ids and models as speakers; each segment must stand in one row."""
+        """Return the vectors in memory, segments as ids and models as speakers; each segment must have one row."""
         return Embeddings(self.segments, self.models, np.asarray(self.vectors))
 
 
@@ -150,7 +150,7 @@ def extract_ivectors(
     work : spkbase.work.Work
         The result does not depend on the number of workers.
     destination : path, optional
-        Rows go straight into an HDF5 file that `read_embeddings` reads, and are read from it when they are asked for.
+        Rows go straight into an HDF5 file that `read_embeddings` reads, and are read from it on access.
 
     Returns
     -------
@@ -176,10 +176,10 @@ def extract_ivectors(
     )
     blocks = blocks_of(statistics, model.rank)
     if ships_items():
-        pairs = work.map(partial(of_block, work=Work(1), room=None), blocks, total=len(sizes))
+        pairs = work.map(partial(of_block, work=Work(1), memory=None), blocks, total=len(sizes))
     else:
-        room = packed_room(statistics, model.rank) if fast is None else None
-        pairs = (of_block(block, work=work, room=room) for block in blocks)
+        memory = block_memory(statistics, model.rank) if fast is None else None
+        pairs = (of_block(block, work=work, memory=memory) for block in blocks)
     found = (pair[: len(names)] for pair in progress(pairs, description="i-vectors", sizes=sizes))
     if destination is None:
         arrays = [np.empty(shape) for _ in names]
@@ -198,11 +198,11 @@ def _block_vectors(
     fast: tuple[NDArray, NDArray] | None,
     variances: bool,
     work: Work,
-    room: NDArray | None,
+    memory: NDArray | None,
 ) -> tuple[NDArray, NDArray]:
     """Vectors and variances, or nothing (n, 0), of a block."""
     if fast is None:
-        return block_posteriors(block, terms, work=work, variances=variances, room=room)
+        return block_posteriors(block, terms, work=work, variances=variances, memory=memory)
     counts = counts_of(block)
     projected = project(block, counts, np.asarray(block.first), terms, work)
     with one_blas_thread():
@@ -210,7 +210,7 @@ def _block_vectors(
 
 
 def open_ivectors(path: str | Path) -> IVectors:
-    """Refer to the i-vectors in a file of `extract_ivectors`; they are read by rows, when they are asked for.
+    """Refer to the i-vectors in a file of `extract_ivectors`; they are read by rows, on access.
 
     Raises
     ------

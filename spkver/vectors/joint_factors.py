@@ -1,13 +1,11 @@
-"""Joint factors at work: the hidden variables of speakers, vectors of speakers and of sessions, files.
+"""Joint factor analysis: what is common to the sessions of a speaker (V, D), and what differs between them (U).
 
 The linear score of a session under a speaker is the inner product of their vectors (`speaker_vectors`,
 `session_vectors`); `spkver.backend.score_joint_factors` scores trials by it.
 
-**Joint factor analysis: what is common to the sessions of a speaker (V, D), and what differs between them (U).**
-
 The means of a session are m + V y + U x + D z: y and z belong to the speaker, x to the session, and all are N(0, I).
 V and U are matrices of low rank, D is diagonal. They are trained one after the other: V on the sums of each speaker, U
-on the sessions less V y, D on what both leave.
+on the sessions minus V y, D on what both leave.
 
 V and U are total variability matrices of those statistics, and their EM is that of `spkver.vectors.total_variability`;
 the formulas of D are here. All is in the space in which every Gaussian of the mixture has the covariance I, diagonal or
@@ -19,8 +17,6 @@ P. Kenny, P. Ouellet, N. Dehak, V. Gupta and P. Dumouchel, "A study of interspea
 verification", IEEE Trans. Audio, Speech and Language Processing 16(5), 2008.
 O. Glembek, L. Burget, N. Dehak, N. Brümmer and P. Kenny, "Comparison of scoring methods used in speaker recognition
 with joint factor analysis", ICASSP 2009.
-P. Kenny, P. Ouellet, N. Dehak, V. Gupta and P. Dumouchel, "A study of interspeaker variability in speaker
-verification", IEEE Trans. Audio, Speech and Language Processing 16(5), 2008.
 P. Kenny, "Joint factor analysis of speaker and session variability: theory and algorithms", CRIM-06/08-13, 2005.
 """
 
@@ -68,7 +64,7 @@ def residual_posterior(counts: Floats, sums: Floats, scales: Floats) -> tuple[Fl
     counts : ndarray of shape (..., C)
         n_c of all sessions of a speaker.
     sums : ndarray of shape (..., C, D)
-        f_ci: their first-order sums, whitened, less n_c times the means, V y and U x.
+        f_ci: their first-order sums, whitened, minus n_c times the means, V y and U x.
     scales : ndarray of shape (C, D)
         The diagonal of D, whitened.
 
@@ -391,7 +387,7 @@ def speaker_vectors(
 def session_vectors(
     model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES, destination: str | Path | None = None
 ) -> Supervectors:
-    """Return what each session says about its speaker: its centred first-order sums less U x, per frame, whitened.
+    """Return the evidence of each session about its speaker: centred first-order sums minus U x, per frame, whitened.
 
         g_c = (f_c - n_c (m_c + U_c x)) / sum_c n_c
 

@@ -5,19 +5,16 @@ I, counts n_c and centred first-order sums f_c give
 
     L = I + sum_c n_c T_c' T_c,   b = sum_c T_c' f_c,   h | segment ~ N(L^-1 b, L^-1)
 
-`posterior` is that. `block_posteriors` does the same for hundreds of segments: matrices are packed,
-and L of all segments is one product of counts and packed T_c' T_c. Whitening and centring of the statistics are folded
-into the matrix, so the statistics are read as they are.
+`block_posteriors` computes that for hundreds of segments at a time: matrices are packed, and L of all segments is one
+product of counts and packed T_c' T_c. Whitening and centring of the statistics are folded into the matrix, so the
+statistics are read as they are.
 
-**Symmetric matrices packed: the lower triangles of many as rows of one array, factored where they stand.**
-
-A row has the order of LAPACK's *rectangular full packed* form [1]_ (TRANSR = N, UPLO = L): n (n + 1) / 2 numbers, half
-of a matrix, and yet the routines run on blocks, as fast as those for whole matrices. `packed_places` says which entry
-is where; sums, products with matrices and means of packed rows are those of the matrices.
+Symmetric matrices are packed: the lower triangles of many are rows of one array, factored in place. A row has the order
+of LAPACK's *rectangular full packed* form [1]_ (TRANSR = N, UPLO = L): n (n + 1) / 2 numbers, half of a matrix, and yet
+the routines run on blocks, as fast as those for whole matrices. `packed_places` says which entry is where; sums,
+products with matrices and means of packed rows are those of the matrices.
 
 LAPACK is called through SciPy's own pointers: SciPy's wrappers hold Python's lock, and threads would wait for it.
-
-**Sums of the E-step of total variability over blocks of segments.**
 
 References
 ----------
@@ -25,8 +22,6 @@ P. Kenny, G. Boulianne and P. Dumouchel, "Eigenvoice modeling with sparse traini
 Processing 13(3), 2005.
 .. [1] F. Gustavson, J. Wasniewski, J. Dongarra and J. Langou, "Rectangular full packed format for Cholesky's
    algorithm", ACM Trans. Mathematical Software 37(2), 2010.
-P. Kenny, G. Boulianne and P. Dumouchel, "Eigenvoice modeling with sparse training data", IEEE Trans. Speech and Audio
-Processing 13(3), 2005.
 """
 
 from __future__ import annotations
@@ -333,14 +328,14 @@ def blocks_of(statistics: Statistics, rank: int) -> Iterator[Statistics]:
         yield statistics.part(*bounds)
 
 
-def packed_room(statistics: Statistics, rank: int) -> Floats:
+def block_memory(statistics: Statistics, rank: int) -> Floats:
     """Return memory for the packed matrices of any block: what is used again need not be cleared by the system."""
     bounds = block_bounds(len(statistics), rank, statistics.first.shape[1])
     return np.empty((max(stop - start for start, stop in bounds), packed_length(rank)))
 
 
 def block_posteriors(
-    block: Statistics, terms: PosteriorTerms, *, work: Work, variances: bool = False, room: Floats | None = None
+    block: Statistics, terms: PosteriorTerms, *, work: Work, variances: bool = False, memory: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """Return the posterior means (n, R) and variances (n, R), or nothing (n, 0), of a block of segments.
 
@@ -352,8 +347,8 @@ def block_posteriors(
         Its workers share the block; the result does not depend on their number.
     variances : bool
         Give the diagonals of L^-1.
-    room : ndarray of shape (at least n, R (R + 1) / 2), optional
-        `packed_room`.
+    memory : ndarray of shape (at least n, R (R + 1) / 2), optional
+        `block_memory`.
 
     Raises
     ------
@@ -362,7 +357,7 @@ def block_posteriors(
     """
     counts = counts_of(block)
     projected = project(block, counts, np.asarray(block.first), terms, work)
-    matrices = precisions(counts, terms, work, room)
+    matrices = precisions(counts, terms, work, memory)
 
     def of_rows(bounds: tuple[int, int]) -> tuple[NDArray, NDArray]:
         rows = slice(*bounds)
@@ -408,10 +403,10 @@ def project(block: Statistics, counts: Floats, first: NDArray, terms: PosteriorT
     return np.asarray(projected)
 
 
-def precisions(counts: Floats, terms: PosteriorTerms, work: Work, room: Floats | None = None) -> Floats:
+def precisions(counts: Floats, terms: PosteriorTerms, work: Work, memory: Floats | None = None) -> Floats:
     """Return L = I + sum_c n_c T_c' T_c of each segment, packed, shape (n, R (R + 1) / 2)."""
     shape = len(counts), packed_length(terms.rank)
-    matrices = np.empty(shape) if room is None else room[: len(counts)]
+    matrices = np.empty(shape) if memory is None else memory[: len(counts)]
 
     def fill(bounds: tuple[int, int]) -> None:
         columns = slice(*bounds)
@@ -471,7 +466,7 @@ class EmSums:
 
 
 def add_block(
-    sums: EmSums, block: Statistics, terms: PosteriorTerms, *, work: Work, room: Floats | None = None
+    sums: EmSums, block: Statistics, terms: PosteriorTerms, *, work: Work, memory: Floats | None = None
 ) -> None:
     """Add a block of segments to the sums of the E-step, in place.
 
@@ -484,8 +479,8 @@ def add_block(
     terms : PosteriorTerms
     work : spkbase.work.Work
         Its workers share the block; the result does not depend on their number.
-    room : ndarray of shape (at least n, R (R + 1) / 2), optional
-        `spkver.vectors.posteriors.packed_room`.
+    memory : ndarray of shape (at least n, R (R + 1) / 2), optional
+        `spkver.vectors.posteriors.block_memory`.
 
     Raises
     ------
@@ -498,7 +493,7 @@ def add_block(
     """
     counts, first = counts_of(block), np.asarray(block.first)
     projected = project(block, counts, first, terms, work)
-    matrices = precisions(counts, terms, work, room)
+    matrices = precisions(counts, terms, work, memory)
 
     def moments(bounds: tuple[int, int]) -> tuple[NDArray, NDArray, NDArray]:
         rows = slice(*bounds)

@@ -1,8 +1,7 @@
 """MAP adaptation of the means and the supervectors that they make.
 
-**Statistics that are worked out when they are asked for: sums over the sessions of models, sessions less factors.**
-
-Nothing is held but counts and factors, so the statistics of all sessions may lie in a file.
+Sums over the sessions of models, and sessions minus factors, are computed on access: nothing is held but counts and
+factors, so the statistics of all sessions may be in a file.
 
 References
 ----------
@@ -51,14 +50,14 @@ def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
     Parameters
     ----------
     statistics : Statistics
-        Of sessions; `models` says whose they are.
+        Of sessions; `models` names their models.
     dtype : dtype
         Of the sums.
 
     Returns
     -------
     Statistics
-        Models and segments are the same ids. First-order rows are summed when they are asked for.
+        Models and segments are the same ids. First-order rows are summed on access.
     """
     names, owner = np.unique(statistics.models, return_inverse=True)
     rows_of_models = np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1])
@@ -97,7 +96,7 @@ def without_factors(
     Returns
     -------
     Statistics
-        First-order rows are worked out when they are asked for, in float64.
+        First-order rows are computed on access, in float64.
     """
     n_components, dimension, rank = loadings.shape
     matrix = np.ascontiguousarray(loadings.reshape(-1, rank).T)
@@ -337,7 +336,7 @@ def _adapt_block(
 
 
 def open_supervectors(path: str | Path) -> Supervectors:
-    """Refer to the supervectors in a file; `vectors` are read by rows, when they are asked for."""
+    """Refer to the supervectors in a file; `vectors` are read by rows, on access."""
     models, segments, _, vectors = open_stat_server(path)
     return Supervectors(models, segments, vectors)
 

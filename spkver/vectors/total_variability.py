@@ -4,8 +4,6 @@ The means of a segment are m + T h, T of low rank R, h ~ N(0, I): its i-vector i
 Formulas first (`m_step`, `minimum_divergence`; the E-step is in `spkver.vectors.posteriors`), then the training.
 All is done in the space in which every Gaussian of the mixture has the covariance I, diagonal or full as it may be.
 
-**Files of total variability matrices.**
-
 References
 ----------
 N. Dehak, P. Kenny, R. Dehak, P. Dumouchel and P. Ouellet, "Front-end factor analysis for speaker verification", IEEE
@@ -40,9 +38,9 @@ from spkver.vectors.posteriors import (
     PosteriorTerms,
     add_block,
     block_bounds,
+    block_memory,
     blocks_of,
     factor,
-    packed_room,
     posterior_terms,
     share_out,
     solve,
@@ -297,9 +295,9 @@ def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_
     if ships_items():
         n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
         return reduce(add, work.map(partial(_sums_of_block, terms=terms, shape=shape), blocks, total=n_blocks))
-    sums, room = EmSums.empty(*shape, model.rank), packed_room(statistics, model.rank)
+    sums, memory = EmSums.empty(*shape, model.rank), block_memory(statistics, model.rank)
     for block in blocks:
-        add_block(sums, block, terms, work=work, room=room)
+        add_block(sums, block, terms, work=work, memory=memory)
     return sums
 
 

@@ -229,7 +229,7 @@ def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):
     chosen = {"attackers": "[knows,fusion]", "attacker_settings__knows__preset": f"scores:{output}/exp"}
     outcome = run_recipe(layout, tmp_path / "out", evaluation__replicates=0, **chosen)
     assert outcome.status == 2
-    assert "has nobody to fuse" in outcome.error
+    assert "has no attacker to fuse" in outcome.error
     assert (tmp_path / "out/results.json").exists()
 
 

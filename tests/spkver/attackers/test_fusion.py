@@ -194,7 +194,7 @@ def test_who_fails_on_the_background_is_left_out_and_told(tmp_path, background, 
     _, written, _ = fused(fusion, attack_on(background, "original"), ["strong", "bad"])
     assert "bad" not in written["weights"]["weights"]
     assert "no luck" in written["left_out"]["bad"]
-    with pytest.raises(DataError, match=r"has nobody to fuse \(bad: "):
+    with pytest.raises(DataError, match=r"has no attacker to fuse \(bad: "):
         fusion.weights(attack_on(background, "original"), ["bad"])
 
 

@@ -164,7 +164,7 @@ def test_few_vectors_a_dimension_are_warned_of(caplog, n_vectors, warned):
     """The covariance can be inverted, so scores come out, and they are worse than without the step."""
     vectors = np.random.default_rng(0).standard_normal((n_vectors, 24))
     fit_whitening(vectors)
-    assert [("rests on" in record.message and "shrink" in record.message) for record in caplog.records] == [
+    assert [("is estimated from" in record.message and "shrink" in record.message) for record in caplog.records] == [
         True
     ] * warned
     caplog.clear()
