@@ -81,22 +81,24 @@ def test_fusion_beats_each_system() -> None:
     assert fused.names == ("one", "two")
 
 
-def test_the_way_back_from_a_file_is_exact(tmp_path: Path) -> None:
+def test_the_way_back_from_a_file_is_exact_and_the_file_plain_json(tmp_path: Path) -> None:
     affine = train_affine(*overlapping(2, 2), prior=0.1, names=("a", "b"))
     save_affine(tmp_path / "fusion.json", affine)
     assert load_affine(tmp_path / "fusion.json") == affine
-    assert (tmp_path / "fusion.json").stat().st_size < 500
+    save_affine(tmp_path / "a.json", Affine((1.0,), 0.0, 0.5))
+    assert json.loads((tmp_path / "a.json").read_text()) == KNOWN
 
 
-def test_infinite_scores_of_one_system_stay_infinite() -> None:
-    np.testing.assert_array_equal(
-        apply_affine(Affine((2.0,), 1.0, 0.5), [np.inf, -np.inf, 1.0]), [np.inf, -np.inf, 3.0]
-    )
+def test_infinite_scores_stay_so_and_results_that_would_not_be_finite_are_refused() -> None:
+    affine = Affine((3.0,), 0.5, 0.5)
+    assert apply_affine(affine, [np.inf, -np.inf, 1e300]).tolist() == [np.inf, -np.inf, 3e300]
+    with pytest.raises(DataError, match=r"scores of up to 1e\+308 are too large"):
+        apply_affine(affine, [1.0, 1e308])
     with pytest.raises(DataError, match="infinite scores cancel each other"):
         apply_affine(Affine((1.0, 1.0), 0.0, 0.5), [[np.inf, -np.inf]])
 
 
-def test_reversed_scores_are_turned_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_reversed_scores_are_inverted_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     target, nontarget = overlapping(3)
     assert train_affine(-target, -nontarget).weights[0] < 0
     assert "the calibration has a negative slope: weights -" in caplog.text
@@ -126,6 +128,7 @@ def test_separated_scores_need_a_ridge(target, nontarget) -> None:
         ([1.0, 1.0], [1.0], {}, "system 0 gives every trial the same score"),
         ([1.0, 0.0], [0.5], {"prior": 1.0}, "prior between 0 and 1"),
         ([1.0, 0.0], [0.5], {"ridge": -1.0}, "ridge"),
+        ([[0.0, 1e308], [1.0, 0.0]], [[1.0, -1e308]], {}, r"system 1 has scores of up to 1e\+308, too large"),
     ],
 )
 def test_malformed_training_is_refused(target, nontarget, options: dict[str, float], words: str) -> None:
@@ -140,14 +143,10 @@ KNOWN = {"format": "spkver affine calibration", "version": 1, "weights": [1], "o
     "content",
     [
         "",
-        "[]",
         "{}",
         json.dumps({**KNOWN, "version": 2}),
-        json.dumps({name: value for name, value in KNOWN.items() if name != "names"}),
         json.dumps({**KNOWN, "weights": []}),
-        json.dumps({**KNOWN, "weights": ["x"]}),
         json.dumps({**KNOWN, "weights": ["inf"]}),
-        json.dumps({**KNOWN, "weights": 1}),
         json.dumps({**KNOWN, "prior": 2}),
     ],
 )
@@ -219,15 +218,3 @@ def test_malformed_cross_validation_is_refused(options, words: str) -> None:
     scores, is_target, speakers = trials_of_speakers()
     with pytest.raises(DataError, match="two speakers for each"):
         cross_validate_affine(scores, is_target[:-1], speakers)
-
-
-def test_a_file_is_plain_json(tmp_path: Path) -> None:
-    save_affine(tmp_path / "a.json", Affine((0.5,), -1.0, 0.01))
-    assert json.loads((tmp_path / "a.json").read_text()) == {
-        "format": "spkver affine calibration",
-        "version": 1,
-        "weights": [0.5],
-        "offset": -1.0,
-        "prior": 0.01,
-        "names": [],
-    }

@@ -56,7 +56,7 @@ def test_with_a_ridge_it_is_that_of_scikit_learn(ridge):
 
 
 def test_the_minimum_under_the_bound_is_that_of_a_grid():
-    """A system whose scores are turned round has weight 0, and the other the weight that it has alone."""
+    """A system whose scores are inverted has weight 0, and the other the weight that it has alone."""
     rows, is_target, *_ = background(2, (2.0, -1.5))
     found = train_nonnegative(rows, is_target)
     assert found.weights[1] == 0
@@ -114,18 +114,14 @@ def test_trials_are_judged_by_weights_of_other_folds():
     assert chosen.tried[chosen.ridge] == min(chosen.tried.values())
 
 
-def test_scores_that_separate_without_error_have_finite_weights():
+def test_perfect_and_constant_attackers():
+    """Scores that separate without error have a finite weight, equal ones none."""
     rows, is_target, folds, speakers = background(5, (50.0, 0.0))
-    chosen = choose_fusion(rows, is_target, folds, speakers, ["one", "idle"])
-    assert 0 < chosen.affine.weights[0] < 100
-    assert chosen.cllr < 0.01
-
-
-def test_a_constant_attacker_has_no_weight():
-    rows, is_target, folds, speakers = background(6, (2.0, 0.0))
     rows[:, 1] = 7
     chosen = choose_fusion(rows, is_target, folds, speakers, ["one", "same"])
+    assert 0 < chosen.affine.weights[0] < 100
     assert chosen.affine.weights[1] == 0
+    assert chosen.cllr < 0.01
 
 
 @pytest.mark.parametrize(

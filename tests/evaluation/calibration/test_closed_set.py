@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from evaluation.calibration import closed_set_scores, enrolled_blocks
 from evaluation.formats import read_scores
 from evaluation.linkage import ranks_from_scores
-from evaluation.trials import Key, Scores, Trials
+from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
 from spkver.evaluation_cli import main
 
@@ -70,17 +70,12 @@ def test_who_is_first_stays_first_and_a_bad_channel_goes_out() -> None:
         (["a", "b", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "no full cross"),
         (["a", "b", "c"], ["s", "s", "t"], [1, 2, 3], "one model alone"),
         (["a", "b"], ["s", "s"], [1, np.inf], "infinite"),
+        (["a", "c", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "no full cross"),
     ],
 )
 def test_what_is_no_closed_set_is_told(models, segments, values, message) -> None:
     with pytest.raises(DataError, match=message):
         closed_set_scores(Scores.from_ids(models, segments, np.array(values, float)))
-
-
-def test_a_model_in_two_blocks_is_no_full_cross() -> None:
-    pairs = [("a", "s"), ("c", "s"), ("b", "t"), ("c", "t")]
-    with pytest.raises(DataError, match="no full cross"):
-        enrolled_blocks(Trials.from_ids([model for model, _ in pairs], [segment for _, segment in pairs]))
 
 
 def test_the_command_centres_a_file_of_scores_and_tells_why_it_cannot(tmp_path: Path) -> None:
