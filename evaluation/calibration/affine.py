@@ -5,19 +5,19 @@
 The weights minimise the empirical cross-entropy of the training trials at one target prior, with each class weighted to
 that prior however many trials it has. One system is calibration, several are fusion.
 
-**Fusion of systems of which some may be useless: weights that are not negative, chosen by folds of speakers.**
+**Fusion of systems, some of which may be uninformative: nonnegative weights, chosen by folds of speakers.**
 
     llr = offset + sum over systems of weight >= 0 times score
 
 As in `evaluation.calibration.train_affine`, the weights minimise the empirical cross-entropy at a target prior, plus
-half the ridge times their squares (of scores scaled to unit variance). No weight is below 0: that a few speakers turn a
-system round would not hold for others. Which ridge, and which systems stay, is decided by trials of speakers that the
-weights were not trained on:
+half the ridge times their squares (of scores scaled to unit variance). No weight is below 0, because a
+system that is inverted for a few speakers would not be for others. The ridge and the systems are chosen on trials of
+speakers that the weights were not trained on:
 
-1. The ridge is the one with the least cost over the folds, all systems together.
-2. The system whose absence costs least is left out, again and again, while what it costs is less than two of its
-   standard errors over speakers: who tells nothing gets no weight.
-3. Where one system alone, calibrated, costs less than what is left, it is taken alone.
+1. The ridge is the one with the smallest cost over the folds, with all systems.
+2. The system whose removal costs least is removed, repeatedly, while that cost is less than two of its standard errors
+   over speakers: an uninformative system has weight 0.
+3. Where one calibrated system alone costs less than the remaining fusion, it is used alone.
 
 The cost is Cllr [2]_, in bits.
 
@@ -127,7 +127,7 @@ def train_affine(
 def _trained(
     target: ArrayLike, nontarget: ArrayLike, *, prior: float, ridge: float, names: tuple[str, ...] = ()
 ) -> Affine:
-    """Train without a word; see `train_affine`."""
+    """Train without warnings; see `train_affine`."""
     target, nontarget = _matrix(target, "target"), _matrix(nontarget, "nontarget")
     if target.shape[1] != nontarget.shape[1]:
         raise DataError(f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}")
@@ -143,7 +143,9 @@ def _trained(
         text = f"system {number} has scores of up to {np.abs(rows[:, number]).max():.3g}, too large to learn from"
         raise DataError(text, remedy="check how they were made, or scale them")
     if not (scale > 0).all():
-        raise DataError(f"system {int(np.argmin(scale))} gives every trial the same score: nothing can be learnt of it")
+        raise DataError(
+            f"system {int(np.argmin(scale))} gives every trial the same score: nothing can be learnt from it"
+        )
     is_target = np.arange(len(rows)) < len(target)
     problem = _problem((rows - mean) / scale, is_target, prior, ridge)
     solution = _minimise(*problem)
@@ -202,7 +204,7 @@ def cross_validate_affine(
     seed: int = 0,
     ridge: float = 0.0,
 ) -> np.ndarray:
-    """Calibrate trials by trials of other speakers alone.
+    """Calibrate each trial by trials of other speakers only.
 
     Speakers, of models and of segments together, are dealt into folds. The trials between two folds (or within one)
     are calibrated by what was trained on the trials that have no speaker in either.
@@ -247,7 +249,7 @@ def cross_validate_affine(
     fold = np.empty(len(names), np.int64)
     fold[np.random.default_rng(seed).permutation(len(names))] = np.arange(len(names)) % folds
     models, segments = fold[codes].reshape(2, -1)
-    result, turned = np.empty(len(scores)), []
+    result, inverted = np.empty(len(scores)), []
     for pair in combinations_with_replacement(range(folds), 2):
         tested = (np.minimum(models, segments) == pair[0]) & (np.maximum(models, segments) == pair[1])
         if not tested.any():
@@ -259,9 +261,9 @@ def cross_validate_affine(
             text = f"without the speakers of folds {pair[0]} and {pair[1]}: {error.text}"
             raise DataError(text, remedy=error.remedy or "use fewer folds") from error
         result[tested] = apply_affine(affine, scores[tested])
-        turned.append(min(affine.weights) < 0)
-    if any(turned):
-        logger.warning("the calibration has a negative slope for %d of %d pairs of folds", sum(turned), len(turned))
+        inverted.append(min(affine.weights) < 0)
+    if any(inverted):
+        logger.warning("the calibration has a negative slope for %d of %d pairs of folds", sum(inverted), len(inverted))
     return result
 
 
@@ -350,9 +352,9 @@ def _minimise(
 
 
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
-"""Penalties that are tried."""
+"""Ridges to choose from."""
 
-_ERRORS = 2.0  # standard errors: of systems that tell nothing one in 40 stays
+_ERRORS = 2.0  # standard errors: one in 40 uninformative systems stays
 _TOLERANCE = 1e-12  # of the minimum, relative
 _MAX_STEPS_OF_CHOSEN_FUSION = 2000
 
@@ -365,7 +367,7 @@ class ChosenFusion:
     Attributes
     ----------
     affine : Affine
-        A weight for each system; 0 for those that were left out.
+        A weight for each system; 0 for those that were removed.
     ridge : float
     llr : ndarray of shape (N,)
         The training trials, each by weights that were trained on other folds.
@@ -386,7 +388,7 @@ class ChosenFusion:
 
 
 def cllr_of_trials(llr: ArrayLike, is_target: ArrayLike) -> NDArray[np.float64]:
-    """Return what each trial adds to Cllr: ``log2(1 + exp(-llr)) / (2 n_target)`` or with the signs of a nontarget.
+    """Return the contribution of each trial to Cllr: ``log2(1 + exp(-llr)) / (2 n_target)``, or that of a nontarget.
 
     Examples
     --------
@@ -452,7 +454,7 @@ def train_nonnegative(
 def choose_fusion(
     scores: ArrayLike, is_target: ArrayLike, folds: ArrayLike, speakers: ArrayLike, names: Sequence[str]
 ) -> ChosenFusion:
-    """Train a fusion, and choose by folds of speakers how much it is penalised and which systems have a part in it.
+    """Train a fusion, and choose the ridge and the systems by folds of speakers.
 
     Parameters
     ----------
@@ -462,7 +464,7 @@ def choose_fusion(
     folds : array_like of int of shape (N,)
         At least two; no speaker has trials in two of them.
     speakers : array_like of shape (N,)
-        The speaker that each trial's model is of, over which costs are compared.
+        The speaker of each trial's model; costs are compared over speakers.
     names : sequence of str, length K
 
     Raises
@@ -472,8 +474,8 @@ def choose_fusion(
     """
     scores, is_target, folds = np.asarray(scores, np.float64), np.asarray(is_target, bool), np.asarray(folds)
     if len(np.unique(folds)) < 2:
-        raise DataError("fusion needs two folds of speakers, so that its weights are tried on others")
-    owners = np.unique(np.asarray(speakers).astype(str), return_inverse=True)[1]
+        raise DataError("fusion needs two folds of speakers, so that its weights are tested on others")
+    codes = np.unique(np.asarray(speakers).astype(str), return_inverse=True)[1]
 
     def cost(columns: list[int], ridge: float) -> NDArray[np.float64]:
         return cllr_of_trials(_crossed(scores[:, columns], is_target, folds, ridge), is_target)
@@ -486,7 +488,7 @@ def choose_fusion(
     while len(kept) > 1:
         without = {k: cost([other for other in kept if other != k], ridge) for k in kept}
         least = min(kept, key=lambda k: float(without[k].sum()))
-        by_speaker = np.bincount(owners, without[least] - current)
+        by_speaker = np.bincount(codes, without[least] - current)
         error = np.sqrt(len(by_speaker)) * by_speaker.std(ddof=1) if len(by_speaker) > 1 else 0.0
         if float((without[least] - current).sum()) >= _ERRORS * error:
             break

@@ -1,26 +1,26 @@
 """Normalisation of scores by a cohort of impostors: z-, t-, s- and adaptive s-norm.
 
 Each model, and each segment, is scored against a cohort of others; mean and standard deviation (of the population,
-divided by N) of these scores say what an impostor's score looks like on that side:
+divided by N) of these scores describe an impostor's scores on that side:
 
     z = (score - mean of the model) / deviation of the model
     t = (score - mean of the segment) / deviation of the segment
     s = (z + t) / 2
 
-The adaptive form takes of each side the highest cohort scores alone. `z_norm`, `t_norm` and `s_norm` take the cohort's
+The adaptive form uses only the highest cohort scores of each side. `z_norm`, `t_norm` and `s_norm` take the cohort's
 scores as lists; `cohort_moments` and `normalise` are the same for a cohort in memory, as a full matrix.
 
-**Scores of an attacker who knows that the speaker is one of the enrolled: each segment's scores are centred
-over them.**
+**Closed sets: scores of an attacker who knows that the speaker is one of the enrolled; the mean of each segment's
+scores is subtracted.**
 
     c(m, s) = score(m, s) - mean over the enrolled m' of score(m', s)
 
-What a segment scores against everybody alike (a bad channel, a voice like many) says nothing of which of the enrolled
-it is, and goes out; their order stays. It is t-norm with the enrolled as the cohort, without its division: deviations
-of few models are unsure.
+The part of a segment's scores that is common to all models (a bad channel, a common voice) carries no information
+about the enrolled speaker and is removed; their order stays. This is t-norm with the enrolled as the cohort, without
+the division, because deviations of few models are uncertain.
 
 Every segment must have been scored against the same models: the list is a full cross of models and segments, or falls
-into *blocks* that are, such as one of each sex, whose means are taken apart.
+into *blocks* that are, such as one for each sex, which are centred separately.
 
 References
 ----------
@@ -69,7 +69,7 @@ def closed_set_scores(scores: Scores) -> Scores:
     enrolled_blocks(scores)
     counts = np.bincount(scores.segments, minlength=len(scores.segment_ids))
     if (alone := int((counts[scores.segments] == 1).sum())) > 0:
-        text = f"{alone} segments were scored against one model alone: there is nobody to compare it with"
+        text = f"{alone} segments have scores of one model alone: there is no other to compare with"
         raise DataError(text, remedy="a closed set has two speakers or more")
     if not np.isfinite(scores.values).all():
         raise DataError("infinite scores have no mean", remedy="give finite scores")
@@ -129,7 +129,7 @@ def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | 
     ids : sequence of str, length N
         For messages.
     top : int, optional
-        Take the highest `top` of each row alone; all where there are fewer.
+        Use the highest `top` of each row only; all where there are fewer.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def _is_flat(mean: NDArray, deviation: NDArray) -> NDArray[np.bool_]:
 
 
 def z_norm(scores: Scores, model_cohort: Scores, *, top: int | None = None) -> Scores:
-    """Normalise by what cohort segments score against each model.
+    """Normalise by the scores of cohort segments against each model.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def z_norm(scores: Scores, model_cohort: Scores, *, top: int | None = None) -> S
     model_cohort : Scores
         Each model of `scores` against the segments of the cohort.
     top : int, optional
-        Take the highest `top` cohort scores of each model alone; all by default.
+        Use the highest `top` cohort scores of each model only; all by default.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def z_norm(scores: Scores, model_cohort: Scores, *, top: int | None = None) -> S
 
 
 def t_norm(scores: Scores, segment_cohort: Scores, *, top: int | None = None) -> Scores:
-    """Normalise by what cohort models score against each segment.
+    """Normalise by the scores of cohort models against each segment.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def t_norm(scores: Scores, segment_cohort: Scores, *, top: int | None = None) ->
     segment_cohort : Scores
         The models of the cohort against each segment of `scores`.
     top : int, optional
-        Take the highest `top` cohort scores of each segment alone; all by default.
+        Use the highest `top` cohort scores of each segment only; all by default.
 
     Returns and errors as for `z_norm`, of segments.
     """
@@ -243,7 +243,7 @@ def s_norm(scores: Scores, model_cohort: Scores, segment_cohort: Scores, *, top:
     scores, model_cohort, segment_cohort : Scores
         See `z_norm` and `t_norm`.
     top : int, optional
-        Take the highest `top` cohort scores of each model and of each segment alone (300 is usual); all by default.
+        Use the highest `top` cohort scores of each model and of each segment only (300 is usual); all by default.
 
     Returns and errors as for `z_norm` and `t_norm`.
     """
@@ -255,7 +255,7 @@ def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -
     """Moments of the ids of `scores`, whose cohort scores are in a list and may differ in number."""
     least = 2 if top is None else top
     if least < 2:
-        raise DataError(f"expected at least 2 cohort scores to take, got {top}")
+        raise DataError(f"expected at least 2 cohort scores, got {top}")
     ids, used = getattr(scores, f"{side}_ids"), np.unique(getattr(scores, f"{side}s"))
 
     def refuse(wrong: np.ndarray, what: str) -> None:

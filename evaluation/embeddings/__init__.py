@@ -1,8 +1,8 @@
 """Embeddings: one vector an utterance, of any origin.
 
 `read_embeddings` takes HDF5, npz, npy, Kaldi's archives, PyTorch's files, safetensors, tables, folders of them, and
-(on request, through stand-ins) pickles; what leaves is an `Embeddings`: ids, speakers, vectors. Means of speakers and
-cosine scores are made of it.
+(on request, without running them) pickles, and returns `Embeddings`: ids, speakers, vectors. Means of speakers and
+cosine scores are computed from them.
 """
 
 from evaluation.embeddings.alignment import (

@@ -1,7 +1,7 @@
 """Maps between two spaces of embeddings, such as those of original and of anonymised speech.
 
-Rows are vectors. Where it is known which belong together, a map is a least squares fit; where nothing is known, it is
-found with the assignment of one side to the other that it fits best.
+Rows are vectors. With known pairs a map is a least squares fit; without pairs it is estimated together with the
+assignment of one side to the other that it fits best.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIRST = 4  # directions that an assignment without any map begins with
 
 @one_blas_thread()
 def procrustes(source: Matrix, target: Matrix, *, prior: float = 0.0) -> Matrix:
-    """Return the orthogonal map that takes paired vectors nearest to each other.
+    """Return the orthogonal map that brings paired vectors closest to each other.
 
     W = U V' of the singular value decomposition X'Y = U S V' makes ||X W - Y|| least among the W with orthonormal
     columns, or rows where the target has more dimensions.
@@ -94,25 +94,25 @@ def ridge_map(source: Matrix, target: Matrix, ridge: float) -> Matrix:
 def wasserstein_procrustes(
     source: Matrix, target: Matrix, *, start: Matrix | None = None, seed: int = 0, restarts: int = 5
 ) -> Matrix:
-    """Return an orthogonal map between vectors of which nobody knows which belong together.
+    """Return an orthogonal map between vectors without known pairs.
 
-    Sought are the W and the assignment P that make ||X W - P Y|| least. They are improved by turns: P by the Hungarian
-    method, W by `procrustes` on the pairs of P. Where it begins decides: with few vectors a dimension a wrong map may
-    be nearer than the right one. Spaces of one extractor are near each other, and the identity is the start for them.
-    Without a start principal directions are taken to principal directions, in their order, with the signs that make
-    their third moments agree, in further starts some of them turned; the first assignments look at the 4 foremost
-    directions, then at twice as many, up to all of them.
+    The W and the assignment P that minimise ||X W - P Y|| are improved in turn: P by the Hungarian method, W by
+    `procrustes` on the pairs of P. The result depends on the start: with few vectors per dimension a wrong map may
+    have a smaller distance than the right one. Spaces of one extractor are close to each other, and the identity is
+    the start for them. Without a start, principal directions are mapped to principal directions in their order, with
+    the signs that make their third moments agree, some of them inverted in further starts; the first assignments use
+    the first 4 directions, the next ones twice as many, up to all of them.
 
     Parameters
     ----------
     source, target : ndarray of float64 of shape (n, D) and (m, D)
-        X and Y, with means of 0. Of more than 1500 vectors a side so many are drawn.
+        X and Y, with means of 0. Of more than 1500 vectors on a side, 1500 are drawn.
     start : ndarray of float64 of shape (D, D), optional
         The first W.
     seed : int
-        Of the starts and of what is drawn.
+        Seed of the starts and of the drawn vectors.
     restarts : int
-        Starts where none is given; that with the least distance is handed out.
+        Number of starts where none is given; the one with the smallest distance is returned.
 
     Returns
     -------
@@ -135,16 +135,16 @@ def wasserstein_procrustes(
     signs = np.where(np.sum((source @ left) ** 3, axis=0) * np.sum((target @ right) ** 3, axis=0) < 0, -1.0, 1.0)
     best, least = np.eye(source.shape[1]), np.inf
     for number in range(max(1, restarts)):
-        turned = signs * np.where(generator.random(n_directions) < 0.25, -1.0, 1.0) if number else signs
-        rotation, cost = _alternate(source @ left, target @ right, np.diag(turned), _FIRST)
+        flipped = signs * np.where(generator.random(n_directions) < 0.25, -1.0, 1.0) if number else signs
+        rotation, cost = _alternate(source @ left, target @ right, np.diag(flipped), _FIRST)
         if cost < least:
             best, least = left @ rotation @ right.T, cost
-    # directions in which there are no vectors at hand are taken to each other too
+    # directions without vectors are mapped to each other too
     return procrustes(np.eye(len(best)), best)
 
 
 def _alternate(source: Matrix, target: Matrix, rotation: Matrix, n_directions: int) -> tuple[Matrix, float]:
-    """Improve map and assignment by turns, in ever more directions; returns the map and its squared distance a pair."""
+    """Improve map and assignment in turn, in more and more directions; return the map and its squared distance."""
     from scipy.optimize import linear_sum_assignment
 
     while True:
@@ -196,7 +196,7 @@ def fit_alignment(
     ridge: float = 0.1,
     prior: float = 0.0,
 ) -> Alignment:
-    """Learn a map from pairs of vectors, see `procrustes` and `ridge_map`; "centred" moves the mean alone.
+    """Learn a map from pairs of vectors, see `procrustes` and `ridge_map`; "centred" only shifts the mean.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def fit_alignment(
     Raises
     ------
     DataError
-        If there are fewer than two pairs, or the dimensions differ where only the mean is moved.
+        If there are fewer than two pairs, or the dimensions differ where only the mean is shifted.
     """
     centred, means = _centred_sides(source, target, same=kind == "centred")
     if len(source) != len(target):
@@ -230,13 +230,13 @@ def fit_alignment_without_pairs(
     seed: int = 0,
     restarts: int = 5,
 ) -> Alignment:
-    """Learn a map from vectors of which nobody knows which belong together, see `wasserstein_procrustes`.
+    """Learn a map from vectors without known pairs, see `wasserstein_procrustes`.
 
     Parameters
     ----------
     source, target : ndarray of a floating type of shape (n, D) and (m, D)
     one_extractor : bool
-        Both sides are of one extractor: it begins with moving the mean alone.
+        Both sides are of one extractor: the start only shifts the mean.
     seed, restarts : int
         See `wasserstein_procrustes`.
 
@@ -253,13 +253,13 @@ def fit_alignment_without_pairs(
 def _centred_sides(
     source: NDArray[np.floating], target: NDArray[np.floating], *, same: bool
 ) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]]:
-    """Both sides less their means, and these; checked, and with `same` for as many dimensions."""
+    """Return both sides minus their means, and the means, after checks; with `same` dimensions must be equal."""
     sides = np.asarray(source, np.float64), np.asarray(target, np.float64)
     for side in sides:
         if len(side) < 2:
-            raise DataError(f"expected at least two vectors a side to learn from, got {len(side)}")
+            raise DataError(f"expected at least two vectors on each side to learn from, got {len(side)}")
         if not np.isfinite(side).all():
-            raise DataError("vectors to learn from are not finite (NaN or infinite)", remedy="extract them anew")
+            raise DataError("vectors to learn from are not finite (NaN or infinite)", remedy="extract them again")
     if same and source.shape[1] != target.shape[1]:
         text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
         raise DataError(text, remedy="use one extractor for both, or an orthogonal or ridge map learnt on pairs")
@@ -274,16 +274,16 @@ def owner_ranks(
     gallery: NDArray[np.floating],
     owners: NDArray[np.object_],
 ) -> NDArray[np.int64]:
-    """Return the place of each vector's speaker among the speakers of a gallery, from 1 on.
+    """Return the rank of each vector's speaker among the speakers of a gallery, from 1 on.
 
-    A speaker of the gallery is as near as its nearest vector, by cosine; one that is as near as the owner, to 1e-12,
-    comes before it. So the owners of rank 1 are those whose nearest neighbour is a vector of the right speaker.
+    The similarity of a speaker of the gallery is the highest cosine of its vectors; another speaker within 1e-12 of the
+    target speaker ranks first. So rank 1 means that the nearest neighbour is a vector of the target speaker.
 
     Parameters
     ----------
     tested, gallery : ndarray of a floating type of shape (n, D) and (m, D)
     speakers, owners : ndarray of str of shape (n,) and (m,), dtype object
-        Speaker of each; a tested speaker who has no vector in the gallery gets a place behind all of them.
+        Speaker of each; a tested speaker without a vector in the gallery ranks last.
 
     Returns
     -------
@@ -304,6 +304,6 @@ def owner_ranks(
 
 
 def _to_unit(vectors: NDArray[np.floating]) -> Matrix:
-    """Vectors of length 1; one of length 0, which is near nobody, stays."""
+    """Scale vectors to length 1, except those of length 0."""
     norms = row_norms(vectors)
     return to_unit(vectors, np.where(norms > 0, norms, 1.0))

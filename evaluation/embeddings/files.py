@@ -9,24 +9,24 @@ Kaldi        ``.scp`` and ``.ark`` of vectors (`evaluation.embeddings.kaldi`), w
 PyTorch      ``.pt`` in both forms, without PyTorch, and the cache of VoicePrivacy
 safetensors  of a tensor for each utterance
 text         CSV, TSV, and lines ``id v1 v2 ...``
-pickle       on request only, through stand-ins (`spkbase.plain_pickle.read_pickle`)
+pickle       on request only, never run (`spkbase.plain_pickle.read_pickle`)
 ===========  =====================================================================================================
 
-Who the speakers are: a map that is given, else the file, else an ``utt2spk`` beside an archive. A map whose ids are not
-those of the file, but whose speakers are, says that the file holds a vector for each speaker. Without all of these
-each id is a speaker of its own, and a note says so.
+The speakers come from the given map, else from the file, else from an ``utt2spk`` beside an archive. If the ids of the
+file are no ids but speakers of the map, the file holds a vector for each speaker. Otherwise each id counts as one
+speaker, with a note.
 
-Vectors above 64 MiB are mapped where they lie in one piece, not packed: in npy, in an npz of `numpy.savez`, in a
+Vectors above 64 MiB are mapped where they are contiguous and not compressed: in npy, in an npz of `numpy.savez`, in a
 contiguous dataset, and in a tensor.
 
 **Embeddings in dictionaries and lists, as pickles, files of PyTorch and archives of arrays hold them.**
 
-{utterance: vector}                 one vector a key; who the speakers are is said above
+{utterance: vector}                 one vector for each key; speakers as above
 {speaker: [vector, ...]}            the ids are speaker#1, speaker#2 ...
 {speaker: [(utterance, vector)]}    also {speaker: {utterance: vector}}, and an array of shape (n, D) a speaker
 [(name, vector), ...]               speakers where a name comes twice, else utterances
 {"ids": [...], "vectors": (n, D)}   columns, by the names that npz and HDF5 have
-(n, D)                              an array alone, or a list of vectors: ids must stand beside the file
+(n, D)                              an array alone, or a list of vectors: the ids are in a list beside the file
 
 A vector is an array of floats with one axis that is not 1, such as (192,), (1, 192) and (1, 1, 192), or a list of
 floats.
@@ -45,8 +45,8 @@ A folder is one of
     vectors.npy, ids.npy, speakers.npy             an array
     speaker_vectors.pt, id2idx, idx2spk            what VoicePrivacy 2024 and 2026 keep below `emb_xvect`; `id2idx` says
                                                    the row of each id, `idx2spk` the speaker of each row, as text or as
-                                                   pickled dictionaries; the folder above (of `utt-level`) is taken too
-    X.scp, or X.1.scp, X.2.scp, or *.ark           Kaldi's; an X.scp stands for its parts; means of speakers (`spk_*`)
+                                                   pickled dictionaries; the folder above (of `utt-level`) is read too
+    X.scp, or X.1.scp, X.2.scp, or *.ark           Kaldi's; an X.scp includes its parts; means of speakers (`spk_*`)
                                                    only where there is nothing else
     files of one kind, *.npy, *.pt, *.npz, *.h5    an utterance each (its id is the file's name), or tables
 """
@@ -124,11 +124,11 @@ def read_embeddings(
     Parameters
     ----------
     path : path, or several
-        File, folder, or a pattern such as ``xvector.*.scp``. Those of several are put under each other.
+        File, folder, or pattern such as ``xvector.*.scp``. Several are concatenated.
     speakers : path, optional
         Map of ids to speakers, lines ``id speaker`` as in ``utt2spk``.
     allow_pickle : bool
-        Read pickles too, without running what they say.
+        Read pickles too, without running them.
     map_above : int
         Bytes of vectors above which they are mapped from the file.
 
@@ -168,7 +168,7 @@ def read_embeddings(
 
 
 def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
-    """Write embeddings as ``.npz`` or ``.h5``, not packed, so that they can be mapped; whole or not at all.
+    """Write embeddings as ``.npz`` or ``.h5``, not compressed, so that they can be mapped; whole or not at all.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
 
 
 def holds_embeddings(folder: str | Path) -> bool:
-    """Tell whether a folder is one of those that `read_embeddings` takes."""
+    """Return whether a folder is one that `read_embeddings` reads."""
     folder = Path(folder)
     try:
         known = _is_cache(folder) or _is_cache(folder / "utt-level") or _is_npy_folder(folder)
@@ -276,7 +276,7 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
         return _Columns(ids, None, _stacked(ids, vectors, path))
     if is_pickle:
         if not allow_pickle:
-            remedy = "--allow-pickle reads it without running what it says; or write npz"
+            remedy = "--allow-pickle reads it without running it; or write npz"
             raise DataError("is a pickle, a format that can carry programs", file=path, remedy=remedy)
         return _columns_of_data(read_pickle(path), path)
     if b"\0" not in head and any(mark in head.split(b"\n")[0].strip() for mark in (b",", b"\t", b";", b" ")):
@@ -286,9 +286,9 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
 
 
 def _with_ids(columns: _Columns, path: Path) -> _Columns:
-    """Give vectors without ids those of a list beside them: the first word of each line.
+    """Give vectors without ids the ids of a list beside them: the first word of each line.
 
-    The list has `.ids`, `.txt`, `.lst`, `.seg` or `_ids.npy` behind the stem of the file, or is `ids.npy` or `ids.txt`.
+    The list has `.ids`, `.txt`, `.lst`, `.seg` or `_ids.npy` after the stem of the file, or is `ids.npy` or `ids.txt`.
     """
     if columns.ids is not None:
         return columns
@@ -304,7 +304,7 @@ def _with_ids(columns: _Columns, path: Path) -> _Columns:
         ids = [words[0] for _, words in cut_lines(beside, read_text_bytes(beside), None)]
     if len(ids) != count:
         text = f"expected the ids of {count} vectors of {path.name}, got {len(ids)}"
-        raise DataError(text, file=beside, remedy="it must name each row, in order")
+        raise DataError(text, file=beside, remedy="it must list each row, in order")
     return columns._replace(ids=ids)
 
 
@@ -560,17 +560,17 @@ def _places(header: list[str], path: Path) -> tuple[int, int | None, list[int], 
     longest = max(series.values(), key=len, default=[])
     places = [place for _, place in sorted(longest)] if len(longest) > 1 else others
     if not places:
-        raise DataError("expected columns of values behind the ids, got none", file=path, line=1)
+        raise DataError("expected columns of values after the ids, got none", file=path, line=1)
     return at_id, at_speaker, places, False
 
 
 def _is_cache(folder: Path) -> bool:
-    """Tell whether a folder holds what VoicePrivacy keeps of an extractor's vectors."""
+    """Return whether a folder is VoicePrivacy's cache of an extractor's vectors."""
     return (folder / CACHE).is_file() and any((folder / name).is_file() for name in _INDEX_NAMES)
 
 
 def _is_npy_folder(folder: Path) -> bool:
-    """Tell whether a folder holds one array and its columns."""
+    """Return whether a folder holds one array and its columns."""
     return any((folder / f"{name}.npy").is_file() for name in (*VECTORS, *IDS, *SPEAKERS))
 
 

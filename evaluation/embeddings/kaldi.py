@@ -1,7 +1,7 @@
-r"""Vectors in Kaldi's archives: ``.ark``, binary or text, and ``.scp``, which says where in an archive each one stands.
+r"""Vectors in Kaldi's archives: ``.ark``, binary or text, and ``.scp``, which gives the place of each in an archive.
 
-No entry of an scp is ever run: a pipe, standard input or a range is an error; what is decoded must begin as an array
-does. After the id and one blank an archive holds, in little endian,
+No entry of an scp is ever run: a pipe, standard input or a range is an error; only arrays are decoded. After the id
+and one blank an archive holds, in little endian,
 
     text       [ 0.5 -1 2 ]                          a vector; where lines end inside, the rows of a matrix
     FV, DV     \0B FV _ 4 n values                   float32 or float64; _ is a blank, 4 the bytes of the size n
@@ -9,8 +9,8 @@ does. After the id and one blank an archive holds, in little endian,
     CM2, CM3   \0B CM2 _ least range rows columns codes
                                                      uint16 or uint8: least + range code / 65535, or / 255
     CM         \0B CM _ least range rows columns quantiles codes
-                                                     uint8, column by column; 0 to 64, 64 to 192 and 192 to 255 go
-                                                     linearly from each of the column's quantiles 0, 1/4, 3/4 and 1,
+                                                     uint8, column by column; 0 to 64, 64 to 192 and 192 to 255 are
+                                                     linear from each of the column's quantiles 0, 1/4, 3/4 and 1,
                                                      four uint16 as in CM2, to the next
 
 A matrix of one row counts as a vector.
@@ -53,7 +53,7 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     Raises
     ------
     DataError
-        With file and line, all at once: a malformed line, a pipe, a missing archive; or what stands there is no vector.
+        With file and line, all at once: a malformed line, a pipe, a missing archive; or no vector at the place.
     """
     path = Path(path)
     problems = Problems(path)
@@ -74,7 +74,7 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                 candidates = [Path(wanted), path.parent / wanted, path.parent / Path(wanted).name]
                 archives[wanted] = next(filter(is_file, candidates), None)
                 if archives[wanted] is None:
-                    remedy = f"tried it as it is, in {path.parent}, and beside the scp; an .ark can be given itself"
+                    remedy = f"tried it as given, in {path.parent}, and beside the scp; an .ark can be given itself"
                     problems.add(f"there is no archive {wanted!r}", line=line, remedy=remedy)
             if archive := archives[wanted]:
                 places[archive].append((int(match["offset"] or 0), len(ids), line))
@@ -100,7 +100,7 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                 ids.append(match[1].decode("utf-8"))
             except UnicodeDecodeError as error:
                 text = "expected an id before each vector"
-                raise DataError(text, file=path, remedy="this is no archive of vectors") from error
+                raise DataError(text, file=path, remedy="the file is not an archive of vectors") from error
             vector, at = _decode(raw, match.end(), path, None, ids[-1])
             vectors.append(vector)
     return ids, vectors
@@ -117,7 +117,7 @@ def _mapped(path: Path) -> Iterator[Raw]:
 
 
 def _decode(raw: Raw, at: int, path: Path, line: int | None, what: str) -> tuple[NDArray[np.floating], int]:
-    """Decode the vector at a place, if one begins there; also give the place behind it."""
+    """Decode the vector at a place, if one begins there; also return the place after it."""
     try:
         vector, end = read_binary(raw, at) if raw[at : at + 2] == _BINARY else read_text_matrix(raw, at)
     except (ValueError, struct.error) as error:
@@ -138,7 +138,7 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     array : ndarray of shape (n,) or (rows, columns)
         float64 of the kinds DV and DM, else float32.
     end : int
-        The place behind it.
+        The place after it.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
 
 
 def _take(raw: Raw, dtype: np.dtype[Any], count: int, at: int) -> tuple[NDArray[Any], int]:
-    """Values at a place, which are copied from a mapped file, and the place behind them."""
+    """Values at a place, which are copied from a mapped file, and the place after them."""
     end = at + count * dtype.itemsize
     if end > len(raw):
         raise ValueError("it is cut short")
@@ -202,7 +202,7 @@ def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float3
     array : ndarray of `dtype`
         Of shape (n,), or (rows, columns) where a line ends between the brackets.
     end : int
-        The place behind it.
+        The place after it.
 
     Raises
     ------

@@ -4,11 +4,11 @@ Conventions
 -----------
 An embedding belongs to one utterance, whose id occurs once. Vectors stay as they came, float16 to float64, and may be
 mapped from a file; nothing is normalised here. The order of the file is kept, because "the first utterances of a
-speaker" means it. `evaluation.embeddings.files` reads them.
+speaker" depends on it. `evaluation.embeddings.files` reads them.
 
 **Cosines of embeddings: single pairs in float64, and how far a float32 product can be off them.**
 
-A *gallery* is a table of vectors with their lengths beside it, in memory or in a file; the vectors that it meets are
+A *gallery* is a table of vectors with their lengths, in memory or in a file; the vectors that are compared with it are
 scaled to length 1.
 
 **One vector a speaker: means of the embeddings of its utterances.**
@@ -20,15 +20,15 @@ the file. Those of a smaller L are among those of a larger one, so that L alone 
 with fewer than L utterances is the mean of all it has.
 
 Speaker-Linkability draws at random too, by one generator of a fixed seed for the speakers in turn, anew for each L: its
-choice hangs on the whole list, and that of a smaller L is not part of that of a larger one. Its numbers are therefore
+choice depends on the whole list, and that of a smaller L is not part of that of a larger one. Its numbers are therefore
 those of `random` on average, not utterance by utterance.
 
-**Scores of ready embeddings: cosines of enrolled speakers with tested utterances, so that every other command works.**
+**Scores of given embeddings: cosines of enrolled speakers and tested utterances, which the other commands read.**
 
 A model is an enrolled speaker, the mean of its embeddings, or else the id of a single enrolled utterance; a segment is
 the id of a tested utterance. Scores are computed in float64, pair by pair, so they do not depend on the list.
 
-**Speakers cut into folds, so that what is learnt from some of them is tried on the others.**
+**Speakers cut into folds, so that what is learnt from some is tested on the others.**
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Embeddings:
     vectors : ndarray of a floating type of shape (n, D)
         Their embeddings; may be mapped from a file.
     notes : tuple of str
-        What a reader of the results should know about their origin.
+        Remarks about their origin, for reports.
     source : str
         The file they came from, for errors; empty if none.
 
@@ -133,7 +133,7 @@ def row_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what: str = "vector") -> None:
-    """Raise an error that names what has no direction: NaN and infinite vectors, and those of zeros.
+    """Raise an error that names vectors without a direction: NaN, infinite or all zero.
 
     Raises
     ------
@@ -147,11 +147,11 @@ def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what:
         if count := int(bad.sum()):
             subject = f"{count} {what}s are" if count > 1 else f"1 {what} is"
             message = f"{subject} {text}: {few(names[bad].tolist())}"
-            raise DataError(message, remedy="extract these embeddings anew, or leave them out")
+            raise DataError(message, remedy="extract these embeddings again, or leave them out")
 
 
 def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | None = None) -> None:
-    """Warn where an utterance is tried against a model that it is a part of.
+    """Warn where an utterance is tested against a model that it is a part of.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | 
 
 
 def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
-    """Make sure that anonymised vectors are not the original ones once more, as when one file is given for both.
+    """Check that anonymised vectors are not the original ones, as when one file is given for both.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]
 
 
 TIE = 1e-12
-"""Two cosines that are closer cannot be told apart in float64: they are a tie."""
+"""Two cosines that are closer cannot be distinguished in float64: they are a tie."""
 
 _LEAST_MARGIN = 1e-5
 _PAIRS = 1 << 14
@@ -266,7 +266,7 @@ def cosine_margin(n_dimensions: int) -> float:
     """Return the largest error that a cosine can have as a float32 product of so many dimensions.
 
     A sum of D products of unit vectors is off by at most D u, u = 2**-24, in whatever order it is summed; the rounding
-    of the factors and of what it is compared with comes on top. It is never taken below 1e-5.
+    of the factors and of the compared value is added. It is never below 1e-5.
 
     References
     ----------
@@ -317,7 +317,7 @@ class SpeakerVectors:
     norms : ndarray of float64 of shape (P,)
         Lengths of the vectors, none 0.
     notes : tuple of str
-        What a reader of the results should know.
+        Remarks for reports.
     """
 
     names: NDArray[np.object_]
@@ -345,7 +345,7 @@ def speaker_vectors(
     utterances : int, optional
         How many utterances to use; all by default.
     strict : bool
-        Raise an error for speakers that have fewer, instead of a note.
+        Raise an error for speakers that have fewer, instead of adding a note.
     keep_order : bool
         Give the vectors as they are, in their order, where each speaker has one: a mapped file is then not copied.
 
@@ -416,7 +416,7 @@ def cosine_scores(
     enrol, trial : Embeddings
         Of the enrolled speakers and of the tested utterances.
     trials : Trials
-        Which model meets which segment.
+        The pairs of models and segments.
     averaging : Averaging, optional
         How the embeddings of an enrolled speaker are averaged.
 
@@ -500,7 +500,7 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
     known = sorted(set(names))
     if len(known) < 2 or n_folds < 2:
         text = f"expected at least two speakers and two folds, got {len(known)} and {n_folds}"
-        raise DataError(text, remedy="what is learnt from a speaker cannot be tried on the same one")
+        raise DataError(text, remedy="what is learnt from a speaker cannot be tested on the same speaker")
     order = stream(seed, "folds of speakers").permutation(len(known))
     fold = {known[place]: number % n_folds for number, place in enumerate(order)}
     return np.array([fold[name] for name in names], np.int64)

@@ -9,11 +9,11 @@ Scores     ``modelset``, ``segset``, ``score_mask`` int8 (M, S): 1 scored, ``sco
 =========  ========================================================================================
 
 The matlab form names the ids ``/ID/row_ids`` and ``/ID/column_ids``. Both are read, the first is written, with gzip
-and a checksum on every dataset. What is read comes in the order of the matrix: by model, then by segment.
+and a checksum on every dataset. Trials are read in the order of the matrix: by model, then by segment.
 
-Ids are fixed-length byte strings. Ids beyond ASCII are marked as UTF-8: SIDEKIT, which reads ASCII alone, then stops
-with an error rather than take a wrong id. SIDEKIT also cuts ids at 100 characters; here they have any length.
-A key with trial types has two datasets more, ``trial_types`` and ``type_names``, which SIDEKIT passes over.
+Ids are fixed-length byte strings. Ids beyond ASCII are marked as UTF-8: SIDEKIT, which reads ASCII only, then stops
+with an error instead of reading a wrong id. SIDEKIT also cuts ids at 100 characters; here they have any length.
+A key with trial types has two datasets more, ``trial_types`` and ``type_names``, which SIDEKIT ignores.
 
 **Lists as NumPy's npz, without pickle.**
 
@@ -128,7 +128,7 @@ def write_hdf5(path: str | Path, trials: Trials, *, matlab: bool = False) -> Non
     elif isinstance(trials, Key):
         columns = {"trial_mask": np.where(trials.is_target, ones, -ones)}
         columns |= {} if trials.types is None else {"trial_types": trials.types + ones}
-    # built in memory: on a full disk the HDF5 library does not let go of a file, and prints errors of its own
+    # built in memory: on a full disk the HDF5 library does not release a file, and prints its errors
     image = BytesIO()
     with h5py.File(image, "w") as file:
         for names, ids in zip(_ID_NAMES.values(), (trials.model_ids, trials.segment_ids), strict=True):
@@ -212,7 +212,7 @@ def read_npz_list(path: Path, raw: bytes, content: Content) -> Trials:
 
 
 def write_npz(path: str | Path, trials: Trials) -> None:
-    """Write trials, a key or scores; trial types have no place."""
+    """Write trials, a key or scores; without trial types."""
     arrays = {"model_ids": trials.model_ids.astype(str), "segment_ids": trials.segment_ids.astype(str)}
     arrays |= {"models": trials.models, "segments": trials.segments}
     if isinstance(trials, Key):

@@ -1,10 +1,10 @@
 """Files of trials, keys and scores: read by their content, written by their extension.
 
-**The formats of lists that are known: a row each, asked in this order.**
+**The known formats of lists: one row each, tried in this order.**
 
-A user-supplied format is one more `Format`, given as `Choice.formats`, ``formats=`` or ``--format``
-(``docs/formats.md``); one that everybody should have is one more row here. Detection, readers, writers, help texts and
-the table of ``docs/formats.md`` are made from the rows.
+A user-supplied format is another `Format`, given as `Choice.formats` for reading, ``formats=`` for writing or
+``--format`` (``docs/formats.md``); a built-in format is another row here. Detection, readers, writers, help texts and
+the table of ``docs/formats.md`` use these rows.
 
 **Scores and a key from files, joined; errors name the file and the line of what does not fit.**
 """
@@ -48,7 +48,7 @@ class ListFile:
     kind : {"scores", "key", "trials"}
         What is expected in it.
     choice : Choice
-        What the user says about it.
+        What the user specifies about it.
     """
 
     path: Path
@@ -97,10 +97,10 @@ class Format:
         Extensions that it is written for, in lower case with their point; the first one is the usual one. None for a
         format that is only written by name.
     recognises : function of a ListFile to bool, optional
-        Whether a file is of this format, as a magic number shows. Formats are asked in their order; the first that says
-        yes reads the file. A file with an extension of such a format but not its content is an error, not a text.
+        Whether a file is of this format, as a magic number shows. Formats are tried in their order; the first that
+        recognises the file reads it. A file with the extension of such a format but other content is an error.
     read : function of a ListFile, optional
-        Reader, which gives `Scores`, a `Key` or `Trials`, as the `kind` of the file says.
+        Reader, which gives `Scores`, a `Key` or `Trials`, according to the `kind` of the file.
     write : function of a path and what is written, optional
         Writer.
     kinds : tuple of {"scores", "key", "trials"}
@@ -158,7 +158,7 @@ TABLE = Format("table", (".csv", ".tsv"), None, _read_text, _write_table, title=
 TEXT = Format("text", _TEXTS, None, _read_text, write_text_list)
 
 FORMATS: tuple[Format, ...] = (HDF5, MATLAB, NPZ, TABLE, TEXT)
-"""All formats, in the order in which they are asked; `TEXT` reads what no other does, tables too."""
+"""All formats, in the order in which they are tried; `TEXT` reads everything else, tables too."""
 
 
 def _recognised(file: ListFile) -> Format:
@@ -188,7 +188,7 @@ def read_trials(path: str | Path, choice: Choice = DETECT) -> Trials:
     path : path
         Any of the formats, recognised by content.
     choice : Choice
-        What is said about the columns of a text or a table; the rest is detected.
+        Specified columns of a text or a table; the rest is detected.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def read_key(path: str | Path, choice: Choice = DETECT) -> Key:
     path : path
         Any of the formats, recognised by content.
     choice : Choice
-        What is said about the columns of a text or a table; the rest is detected.
+        Specified columns of a text or a table; the rest is detected.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def read_scores(path: str | Path, choice: Choice = DETECT) -> Scores:
     path : path
         Any of the formats, recognised by content.
     choice : Choice
-        What is said about the columns of a text or a table; the rest is detected.
+        Specified columns of a text or a table; the rest is detected.
 
     Raises
     ------
@@ -243,11 +243,11 @@ def write_trials(path: str | Path, trials: Trials, *, formats: Sequence[Format] 
     Parameters
     ----------
     path : path
-        The file to write, whole or not at all; its extension says how.
+        The file to write, whole or not at all; its extension decides the format.
     trials : Trials
         The list.
     formats : sequence of Format
-        User-supplied formats, whose extensions win over those of `evaluation.formats.FORMATS`.
+        User-supplied formats, whose extensions override those of `evaluation.formats.FORMATS`.
 
     Raises
     ------
@@ -263,10 +263,10 @@ def write_key(path: str | Path, key: Key, *, formats: Sequence[Format] = ()) -> 
     Parameters
     ----------
     path : path
-        The file to write, whole or not at all; its extension says how.
+        The file to write, whole or not at all; its extension decides the format.
     key : Key
     formats : sequence of Format
-        User-supplied formats, whose extensions win over those of `evaluation.formats.FORMATS`.
+        User-supplied formats, whose extensions override those of `evaluation.formats.FORMATS`.
 
     Raises
     ------
@@ -282,10 +282,10 @@ def write_scores(path: str | Path, scores: Scores, *, formats: Sequence[Format] 
     Parameters
     ----------
     path : path
-        The file to write, whole or not at all; its extension says how.
+        The file to write, whole or not at all; its extension decides the format.
     scores : Scores
     formats : sequence of Format
-        User-supplied formats, whose extensions win over those of `evaluation.formats.FORMATS`.
+        User-supplied formats, whose extensions override those of `evaluation.formats.FORMATS`.
 
     Raises
     ------
@@ -347,9 +347,9 @@ def read_split(
     missing : {"error", "drop"}
         What to do with trials without a score and with scores of unknown ids; dropped ones are counted in the log.
     scores_columns, key_columns : Choice
-        What is said about the columns of each file.
+        Specified columns of each file.
     binary : bool
-        Scores of 0 and 1 alone are meant; see `read_scores_and_key`.
+        The scores are decisions, 0 and 1 alone; see `read_scores_and_key`.
 
     Returns
     -------
@@ -383,10 +383,10 @@ def read_scores_and_key(
     scores, key : path
         Files of any format; the same file may be both.
     scores_columns, key_columns : Choice
-        What is said about the columns of each file.
+        Specified columns of each file.
     binary : bool
-        Scores of 0 and 1 alone are meant: decisions. They are refused otherwise, because labels that are read as scores
-        have an EER of 0.
+        The scores are decisions, 0 and 1 alone. Otherwise such scores are refused, because labels read as scores have
+        an EER of 0.
 
     Raises
     ------
@@ -395,7 +395,7 @@ def read_scores_and_key(
     """
     found = read_scores(scores, scores_columns)
     if not binary and np.array_equal(np.unique(np.abs(found.values)), [0, 1]):
-        remedy = "exchange scores and key if this is the key; binary=True in Python if such decisions are meant"
+        remedy = "swap scores and key if this is the key; binary=True in Python if the scores are decisions"
         raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
     return found, read_key(key, key_columns)
 
@@ -415,7 +415,8 @@ def join(
         side = ("scores", "key").index(error.side)
         text = f"with the {('key', 'scores')[side]} {files[1 - side]}: {error.text}"
         line = _line_of(files[side], error.rows[0], columns[side])
-        raise DataError(text, file=files[side], line=line, remedy=f"{error.remedy}: --missing drop") from error
+        remedy = str(error.remedy).replace("missing='drop'", "--missing drop")
+        raise DataError(text, file=files[side], line=line, remedy=remedy) from error
 
 
 def _line_of(path: str | Path, row: int, choice: Choice) -> int | None:

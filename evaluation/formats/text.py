@@ -9,7 +9,7 @@ Scores     ``model segment score``
 These columns are written; other orders are read too. Blank lines, Windows line ends and a byte order mark are
 accepted. Scores are written with the fewest digits that read back to the same float64.
 
-**The order of columns: which tools write which, how it is told from the content, and how it is forced.**
+**The order of columns: which tools write which, how it is detected from the content, and how it is forced.**
 
 ===============  =======================================  =====================================================
 Name             Columns                                  Who writes it
@@ -25,13 +25,13 @@ Name             Columns                                  Who writes it
 ``appended``     label model segment score                a list of VoxCeleb with scores appended
 ===============  =======================================  =====================================================
 
-A layout is a tuple of such roles; ``-`` passes over a column. Labels are ``target`` and ``nontarget``, ``1`` and ``0``
+A layout is a tuple of such roles; ``-`` skips a column. Labels are ``target`` and ``nontarget``, ``1`` and ``0``
 or ``-1``, ``true`` and ``false``, ``tar`` or ``tgt`` and ``imp``, ``genuine`` and ``impostor``, ``same`` and
 ``different``. Two columns are a label and a score without ids, for which there are no intervals over speakers.
 
 **Tables with a header: CSV, or columns separated by tabs, semicolons or blanks; quotes as in CSV.**
 
-The header says which column is what; names of NIST, bob and the usual ones are known, others can be given. Several
+The header names the columns; names of NIST, bob and the usual ones are known, others can be given. Several
 columns together can form an id, joined by ``:`` as NIST writes the channel of a segment.
 """
 
@@ -90,7 +90,7 @@ _LARGE = 1 << 20  # bytes: from here on pandas pays, which takes 0.2 s to import
 @one_line
 @dataclass(frozen=True)
 class Choice:
-    """What a user says about a file; what is not said is detected.
+    """What a user specifies about a file; everything else is detected.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Choice:
     score, label : str, optional
         Columns of a table with header.
     formats : tuple of Format
-        User-supplied formats; they are asked before those of `evaluation.formats.FORMATS`.
+        User-supplied formats; they are tried before those of `evaluation.formats.FORMATS`.
     distances : bool
         The scores are distances, the lower the more similar: they are negated.
     labelled : bool
@@ -182,8 +182,8 @@ def forced_layout(layout: str | Sequence[str], content: Content) -> Layout:
 def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -> Layout:
     """Detect the order of columns from the first lines.
 
-    Kaldi's order is assumed as long as the last column could be what it has there, so that a column of numbers that are
-    speakers is not taken for scores because of one bad line.
+    Kaldi's order is assumed as long as the last column fits it, so that one bad line does not turn a column of speakers
+    with numbers as names into scores.
 
     Parameters
     ----------
@@ -215,14 +215,14 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -
     if wespeaker and speechbrain:  # both columns hold numbers: a score has a point, a label has none
         wespeaker, speechbrain = (any(map(_DOTTED.match, column)) for column in (third, last))
         if wespeaker == speechbrain:
-            remedy = "say which: --scores-columns model,segment,score,label or model,segment,label,score"
+            remedy = "choose one: --scores-columns model,segment,score,label or model,segment,label,score"
             raise DataError("two columns could be the score", file=path, line=1, remedy=remedy)
     others = "appended" if labels[0] and numbers[3] else "bob"
     return SCORES["wespeaker" if wespeaker else "speechbrain" if speechbrain else others]
 
 
 def find_columns(path: Path, raw: bytes, content: Content, choice: Choice = DETECT) -> Columns:
-    """Find the columns of a text by its header, by what the user says, or by its first lines.
+    """Find the columns of a text by its header, by what the user specifies, or by its first lines.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def find_columns(path: Path, raw: bytes, content: Content, choice: Choice = DETE
     content : {"scores", "key", "trials"}
         What it should hold.
     choice : Choice
-        What the user says about it.
+        What the user specifies about it.
 
     Raises
     ------
@@ -320,7 +320,7 @@ def read_list(path: Path, raw: bytes, content: Content, choice: Choice = DETECT)
     content : {"scores", "key", "trials"}
         What is read.
     choice : Choice
-        What the user says about the columns.
+        What the user specifies about the columns.
 
     Returns
     -------
@@ -435,9 +435,9 @@ def write_text_list(
     layout : str
         Order of the columns: a name of this module, or roles.
     key : Key, optional
-        The truth of scores, where the order holds it.
+        Labels of the scores, where the order has a column for them.
     speakers : mapping of str to str, optional
-        Speaker of each segment, where the order holds who really speaks.
+        Speaker of each segment, where the order has a column of real speakers.
 
     Raises
     ------
@@ -459,7 +459,7 @@ def write_text_list(
     if {"label", "real"} & set(roles):
         truth = trials if isinstance(trials, Key) else key
         if truth is None:
-            raise DataError("this order holds the truth of each trial", remedy="give the key")
+            raise DataError("this order has a column of labels", remedy="give the key")
         rows = find_rows(trials, truth)
         if (rows < 0).any():
             text = (
@@ -467,14 +467,14 @@ def write_text_list(
             )
             raise DataError(text, remedy="give their key")
         is_target = truth.is_target[rows]
-        # who writes 1 and 0 where the others write target and nontarget
+        # the orders with 1 and 0 in place of target and nontarget
         words = ("1", "0") if layout in ("speechbrain", "voxceleb") else ("target", "nontarget")
         columns["label"] = np.where(is_target, *words)
         if "real" in roles:
             columns["real"] = _real_speakers(models, segments, is_target, speakers or {})
     ids = (*trials.model_ids, *trials.segment_ids, *set(columns.get("real", ())))
-    if (torn := next(filter(_UNWRITABLE.search, ids), None)) is not None:
-        text = f"id {torn!r} holds white space or other bytes that a text list cannot hold"
+    if (broken := next(filter(_UNWRITABLE.search, ids), None)) is not None:
+        text = f"id {broken!r} holds white space or other bytes that a text list cannot hold"
         raise DataError(text, remedy="write HDF5 instead, or rename it")
     cells = [map(str, columns[role].tolist()) for role in roles]
     write_bytes(path, "".join(f"{line}\n" for line in map(" ".join, zip(*cells, strict=True))).encode())
@@ -483,16 +483,16 @@ def write_text_list(
 def _real_speakers(
     models: np.ndarray, segments: np.ndarray, is_target: np.ndarray, speakers: Mapping[str, str]
 ) -> np.ndarray:
-    """Return who really speaks: the model in target trials, else the segment's speaker."""
+    """Return the real speakers: the model in target trials, else the segment's speaker."""
     real = models.copy()
     if unknown := sorted({*segments[~is_target]} - speakers.keys()):
-        text = f"this order holds who really speaks; unknown speakers of {len(unknown)} segments: {few(unknown, repr)}"
+        text = f"this order needs the real speakers; unknown are those of {len(unknown)} segments: {few(unknown, repr)}"
         raise DataError(text, remedy="give the speakers of the segments")
     real[~is_target] = [speakers[segment] for segment in segments[~is_target]]
     if (wrong := np.flatnonzero(~is_target & (real == models))).size:
         row = wrong[0]
         text = f"'{models[row]} {segments[row]}' is a nontarget trial, but the speaker of the segment is the model"
-        raise DataError(text, remedy="check the speakers: bob takes equal identities for a target")
+        raise DataError(text, remedy="check the speakers: for bob, equal identities are a target trial")
     return real
 
 

@@ -1,8 +1,8 @@
 """Trials, keys and scores: long lists of pairs of ids, joined by id and never by row.
 
-`Trials` has a model and a segment a row, as codes into tables of ids; a `Key` says which are target trials;
-`Scores` has a number for each. `align` and `split_scores` join them; maps of speakers and columns of metadata come
-beside them.
+`Trials` holds a model and a segment for each row, as codes into tables of ids; a `Key` marks the target trials;
+`Scores` holds one score for each trial. `align` and `split_scores` join them. Maps of ids to speakers and tables of
+metadata are read here too.
 """
 
 from evaluation.trials.lists import (

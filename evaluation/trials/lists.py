@@ -102,7 +102,7 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
         if not isinstance(identity, str) or not identity:
             raise DataError(f"expected {name} to be strings that are not empty, got {identity!r}")
         if identity in seen:
-            raise DataError(f"{name}: {identity!r} is repeated", remedy="each id may stand in the table once")
+            raise DataError(f"{name}: {identity!r} is repeated", remedy="each id may occur once in the table")
         seen.add(identity)
     return ids
 
@@ -115,7 +115,7 @@ def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 _PAIRS = ("target nontarget", "1 0", "1 -1", "true false", "tar imp", "tgt imp", "genuine impostor", "same different")
 TRUTHS = {word: word == pair.split()[0] for pair in _PAIRS for word in pair.split()}
-"""What a label says; in any case of letters."""
+"""The meaning of each label, in upper or lower case."""
 COLUMN_NAMES = {
     "model": (
         *("model", "model_id", "modelid", "enrol", "enroll", "enrolment", "enrollment", "enrol_id", "enroll_id"),
@@ -139,8 +139,8 @@ COLUMN_NAMES = {
     "claimed": ("bio_ref_subject_id",),
     "real": ("probe_subject_id",),
 }
-"""Names of columns that headers of tables and data frames have, by role; in any case of letters."""
-_MANY = 20  # numbers: so many 0 and 1 beside other numbers are labels
+"""Known names of columns in headers of tables and data frames, by role, in upper or lower case."""
+_MANY = 20  # from this number on, values of 0 and 1 given with other numbers are labels
 
 
 def column_of(values: Any, name: str) -> np.ndarray:
@@ -150,7 +150,7 @@ def column_of(values: Any, name: str) -> np.ndarray:
     ----------
     values : array_like, or a Series of pandas, polars or a similar library
     name : str
-        What it is, for the error: ``"scores"``, say.
+        What the column holds, for the error message, such as ``"scores"``.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def column_of(values: Any, name: str) -> np.ndarray:
 
 
 def truth_of(labels: Any) -> np.ndarray:
-    """Return whether each label says target.
+    """Return whether each label means target.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def truth_of(labels: Any) -> np.ndarray:
     Raises
     ------
     DataError
-        If a label says neither; the first few are named.
+        If a label means neither; the first few are named.
 
     Examples
     --------
@@ -208,8 +208,8 @@ def truth_of(labels: Any) -> np.ndarray:
 def are_labels(others: Any) -> bool:
     """Return whether the second argument holds labels of scores, and not scores of the other class.
 
-    Truth values and text are labels; numbers 0 and 1 are not taken for them, but `evaluation.metrics.sort_scores`
-    refuses them together with scores.
+    Truth values and text are labels. Numbers 0 and 1 are not treated as labels here, but
+    `evaluation.metrics.sort_scores` refuses them together with scores.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) 
     Raises
     ------
     DataError
-        If lengths or the indices of two Series differ, a label says neither, or a score is no number or NaN.
+        If lengths or the indices of two Series differ, a label is unknown, or a score is not a number or NaN.
     """
     first: Any = getattr(scores, "index", None)
     second: Any = getattr(labels, "index", None)
@@ -301,14 +301,14 @@ def numbers_of(values: Any, name: str) -> np.ndarray:
     Parameters
     ----------
     values : array_like of float of shape (N,), or a Series
-        Infinite ones are legal.
+        Infinite values are allowed.
     name : str
         What they are, for the error.
 
     Raises
     ------
     DataError
-        If one is no number, NaN or missing; the first rows are named.
+        If a value is not a number, NaN or missing; the first rows are named.
     """
     column = column_of(values, name)
     if column.dtype.kind not in "iuf":
@@ -574,7 +574,7 @@ class Scores(Trials):
     model_ids, segment_ids, models, segments
         See `Trials`.
     values : ndarray of float64 of shape (N,)
-        Scores; infinite ones are legal, NaN is not.
+        Scores; infinite values are allowed, NaN is not.
 
     Raises
     ------
@@ -591,7 +591,7 @@ class Scores(Trials):
         super().__post_init__()
         if len(bad := np.flatnonzero(np.isnan(self.values))):
             text = f"{_counted(len(bad), 'score')} not a number (NaN): {self.named(bad)}"
-            raise TrialError(text, bad, remedy="score these trials anew")
+            raise TrialError(text, bad, remedy="score these trials again")
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name."""
@@ -603,10 +603,10 @@ def _counted(number: int, noun: str) -> str:
 
 
 def order_free_digest(key: Key) -> int:
-    """Return a number that keys share which hold the same trials with the same truth, in whatever order.
+    """Return a number that is equal for keys with the same trials and the same truth, in any order.
 
-    It is the sum over trials of a mixed hash of model, segment and truth: no sort, and no text for each trial. Python
-    makes other hashes in each process.
+    It is the sum over trials of a mixed hash of model, segment and truth, without sorting. The hashes of Python differ
+    between processes.
 
     Examples
     --------
@@ -628,7 +628,7 @@ def split_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[n
     """Split scores into those of target and of nontarget trials, joined by id pair.
 
     A key may be a selection of the trials that were scored: scores of other pairs of ids that the key knows are left
-    out, with a count in the log. An id that the key does not know is an error, because it may be a misspelt one.
+    out, with a count in the log. An id that the key does not know is an error, because it may be misspelt.
 
     Parameters
     ----------
@@ -678,7 +678,7 @@ def join_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np
             text = f"{_counted(len(strange), 'score')} with an id that the key does not know, such as the {name}: "
             text += scores.named(strange)
             if missing == "error":
-                remedy = "check the ids, or ask to drop unknown ones"
+                remedy = "check the ids, or drop unknown ones: missing='drop'"
                 known = key.model_ids if unknown_models[strange[0]] else key.segment_ids
                 ends = Path(model if unknown_models[strange[0]] else segment).suffix, Path(str(known[0])).suffix
                 if ends[0] != ends[1] and ".wav" in ends:
@@ -687,7 +687,7 @@ def join_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np
                 raise TrialError(text, strange, side="scores", remedy=remedy)
             logger.warning("dropped %s", text)
         if n_extra > len(strange):
-            logger.info("left out %s of pairs that the key does not ask for", _counted(n_extra - len(strange), "score"))
+            logger.info("left out %s of pairs that are not in the key", _counted(n_extra - len(strange), "score"))
     if (rows < 0).any():
         error = _without_score(key, rows)
         if missing == "error":
@@ -743,4 +743,4 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
 def _without_score(trials: Trials, rows: np.ndarray) -> TrialError:
     absent = np.flatnonzero(rows < 0)
     text = f"{_counted(len(absent), 'trial')} of {len(trials)} without a score: {trials.named(absent)}"
-    return TrialError(text, absent, side="key", remedy="score every trial, or ask to drop missing ones")
+    return TrialError(text, absent, side="key", remedy="score every trial, or drop missing ones: missing='drop'")

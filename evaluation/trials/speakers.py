@@ -1,21 +1,21 @@
-"""Which speaker stands on each side of a trial: from maps such as Kaldi's `utt2spk`, or from the ids and the key.
+"""The speaker on each side of a trial, from maps such as Kaldi's `utt2spk` or from the ids and the key.
 
 Conventions
 -----------
-A map gives the speaker of each id of one side. A side without a map goes by the ids themselves: an id is the name of a
-speaker, and a target trial says that its model and its segment are of one speaker, whatever their ids are. So a key
-alone already tells the speakers as far as its target trials join them; a segment that is nobody's target then counts
-as a speaker of its own, which makes intervals too narrow if some of these segments share a speaker (a line in the log
-counts them). The two names of a target trial are never kept apart: where both sides have a map and the maps disagree,
-that is an error.
+A map gives the speaker of each id of one side. Without a map each id is the name of a speaker, and a target trial
+joins its model and its segment into one speaker. So a key alone defines the speakers as far as its target trials join
+them. A segment without a target trial counts as a separate speaker, which makes intervals too narrow if some of these
+segments share a speaker (the log counts them). Where both sides have a map, a target trial whose two speakers differ
+is an error.
 
-Nontarget trials within one speaker are legal (the right speaker with the wrong sentence, say).
+Nontarget trials within one speaker are allowed, such as the right speaker with the wrong sentence.
 
-**Whether ids can be taken for speakers where no map names them.**
+**Ambiguous ids: whether ids can serve as speakers without a map.**
 
-A command that draws speakers must know them. An id without a map passes for a speaker, which makes intervals far too
-narrow where it is one of several models, or one of several recordings, of a speaker. Two signs tell: a segment that is
-a target of several models, and ids of which several begin alike up to a separator (``m101_001``, ``m101_002``).
+A command that resamples speakers must know them. An id without a map counts as a speaker, which makes intervals far
+too narrow where it is one of several models, or one of several recordings, of a speaker. Two observations suggest
+this: a segment that is a target of several models, and several ids with a common beginning up to a separator
+(``m101_001``, ``m101_002``).
 
 **Tables about models, segments or speakers (sex, accent, language, ...), and the groups of trials that they make.**
 
@@ -143,8 +143,8 @@ def find_speakers(
     if segment_speakers is None:
         used, linked = np.unique(key.segments), np.unique(key.segments[key.is_target])
         if len(used) > len(linked):
-            text = "%d of %d segments are in no target trial, so each counts as a speaker of its own: "
-            text += "give the speakers of the segments if some of them share one"
+            text = "%d of %d segments are in no target trial, so each counts as a separate speaker: "
+            text += "give the speakers of the segments if some of them share a speaker"
             logger.warning(text, len(used) - len(linked), len(used))
     present = np.unique(groups[np.concatenate([models, segments])])
     labels = np.array([label[group] for group in present], object)
@@ -171,14 +171,14 @@ _SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
 
 
 class Doubt(NamedTuple):
-    """Why ids may not be speakers.
+    """Why ids may not be speakers: they are ambiguous.
 
     Attributes
     ----------
     side : {"model", "segment"}
-        Whose ids.
+        The side of the ids.
     text : str
-        What was seen.
+        What was observed.
     """
 
     side: str
@@ -194,10 +194,10 @@ class Doubt(NamedTuple):
 
 
 def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:
-    """Return the ids of which several begin alike, by their common beginning.
+    """Group ids by their common beginning.
 
-    The beginning is what stands before a separator (one of ``- _ / . : | # + @ ~``), the first one that parts the ids
-    into several groups of which at least one has several members. A beginning that all ids have tells nothing.
+    The beginning is the part before a separator (one of ``- _ / . : | # + @ ~``): the first separator that divides the
+    ids into several groups, at least one of them with several members. A beginning of all ids has no meaning.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def doubt_speakers(
     Returns
     -------
     Doubt or None
-        None where every speaker is named, or nothing tells against an id as a speaker.
+        None where every speaker is named, or no id looks like one of several of a speaker.
     """
     targets = key.segments[key.is_target]
     if model_speakers is None:
@@ -302,7 +302,7 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     (_, header), *rows = _table(path)
     if column not in header[1:]:
         columns = ", ".join(header[1:]) or "none"
-        raise DataError(f"no column {column!r} beside the ids; there are: {columns}", file=path, line=1)
+        raise DataError(f"no column {column!r} besides the ids; there are: {columns}", file=path, line=1)
     place = header.index(column, 1)
     values: dict[str, str] = {}
     problems = Problems(path)
@@ -312,7 +312,7 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
             continue
         name, value = row[0].strip(), row[place].strip()
         if values.setdefault(name, value) != value:
-            problems.add(f"{name!r} is {value!r} here, but {values[name]!r} further up", line=line)
+            problems.add(f"{name!r} is {value!r} here, but {values[name]!r} above", line=line)
     problems.raise_if_any()
     return values
 
@@ -323,11 +323,11 @@ def metadata_columns(path: str | Path) -> list[str]:
     Raises
     ------
     DataError
-        As `read_metadata`; if there is no column beside the ids.
+        As `read_metadata`; if there is no column besides the ids.
     """
     columns = _table(path)[0][1][1:]
     if not columns:
-        raise DataError("expected a header with columns beside the ids", file=path, line=1)
+        raise DataError("expected a header with columns besides the ids", file=path, line=1)
     return columns
 
 

@@ -405,7 +405,7 @@ def test_a_key_is_not_taken_for_scores(files: Path) -> None:
     (files / "binary").write_text("".join(lines))
     for command in (["metrics"], ["zebra"], ["linkability"], ["plot", "det", "-o", files / "x.png"]):
         message = refused(*command, "-s", files / "binary", "-k", files / "key.txt")
-        assert "the scores are 0 and 1 alone, as the labels of a key are (exchange scores and key" in message
+        assert "the scores are 0 and 1 alone, as the labels of a key are (swap scores and key" in message
     message = refused("metrics", "-s", files / "binary", "-k", files / "scores.txt")
     assert "are scores and key exchanged?" in refused("zebra", "-s", files / "scores.txt", "-k", files / "scores.txt")
 

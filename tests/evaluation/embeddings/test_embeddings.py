@@ -132,7 +132,7 @@ def test_all_bad_lines_of_an_scp_at_once_and_nothing_is_run(tmp_path: Path) -> N
         "u4 -": "is a command, standard input",
         "u5 e.ark:3[0:2]": "is a command, standard input or a range",
         "u6": "expected 'id archive:offset', got 'u6 '",
-        "u7 none.ark:3": "there is no archive 'none.ark' (tried it as it is, in",
+        "u7 none.ark:3": "there is no archive 'none.ark' (tried it as given, in",
         "u8 none.ark:9": None,
     }
     (tmp_path / "e.scp").write_text("\n".join(lines))

@@ -384,7 +384,7 @@ def test_speakers_in_a_table(tmp_path: Path) -> None:
         ("id,a,b\nu1,1,x\n", "e.csv:2: 'x' is no number"),
         ("id,path\nu1,x.wav\n", "e.csv:2: 'x.wav' is no number"),
         ("id,id\nu1,1\n", "e.csv:1: expected distinct names of columns"),
-        ("id,speaker\nu1,x\n", "e.csv:1: expected columns of values behind the ids, got none"),
+        ("id,speaker\nu1,x\n", "e.csv:1: expected columns of values after the ids, got none"),
         ("id,a,b\n", "e.csv: expected embeddings, got none"),
         ("u1 1 2\nu2 1\n", r"got \(2,\) for u1 and \(1,\) for u2"),
         ("u1 1 2\nu1 3 4\n", "'u1' is repeated"),

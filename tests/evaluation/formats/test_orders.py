@@ -101,4 +101,4 @@ def test_speakers_must_fit_the_truth(folder: Path) -> None:
     assert result.exit_code == 2
     assert "'bert s1' is a nontarget trial" in result.output
     (folder / "utt2spk").write_text("s2 bert\n")
-    assert "unknown speakers of 1 segments: 's1'" in convert(folder, *arguments).output
+    assert "unknown are those of 1 segments: 's1'" in convert(folder, *arguments).output

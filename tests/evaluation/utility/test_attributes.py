@@ -245,7 +245,7 @@ def test_command_ends_with_one_error(arguments: list[str], says: str, folder) ->
 def test_columns_of_a_table_are_those_of_its_header(folder) -> None:
     assert metadata_columns(folder / "people.csv") == ["sex", "age"]
     (folder / "ids").write_text("speaker\ns00\n")
-    with pytest.raises(DataError, match="columns beside the ids"):
+    with pytest.raises(DataError, match="columns besides the ids"):
         metadata_columns(folder / "ids")
 
 
