@@ -26,14 +26,14 @@ from spkbase.showing import one_line
 
 SER, ASV, ASR, ASV_ANON = "SER results", "ASV_eval results", "ASR results", "ASV_eval^anon results"
 PROTOCOL = "Protocol"
-"""A section that files of ours have besides: whose EERs they are (``attacker``), read how (``reading``)."""
+"""An additional section of our files: whose EERs they are (``attacker``), and by which definition (``reading``)."""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     SER: ("dataset", "split", "ser", "UAR"),
     ASV: ("dataset", "split", "gender", "enrollment", "trial", "EER"),
     ASR: ("dataset", "split", "asr", "WER"),
     ASV_ANON: ("dataset", "split", "gender", "enrollment", "trial", "EER"),
 }
-"""Columns that each section has at least; SER has the recall of each emotion besides."""
+"""Columns that each section has at least; SER also has the recall of each emotion."""
 
 _TITLE = re.compile(r"---- (?!Time)(.+?) ----$")
 _TIME = re.compile(r"---- Time: (.+?) ----$")
@@ -57,7 +57,7 @@ class Section:
     rows : sequence of dict of str to str or float
         Cells of each row by column, in the order of the columns. Numbers in percent.
     index : sequence of int, optional
-        The number that each row bears, 0, 1, ... by default; empty for a table without.
+        The number of each row, 0, 1, ... by default; empty for a table without.
     time : str, optional
         The time that is given before the title, as ``29-03-24_11:24``.
     """

@@ -39,7 +39,7 @@ _TITLES = {"wer": "WER", "cer": "CER", "uar": "UAR", "f0": "F0 correlation", "ee
 @one_line
 @dataclass(frozen=True)
 class ComparedSystem:
-    """What is known of a system that is compared with others.
+    """A system that is compared with others.
 
     Attributes
     ----------
@@ -53,9 +53,9 @@ class ComparedSystem:
     sets : tuple of str
         Sets and sexes that the EER is of; empty where they are not known.
     attacker : str
-        Whose EER it is, and by which reading, as far as the file tells.
+        Whose EER it is, and by which definition, as far as the file states it.
     broken : str
-        Why its EER says nothing of privacy, so that it reaches no target; blank where it does.
+        Why its EER is no measure of privacy, so that it reaches no target; blank where it does.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ComparedSystem:
     utilities: Mapping[str, Interval]
     notes: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
-    attacker: str = "not told"
+    attacker: str = "not stated"
     broken: str = ""
 
 
@@ -124,7 +124,7 @@ class Entry:
     value : Interval
         The utility.
     ties : tuple of str
-        Systems that it cannot be told from.
+        Systems that it is indistinguishable from.
     reason : str
         The place in a sentence.
     """
@@ -214,7 +214,7 @@ def order_systems(systems: Sequence[ComparedSystem], rule: OrderingRule) -> list
 
 
 def difference(first: Interval, second: Interval, correlation: float = 0.0) -> Interval:
-    """Return the first number less the second, with an interval made of their two intervals.
+    """Return the first number minus the second, with an interval made of their two intervals.
 
     With gap d = a - b and r the correlation of their errors, the lower end is d - sqrt(x**2 + y**2 - 2 r x y), where
     x = a - (lower end of a) and y = (upper end of b) - b; the upper end likewise [1]_.
@@ -325,9 +325,9 @@ def _entry(
         f"EER {_percent(system.eer.value)} reaches {_percent(target)}; {standing} is number {place} of {len(ordered)}"
     )
     if ties:
-        reason += f", not to be told from {', '.join(ties)}"
+        reason += f", indistinguishable from {', '.join(ties)}"
     elif others:
-        reason += ", apart from all others" if known else "; without intervals ties are not known"
+        reason += ", distinguished from all others" if known else "; without intervals ties are not known"
     reason += f". In doubt: {doubt}" if doubt else ""
     return Entry(system.name, place, best, worst, mine, tuple(ties), reason)
 

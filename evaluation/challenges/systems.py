@@ -2,7 +2,7 @@
 
 Every file is read as rows: a figure for each measure, set, list of speakers and condition. One EER and one of each
 utility of a system come of them, for an order (`evaluation.challenges.ranking`), a table and a chart. Files of the
-challenges hold rates without intervals, and do not tell whose EER they hold; ours do.
+challenges hold rates without intervals, and do not state whose EER they hold; ours do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spkbase.files import load_json
 from spkbase.showing import one_line
 
 LIST_OF_A_CHALLENGE = 400
-"""Target trials that a list of the challenges has at least, whose files do not tell them."""
+"""Target trials that a list of the challenges has at least, whose files do not state them."""
 
 _SET = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
 _ORIGINAL, _IGNORANT, _LAZY, _SEMI = SCENARIO_ORDER
@@ -50,7 +50,7 @@ class ChallengeFigure:
     measure : str
         ``EER``, ``WER``, ``UAR``, or a recall such as ``ACC_sad``.
     dataset, split : str
-        What it was measured on; the split is blank where the name of the set tells all.
+        What it was measured on; the split is blank where the name of the set has none.
     speakers : str
         List of trials, such as ``f`` or ``mixed``; blank for utility.
     condition : str
@@ -58,10 +58,10 @@ class ChallengeFigure:
     value : Interval
         A fraction of 1, with an interval where there is one.
     crossing, n_target : float
-        Of an EER: the error rate where both are equal, which is above 0.5 where scores are the wrong way round, and the
-        number of target trials; NaN where they are not told.
+        Of an EER: the error rate where both are equal, which is above 0.5 where scores are reversed, and the number of
+        target trials; NaN where they are not stated.
     n_attackers : int
-        Of an EER: how many attackers there were; 0 where it is not told.
+        Of an EER: how many attackers there were; 0 where it is not stated.
     """
 
     measure: str
@@ -91,7 +91,7 @@ class ChallengeFigure:
 
 
 def split_of(dataset: str) -> tuple[str, str]:
-    """Return a set as rank files name it, and its split; blank where the name tells none.
+    """Return a set as rank files name it, and its split; blank where the name has none.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def read_system(
     name : str
         Of the system; the suffix of the file by default.
     split : str
-        ``dev`` or ``test``; sets whose names tell no split count too.
+        ``dev`` or ``test``; sets whose names have no split count too.
     average : {"mean", "least"}
         EER of a system: the mean over sets and sexes, or the least of them.
     datasets : sequence of str
@@ -280,7 +280,7 @@ def read_system(
     if undefined := [measure.upper() for measure, rate in utilities.items() if not rate.known]:
         raise DataError(f"{undefined[0]} of anonymised speech is undefined", file=path)
     most = max(figure.n_attackers for figure in semi)
-    attacker = f"strongest of {most} (rocch)" if most else "not told"
+    attacker = f"strongest of {most} (rocch)" if most else "not stated"
     for protocol in filter(None, protocols):
         attacker = f"{protocol['attacker']} ({protocol['reading']})"
     sets = tuple(figure.list_name for figure in semi)
@@ -304,16 +304,16 @@ def _from_2022(path: Path, name: str, split: str) -> ComparedSystem:
 
 
 def _broken(lists: Mapping[str, ChallengeFigure]) -> str:
-    """Say of which lists, by their EER and number of target trials, scores are the wrong way round, or constant."""
-    turned, constant = [], []
+    """Name the lists whose scores are reversed, by their EER and number of target trials, or constant."""
+    backwards, constant = [], []
     for where, figure in lists.items():
         rate, n_target = figure.crossing, figure.n_target
         if math.isnan(rate):
             continue
         found = reversal_at(rate, LIST_OF_A_CHALLENGE if math.isnan(n_target) else n_target)
-        turned += [f"{where} ({100 * rate:.4g} %)"] if found is not None and found.clear else []
+        backwards += [f"{where} ({100 * rate:.4g} %)"] if found is not None and found.clear else []
         constant += [where] if rate == 0.5 else []
-    texts = [f"the wrong way round: {few(turned)}"] if turned else []
+    texts = [f"reversed: {few(backwards)}"] if backwards else []
     texts += [f"constant (EER of exactly 50 %): {few(constant)}"] if constant else []
     return f"scores are {'; or '.join(texts)}" if texts else ""
 
@@ -383,7 +383,7 @@ def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[di
     Examples
     --------
     >>> system_rows([ComparedSystem("B2", Interval(0.047, 0.035, 0.062), {"wer": Interval(0.0996)})])
-    [{'system': 'B2', 'EER [%]': '4.70 [3.50, 6.20]', 'EER of': 'not told', 'WER [%]': '9.96'}]
+    [{'system': 'B2', 'EER [%]': '4.70 [3.50, 6.20]', 'EER of': 'not stated', 'WER [%]': '9.96'}]
     """
     known = [name for name in _TITLES if any(name in system.utilities for system in systems)]
     return [

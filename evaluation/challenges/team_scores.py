@@ -1,4 +1,4 @@
-"""A whole VoicePrivacy challenge: every list of scores found, understood by its name, joined with its key, assessed.
+"""A whole VoicePrivacy challenge: finds every list of scores, parses its name, joins it with its key and assesses it.
 
 Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``. The names of the enrolment and of the trial set say
 the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), trials alone (o-a), both
@@ -188,7 +188,7 @@ class ScoreList:
 @one_line
 @dataclass(frozen=True)
 class Assessment:
-    """What a list of scores tells.
+    """Metrics of a list of scores.
 
     Attributes
     ----------
@@ -226,7 +226,7 @@ def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
     Raises
     ------
     DataError
-        If nothing is found, a name says nothing, a key is missing, or two lists are of the same; all of them together.
+        If nothing is found, a name has another form, a key is missing, or two lists are of the same set; all at once.
     """
     results, keys = Path(results), Path(keys)
     for folder in (results, keys):
@@ -269,14 +269,14 @@ def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
 def assess(
     lists: Sequence[ScoreList], *, resampling: Resampling | None = None, jobs: int | None = 1
 ) -> list[Assessment]:
-    """Return what each list of scores tells.
+    """Assess each list of scores.
 
     Parameters
     ----------
     lists : sequence of ScoreList
         See `find_score_lists`.
     resampling : Resampling, optional
-        Of speakers, for intervals; none by default. Who speaks, an ``utt2spk`` beside the key tells.
+        Of speakers, for intervals; none by default. An ``utt2spk`` beside the key names the speakers.
     jobs : int, optional
         Number of workers for resamples; all cores if None.
 

@@ -4,19 +4,19 @@ Conventions
 -----------
 The error rate is (substitutions + deletions + insertions) / units of the reference, counts pooled over all utterances
 (not a mean of rates), so it may pass 1. Alignments with the fewest edits come from jiwer (Levenshtein's distance, all
-costs 1); the total is unique, how it parts into kinds is that of one best alignment. Units are words, or characters:
+costs 1); the total is unique, its split into kinds is that of one best alignment. Units are words, or characters:
 with the blanks between words, as jiwer counts them, or without (``characters without blanks``, for scripts that write
 none). An utterance without words in the reference adds its insertions.
 
-**What becomes of a transcript before it is compared; each way has a name, which stands in every result.**
+**Normalisation of transcripts before they are compared; its name is part of every result.**
 
 none
-    Nothing: words are what white space separates. So VoicePrivacy 2022 and 2024 compare, whose texts are upper case.
+    Nothing: words are what white space separates, as in VoicePrivacy 2022 and 2024, whose transcripts are upper case.
 basic
     Unicode NFKC, lower case, typographic apostrophes to ', punctuation and symbols to blanks. An apostrophe inside a
-    word stays, a hyphen parts it. VoicePrivacy 2026 takes punctuation off its multilingual sets in such a way.
+    word stays, a hyphen splits it. VoicePrivacy 2026 removes punctuation from its multilingual sets in such a way.
 
-No normaliser here spells numbers out or unites spellings; where the recogniser writes digits, normalise beforehand.
+No normaliser here spells numbers out or unifies spellings; where the recogniser writes digits, normalise beforehand.
 
 References
 ----------
@@ -83,7 +83,7 @@ class ErrorCounts:
     unit : str
         What is counted, see `UNITS`.
     normaliser : str
-        Name of what was done to the transcripts before.
+        Name of the normalisation of the transcripts.
     """
 
     utterances: list[str]
@@ -226,7 +226,7 @@ def error_rate(
 def error_rate_differences(
     systems: Sequence[ErrorCounts], speakers: Mapping[str, str], resampling: Resampling = lists.DEFAULT
 ) -> list[Interval]:
-    """Return what the rates of systems on the same utterances differ by from the first one's, under shared draws.
+    """Return the rates of systems on the same utterances minus the first one's, under shared draws.
 
     Raises
     ------

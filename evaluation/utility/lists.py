@@ -32,12 +32,12 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        The words of each utterance, as they stand there, in the order of the file.
+        The words of each utterance, unchanged, in the order of the file.
 
     Raises
     ------
     DataError
-        With file and line: an utterance that is there twice, an empty file, not UTF-8. All problems at once.
+        With file and line: a repeated utterance, an empty file, not UTF-8. All problems at once.
     """
     return read_id_list(path, "utterance words", n_columns=1, rest=True)
 
@@ -73,7 +73,7 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
     Raises
     ------
     DataError
-        As `read_labels`; if a file is not there, or the list holds a shell command, which is never run here.
+        As `read_labels`; if a file is missing, or the list holds a shell command, which is never run here.
     """
     path = Path(path)
     path = path / "wav.scp" if path.is_dir() else path
@@ -94,7 +94,7 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
             found[utterance] = there[0]
         else:
             remedy = f"tried {', '.join(dict.fromkeys(map(str, places)))}"
-            problems.add(f"the audio of {utterance!r} is not there", remedy=remedy)
+            problems.add(f"the audio of {utterance!r} is missing", remedy=remedy)
     problems.raise_if_any()
     return found
 
@@ -107,7 +107,7 @@ def check_same(
     Raises
     ------
     DataError
-        That names what is missing and what is unknown, both at once.
+        If ids are missing or unknown; both are named.
     """
     missing = [name for name in expected if name not in got]
     unknown = [] if allow_extra else [name for name in got if name not in expected]

@@ -1,32 +1,32 @@
-"""How far the intonation survives: the correlation of the pitch of a recording before and after anonymisation.
+"""Preservation of intonation: the correlation of the pitch of a recording before and after anonymisation.
 
 Conventions
 -----------
 A track holds the fundamental frequency in Hz every 10 ms, 0 where there is no voice. Of two tracks of different length
-the longer one is read at the length of the shorter, evenly stretched. Then they are aligned by the lag at which their
+the longer one is resampled evenly to the length of the shorter. Then they are aligned by the lag at which their
 raw cross-correlation is largest, and correlated (Pearson).
 
 ===========  ========================================================================================================
 convention   rule
 ===========  ========================================================================================================
-default      lags up to 0.2 s; frames that have no partner are left out; only frames with voice in both count, at least
-             10; where there are fewer, or a track does not move, the correlation is undefined and the utterance is
-             left out of the mean and counted
-vpc2022      any lag, by a circular shift (what leaves at one end comes in at the other); frames without voice count as
+default      lags up to 0.2 s; frames without a counterpart are left out; only frames voiced in both count, at least
+             10; where there are fewer, or a track is constant, the correlation is undefined: the utterance is left
+             out of the mean, and counted
+vpc2022      any lag, by a circular shift; unvoiced frames count as
              0 Hz, so that the voicing alone correlates; an undefined correlation counts 0
 ===========  ========================================================================================================
 
-The challenge of 2022 tracks pitch with Praat between 75 and 500 Hz; ours is below.
-Numbers under ``vpc2022`` are comparable in what is done with the tracks, not in the tracks.
+The challenge of 2022 tracks pitch with Praat between 75 and 500 Hz, we by pYIN as below: numbers under ``vpc2022``
+follow the challenge in the comparison of tracks, not in the tracks.
 
 **Pitch by probabilistic YIN: candidates of every frame with their probabilities, and the likeliest path through them.**
 
 1. YIN's difference function of each frame, divided by its own running mean, dips at the period and its multiples.
 2. A dip counts with the probability that a threshold drawn from a beta distribution selects it.
-3. A hidden Markov model of pitches with and without voice joins the frames, and Viterbi's algorithm finds the path.
+3. Viterbi's algorithm finds the best path through a hidden Markov model of voiced and unvoiced pitches.
 
-Formulas are those of the papers. Where these leave a choice it is made as `librosa.pyin` can be seen to make it, so
-that tracks, and the figures that rest on them, are the same; `tests/evaluation/utility/test_probabilistic_yin.py`
+Formulas are those of the papers. Where these leave a choice, results follow `librosa.pyin`, so that tracks and figures
+are the same; `tests/evaluation/utility/test_probabilistic_yin.py`
 compares.
 
 References
@@ -74,7 +74,7 @@ class TrackComparison:
     lag : int
         Frames by which the second track was moved to fit the first.
     voicing_agreement : float
-        Share of frames in which both have voice or neither has.
+        Share of frames that are voiced in both or in neither.
     """
 
     correlation: float
@@ -126,7 +126,7 @@ def compare_tracks(
     Parameters
     ----------
     first, second : ndarray of float64 of shape (T1,) and (T2,) [Hz]
-        0 where there is no voice.
+        0 in unvoiced frames.
     convention : {"default", "vpc2022"}
         See the module.
 
@@ -240,7 +240,7 @@ def _stretched(track: NDArray, length: int, *, by_voice: bool) -> NDArray:
 
 def _pearson(one: NDArray, other: NDArray) -> float:
     one, other = one - one.mean(), other - other.mean()
-    # a constant less its mean may leave crumbs
+    # a constant minus its mean may leave rounding errors
     scale = np.sqrt((one @ one) * (other @ other))
     return float(one @ other / scale) if scale > 1e-9 else np.nan
 

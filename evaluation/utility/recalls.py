@@ -17,28 +17,28 @@ pooled       one fold of all utterances
 Under a bootstrap of speakers a fold weighs as the mean weight of its speakers, so that a speaker that is drawn twice
 counts as two.
 
-**Attributes of speakers that vectors still tell, before and after anonymisation: sex, age, accent, whatever is known.**
+**Leakage of speakers' attributes (sex, age, accent, ...) from vectors, before and after anonymisation.**
 
-A linear classifier reads an attribute from vectors of speakers that it has not learnt from; how well, is the unweighted
-average recall over all utterances, with an interval by speakers. Who attacks, learns from
+A linear classifier predicts an attribute from vectors of held-out speakers; the measure is the unweighted average
+recall over all utterances, with an interval by speakers. The scenarios are
 
 ============  =================  =================
-scenario      learns from        is tested with
+scenario      trained on         tested on
 ============  =================  =================
 original      original           original
 ignorant      original           anonymised
 informed      anonymised         anonymised
 ============  =================  =================
 
-Learning is from a training set of other speakers where there is one, else from the other folds of the tested speakers
-(cross-validation), which with few speakers reads less than an adversary with more data would.
+Training uses a set of other speakers where there is one, else the other folds of the tested speakers
+(cross-validation), which with few speakers underestimates an adversary with more data.
 
 References
 ----------
 .. [1] B. Schuller, S. Steidl and A. Batliner, "The INTERSPEECH 2009 Emotion Challenge", Interspeech 2009 (the measure).
 .. [2] N. Tomashenko et al., "The VoicePrivacy 2024 Challenge evaluation plan", arXiv 2404.02677.
 P.-G. Noé et al., "Towards a unified assessment framework of speech pseudonymisation", Computer Speech & Language 72,
-2022 (attributes beside identity).
+2022 (attributes other than identity).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _DIGITS = 3  # of percent, as the challenge rounds
 @one_line
 @dataclass(frozen=True, eq=False)
 class Confusions:
-    """How often each class was taken for which, by speaker.
+    """Confusion matrices by speaker.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Recalls:
     confusions : dict of str to dict of str to int
         Number of utterances by true and predicted class.
     chance : float
-        UAR of a guess: 1 / number of true classes.
+        UAR by chance: 1 / number of true classes.
     n_speakers, n_utterances : int
     convention : str
     """
@@ -141,7 +141,7 @@ def confusions(
     missing: Literal["error", "drop"] = "error",
     file: str | Path | None = None,
 ) -> Confusions:
-    """Return how often each class was taken for which.
+    """Return the confusion matrix of each speaker.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def confusions(
     speakers : mapping of str to str
         Speaker of each utterance.
     folds : mapping of str to str, optional
-        Fold of each speaker; each speaker is a fold of its own by default.
+        Fold of each speaker; each speaker is one fold by default.
     convention : {"default", "vpc2024", "pooled"}
         See the module.
     missing : {"error", "drop"}
@@ -194,8 +194,8 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
     Examples
     --------
     >>> truth = {"a1": "sad", "a2": "happy", "b1": "sad", "b2": "happy"}
-    >>> heard = {"a1": "sad", "a2": "sad", "b1": "sad", "b2": "happy"}
-    >>> average_recall(confusions(truth, heard, {one: one[0] for one in truth})).interval.value
+    >>> predicted = {"a1": "sad", "a2": "sad", "b1": "sad", "b2": "happy"}
+    >>> average_recall(confusions(truth, predicted, {one: one[0] for one in truth})).interval.value
     0.75
     """
     n_speakers = len(counted.speakers)
@@ -219,7 +219,7 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
 
 @one_blas_thread()
 def recall_differences(systems: Sequence[Confusions], resampling: Resampling = DEFAULT) -> list[Interval]:
-    """Return what the UARs of systems on the same utterances differ by from the first one's, under shared draws.
+    """Return the UARs of systems on the same utterances minus the first one's, under shared draws.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def uar(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64
     Parameters
     ----------
     counted : Confusions
-        What was taken for what.
+        Confusion matrices.
     weights : ndarray of float64 of shape (B, P)
         Of each speaker in each resample.
 
@@ -294,7 +294,7 @@ PENALTY = 0.1
 speakers by two networks."""
 
 _ROUNDS = 2000
-_LEAST = 1e-6  # of the largest deviation: a dimension that moves less says nothing
+_LEAST = 1e-6  # of the largest deviation: a dimension that varies less is constant
 
 
 class Sides(NamedTuple):
@@ -313,14 +313,14 @@ class Sides(NamedTuple):
 @one_line
 @dataclass(frozen=True)
 class Leakage:
-    """What vectors tell of an attribute.
+    """How well an attribute is predicted from vectors.
 
     Attributes
     ----------
     recalls : dict of str to Recalls
         By scenario: original, ignorant, informed, as far as there are vectors.
     differences : dict of str to Interval
-        What the other scenarios' UAR is above that of original, under shared draws.
+        UAR of the other scenarios minus that of original, under shared draws.
     learnt_from : str
         "training" or "folds".
     notes : tuple of str
@@ -344,9 +344,9 @@ class Leakage:
 
 @one_blas_thread()
 def predict_labels(vectors: NDArray, labels: Sequence[str], tested: NDArray) -> list[str]:
-    """Return the class of vectors by a logistic regression, learnt with all classes alike.
+    """Return the class of vectors by a logistic regression with balanced class weights.
 
-    Each dimension is brought to mean 0 and deviation 1 over the training vectors; see `PENALTY`.
+    Vectors are standardised by the training vectors; see `PENALTY`.
 
     Parameters
     ----------
@@ -380,12 +380,12 @@ def attribute_leakage(
     missing: Literal["error", "drop"] = "error",
     resampling: Resampling = DEFAULT,
 ) -> Leakage:
-    """Return how well an attribute is read from vectors.
+    """Return how well an attribute is predicted from vectors.
 
     Parameters
     ----------
     tested : Sides
-        Of the speakers that are asked about; both sides hold the same utterances.
+        Vectors of the tested speakers; both sides hold the same utterances.
     labels : mapping of str to str
         The attribute by speaker, or by utterance where it knows one of the utterances; blank where it is not known.
     training : Sides, optional
@@ -402,7 +402,7 @@ def attribute_leakage(
     """
     sides = [side for side in (tested.original, training and training.original) if side is not None]
     notes = [
-        f"{note}, so one voice is learnt from and tested, and recalls are too high: give the speakers of the utterances"
+        f"{note}, so one voice may be in training and in test, and recalls are too high: give the utterances' speakers"
         for note in dict.fromkeys(note for side in sides for note in side.notes)
         if "has no speakers" in note
     ]
@@ -420,7 +420,7 @@ def attribute_leakage(
         known = {name: label for name, label in known.items() if learnt_speakers[name] not in own}
         examples, folds = _without_rare(known, learnt_speakers, []), [list(truth)]
         if strange := set(truth.values()) - set(examples.values()):
-            notes.append(f"no training speakers are {named(strange)}: never read")
+            notes.append(f"no training speakers of class {named(strange)}, which is never predicted")
     present = [side for both in (tested, training) if both is not None for side in both if side is not None]
     for other in present[1:]:
         if (got := other.vectors.shape[1]) != (expected := present[0].vectors.shape[1]):
@@ -463,7 +463,7 @@ def _labels_of(
 
 
 def _without_rare(truth: Mapping[str, str], speakers: Mapping[str, str], notes: list[str]) -> dict[str, str]:
-    """Classes that at least two speakers have: of the others nothing can be learnt and tested."""
+    """Labels without classes of one speaker, which cannot be in training and in test."""
     owners = {label: {speakers[name] for name, own in truth.items() if own == label} for label in set(truth.values())}
     rare = sorted(label for label, of in owners.items() if len(of) < 2)
     if len(owners) - len(rare) < 2:

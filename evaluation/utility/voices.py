@@ -2,17 +2,17 @@
 
 **Voice similarity matrices, de-identification (DeID) and the gain of voice distinctiveness (G_VD).**
 
-How alike the voices of speakers i and j are is the sigmoid of the mean log-likelihood ratio over trials between them,
-of two different recordings where i = j:
+The similarity of the voices of speakers i and j is the sigmoid of the mean log-likelihood ratio over the trials between
+them, of two different recordings where i = j:
 
     M(i, j) = sigmoid(mean of LLR over the trials of a recording of i and one of j)
 
-The voices of a set are as distinct as the diagonal stands out: D(M) = |mean of the diagonal - mean of the rest|, from 0
-(all voices alike, or none like itself) to 1 (each like itself alone). Of three matrices, original against original
-(oo), original against anonymised (oa) and anonymised against anonymised (aa):
+The distinctiveness of the voices of a set is D(M) = |mean of the diagonal - mean of the rest|, from 0 (all voices
+alike, or none like itself) to 1 (each like itself alone). From three matrices, original against original (oo), original
+against anonymised (oa) and anonymised against anonymised (aa), follow
 
-    DeID = 1 - D(M_oa) / D(M_oo)              1 where nobody is known again, 0 where nothing was hidden
-    G_VD = 10 log10(D(M_aa) / D(M_oo)) dB     0 where voices stay as distinct, below 0 where they grow alike
+    DeID = 1 - D(M_oa) / D(M_oo)              1 where nobody is recognised, 0 where nothing was hidden
+    G_VD = 10 log10(D(M_aa) / D(M_oo)) dB     0 where voices stay as distinct, below 0 where they become alike
 
 VoicePrivacy 2020 had both, 2022 printed G_VD for each set. LLRs must be calibrated: M takes 0 for no evidence.
 
@@ -43,7 +43,7 @@ from spkbase.work import one_blas_thread
 
 
 def similarity_matrix(llr: ArrayLike, first: ArrayLike, second: ArrayLike, n_speakers: int) -> NDArray[np.float64]:
-    """Return how alike the voices of speakers are: M(i, j) = sigmoid of the mean LLR of the trials of i and j.
+    """Return the similarity of speakers' voices: M(i, j) = sigmoid of the mean LLR of the trials of i and j.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def gain_of_distinctiveness(original: float, anonymised: float) -> float:
 @one_line
 @dataclass(frozen=True, eq=False)
 class SimilarityMatrix:
-    """How alike the voices of a set of speakers are.
+    """Similarity of the voices of a set of speakers.
 
     Attributes
     ----------
@@ -372,9 +372,11 @@ def compare_voices(
         if name in chosen and np.array_equal(chosen["oo"].values, chosen[name].values):
             all_notes.append(f"M_oo and M_{name} are the same: was a file given twice?")
     if values.get("gain", 0.0) > 0:
-        all_notes.append("anonymised voices are more distinct than original ones: were the files exchanged?")
+        all_notes.append("anonymised voices are more distinct than original ones: were the files swapped?")
     if values.get("deid", 0.0) < 0:
-        text = "anonymised voices are more like their originals than these like themselves: were files exchanged?"
+        text = (
+            "anonymised voices are more similar to the originals than the originals to themselves: were files swapped?"
+        )
         all_notes.append(text)
     intervals = _intervals(chosen, values, resampling)
     return VoiceSimilarity(

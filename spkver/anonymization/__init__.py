@@ -1,6 +1,6 @@
 """Anonymisation of speech: baselines to compare with, and plug-ins of users.
 
-A data directory enters (`anonymize_datadir`), an anonymised one leaves, with a record of how it was made.
+`anonymize_datadir` makes an anonymised data directory, with a record of how it was made.
 `AnonymizerConfig` names the anonymiser and its parameters.
 """
 

@@ -1,17 +1,17 @@
-"""Anonymisers: what is drawn from which random numbers, baselines and plug-ins of users, and what can be undone.
+"""Anonymisers: baselines and plug-ins of users, their random numbers, and the inverses that are known.
 
 Each anonymiser is one function ``samples, rate, utterance, rng -> samples``. Those with one number a recording have an
 inverse, once it is known:
 
 ========== ======== ========================================= ===========================================
-anonymiser number   does                                      is undone by
+anonymiser number   effect                                    inverse
 ========== ======== ========================================= ===========================================
-mcadams    alpha    turns a pole at the angle w to w**alpha   turning it to w**(1 / alpha)
+mcadams    alpha    moves a pole at the angle w to w**alpha   moving it to w**(1 / alpha)
 vtln       warp     warps the envelope by the bilinear map    the map of -warp
 resampling speed    plays so many times as fast               playing 1 / speed times as fast
 ========== ======== ========================================= ===========================================
 
-Of another anonymiser no inverse is known here, and an attacker has to learn one, see `evaluation.embeddings`.
+Of other anonymisers no inverse is known here: an attacker has to learn one, see `evaluation.embeddings`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BUILT_IN = {
     "world": "pitch, formants",
     "none": "",
 }
-# What lies outside is a slip of the pen: it overflows, or makes hours of a second.
+# Values outside are typing errors: they overflow, or make hours of a second.
 _LIMITS = {"alpha": (0.01, 10), "speed": (0.1, 10), "warp": (0, 0.99), "pitch": (0.05, 20), "formants": (0.1, 10)}
 LEVELS = ("utterance", "speaker")
 SEEDINGS = ("utterance", "vpc2024")
@@ -51,7 +51,7 @@ SEEDINGS = ("utterance", "vpc2024")
 
 @dataclass(frozen=True)
 class AnonymizerConfig:
-    """An anonymiser and its parameters; those of the others are left alone.
+    """An anonymiser and its parameters; those of the others are not used.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class AnonymizerConfig:
         "mcadams", "resampling", "vtln", "world", "none"; ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` for a function
         of the user's; "command" for a shell command.
     level : {"utterance", "speaker"}
-        Whether each utterance or each speaker has a draw of its own.
+        Whether random numbers are drawn for each utterance or for each speaker.
     seeding : {"utterance", "vpc2024"}
         Random numbers from the seed and the id of utterance or speaker; or those of the VoicePrivacy Challenge 2024,
         which on utterance level depend on the order of ``wav.scp`` and know no seed.
@@ -72,7 +72,7 @@ class AnonymizerConfig:
     pitch, formants : (low, high)
         Factors of F0 and of the formants through WORLD, log-uniform.
     command : str
-        Shell command with the places {input} and {output}, and if it likes {utterance}, {rate} and {seed}.
+        Shell command with the places {input} and {output}, and optionally {utterance}, {rate} and {seed}.
     """
 
     name: str = "mcadams"
@@ -134,7 +134,7 @@ def stream_name(utterance: str, speaker: str, position: int, *, level: str, seed
     level : {"utterance", "speaker"}
     seeding : {"utterance", "vpc2024"}
     side : str
-        What the speech is for, such as "enrolment" or "trials": on speaker level each side has streams of its own,
+        What the speech is for, such as "enrolment" or "trials": on speaker level each side has separate streams,
         except by "vpc2024".
 
     Examples
@@ -173,7 +173,7 @@ _QUEFRENCY = 0.002  # s: what is below belongs to the vocal tract
 
 
 def none(samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator) -> NDArray[Any]:
-    """Leave the speech as it is: the other end of every comparison."""
+    """Return the speech unchanged, for comparison."""
     return samples
 
 
@@ -203,7 +203,7 @@ def change_speed(samples: NDArray[Any], rate: int, factor: float) -> NDArray[Any
 def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]:
     """Warp the frequency axis of the spectral envelope by a bilinear function, as another vocal tract length would.
 
-    The envelope is the cepstrally smoothed spectrum of 32 ms frames; what it leaves over, pitch and phase, stays. A
+    The envelope is the cepstrally smoothed spectrum of 32 ms frames; pitch and phase are kept. A
     warp of -size inverts it.
 
     Parameters
@@ -351,8 +351,8 @@ def _by_command(
 ) -> NDArray[Any]:
     """Anonymise by a shell command that turns one WAV file (16 bits, one channel) into another.
 
-    Both files lie in a temporary folder below `folder`, so that speech which a killed process leaves is found there and
-    removed by the next one. A sampling rate that the command changed is changed back.
+    Both files lie in a temporary folder below `folder`, so that the next run removes what a killed process leaves.
+    Output at another sampling rate is resampled.
     """
     with tempfile.TemporaryDirectory(prefix=".speech.", suffix=TEMPORARY, dir=folder) as place:
         source, target = Path(place) / "input.wav", Path(place) / "output.wav"
@@ -374,18 +374,18 @@ Change = Callable[[Sequence[NDArray[np.float32]], Sequence[int], Sequence[float]
 @one_line
 @dataclass(frozen=True)
 class Inverse:
-    """An anonymiser as a function of one number a recording, and its inverse.
+    """An anonymiser with one number per recording, and its inverse.
 
     Attributes
     ----------
     anonymizer : str
         A name of `BUILT_IN`.
     parameter : str
-        What the number is called, the key of its range in the configuration.
+        Name of the number, the key of its range in the configuration.
     draw : callable
-        The number that a recording gets: of the range and the random numbers of the recording.
+        The number of a recording, from the range and its random numbers.
     apply, undo : callable
-        Of signals, their rates and numbers: samples, or why there are none.
+        From signals, their rates and numbers: samples, or a DataError for each.
     bounds : callable
         Lowest and highest number that a range can give.
     """

@@ -1,14 +1,13 @@
-"""Anonymising a data directory: a folder beside it with all its lists, made again only where something has changed.
+"""Anonymisation of a data directory into a folder with all its lists, remade only where something has changed.
 
     TARGET/wav/UTTERANCE.wav, TARGET/wav.scp, utt2spk, ... and TARGET/anonymization.json
 
-The record ``anonymization.json`` names the anonymiser with its parameters and, for each utterance, what it was made by
-and from, with size, time of change and SHA-256 of both files: a recording that is not as it was made, or whose source
-is another, is made again. While recordings are made, those that are done are appended to ``anonymization.journal``: a
-run that was killed goes on with the others. ``wav.scp`` is written when all recordings are there, so a folder that was
-left half-way is not taken for a data directory. One run works on a folder at a time.
+The record ``anonymization.json`` names the anonymiser with its parameters and, for each utterance, its source, with
+size, time of change and SHA-256 of source and output: a recording is remade if either file has changed. Finished
+recordings are appended to ``anonymization.journal``, so that a killed run resumes with the others. ``wav.scp`` is
+written last, so an unfinished folder is not taken for a data directory. One run works on a folder at a time.
 
-A directory whose recordings' numbers are known or guessed is undone in the same way, into a twin of the twin.
+Where the numbers of recordings are known or estimated, the anonymisation is inverted in the same way.
 
 Workers write the recordings themselves: on a cluster source and target lie on a file system that all machines see
 under the same paths.
@@ -111,7 +110,7 @@ def anonymize_datadir(
     seed : int
         Not used by the seeding "vpc2024".
     side : str
-        What the speech is for, such as "enrolment" or "trials": on speaker level each side has draws of its own.
+        What the speech is for, such as "enrolment" or "trials": on speaker level each side has separate draws.
         Without it a speaker has the same draw in all directories that are anonymised with one seed.
     jobs : int, optional
         Worker processes; all cores by default.
@@ -127,8 +126,8 @@ def anonymize_datadir(
     ------
     DataError
         Before the start, with all problems: a source that is unreadable or has several channels, a target that is the
-        source, a file, or a folder made by something else or at work, an anonymiser that cannot be had. After all the
-        others are done: utterances that failed, by name.
+        source, a file, or a folder made by something else or in use, an anonymiser that is not available. After all
+        the others are done: utterances that failed, by name.
     """
     make_anonymizer(config)
     streams, change = _streams(source, config, side), partial(_anonymize, config=config, seed=seed)
@@ -138,12 +137,12 @@ def anonymize_datadir(
 def finished_twin(
     source: DataDir, target: str | Path, config: AnonymizerConfig, *, seed: int = 0, side: str = ""
 ) -> DataDir:
-    """Take a folder that `anonymize_datadir` has made as it is; parameters as there.
+    """Return the finished output of `anonymize_datadir`; parameters as there.
 
     Raises
     ------
     DataError
-        If it is not there, not finished, damaged, or was made from or by something else.
+        If it is missing, unfinished or changed, or was made from another source or by another anonymiser.
     """
     target = Path(target)
     if not (target / RECORD).is_file():
@@ -151,15 +150,15 @@ def finished_twin(
     tasks = _tasks(source, target, _streams(source, config, side))
     done = len(tasks) - len(_due(tasks, _read_record(target) | _header(config, seed)))
     if done < len(tasks) or not (target / "wav.scp").is_file():
-        text = f"{done} of {len(tasks)} utterances are anonymised by this anonymiser and as they were written"
+        text = f"{done} of {len(tasks)} utterances are anonymised by this anonymiser and unchanged"
         raise DataError(text, file=target, remedy="anonymise it first")
     return _twin(source, tasks, target)
 
 
 def progress(folder: str | Path) -> tuple[int, int] | None:
-    """Count the utterances of an anonymised folder that are done, and all of them; None where it is none of ours.
+    """Return the number of finished utterances of an anonymised folder, and of all; None without a record.
 
-    Nothing is written, so a run may be at work in it.
+    Nothing is written, so a run may be active in it.
     """
     folder = Path(folder)
     record = _read_record(folder)
@@ -180,7 +179,7 @@ def make_twin(
     jobs: int | None = None,
     force: bool = False,
 ) -> DataDir:
-    """Make those recordings of an anonymised folder that are not as they should be, and copy the lists.
+    """Make the recordings of an anonymised folder that are missing or out of date, and copy the lists.
 
     Parameters
     ----------
@@ -192,7 +191,7 @@ def make_twin(
     header : mapping
         What makes the recordings, for the record: `anonymizer`, with its `name`, and the fingerprint `made_by`.
     change : callable
-        Of some tasks with their samples and rates: new samples, or why there are none; it may be called in another
+        Of some tasks with their samples and rates: new samples, or a DataError for each; it may be called in another
         process.
     jobs, force
         As for `anonymize_datadir`; so are the errors.
@@ -232,7 +231,7 @@ def _streams(source: DataDir, config: AnonymizerConfig, side: str) -> dict[str, 
 
 
 def _header(config: AnonymizerConfig, seed: int) -> Record:
-    """What makes recordings; of user-supplied code the digest of its file counts too."""
+    """The anonymiser in the record; for user-supplied code with the digest of its file."""
     module = None
     if config.name not in BUILT_IN and config.name != "command":
         file = load_plugin(config.name, "anonymiser", kind="function")[1]
@@ -259,7 +258,7 @@ def _twin(source: DataDir, tasks: Sequence[Task], target: Path) -> DataDir:
 
 
 def _check_target(source: DataDir, target: Path) -> None:
-    """Raise a DataError unless the folder is new or was made here; it is never the source."""
+    """Raise a DataError unless the folder is new or was made here; it must not be the source."""
     if unfit := unfit_id(target.resolve().name):
         raise DataError(f"the name of the anonymised folder {unfit}", file=target, remedy="choose another suffix")
     if target.resolve() == source.path.resolve():
@@ -267,7 +266,7 @@ def _check_target(source: DataDir, target: Path) -> None:
     if target.exists() and not target.is_dir():
         raise DataError("is a file", file=target, remedy="choose another suffix")
     if target.is_dir() and any(target.iterdir()) and not (target / RECORD).is_file():
-        text = f"there is something that was not made here (no {RECORD}), and it is left alone"
+        text = f"the folder holds other files (no {RECORD}) and is left unchanged"
         raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
 
 
@@ -275,7 +274,7 @@ def _check_target(source: DataDir, target: Path) -> None:
 
 
 def _read_record(folder: Path) -> Record:
-    """The record of a folder, with what a run that was killed had done; without entries where it is damaged."""
+    """The record of a folder with the journal of a killed run; without entries where it is damaged."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         record = load_json(folder / RECORD)
         files = dict(record["files"])
@@ -295,7 +294,7 @@ def _write_record(folder: Path, record: Record) -> None:
 
 
 def _due(tasks: Sequence[Task], record: Record) -> list[Task]:
-    """Tasks whose recording is not there as it was made, from the same source by the same anonymiser."""
+    """Tasks whose recording is missing, or whose recording, source or anonymiser has changed."""
     due = []
     for task in tasks:
         entry = record["files"].get(task.utterance, {})
@@ -312,7 +311,7 @@ def _stamp(path: Path) -> Record:
 
 
 def _is_as_stamped(path: Path, stamp: Record) -> bool:
-    """Whether a file is as it was: size and time of change, or where that differs its SHA-256, tell."""
+    """Whether a file is unchanged, by size and time of change, or by its SHA-256 where the time differs."""
     size, changed = size_and_time(path)
     if size is None or size != stamp.get("size"):
         return False
@@ -325,7 +324,7 @@ def _is_as_stamped(path: Path, stamp: Record) -> bool:
 def _make_recordings(
     due: Sequence[Task], target: Path, record: Record, change: Callable[[Signals], Outputs], jobs: int | None
 ) -> None:
-    """Make recordings and add them to the record; those that are done survive whatever happens to the process."""
+    """Make recordings and add them to the record; finished ones are kept if the process dies."""
     _write_record(target, record)  # the folder is known as ours from here on
     make_folder(target / "wav")
     problems, batches = Problems(), chunks(due, _BATCH)
@@ -343,7 +342,7 @@ def _make_recordings(
 
 
 def write_outputs(tasks: Sequence[Task], change: Callable[[Signals], Outputs]) -> dict[str, Record | DataError]:
-    """Read the sources of some tasks, change their samples, and write what comes out as WAV of 16 bits.
+    """Read the sources of some tasks, change their samples, and write the output as WAV of 16 bits.
 
     Parameters
     ----------
@@ -354,7 +353,7 @@ def write_outputs(tasks: Sequence[Task], change: Callable[[Signals], Outputs]) -
     Returns
     -------
     dict
-        Of each utterance the stream, and the stamps of its source and its output; or what went wrong.
+        For each utterance the stream and the stamps of its source and output, or an error.
     """
     results: dict[str, Record | DataError] = {}
     signals, stamps = [], {}
@@ -407,7 +406,7 @@ def _checked(output: Any) -> NDArray[Any]:
 
 
 def _copy_lists(source: DataDir, target: Path) -> list[str]:
-    """Copy the other lists and give their names: texts only, so that no audio of the original gets into the folder."""
+    """Copy the other lists and return their names: text only, so that no audio of the original gets into the folder."""
     copied: list[str] = []
     if not source.path.is_dir():  # a selection, which has no folder of its own
         return copied
@@ -419,7 +418,7 @@ def _copy_lists(source: DataDir, target: Path) -> list[str]:
             raw = read_text_bytes(path)
             raw.decode("utf-8")
         except (DataError, UnicodeDecodeError):
-            logger.info("%s: not copied, it is no text", path)
+            logger.info("%s: not copied, it is not text", path)
             continue
         with atomic_path(target / path.name) as temporary:
             temporary.write_bytes(raw)
@@ -427,14 +426,11 @@ def _copy_lists(source: DataDir, target: Path) -> list[str]:
     return copied
 
 
-# --- undoing ----------------------------------------------------------------------------------------------------------
+# --- inverting --------------------------------------------------------------------------------------------------------
 
 
 def recorded_anonymizer(folder: str | Path) -> AnonymizerConfig | None:
-    """Return what anonymised a twin folder, as its record says; None where there is no record, or none of ours.
-
-    It is read as somebody else's file: what it says is checked as a configuration is.
-    """
+    """Return the anonymiser that the record of a folder names; None without a valid record."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         settings: dict[str, Any] = load_json(Path(folder) / RECORD)["anonymizer"]
         for key, value in settings.items():
@@ -452,17 +448,17 @@ def undo_datadir(
     jobs: int | None = None,
     force: bool = False,
 ) -> DataDir:
-    """Undo an anonymiser on all utterances of a data directory, into a twin folder.
+    """Invert the anonymisation of all utterances of a data directory, into another folder.
 
-    As `anonymize_datadir` makes a twin: recordings that are there as they were made, from the same audio by the same
-    number, are kept; the output does not depend on the number of workers.
+    As by `anonymize_datadir`, recordings that were made from the same audio by the same number are kept, and the output
+    does not depend on the number of workers.
 
     Parameters
     ----------
     source : DataDir
         Anonymised speech.
     target : path
-        The twin folder, see `anonymize_datadir`.
+        The folder, see `anonymize_datadir`.
     anonymizer : str
         A name of `INVERSES`.
     values : mapping of str to float

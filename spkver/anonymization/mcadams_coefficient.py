@@ -1,9 +1,9 @@
-"""The McAdams coefficient: the poles of linear prediction are turned, formants move and pitch stays.
+"""The McAdams coefficient: the poles of linear prediction are rotated, formants move and pitch stays.
 
 **Linear prediction of many frames at once: time along the first axis, frames along the second.**
 
-All operations are element by element over the frames, so a frame gives the same bits whatever stands beside it, as
-long as there is something: sums over one frame alone would be taken along time, in another order.
+All operations are element by element over the frames, so a frame gives the same bits whatever the other
+frames are, as long as there are any: sums over one frame alone would run along time, in another order.
 
 **Roots of many real polynomials at once, as quadratic factors.**
 
@@ -36,7 +36,7 @@ _PREDICTABLE = 1e-5
 def burg(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
     """Compute linear predictors by Burg's method [1]_.
 
-    The sums over the prediction errors are those over the frame's correlations, less some samples of its ends, and
+    The sums over the prediction errors are those over the frame's correlations, minus some samples of its ends, and
     each order follows from the one before [2]_: a fifth of the work. Frames that are predicted so well that little is
     left of large sums (tones, digital silence) go through the lattice.
 
@@ -237,7 +237,7 @@ def product(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float6
 
 @one_blas_thread()
 def factors_by_eigenvalues(polynomials: NDArray[np.float64]) -> Factors:
-    """Factor polynomials as `quadratic_factors` does, by the eigenvalues of their companion matrices; slow and sure."""
+    """Factor polynomials as `quadratic_factors` does, by the eigenvalues of companion matrices; slow and reliable."""
     degree, n_frames = len(polynomials) - 1, polynomials.shape[1]
     companion = np.zeros((n_frames, degree, degree))
     companion[:, 0] = -polynomials[1:].T
@@ -319,7 +319,7 @@ ORDER = 20
 _WINDOW, _SHIFT = 0.020, 0.010  # s
 _EPS = np.finfo(np.float32).eps  # added to samples and to windowed frames, so that silence can be predicted
 _FULL_SCALE = 32766
-# Share of the radius of a pole that is left to it where turning back takes it beyond pi. Of 0, .3, .5, .6 and .8 it
+# Share of the radius of a pole that is left to it where the inverse would take it beyond pi. Of 0, .3, .5, .6 and .8 it
 # gave the spectra nearest to the original ones on both backgrounds of the README, over alpha of .5 to .9.
 _BEYOND = 0.5
 _FRAMES = 1024  # at once: many for each array operation, few enough for the cache
@@ -335,11 +335,10 @@ def turn_poles(
 
     Several signals together are faster where they are short; each gets the bits that it has alone.
 
-    *Back*, a pole at the angle w, which came from w**(1 / alpha), is turned there, as far as what came out tells. No
-    pole of speech came from beyond pi: one that would go there is an artefact of the prediction (speech that was turned
-    by alpha < 1 has no resonances above pi**alpha, and the prediction puts poles there all the same). It goes to pi,
-    with half its radius: turned to where its angle folds back to, or left with its radius, it would ring louder than
-    the speech.
+    *Back*, a pole at the angle w is rotated to w**(1 / alpha), where it came from. No pole of speech came from beyond
+    pi: one that would go there is an artefact of the prediction (after alpha < 1 speech has no resonances above
+    pi**alpha, but the prediction has poles there). It goes to pi, with half its radius: at its folded angle, or with
+    its full radius, it would be louder than the speech.
 
     Parameters
     ----------
@@ -349,7 +348,7 @@ def turn_poles(
     coefficients : sequence of float
         The alpha of each.
     back : bool
-        Undo what was done with the same coefficients.
+        Invert the anonymisation with the same coefficients.
 
     Returns
     -------
@@ -390,7 +389,7 @@ def turn_poles(
 
 
 class _Framed:
-    """A signal as frames, and the array that its turned frames are added to."""
+    """A signal as frames, and the array that its changed frames are added to."""
 
     def __init__(self, samples: NDArray[np.float32], rate: int, exponent: float) -> None:
         self.length, self.shift = int(rate * _WINDOW), int(rate * _SHIFT)
@@ -402,7 +401,7 @@ class _Framed:
         self.output = np.zeros(max(len(samples), (len(self.frames) + self.apart) * self.shift))
 
     def add(self, frames: NDArray[np.float64], start: int) -> None:
-        """Overlap-add turned frames, (n, F), from frame `start` on; every so many at once that do not overlap."""
+        """Overlap-add changed frames, (n, F), from frame `start` on; every so many at once that do not overlap."""
         frames *= self.window
         for first in range(min(self.apart, frames.shape[1])):
             some = frames.T[first :: self.apart]
@@ -430,7 +429,7 @@ def _blocks(signals: Iterable[_Framed]) -> Iterator[list[_Piece]]:
 
 
 def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64], back: bool) -> NDArray[np.float64]:
-    """Turn the frames of a block, in `room` where it is large enough; return the room for the next block.
+    """Change the frames of a block, in `room` where it is large enough; return the room for the next block.
 
     Fresh memory for each block would cost a fifth of the time.
     """

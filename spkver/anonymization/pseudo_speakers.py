@@ -2,8 +2,8 @@
 
 Baseline B1 of the VoicePrivacy Challenges replaces the x-vector of a speaker or an utterance: of a pool of other
 speakers those farthest from it are candidates, some of them are drawn, and their mean is the new voice. A synthesiser
-then speaks with it. The new vectors by themselves, scored as recordings' vectors are, tell what the choice of voices
-gives away: a synthesiser that renders them faithfully cannot be more private, whatever else of the speaker (prosody,
+then speaks with it. The new vectors by themselves, scored as recordings' vectors are, show what the choice of voices
+reveals: a synthesiser that renders them faithfully cannot be more private, whatever else of the speaker (prosody,
 words, noise) it lets through comes on top. One that renders them inexactly may blur them.
 
 References
@@ -88,7 +88,7 @@ def farthest_voices(affinities: NDArray[np.float64], allowed: NDArray[np.bool_],
     """
     rows = np.flatnonzero(allowed)
     if len(rows) < count:
-        text = f"the pool has {len(rows)} voices to choose from, and {count} farthest are asked for"
+        text = f"the pool has {len(rows)} voices to choose from, and {count} farthest are requested"
         raise DataError(
             text, remedy=f"give a larger pool, or --farthest {max(len(rows) // 2, 1)} and a --mean-of below"
         )
@@ -135,9 +135,9 @@ class PseudoSpeakerRules:
     mean_of : int
         How many of the candidates are drawn and averaged.
     seed : int
-        Of all draws, which hang on it and on the id of the speaker or utterance alone.
+        Of all draws, which depend on it and on the id of the speaker or utterance alone.
     draws : int
-        Versions of each vector, for sets that attackers learn from; from the second on ids end with -draw2 and so on.
+        Realisations of each vector, for sets that attackers learn from; ids of further ones end with -draw2 and so on.
     """
 
     distance: str = "plda"
@@ -233,7 +233,7 @@ def _check(
     sexes: Mapping[str, str] | None,
     backend: Backend | None,
 ) -> None:
-    """Everything that is wrong with source, pool and sexes."""
+    """Raise all problems of source, pool and sexes."""
     problems = Problems()
     if backend is not None and rules.distance == "cosine":
         raise ConfigError("a backend is given, and the distance is the cosine", remedy="choose --distance plda")
@@ -291,7 +291,7 @@ def _affinity(
 def _allowed(
     females: NDArray[np.bool_], sex: str | None, rule: str, generator: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Which voices a speaker's may be replaced by."""
+    """Voices that may replace the speaker's."""
     if rule == "any":
         return np.ones(len(females), bool)
     is_female = sex == "f"

@@ -1,4 +1,4 @@
-"""What else is heard in speech: words (PocketSphinx) and emotions, a result a recording; they measure utility."""
+"""Recognition of words (PocketSphinx) and emotions, one result per recording, to measure utility."""
 
 from spkver.recognition.emotions import (
     check_folds,

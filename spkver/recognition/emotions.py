@@ -2,16 +2,16 @@
 
 Conventions
 -----------
-Folds are of speakers: nobody is in training and in test. Functionals are brought to mean 0 and deviation 1 over all
+Folds are of speakers: nobody is in training and in test. Functionals are standardised over all
 utterances of each speaker, in the training set and in the test set apart, without use of the labels [1]_; this needs
-to know who speaks, and several emotions of each. The penalty C is chosen for each fold by inner folds of the training
-speakers. Classes weigh the same, whatever their numbers.
+the speakers, and several emotions of each. The penalty C is chosen for each fold by inner folds of the training
+speakers. Classes have the same weight, whatever their sizes.
 
 **One vector for a recording, whatever its length: statistics over time of cepstra, energy and pitch.**
 
-Every 10 ms there are 13 cepstra, the log-energy in dB below the loudest frame, and the pitch in semitones where there
-is voice. Only frames count that lie between the first and the last one less than 35 dB below the loudest, so that the
-silence around an utterance says nothing. The gain of a recording says nothing either (anonymisers change it).
+Every 10 ms there are 13 cepstra, the log-energy in dB below the loudest frame, and the pitch in semitones of voiced
+frames. Only frames count between the first and the last one that is less than 35 dB below the loudest, so that neither
+the silence around an utterance nor the gain of a recording, which anonymisers change, has an effect.
 
 References
 ----------
@@ -148,7 +148,7 @@ def _change(steps: NDArray) -> dict[str, float]:
 
 
 def _voice(voiced: NDArray, steps: NDArray) -> dict[str, float]:
-    """What the voiced segments are like, and the steps of the pitch within them."""
+    """Statistics of voiced segments, and of the steps of the pitch within them."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], voiced.astype(int), [0]])))
     lengths = _SHIFT / RATE * (edges[1::2] - edges[0::2])
     rising, falling = steps[steps > 0], steps[steps < 0]
@@ -164,7 +164,7 @@ def _voice(voiced: NDArray, steps: NDArray) -> dict[str, float]:
 
 
 def _loudness(energy: NDArray, voiced: NDArray) -> dict[str, float]:
-    """What the envelope is like; energy in dB below the loudest frame."""
+    """Statistics of the envelope; energy in dB below the loudest frame."""
     seconds = _SHIFT / RATE * len(energy)
     smooth = np.convolve(energy, np.ones(7) / 7, mode="same")
     peaks = (smooth[1:-1] > smooth[:-2]) & (smooth[1:-1] >= smooth[2:]) & (smooth[1:-1] > -20)
@@ -183,8 +183,8 @@ def read_emotions(datadir: DataDir) -> dict[str, str]:
     Raises
     ------
     DataError
-        With all problems: no such list, other columns than two, an utterance that is there twice, one without emotion
-        or one that the directory does not know.
+        With all problems: no such list, other columns than two, a repeated utterance, one without emotion
+        or one that is not in the directory.
     """
     path = datadir.path / "utt2emo"
     emotions = read_id_list(path, "utterance emotion")
@@ -226,7 +226,7 @@ def recognise_emotions(
     folds: Mapping[str, str],
     speaker_normalisation: bool = True,
 ) -> dict[str, str]:
-    """Recognise the emotion of each utterance by a machine that has not heard its speaker.
+    """Recognise the emotion of each utterance by a classifier trained on other speakers.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ Fold = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def check_folds(test: DataDir, train: DataDir, emotions: Mapping[str, str], *, folds: Mapping[str, str]) -> list[Fold]:
-    """Lay out the folds, and make sure that each leaves something to learn from.
+    """Return the folds, and check that each leaves speakers and emotions to learn from.
 
     Parameters and errors are those of `recognise_emotions`.
     """
@@ -303,7 +303,7 @@ def classify_emotions(
     for datadir in {side[0].path: side[0] for side in (train, test)}.values() if speaker_normalisation else ():
         short = [speaker for speaker, utterances in datadir.by_speaker().items() if len(utterances) < _FEW]
         if short:
-            text = "%s: %d speakers have fewer than %d utterances: their normalisation is rough"
+            text = "%s: %d speakers have fewer than %d utterances: their normalisation is inexact"
             logger.warning(text, datadir.path, len(short), _FEW)
 
     def make(path: Path) -> None:
@@ -350,7 +350,7 @@ def _vectors(datadir: DataDir, features: Mapping[str, Sequence[float]], *, by_sp
 
 
 def _standard(values: NDArray, reference: NDArray) -> NDArray:
-    """Bring the reference to mean 0 and deviation 1; what does not vary there becomes 0."""
+    """Standardise by the reference; what is constant there becomes 0."""
     deviation = reference.std(axis=0)
     varies = deviation > 1e-9
     return np.where(varies, (values - reference.mean(axis=0)) / np.where(varies, deviation, 1.0), 0.0)

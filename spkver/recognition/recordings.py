@@ -1,4 +1,4 @@
-"""One result for each recording of a list, kept in chunks, so that an interrupted run goes on where it stopped."""
+"""One result for each recording of a list, kept in chunks, so that an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def map_recordings(
 ) -> dict[str, Value]:
     """Apply a function to each audio file; results are kept as ``NAME/00000.json``, ... in the output folder.
 
-    A run that is killed goes on after the last of these files.
+    A killed run resumes after the last of these files.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Words of recordings, by a recogniser that needs neither a GPU nor the network: PocketSphinx (extra ``[asr]``).
+"""Words of recordings, by PocketSphinx (extra ``[asr]``), which needs neither a GPU nor a network connection.
 
-Its English model (in the package itself) is far behind neural recognisers, on clean speech too: word error rates by it
-say how much intelligibility an anonymiser takes away, compared with the original under the same recogniser, and are not
-comparable with those of the challenges.
+Its English model (part of the package) is much worse than neural recognisers, on clean speech too: its word error rates
+show the loss of intelligibility against the original under the same recogniser, and are not comparable with those of
+the challenges.
 
 References
 ----------
@@ -32,7 +32,7 @@ _VARIANT = re.compile(r"\(\d+\)$")
 
 
 def check_recogniser() -> None:
-    """Make sure that the recogniser is installed.
+    """Check that the recogniser is installed.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def transcribe(run: Run, datadir: DataDir) -> dict[str, str]:
     Parameters
     ----------
     run : Run
-        Keeps what is recognised, so that a second call goes on where the first one stopped.
+        Keeps what is recognised, so that a second call resumes.
     datadir : DataDir
         Recordings at any rate; they are resampled to 16 kHz.
 
@@ -78,7 +78,7 @@ def recognise_file(path: Path) -> str:
     """Recognise the words of an audio file."""
     samples, _ = read_audio(path, rate=_RATE, resample=True)
     decoder = _decoder()
-    decoder.reinit_feat()  # noise and means that it learnt from the recording before would change the words
+    decoder.reinit_feat()  # else noise and means of the previous recording would change the words
     decoder.start_utt()
     decoder.process_raw(np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2").tobytes(), full_utt=True)
     decoder.end_utt()

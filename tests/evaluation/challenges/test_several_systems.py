@@ -163,7 +163,7 @@ def test_one_table_and_one_chart_of_results_and_rank_files(files: list[Path], tm
     outcome = CliRunner().invoke(main, ["rank", *map(str, files), *map(str, options), "--figures"])
     assert outcome.exit_code == 0, outcome.output
     assert re.search(r"own <one> & \$2\$ +8\.00 \[6\.00, 10\.00\] +strongest of 2 \(rocch\) +6\.00\n", outcome.stdout)
-    assert re.search(r"x +22\.25 +not told +4\.12\n", outcome.stdout)
+    assert re.search(r"x +22\.25 +not stated +4\.12\n", outcome.stdout)
     assert re.search(r"EER +mine +test +mixed +lazy-informed +20\.000 \[18\.000, 22\.000\] +30\.500", outcome.stdout)
     mixed = "the EERs are of different attackers or readings"
     assert mixed in outcome.stdout
@@ -200,10 +200,10 @@ def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) ->
     assert [path.name for path in written] == ["all_wer.tex", "all_uar.tex"]
     assert "B4" in written[0].read_text()
     assert "B4" not in written[1].read_text()
-    assert "not told" not in written[0].read_text()
+    assert "not stated" not in written[0].read_text()
     other = ComparedSystem("B4", Interval(0.14), {"wer": Interval(0.06)}, attacker="a (rocch)")
     named = plot_systems([first, other], tmp_path / "named.tex", utilities=("wer",))[0].read_text()
-    assert "B2, not told" in named
+    assert "B2, not stated" in named
     assert "B4, a (rocch)" in named
     assert [path.name for path in plot_systems([second], tmp_path / "one.svg", utilities=("wer",))] == ["one.svg"]
     with pytest.raises(DataError, match="no system has a utility to plot over"):
@@ -213,7 +213,7 @@ def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) ->
     assert rows[1] == {
         "system": "B4",
         "EER [%]": "14.00",
-        "EER of": "not told",
+        "EER of": "not stated",
         "WER [%]": "6.00 [5.00, 7.00]",
         "UAR [%]": "-",
     }

@@ -211,8 +211,8 @@ def saved(folder: Path, content: dict) -> Path:
 @pytest.mark.parametrize(
     ("rates", "said"),
     [
-        ((0.8, 0.7916), "the wrong way round: libri_test f (80 %), libri_test m (79.16 %)"),
-        ((0.1, 0.9), "the wrong way round: libri_test m (90 %)"),
+        ((0.8, 0.7916), "reversed: libri_test f (80 %), libri_test m (79.16 %)"),
+        ((0.1, 0.9), "reversed: libri_test m (90 %)"),
         ((0.5, 0.5), "constant (EER of exactly 50 %): libri_test f, libri_test m"),
         ((0.53, 0.49), ""),
     ],
@@ -321,7 +321,7 @@ def test_files_of_the_challenges_have_no_intervals_and_tell_no_attacker(tmp_path
     system = read_system(path)
     assert not system.eer.has_interval
     assert not system.utilities["wer"].has_interval
-    assert (system.attacker, system.sets) == ("not told", ("libri_test f",))
+    assert (system.attacker, system.sets) == ("not stated", ("libri_test f",))
     protocol = Section(PROTOCOL, [{"attacker": "campplus", "reading": "speechbrain", "draws": "1"}])
     write_rank_file(path, [protocol, *sections])
     assert read_system(path).attacker == "campplus (speechbrain)"

@@ -191,7 +191,7 @@ def test_rank(tmp_path: Path) -> None:
         (["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", MAP, "utt2spk"], "expected a different label"),
         (["uar", "--ref", "text", "--predictions", "predictions", MAP, "utt2spk"], "expected 'id emotion'"),
         (["uar", "--ref", "utt2emo", "--predictions", "short", MAP, "utt2spk"], "expected 'id emotion'"),
-        (["f0", "text", "text"], "wav.scp|is not there|cannot be read"),
+        (["f0", "text", "text"], "wav.scp|is missing|cannot be read"),
         (["rank", "text"], "expected '---- ... ----'"),
         (["rank", "absent.json"], "cannot be read"),
         (["rank", "text", "--target", "250"], "expected least EERs between 0 and 1"),

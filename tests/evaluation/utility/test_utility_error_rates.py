@@ -234,6 +234,6 @@ def test_recordings_are_found_beside_the_list_and_never_run(tmp_path: Path) -> N
     with pytest.raises(DataError) as caught:
         read_recordings(folder)
     assert "'a' is a shell command" in str(caught.value)
-    assert "the audio of 'b' is not there" in str(caught.value)
+    assert "the audio of 'b' is missing" in str(caught.value)
     with pytest.raises(DataError, match="cannot be read"):
         read_recordings(tmp_path)

@@ -177,7 +177,7 @@ def test_exchanged_and_repeated_files_are_told() -> None:
     clear, blurred = (SimilarityMatrix(("a", "b"), np.array([[high, 0.1], [0.1, high]])) for high in (0.9, 0.5))
     assert compare_voices({"oo": clear, "oa": blurred, "aa": blurred}).notes == ()
     notes = compare_voices({"oo": blurred, "oa": clear, "aa": clear}).notes
-    assert [note.rpartition(": ")[2] for note in notes] == ["were the files exchanged?", "were files exchanged?"]
+    assert [note.rpartition(": ")[2] for note in notes] == ["were the files swapped?", "were files swapped?"]
     assert compare_voices({"oo": clear, "aa": clear}).notes == ("M_oo and M_aa are the same: was a file given twice?",)
 
 

@@ -263,7 +263,7 @@ def test_targets_that_are_not_ours_are_left_alone(source, tmp_path):
     (tmp_path / "theirs" / "wav.scp").write_text("a-1 x\n")
     (tmp_path / "file").write_text("")
     for target, message in (
-        (tmp_path / "theirs", "something that was not made here"),
+        (tmp_path / "theirs", "holds other files"),
         (tmp_path / "file", "is a file"),
         (source.path, "is the source itself"),
         (tmp_path / ".x", "starts with a point"),
@@ -329,7 +329,7 @@ def test_commands_that_fail(source, tmp_path, command, message):
 
 
 def test_commands_that_cannot_be_filled_in():
-    with pytest.raises(ConfigError, match="has no .output"):
+    with pytest.raises(ConfigError, match=r"has no \{output\}"):
         make_anonymizer(AnonymizerConfig("command", command="sox {input}"))
 
 

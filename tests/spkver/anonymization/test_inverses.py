@@ -144,7 +144,7 @@ def test_directories_that_cannot_be_undone(anonymised, tmp_path):
         undo_datadir(anonymised, anonymised.path, "mcadams", values)
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "notes").write_text("mine")
-    with pytest.raises(DataError, match="was not made here"):
+    with pytest.raises(DataError, match="holds other files"):
         undo_datadir(anonymised, tmp_path / "theirs", "mcadams", values)
 
 
