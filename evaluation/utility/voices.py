@@ -374,10 +374,8 @@ def compare_voices(
     if values.get("gain", 0.0) > 0:
         all_notes.append("anonymised voices are more distinct than original ones: were the files swapped?")
     if values.get("deid", 0.0) < 0:
-        text = (
-            "anonymised voices are more similar to the originals than the originals to themselves: were files swapped?"
-        )
-        all_notes.append(text)
+        text = "anonymised voices are more similar to the originals than the originals to themselves"
+        all_notes.append(f"{text}: were files swapped?")
     intervals = _intervals(chosen, values, resampling)
     return VoiceSimilarity(
         chosen,
