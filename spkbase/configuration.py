@@ -265,7 +265,7 @@ def convert(value: Any, hint: Any, name: str) -> Any:
     if origin is dict:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{name} holds names with values, got {value!r:.80}")
-        return dict(value)  # what the values are is for the section to say
+        return {key: convert(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
     if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
         # YAML 1.1 takes 1e-3 for a string
         with suppress(ValueError, OverflowError):

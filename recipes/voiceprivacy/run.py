@@ -1,8 +1,7 @@
 """How much identity leaks through an anonymiser: train attackers, score the trial lists, report.
 
     python recipes/voiceprivacy/run.py --data DIR --suffix _mcadams --output DIR [--config FILE] [--set KEY=VALUE]...
-                                      [--jobs N] [--engine ENGINE] [--allow-pipes] [--only STEP | --until STEP]
-                                      [--force]
+                                      [--jobs N] [--engine ENGINE] [--allow-pipes] [--until STEP] [--force]
 
 DIR holds the challenge's data directories, or it is the word "simulated": SIMULATED speech is made. Anonymised twins
 (<set>SUFFIX) are taken where they are there, else made. Steps are named in `spkver.voiceprivacy.STEPS`; how

@@ -117,6 +117,12 @@ def _with_endings(row: Row, endings: str) -> dict[str, Row]:
     return rows
 
 
+_CLASSIC_SUMMARIES = {
+    "gmm-ubm": "log-likelihood ratio of a mixture adapted to the speaker and a background mixture",
+    "gmm-svm": "a support vector machine for each speaker, on supervectors",
+    "gmm-svm-cms": "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
+    "supervector-cosine": "cosine of projected supervectors",
+}
 _ADAPT = "adapted single-test"
 _UNDO = "adapted-undone single-test-undone"
 # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
@@ -127,7 +133,7 @@ _GE2E = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_extra
 # of a run with it alone, on a machine that did other work too: less exact
 _IVECTOR = Row("ivector", "i-vectors, trained on the background", wanted_ivectors, seconds=30)
 # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
-_CLASSIC = [Row(name, f"the preset {name} of spkver train", wanted_classic, seconds=6) for name in PRESETS]
+_CLASSIC = [Row(name, _CLASSIC_SUMMARIES[name], wanted_classic, seconds=6) for name in PRESETS]
 _ROWS = [
     *_CLASSIC,
     _CAMPPLUS,
@@ -142,7 +148,7 @@ _ROWS = [
     Row("prosody", "pitch, rhythm and pauses", wanted_extractor, seconds=20),
     Row("content", "spoken words, where there are transcripts", wanted_content, seconds=1),
     Row("session", "noise and channel, in the pauses", wanted_extractor, seconds=15),
-    Row("fusion", "all others together, weighted by what they score on the background", wanted_fusion),
+    Row("fusion", "weighted sum of the scores of all others, trained on background speakers", wanted_fusion),
 ]
 CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _ROWS}
 

@@ -1,19 +1,20 @@
-"""Checks of a run: what could make its numbers mean less than they seem to. They stand in every report.
+"""Checks of a run: what could make its numbers mean less than they seem to. They are shown in every report.
 
-Among them is an alarm where privacy is probably overestimated. The privacy that a run reports is what its attackers
-left; published evaluations overestimated it by up to 74 %, for reasons that a run can see of itself: see `reasons`.
-None of them proves anything, and that there is none proves no privacy either.
+One of them warns that privacy is probably overestimated. The privacy that a run reports is what its attackers left;
+published evaluations overestimated it by up to 74 %, for reasons that a run can see by itself: see `reasons`. None of
+them is a proof, and that there is none proves no privacy either.
 
-A check takes what it looks at, as a rule rows of the table of results (`spkver.voiceprivacy.table`), and yields what it
-finds; `check_all` is the list of all.
+A check is a function that takes what was `Evaluated` and yields what it finds; `CHECKS` lists all, in the order of the
+report.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,38 +23,36 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from evaluation.metrics import Reversal, SortedScores, eer, method_of, reversal_at
+from evaluation.metrics import reversal_at
 from evaluation.reports import INVERTING, SCENARIOS, number, strongest
-from evaluation.uncertainty import Interval, Resampling, bootstrap, interval_over_draws
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
+from spkbase.files import load_json
 from spkver.anonymization import RECORD
 from spkver.attackers import find_row, is_outside
 from spkver.datadir import SEXES_POOLED, DataDir, enrolment
-from spkver.voiceprivacy.choosing import adapts, attacker_name, attacker_specs, is_network
+from spkver.voiceprivacy.choosing import adapts, attacker_specs, is_network
 from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
-from spkver.voiceprivacy.scores import ScoreTable
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.table import Table, main_places, percent, place, places, samples_of
+from spkver.voiceprivacy.table import ends_of, main_places, percent, place, places, rate_of
 from spkver.voiceprivacy.twins import described, spaced, standardised
 
 Json = dict[str, Any]
 Rows = Sequence[Json]
 Place = tuple[str, str, str]
 
-RATES, UTILITY, OVERESTIMATED = "sampling rates", "utility", "overestimated privacy"
-"""Names of checks that are asked for elsewhere."""
+RATES = "sampling rates"
+UTILITY = "utility"
+OVERESTIMATED = "overestimated privacy"
+"""Names of checks that others refer to."""
 
 FEW_TRAINING_SPEAKERS = 100
 """Fewer teach an attacker little of how voices differ; the attackers of the challenges learn from 921."""
 
-_NO_VOICE_PRINT = ("fusion", "prosody", "session", "content")  # who is ahead of these, or behind, tells nothing
-_MOST_REPLICATES = 500
-# docs/uncertainty.md: the fewest for which the coverage of all intervals was measured, and what was of error rates
+_NO_VOICE_PRINT = ("fusion", "prosody", "session", "content")
+# docs/uncertainty.md: the fewest for which the coverage of all intervals was measured
 _FEW_SPEAKERS = 20
-_STUDIED = "those of error rates were studied with 5 to 100 speakers at rates of 0.5, 2 and 10 %"
-_NAMED = 3
 _PART = 4096  # bytes
 _FEWEST = 10
 _MANY = 0.2  # of recordings that are not nearer to their own originals
@@ -67,71 +66,53 @@ class Finding(NamedTuple):
     text: str
 
 
-def check_all(
-    table: Table,
-    sets: Sets,
-    config: Config,
-    scores: ScoreTable,
-    *,
-    output: Path,
-    utility: Json,
-    earlier: Mapping[str, Json],
-    simulated: bool = False,
-    jobs: int | None = None,
-) -> list[Json]:
-    """Make all checks.
+@dataclass(frozen=True)
+class Evaluated:
+    """What checks look at.
 
-    Parameters
+    Attributes
     ----------
-    table : Table
+    rows : sequence of dict
+        Of the table of results.
     sets : Sets
     config : Config
-    scores : ScoreTable
-    output : Path
-        Where the scores are.
+    failures, fusions : sequence of dict
+        See `spkver.voiceprivacy.scores.ScoreTable`.
+    training_draws : sequence of dict
+        See `spkver.voiceprivacy.table.Table`.
     utility : dict
         What `spkver.voiceprivacy.utility` found.
-    earlier : mapping
+    earlier : dict
         Results of other anonymisers in the same folder, by file name.
     simulated : bool
         Whether the speech is SIMULATED.
-    jobs : int, optional
-
-    Returns
-    -------
-    list of dict
-        Level, check and text of each, in the order of the report.
+    jobs : int or None
     """
-    rows = table.rows
-    findings = (
-        *failed_attackers(scores.failures),
-        *simulated_speech(simulated),
-        *resemblance(sets, config, jobs=jobs),
-        *uninformative(rows),
-        *pooled_trials(rows),
-        *attacker_strength(rows, config),
-        *attacker_order(rows, config, output),
-        *lazy_order(rows),
-        *corpus_leak(rows, config),
-        *outside_attackers(rows, sets, config),
-        *shared_speakers(sets),
-        *duplicate_audio(sets),
-        *original_audio(sets),
-        *file_tags(sets),
-        *missing_lists(sets, config),
-        *few_speakers(rows, config),
-        *([Finding("note", RATES, sets.rates)] if sets.rates else []),
-        *independence(rows, sets, config, earlier),
-        *training_draws(rows, sets, config),
-        *trial_draws(rows, sets, config),
-        *shared_draws(sets),
-        *other_notes(rows, config),
-        *unmeasured_utility(rows, utility),
-        *fusions(scores.fusions),
-        *training_draw_gaps(table.training_draws),
-        *overestimated(rows, sets, config, failed=[failure["attacker"] for failure in scores.failures]),
-    )
-    return [finding._asdict() for finding in findings]
+
+    rows: Rows
+    sets: Sets
+    config: Config
+    failures: Rows = ()
+    fusions: Rows = ()
+    training_draws: Rows = ()
+    utility: Json = field(default_factory=dict)
+    earlier: Mapping[str, Json] = field(default_factory=dict)
+    simulated: bool = False
+    jobs: int | None = None
+
+    @cached_property
+    def main(self) -> dict[Place, list[Json]]:
+        """Rows of each set, sex and scenario, see `main_places`."""
+        return main_places(self.rows)
+
+    def of(self, scenario: str) -> Iterator[tuple[Place, list[Json]]]:
+        """Yield the main rows of a scenario."""
+        return ((at, rows) for at, rows in self.main.items() if at[2] == scenario)
+
+    @property
+    def is_anonymised(self) -> bool:
+        """Whether there are results of anonymised speech."""
+        return any(row["scenario"] != "original" for row in self.rows)
 
 
 def _name(at: Place) -> str:
@@ -139,401 +120,258 @@ def _name(at: Place) -> str:
     return at[0] if at[1] == POOLED else f"{at[0]} {at[1]}"
 
 
-def _rate_of(row: Json) -> float:
-    return number(row["eer"]["rocch"])
-
-
-def _ends_of(row: Json) -> tuple[float, float]:
-    ends = row["intervals"].get("eer.rocch", {})
-    return number(ends.get("low")), number(ends.get("high"))
-
-
-def _main(rows: Rows, scenario: str) -> Iterator[tuple[str, list[Json]]]:
-    """Name and rows of each place of a scenario, see `main_places`."""
-    return ((_name(at), part) for at, part in main_places(rows).items() if at[2] == scenario)
-
-
-def _is_anonymised(rows: Rows) -> bool:
-    return any(row["scenario"] != "original" for row in rows)
-
-
-# --- privacy that is probably overestimated ---------------------------------------------------------------------------
-
-
-def overestimated(rows: Rows, sets: Sets, config: Config, *, failed: Sequence[str] = ()) -> Iterator[Finding]:
-    """Warn where privacy is probably overestimated, in a sentence for the verdict; see `reasons`."""
-    found = list(dict.fromkeys(reasons(rows, sets, config, failed=failed)))
-    if found and _is_anonymised(rows):
-        listed = found[0] if len(found) == 1 else f"{'; '.join(found[:-1])}; and {found[-1]}"
-        text = f"This privacy is probably overestimated, because {listed}."
-        yield Finding("warning", OVERESTIMATED, text)
-
-
-def reasons(rows: Rows, sets: Sets, config: Config, *, failed: Sequence[str] = ()) -> Iterator[str]:
-    """Yield what speaks for a stronger attacker than those there were.
-
-    - Attackers disagree: one that recognises voices is ahead of all others by more than the intervals of both.
-    - On original speech no attacker has an EER of ``weak_attacker_eer`` or below.
-    - Those who know more (semi-informed) are weaker than those who know less (lazy-informed).
-    - There are few speakers to learn from, or one draw of the anonymised ones.
-    - No attacker rests on a neural network, none adapts to the trials, or one failed.
-    """
-    main = main_places(rows)
-    for at, part in main.items():
-        if at[2] == "original" and (rate := _rate_of(strongest(part))) > config.weak_attacker_eer:
-            yield f"attackers are weak on original speech ({_name(at)}: {100 * rate:.1f} %)"
-    for at, part in main.items():
-        voices = sorted(
-            (_rate_of(row), *_ends_of(row), row["attacker"])
-            for row in part
-            if row["level"] != INVERTING and not row["attacker"].startswith(_NO_VOICE_PRINT) and _has_ends(row)
-        )
-        # where the strongest voice print is ahead of the next by more than both intervals, the others miss something
-        if at[2] != "original" and len(voices) > 1 and voices[0][2] < voices[1][1]:
-            where = f"{_name(at)} {at[2]}: {voices[0][3]} alone"
-            yield f"attackers disagree ({where} is ahead, beyond both intervals)"
-    for at, part in main.items():
-        lazy = main.get((*at[:2], "lazy-informed"))
-        if at[2] == "semi-informed" and lazy is not None:
-            rates = [
-                _rate_of(strongest([row for row in side if row["level"] != INVERTING] or side)) for side in (part, lazy)
-            ]
-            if rates[0] > rates[1]:
-                values = " against ".join(map(percent, rates))
-                yield f"semi-informed attackers are weaker than lazy-informed ones ({_name(at)}: {values})"
-    informed = any(at[2] == "semi-informed" for at in main)
-    for name in sets.training_sets:
-        count = len(set(sets.original[name].speakers.values()))
-        if count < FEW_TRAINING_SPEAKERS:
-            yield f"attackers learn from few speakers ({name}: {count})"
-        if informed and config.anonymizer.name != "none" and not (sets.draws.get(name) or sets.draws_nothing(name)):
-            yield f"semi-informed attackers learn from one draw of the anonymised speech alone ({name})"
-    served = {row["attacker"] for row in rows}
-    run = {name: spec for name, spec in attacker_specs(config).items() if name in served}
-    adapted = {attacker_name(entry) for entry, settings in config.attacker_settings.items() if settings.get("adapted")}
-    if not any(map(is_network, run.values())):
-        yield "no attacker rests on a neural network"
-    if not any(adapts(spec) or name in adapted for name, spec in run.items()):
-        yield "no attacker adapts to the trials"
-    if failed:
-        yield f"attackers failed ({', '.join(dict.fromkeys(failed))})"
-
-
-def _has_ends(row: Json) -> bool:
-    return not any(map(np.isnan, _ends_of(row)))
-
-
 # --- attackers, and their order ---------------------------------------------------------------------------------------
 
 
-def failed_attackers(failures: Rows) -> Iterator[Finding]:
+def failed_attackers(run: Evaluated) -> Iterator[Finding]:
     """Warn of each attacker that failed."""
-    for name, theirs in failures_by_attacker(failures).items():
+    for name, theirs in failures_by_attacker(run.failures).items():
         where = few([f"{failure['dataset']} {failure['gender']} {failure['scenario']}" for failure in theirs])
-        text = f"{name} has no scores for {count_lists(theirs)} ({where}), where others alone are the result."
+        text = f"{name} has no scores for {count_lists(theirs)} ({where}), whose results are those of the others."
         yield Finding("warning", "attackers that failed", f"{text} {theirs[0]['reason']}")
 
 
-def simulated_speech(simulated: bool) -> Iterator[Finding]:
+def simulated_speech(run: Evaluated) -> Iterator[Finding]:
     """Warn that speech is SIMULATED."""
-    if simulated:
-        text = "The speech is synthetic (eSpeak NG). The numbers show that everything works; they say nothing about how"
-        yield Finding("warning", "SIMULATED speech", f"{text} well the anonymiser protects people.")
+    if run.simulated:
+        text = "The speech is synthetic (eSpeak NG): the numbers say nothing about how well people are protected."
+        yield Finding("warning", "SIMULATED speech", text)
 
 
-def uninformative(rows: Rows) -> Iterator[Finding]:
-    """Find attackers whose scores tell nothing, equal or inverted; without others there is no verdict."""
+def uninformative(run: Evaluated) -> Iterator[Finding]:
+    """Find attackers whose scores are all equal or inverted; without others there is no verdict."""
     found: dict[tuple[str, str], list[str]] = {}
-    for at, part in places(rows).items():
-        broken = [row["attacker"] for row in part if _tells_nothing(row)]
+    for at, rows in places(run.rows).items():
+        broken = [row["attacker"] for row in rows if _is_uninformative(row)]
         if broken:
-            level = "error" if len(broken) == len(part) and at[2] != "original" else "warning"
+            level = "error" if len(broken) == len(rows) and at[2] != "original" else "warning"
             found.setdefault((level, few(broken)), []).append(" ".join(at))
     for (level, names), where in found.items():
-        text = f"Scores of {names} tell nothing, as they are all equal or inverted ({few(where)}): that is no privacy,"
-        yield Finding(level, "broken attackers", f"{text} and they do not count.")
+        text = f"Scores of {names} are all equal or inverted ({few(where)}): that is no privacy, they do not count."
+        yield Finding(level, "broken attackers", text)
 
 
-def _tells_nothing(row: Json) -> bool:
-    """Whether no threshold does better than chance on these trials: scores are equal or clearly inverted."""
-    reversal = _reversal(row)
+def _is_uninformative(row: Json) -> bool:
+    least = min(number(row["n_target"]), number(row["n_nontarget"]))
+    reversal = reversal_at(number(row["eer"].get("interpolated")), least)
     return number(row.get("min_cllr")) > 1 - 1e-9 or (reversal is not None and reversal.clear)
 
 
-def _reversal(row: Json) -> Reversal | None:
-    least = min(number(row["n_target"]), number(row["n_nontarget"]))
-    return reversal_at(number(row["eer"].get("interpolated")), least)
-
-
-def pooled_trials(rows: Rows) -> Iterator[Finding]:
+def pooled_trials(run: Evaluated) -> Iterator[Finding]:
     """Name lists whose pooled error rate is far above that of both: their scores have different offsets."""
     rates: dict[Place, dict[str, float]] = {}
-    for row in rows:
-        rates.setdefault((row["dataset"], row["scenario"], row["attacker"]), {})[row["gender"]] = _rate_of(row)
+    for row in run.rows:
+        rates.setdefault((row["dataset"], row["scenario"], row["attacker"]), {})[row["gender"]] = rate_of(row)
     for at, found in rates.items():
         alone = {gender: rate for gender, rate in found.items() if gender != POOLED}
         if len(alone) > 1 and found.get(POOLED, 0.0) > 1.25 * max(alone.values()) + 0.02:
             lists = ", ".join(f"{gender} {percent(rate)}" for gender, rate in alone.items())
-            text = f"{' '.join(at)}: pooled, the EER is {percent(found[POOLED])}, of each list alone less ({lists}):"
-            text += " scores of the lists have different offsets. The word is by the worst list."
-            yield Finding("warning", "pooled trials", text)
+            text = f"{' '.join(at)}: the pooled EER is {percent(found[POOLED])}, that of each list is lower ({lists}):"
+            yield Finding("warning", "pooled trials", f"{text} scores of the lists have different offsets.")
 
 
-def attacker_strength(rows: Rows, config: Config) -> Iterator[Finding]:
+def attacker_strength(run: Evaluated) -> Iterator[Finding]:
     """Check that attackers recognise original speech: one that cannot says little about anonymised speech."""
-    for name, part in _main(rows, "original"):
-        best = strongest(part)
-        rate, high = _rate_of(best), _ends_of(best)[1]
+    limit = run.config.weak_attacker_eer
+    for at, rows in run.of("original"):
+        best = strongest(rows)
+        rate, high = rate_of(best), ends_of(best)[1]
         span = f" (interval to {percent(high)})" if high >= 0 else ""
-        text = f"{name}: on original speech the strongest attacker ({best['attacker']}) has an EER of"
+        text = f"{_name(at)}: on original speech the strongest attacker ({best['attacker']}) has an EER of"
         text += f" {percent(rate)}{span}"
-        if rate > config.weak_attacker_eer:
-            text += f", above {percent(config.weak_attacker_eer)}: it is weak, and privacy is overestimated."
+        if rate > limit:
+            text += f", above {percent(limit)}: it is weak, and privacy is overestimated."
             yield Finding("warning", "attacker strength", text)
         else:
-            text += ": strong enough that its errors on anonymised speech are mostly the anonymiser's doing."
-            yield Finding("ok", "attacker strength", text)
+            yield Finding("ok", "attacker strength", f"{text}: it recognises speakers well.")
 
 
-def attacker_order(rows: Rows, config: Config, output: Path) -> Iterator[Finding]:
+def attacker_order(run: Evaluated) -> Iterator[Finding]:
     """Check that more knowledge makes no attacker weaker: where it does, the stronger one was trained badly."""
-    check, least = "attacker order", "The result is the least privacy over the scenarios."
-    for name, semi, other, rival in _rivals(rows, "semi-informed", ("lazy-informed", "ignorant")):
-        rates = f"{percent(_rate_of(semi))} against {percent(_rate_of(rival))}"
-        if _rate_of(semi) <= _rate_of(rival):
-            text = f"{name}: semi-informed is at least as strong as {other}, {rates}."
-            yield Finding("ok", check, text)
-            continue
-        sure = _difference(semi, rival, config, output) if other == "lazy-informed" else None
-        text = f"{name}: the semi-informed attacker is weaker than the {other} one, {rates}"
-        if sure is not None:
-            ends = f"{100 * sure.low:.1f} to {100 * sure.high:.1f}"
-            text += f" (difference {100 * sure.value:.1f} points, interval {ends})"
-        if sure is not None and sure.low <= 0:
-            text += f": that may be chance, and it gains nothing from what more it knows. {least}"
-            yield Finding("note", check, text)
-        else:
-            text += f". It knows more, so its training failed; {least.replace('The', 'the')}"
-            yield Finding("warning", check, text)
+    check = "attacker order"
+    for at, rows in run.of("semi-informed"):
+        semi = strongest(rows)
+        for other in ("lazy-informed", "ignorant"):
+            if (*at[:2], other) not in run.main:
+                continue
+            rival = strongest(run.main[(*at[:2], other)])
+            rates = f"{percent(rate_of(semi))} against {percent(rate_of(rival))}"
+            if rate_of(semi) <= rate_of(rival):
+                text = f"{_name(at)}: semi-informed is at least as strong as {other}, {rates}."
+                yield Finding("ok", check, text)
+                continue
+            text = f"{_name(at)}: the semi-informed attacker is weaker than the {other} one, {rates}"
+            if ends_of(semi)[0] <= ends_of(rival)[1]:
+                yield Finding("note", check, f"{text}: that may be chance, the intervals overlap.")
+            else:
+                yield Finding("warning", check, f"{text}. It knows more, so its training failed.")
 
 
-def lazy_order(rows: Rows) -> Iterator[Finding]:
-    """Note where anonymised enrolment does not help an attacker that was trained on original speech: it need not."""
-    for name, lazy, _, ignorant in _rivals(rows, "lazy-informed", ("ignorant",)):
-        if _rate_of(lazy) > _rate_of(ignorant):
-            rates = f"{percent(_rate_of(lazy))} against {percent(_rate_of(ignorant))}"
-            text = f"{name}: the lazy-informed attacker is weaker than the ignorant one, {rates}."
-            text += " That may be: it was trained on original speech and enrols with other speech."
-            yield Finding("note", "attacker order", text)
-
-
-def _rivals(rows: Rows, scenario: str, others: Sequence[str]) -> Iterator[tuple[str, Json, str, Json]]:
-    """The strongest attackers of a scenario, and of others on the same trials."""
-    by = main_places(rows)
-    for at, part in by.items():
-        for other in others if at[2] == scenario else ():
-            if rivals := by.get((*at[:2], other)):
-                yield _name(at), strongest(part), other, strongest(rivals)
-
-
-def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> Interval | None:
-    """How much weaker one attacker is than the other, by paired resamples of all draws; None where they fail."""
-    replicates = min(config.evaluation.replicates, _MOST_REPLICATES)
-    if not replicates:
-        return None
-
-    def rate(scores: SortedScores) -> dict[str, float]:
-        return {"eer": eer(scores)}
-
-    try:
-        samples = [samples_of(row, output) for row in (semi, lazy)]
-        n_draws = min(map(len, samples))
-        pairs = [sample for side in samples for sample in side[:n_draws]]
-        resampled = bootstrap(pairs, rate, Resampling(replicates, config.seed))
-    except DataError:
-        return None
-    rates = np.array([rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)
-    resamples = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
-    return interval_over_draws(
-        rates[0] - rates[1],
-        resamples[0] - resamples[1],
-        method=method_of("eer", difference=True),
-        n_units=pairs[0].n_effective,
-        level=config.evaluation.level,
-    )
-
-
-def corpus_leak(rows: Rows, config: Config) -> Iterator[Finding]:
-    """Tell how far original speech is recognised by noise and channel alone, where nobody speaks."""
-    names = [name for name, spec in attacker_specs(config).items() if spec == "session"]
-    for name, part in _main(rows, "original"):
-        for row in part:
+def corpus_leak(run: Evaluated) -> Iterator[Finding]:
+    """Note how far original speech is recognised by noise and channel alone, where nobody speaks."""
+    names = [name for name, spec in attacker_specs(run.config).items() if spec == "session"]
+    for at, rows in run.of("original"):
+        for row in rows:
             if row["attacker"] in names:
-                low, high = (100 * end for end in _ends_of(row))
-                span = f" (interval {low:.1f} to {high:.1f})" if _has_ends(row) else ""
-                text = f"{name}: without speech, by noise and channel alone ({row['attacker']}), original recordings"
-                text += f" tell their speakers with an EER of {percent(_rate_of(row))}{span}; a guess has 50 %. So much"
-                text += " the corpus gives away by itself, and every attacker may use it."
-                yield Finding("note", "recognition without speech", text)
+                text = f"{_name(at)}: from noise and channel alone ({row['attacker']}) speakers of original recordings"
+                text += f" are recognised with an EER of {percent(rate_of(row))}; chance is 50 %. So much the corpus"
+                yield Finding("note", "recognition without speech", f"{text} reveals by itself to every attacker.")
 
 
-def outside_attackers(rows: Rows, sets: Sets, config: Config) -> Iterator[Finding]:
-    """Note which attackers are outside ones, and what they were left out of: there the others alone are the result."""
-    check = "attackers of others"
-    for name, spec in attacker_specs(config).items():
+def outside_attackers(run: Evaluated) -> Iterator[Finding]:
+    """Note the user-supplied attackers, and what they were left out of."""
+    conditions = [
+        (dataset.name, gender, scenario.name)
+        for dataset in run.sets.datasets
+        for scenario in SCENARIOS
+        for gender in dataset.trials
+    ]
+    for name, spec in attacker_specs(run.config).items():
         if not is_outside(spec) or find_row(spec) is not None:
             continue
-        served = {place(row)[:3] for row in rows if row["attacker"] == name}
-        left = [
-            f"{dataset.name} {gender} {scenario.name}"
-            for dataset in sets.datasets
-            for scenario in SCENARIOS
-            for gender in dataset.trials
-            if (dataset.name, gender, scenario.name) not in served
-        ]
+        served = {place(row)[:3] for row in run.rows if row["attacker"] == name}
+        left = [" ".join(condition) for condition in conditions if condition not in served]
+        level, text = "note", f"{name} is {spec}; it serves every condition."
         if left:
-            text = f"{name} ({spec}) was left out of {len(left)} conditions, where others alone are the result:"
-            yield Finding("warning", check, f"{text} {few(left)}. The log says what it lacks.")
-        else:
-            yield Finding("note", check, f"{name} is {spec}; it serves every condition.")
+            level, text = (
+                "warning",
+                f"{name} ({spec}) was left out of {len(left)} conditions: {few(left)}.",
+            )
+        yield Finding(level, "attackers of others", text)
 
 
-def fusions(found: Rows) -> Iterator[Finding]:
-    """Note who has a part in each fusion, and who has none."""
-    for fusion in found:
-        weights = fusion["weights"]["weights"]
+def fusions(run: Evaluated) -> Iterator[Finding]:
+    """Note the weights of each fusion, and which attackers have none."""
+    for fusion in run.fusions:
+        weights, alone = fusion["weights"]["weights"], fusion["alone"]
         shown = ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items() if weight)
-        alone = min(fusion["alone"], key=lambda name: fusion["alone"][name]["cllr"])
-        text = (
-            f"{fusion['attacker']}, learnt from {fusion['training']} ({fusion['kind']} trials of background speakers in"
-            f" {len(fusion['folds'])} folds): {shown}. There it has an EER of"
-            f" {percent(fusion['cross_validated']['eer'])}, the best attacker alone ({alone})"
-            f" {percent(fusion['alone'][alone]['eer'])}."
-        )
+        best = min(alone, key=lambda name: alone[name]["cllr"])
+        text = f"{fusion['attacker']}, trained on {fusion['training']} ({fusion['kind']} trials of background speakers)"
+        text += f": {shown}. There it has an EER of {percent(fusion['cross_validated']['eer'])}, the best single"
+        text += f" attacker ({best}) {percent(alone[best]['eer'])}."
         idle = [name for name, weight in weights.items() if not weight]
-        yield Finding("note", "fusion", text + (f" No weight: {', '.join(idle)}." if idle else ""))
-        for name, why in fusion["left_out"].items():
-            text = f"{fusion['attacker']} ({fusion['training']}, {fusion['kind']}) goes without {name}: {why}."
-            yield Finding("note", "fusion", text)
+        text += f" No weight: {', '.join(idle)}." if idle else ""
+        text += "".join(f" Left out: {name}, {why}." for name, why in fusion["left_out"].items())
+        yield Finding("note", "fusion", text)
 
 
 # --- sets, and what they teach ----------------------------------------------------------------------------------------
 
 
-def shared_speakers(sets: Sets) -> Iterator[Finding]:
+def shared_speakers(run: Evaluated) -> Iterator[Finding]:
     """Check that no tested speaker is in the training set: attackers learn without those who are."""
+    sets = run.sets
     for dataset in sets.datasets:
-        training = set(sets.original[dataset.training].speakers.values())
         tested = {speaker for name in dataset.tested for speaker in sets.original[name].speakers.values()}
         shared = sorted(sets.left_out.get(dataset.training, set()) & tested)
         if shared:
             text = f"{dataset.name}: {len(shared)} of {len(tested)} speakers are in {dataset.training} too:"
             yield Finding("warning", "speaker overlap", f"{text} {few(shared)}. Attackers learn without them.")
         else:
-            text = f"{dataset.name}: none of {len(tested)} speakers is among the {len(training)} of the training set"
-            yield Finding("ok", "speaker overlap", f"{text} ({dataset.training}, as its folder is called).")
+            text = f"{dataset.name}: none of {len(tested)} speakers is in the training set ({dataset.training})."
+            yield Finding("ok", "speaker overlap", text)
         tried = {utterance for name in dataset.trials.values() for utterance in sets.original[name].recordings}
         twice = sorted(tried & set(enrolment(sets.original[dataset.enrolls]).segments))
         if twice:
-            text = f"{dataset.name}: {len(twice)} utterances both enrol and are tried: {few(twice)}."
+            text = f"{dataset.name}: {len(twice)} utterances are in enrolment and trials: {few(twice)}."
             yield Finding("warning", "utterance overlap", text)
 
 
-def missing_lists(sets: Sets, config: Config) -> Iterator[Finding]:
+def missing_lists(run: Evaluated) -> Iterator[Finding]:
     """Check that no set lacks a sex: averages over the sexes are not what they seem to be there."""
-    for dataset in sets.datasets:
-        if not sets.original[dataset.enrolls].genders:
+    for dataset in run.sets.datasets:
+        if not run.sets.original[dataset.enrolls].genders:
             yield Finding("warning", "unknown sexes", f"{dataset.name}: {SEXES_POOLED}")
         stem = dataset.name.removesuffix("_common")
-        lacking = [f"{stem}_trials_{name}" for name in config.lists if name != "mixed" and name not in dataset.trials]
-        if lacking:
-            text = f"there is no {', '.join(lacking)}; results and averages are those of the other sex alone."
-            yield Finding("warning", "missing lists", f"{dataset.name}: {text}")
+        lists = [f"{stem}_trials_{sex}" for sex in run.config.lists if sex != "mixed" and sex not in dataset.trials]
+        if lists:
+            text = f"{dataset.name}: there is no {', '.join(lists)}; results and averages are of the other sex alone."
+            yield Finding("warning", "missing lists", text)
 
 
-def few_speakers(rows: Rows, config: Config) -> Iterator[Finding]:
+def few_speakers(run: Evaluated) -> Iterator[Finding]:
     """Check the number of speakers: intervals of few are wide, and below some number not known to hold."""
     check = "number of speakers"
-    for name, (row, *_) in _main(rows, "original"):
+    for at, (row, *_) in run.of("original"):
         speakers = min(row["n_enrolled"], row["n_trial_speakers"])
         step = f"one missed target trial is {100 / row['n_target']:.1f} points"
-        text = f"{name}: {speakers} speakers with target trials, {row['n_target']} target trials ({step})"
-        if config.evaluation.replicates and not row["intervals"]:
+        text = f"{_name(at)}: {speakers} speakers with target trials, {row['n_target']} target trials ({step})"
+        if run.config.evaluation.replicates and not row["intervals"]:
             yield Finding("warning", check, f"{text}: no intervals. {row['notes'].get('intervals', '')}")
         elif speakers < _FEW_SPEAKERS:
-            asked = f"the coverage of all {100 * config.evaluation.level:g} % intervals is known"
-            yield Finding("warning", check, f"{text}: fewer than the {_FEW_SPEAKERS} for which {asked}; {_STUDIED}.")
+            text += f": fewer than {_FEW_SPEAKERS}, for which the coverage of all intervals was studied."
+            yield Finding("warning", check, text)
         else:
-            yield Finding("ok", check, f"{text}: enough for the intervals given; {_STUDIED}.")
+            yield Finding("ok", check, f"{text}: enough for the intervals given.")
 
 
-def independence(rows: Rows, sets: Sets, config: Config, earlier: Mapping[str, Json]) -> Iterator[Finding]:
-    """Compare original speech under ASV_eval with other runs: its result does not depend on the anonymiser.
+def sampling_rates(run: Evaluated) -> Iterator[Finding]:
+    """Note which sets are processed at another rate than usual."""
+    if run.sets.rates:
+        yield Finding("note", RATES, run.sets.rates)
 
-    But where twins have another sampling rate than their originals, all of the set is heard at another rate.
+
+def independence(run: Evaluated) -> Iterator[Finding]:
+    """Compare original speech under ASV_eval with other runs of the same seeds, attackers and sampling rates.
+
+    Its result does not depend on the anonymiser.
     """
-    check, now, compared, ours = "independence of the anonymiser", _originals(rows), 0, to_dict(config)
-    for file, results in earlier.items():
-        theirs = results.get("config", {})
-        if any(theirs.get(name) != ours[name] for name in ("seed", "attackers", "attacker_settings", "training_sets")):
-            yield Finding("note", check, f"{file} was made with other attackers or seeds: OO is not compared.")
-            continue
-        before = _originals(results.get("conditions", []))
+    check = "independence of the anonymiser"
+    now = _original_rates(run.rows)
+    ours = to_dict(run.config)
+    for file, results in run.earlier.items():
+        theirs, found = results.get("config", {}), results.get("sanity", [])
+        same = all(theirs.get(key) == ours[key] for key in ("seed", "attackers", "attacker_settings", "training_sets"))
+        rates = next((one["text"] for one in found if one["check"] == RATES), "")
+        before = _original_rates(results.get("conditions", []))
         shared = sorted(now.keys() & before.keys())
-        compared += len(shared)
+        if not same or rates != run.sets.rates or not shared:
+            continue
         other = [at for at in shared if now[at] != before[at]]
         if other:
-            rates = f"{' '.join(other[0])}: {percent(now[other[0]])}, there {percent(before[other[0]])}"
-            text = f"OO differs from {file} in {len(other)} of {len(shared)} conditions, such as {rates}."
-            heard = next((one["text"] for one in results.get("sanity", []) if one["check"] == RATES), "")
-            if heard != sets.rates:
-                yield Finding("note", check, f"{text} There sets were heard at other sampling rates.")
-            else:
-                text += " It must not depend on the anonymiser: the data changed."
-                yield Finding("warning", check, text)
-        elif shared:
+            values = f"{' '.join(other[0])}: {percent(now[other[0]])}, there {percent(before[other[0]])}"
+            text = f"OO differs from {file} in {len(other)} of {len(shared)} conditions, such as {values}."
+            yield Finding("warning", check, f"{text} It must not depend on the anonymiser: the data changed.")
+        else:
             yield Finding("ok", check, f"OO is the same as in {file} in all {len(shared)} conditions.")
-    if not compared:
-        text = "OO, which must not depend on the anonymiser, could not be compared: no other results in this folder."
-        yield Finding("note", check, text)
 
 
-def _originals(rows: Rows) -> dict[Place, float]:
-    return {
-        (row["dataset"], row["gender"], row["attacker"]): _rate_of(row) for row in rows if row["scenario"] == "original"
-    }
+def _original_rates(rows: Rows) -> dict[Place, float]:
+    originals = [row for row in rows if row["scenario"] == "original"]
+    return {(row["dataset"], row["gender"], row["attacker"]): rate_of(row) for row in originals}
 
 
-# --- versions of anonymised speech ------------------------------------------------------------------------------------
+# --- anonymised versions ----------------------------------------------------------------------------------------------
 
 
-def training_draws(rows: Rows, sets: Sets, config: Config) -> Iterator[Finding]:
-    """Tell from how many draws of the anonymised training set attackers learnt: from one they learn less."""
-    if config.anonymizer.name == "none" or not any(row["scenario"] == "semi-informed" for row in rows):
+def training_draws(run: Evaluated) -> Iterator[Finding]:
+    """Check from how many anonymised versions of the training set attackers learnt: from one they learn less."""
+    sets, check = run.sets, "training draws"
+    if run.config.anonymizer.name == "none" or not any(row["scenario"] == "semi-informed" for row in run.rows):
         return
     for name in sets.training_sets:
-        count, why = 1 + len(sets.draws.get(name, ())), f", {sets.undrawn[name]}" if name in sets.undrawn else ""
-        text = f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}"
+        count = 1 + len(sets.draws.get(name, ()))
+        why = f", {sets.undrawn[name]}" if name in sets.undrawn else ""
+        text = (
+            f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}{why}"
+        )
         if count > 1:
-            yield Finding("ok", "training draws", f"{text}, each with other random numbers.")
+            yield Finding("ok", check, f"{text}.")
         elif sets.draws_nothing(name):
-            yield Finding("note", "training draws", f"{text}{why}.")
+            yield Finding("note", check, f"{text}.")
         else:
-            text += f"{why}: with several they look away from what the anonymiser draws, and most are stronger then."
-            text += " Give the anonymiser (anonymizer.name, or anonymizer.command with its command line) to have"
-            yield Finding("warning", "training draws", f"{text} anonymizer.training_draws of them.")
+            text += ": most are stronger with several. Give the anonymiser (anonymizer.name, or anonymizer.command)"
+            yield Finding("warning", check, f"{text} to have anonymizer.training_draws of them.")
+    for entry in run.training_draws:
+        if entry["note"]:
+            text = f"{entry['dataset']}: {entry['attacker']} has no rate from fewer versions of the training set:"
+            yield Finding("note", check, f"{text} {entry['note']}")
 
 
-def training_draw_gaps(measured: Rows) -> Iterator[Finding]:
-    """Note each set whose rates by number of versions could not be measured."""
-    text = "{dataset}: {attacker} has no rate from fewer versions of the training set: {note}"
-    return (Finding("note", "training draws", text.format(**entry)) for entry in measured if entry["note"])
-
-
-def trial_draws(rows: Rows, sets: Sets, config: Config) -> Iterator[Finding]:
-    """Tell over how many draws of trials results are means: those of one hide a spread."""
-    check = "trial draws"
-    if config.anonymizer.name == "none" or not _is_anonymised(rows):
+def trial_draws(run: Evaluated) -> Iterator[Finding]:
+    """Check over how many anonymised versions of the trials results are means: those of one hide a spread."""
+    sets, check = run.sets, "trial draws"
+    if run.config.anonymizer.name == "none" or not run.is_anonymised:
         return
     for dataset in sets.datasets:
         count = sets.tested_draws(dataset)
@@ -541,45 +379,39 @@ def trial_draws(rows: Rows, sets: Sets, config: Config) -> Iterator[Finding]:
             text = f"{dataset.name}: results are means over {count} anonymised versions of the trials."
             yield Finding("ok", check, text)
             continue
-        why = few(list(dict.fromkeys(sets.undrawn[name] for name in dataset.tested if name in sets.undrawn)))
-        why = f", {why}" if why else ""
-        if any(map(sets.draws_nothing, dataset.tested)):
-            text = f"{dataset.name}: there is one anonymised version of enrolment and trials{why}."
-        else:
-            text = (
-                f"{dataset.name}: results are of one anonymised version of the trials{why}: another one may give points"
-            )
-            text += " more or less. Give the anonymiser (anonymizer.name) to have anonymizer.trial_draws of them."
-        yield Finding("note", check, text)
-    partial = [row for row in rows if "draws" in row["notes"]]
+        reasons = dict.fromkeys(sets.undrawn[name] for name in dataset.tested if name in sets.undrawn)
+        text = ", ".join([f"{dataset.name}: results are of one anonymised version of the trials", *reasons])
+        if not any(map(sets.draws_nothing, dataset.tested)):
+            text += ": another one may differ by points. Give the anonymiser (anonymizer.name) to have"
+            text += " anonymizer.trial_draws of them"
+        yield Finding("note", check, f"{text}.")
+    partial = [row for row in run.rows if "draws" in row["notes"]]
     if partial:
-        first = f"{partial[0]['dataset']} {partial[0]['scenario']} {partial[0]['attacker']}"
-        text = f"{len(partial)} conditions lack draws, such as {first}: {partial[0]['notes']['draws']}."
-        yield Finding("note", check, text)
+        text = f"{len(partial)} conditions lack draws, such as {' '.join(place(partial[0]))}:"
+        yield Finding("note", check, f"{text} {partial[0]['notes']['draws']}.")
 
 
-def shared_draws(sets: Sets) -> Iterator[Finding]:
+def shared_draws(run: Evaluated) -> Iterator[Finding]:
     """Warn where a speaker has the same draw in enrolment and trials, by the records of the anonymised directories."""
-    for dataset in sets.datasets:
-        enrolled = _speaker_draws(sets, dataset.enrolls)
-        shared = {draw for name in dataset.trials.values() for draw in enrolled & _speaker_draws(sets, name)}
+    for dataset in run.sets.datasets:
+        enrolled = _speaker_draws(run.sets, dataset.enrolls)
+        shared = {draw for name in dataset.trials.values() for draw in enrolled & _speaker_draws(run.sets, name)}
         if shared:
             count = len({stream.split()[-1] for _, stream, _ in shared})
             text = (
-                f"{dataset.name}: {count} speakers have the same draw of the anonymiser in enrolment and trials, by"
-                " which they are recognised: EERs are far too low for an anonymiser that draws for each side. To have"
-                " that, leave anonymizer.shared_draws and anonymizer.seeding=vpc2024 out; of twins of your own, make"
-                " one side again by spkver anonymize with --side or another --seed."
+                f"{dataset.name}: {count} speakers have the same draw of the anonymiser in enrolment and trials, which"
             )
-            yield Finding("warning", "shared draws", text)
+            text += " identifies them: EERs are far too low for an anonymiser that draws for each side. Leave"
+            text += " anonymizer.shared_draws and anonymizer.seeding=vpc2024 out, or anonymise one side again by"
+            yield Finding("warning", "shared draws", f"{text} spkver anonymize with --side or another --seed.")
 
 
 def _speaker_draws(sets: Sets, name: str) -> set[tuple[str, str, Any]]:
     """Anonymiser, stream of random numbers and seed of the speakers of a data directory, in all of its versions."""
     found: set[tuple[str, str, Any]] = set()
     for twin in (sets.twins[name], *sets.draws.get(name, ())):
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # no record, or none of ours
-            record = json.loads((twin.path / RECORD).read_text(encoding="utf-8"))
+        with suppress(DataError, KeyError, TypeError):  # no record, or none of ours
+            record = load_json(twin.path / RECORD)
             made, seed = record["anonymizer"], record["seed"]
             if made["level"] == "speaker" and made["name"] != "none":
                 seed = None if made["seeding"] == "vpc2024" else seed
@@ -587,28 +419,20 @@ def _speaker_draws(sets: Sets, name: str) -> set[tuple[str, str, Any]]:
     return found
 
 
-def other_notes(rows: Rows, config: Config) -> Iterator[Finding]:
+def other_notes(run: Evaluated) -> Iterator[Finding]:
     """Note further things that a reader should know."""
-    if config.anonymizer.training_level == "speaker":
+    if run.config.anonymizer.training_level == "speaker":
         text = "The training set is anonymised by speaker: an attacker trained by utterance would be stronger."
         yield Finding("note", "training level", text)
-    turned = [(row, found) for row in rows if (found := _reversal(row)) is not None]
-    if turned:
-        clear = [row for row, found in turned if found.clear]
-        worst = " ".join(place((clear or [turned[0][0]])[0]))
-        text = f"{len(turned)} conditions have target trials that score below the others, such as {worst}: an attacker"
-        text += " could turn its scores round."
-        text += "" if clear else " In none are they more than chance might make of scores that tell nothing."
-        yield Finding("warning" if clear else "note", "reversed scores", text)
-    cut = [row for row in rows if row["linkability"] is None]
-    if cut:
-        text = f"{len(cut)} conditions without linkability: {cut[0]['notes'].get('linkability', '')}"
+    unlinked = [row for row in run.rows if row["linkability"] is None]
+    if unlinked:
+        text = f"{len(unlinked)} conditions without linkability: {unlinked[0]['notes'].get('linkability', '')}"
         yield Finding("note", "linkability", text)
 
 
-def unmeasured_utility(rows: Rows, utility: Json) -> Iterator[Finding]:
-    """Warn where nobody measured what anonymised speech is still good for: noise would be as private."""
-    if not utility and _is_anonymised(rows):
+def unmeasured_utility(run: Evaluated) -> Iterator[Finding]:
+    """Warn where utility was not measured: noise would be as private."""
+    if not run.utility and run.is_anonymised:
         text = "Utility was not measured (words, emotions): noise in place of speech would look as private."
         yield Finding("warning", UTILITY, text)
 
@@ -616,42 +440,38 @@ def unmeasured_utility(rows: Rows, utility: Json) -> Iterator[Finding]:
 # --- recordings -------------------------------------------------------------------------------------------------------
 
 
-def duplicate_audio(sets: Sets) -> Iterator[Finding]:
-    """Check that no recording has two names: a trial would be trivial, or a training speaker a tested one."""
-    for what, directories in (("original", sets.original), ("anonymised", sets.twins)):
-        equal = equal_files(directories.values())
-        if equal:
-            listed = _first([" = ".join(group) for group in equal])
-            text = f"{sum(map(len, equal))} files of {what} speech hold the audio of another one: {listed}"
+def equal_audio(run: Evaluated) -> Iterator[Finding]:
+    """Check that no recording has two names, and that no anonymised one is the original of another.
+
+    A trial would be trivial, or a training speaker a tested one. `check_twin` compares with a recording's own original.
+    """
+    originals = {f"{one.name}/{utterance}" for one in run.sets.original.values() for utterance in one.recordings}
+    found: dict[str, list[list[str]]] = {"original": [], "anonymised": [], "both": []}
+    for group in equal_files([*run.sets.original.values(), *run.sets.twins.values()]):
+        here = [name for name in group if name in originals]
+        there = [name for name in group if name not in originals]
+        found["original"] += [here] if len(here) > 1 else []
+        found["anonymised"] += [there] if len(there) > 1 else []
+        # of one utterance they are equal where the anonymiser changes nothing, as was asked
+        if here and there and not {name.split("/")[1] for name in here} & {name.split("/")[1] for name in there}:
+            found["both"].append([there[0], here[0]])
+    for what in ("original", "anonymised"):
+        listed = few([" = ".join(group) for group in found[what]])
+        if listed:
+            text = f"{sum(map(len, found[what]))} files of {what} speech hold the audio of another one: {listed}"
             yield Finding("warning", "duplicate audio", text)
         else:
             yield Finding("ok", "duplicate audio", f"No two files of {what} speech are equal.")
-
-
-def original_audio(sets: Sets) -> Iterator[Finding]:
-    """Check twins for audio of another original directory; that of their own `check_twin` has excluded."""
-    originals = {
-        f"{directory.name}/{utterance}" for directory in sets.original.values() for utterance in directory.recordings
-    }
-    left = []
-    for group in equal_files([*sets.original.values(), *sets.twins.values()]):
-        here, there = [name for name in group if name in originals], [name for name in group if name not in originals]
-        # under its own name it was let through before: by an anonymiser that changes nothing, as was asked
-        if here and there and not {name.split("/")[1] for name in here} & {name.split("/")[1] for name in there}:
-            left.append(f"{there[0]} = {here[0]}")
-    if left:
-        text = f"{len(left)} files of anonymised speech hold original audio of another set: {_first(left)}"
+    if found["both"]:
+        listed = few([" = ".join(group) for group in found["both"]])
+        text = f"{len(found['both'])} files of anonymised speech hold original audio of another set: {listed}"
         yield Finding("warning", "original audio", text)
-
-
-def _first(examples: Sequence[str]) -> str:
-    return "; ".join(examples[:_NAMED]) + (" ..." if len(examples) > _NAMED else ".")
 
 
 def equal_files(directories: Iterable[DataDir]) -> list[list[str]]:
     """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes.
 
-    A file that stands under one name in several directories is one; under two names it is a duplicate.
+    A file that several directories list under one name is one; under two names it is a duplicate.
 
     Of most files some bytes are read alone: those of the same size are compared by their middle before their whole.
     """
@@ -680,10 +500,10 @@ def _middle(path: Path) -> bytes:
         return file.read(_PART)
 
 
-def file_tags(sets: Sets) -> Iterator[Finding]:
+def file_tags(run: Evaluated) -> Iterator[Finding]:
     """Warn where a tag of an anonymised file (artist, title, comment) holds the name of its speaker."""
     found = []
-    for twin in sets.twins.values():
+    for twin in run.sets.twins.values():
         for utterance in spaced(sorted(twin.recordings)):
             with suppress(soundfile.LibsndfileError, OSError), soundfile.SoundFile(twin.recordings[utterance]) as file:
                 tags = [tag for tag, words in file.copy_metadata().items() if twin.speakers[utterance] in words]
@@ -693,7 +513,7 @@ def file_tags(sets: Sets) -> Iterator[Finding]:
         yield Finding("warning", "tags of files", text)
 
 
-def resemblance(sets: Sets, config: Config, *, jobs: int | None = None) -> Iterator[Finding]:
+def resemblance(run: Evaluated) -> Iterator[Finding]:
     """Check that anonymised recordings are nearer to their own originals than to those of others.
 
     Transformations that leave words or rhythm leave that, so do time reversal, spectral inversion, permuted frames and
@@ -701,22 +521,27 @@ def resemblance(sets: Sets, config: Config, *, jobs: int | None = None) -> Itera
     verdict then.
     """
     found: dict[str, list[str]] = {}
-    for name, twin in sets.twins.items():
-        utterances = spaced(sorted(sets.original[name].recordings))
-        if len(utterances) < _FEWEST or config.anonymizer.name == "none":
+    for name, twin in run.sets.twins.items():
+        utterances = spaced(sorted(run.sets.original[name].recordings))
+        if len(utterances) < _FEWEST or run.config.anonymizer.name == "none":
             continue
-        sides = (sets.original[name], twin)
-        nearer = nearer_than_others(*(described([one.recordings[of] for of in utterances], jobs) for one in sides))
+        original, anonymised = (
+            described([side.recordings[utterance] for utterance in utterances], run.jobs)
+            for side in (run.sets.original[name], twin)
+        )
+        nearer = nearer_than_others(original, anonymised)
         wrong = 2 * float((nearer < 0.5).mean())
-        # a share has the variance 1 / 12 if names tell nothing; the best of three measures, at 3.5 deviations
+        # a share has the variance 1 / 12 if names say nothing; the best of three measures, at 3.5 deviations
         is_none = nearer.mean() < 0.5 + 3.5 / np.sqrt(12 * len(nearer))
         level = "error" if is_none else "warning" if wrong > _MANY else "ok"
         found.setdefault(level, []).append(twin.name if level == "ok" else f"{twin.name} ({100 * min(wrong, 1):.0f} %)")
     for level, names in found.items():
-        text = f"Recordings are nearer to their own originals than to those of others in {few(names)}."
-        if level != "ok":
-            text = f"{text.partition(' in ')[0]}, but not about so many of {few(names)}: they stand under each other's"
-            text += " names, or hold no speech. Listen to some, and check wav.scp."
+        text = "Recordings are nearer to their own originals than to those of others"
+        if level == "ok":
+            text += f" in {few(names)}."
+        else:
+            text += f", but not in {few(names)}: files are exchanged, or hold no speech. Listen to some, and check"
+            text += " wav.scp."
         yield Finding(level, "resemblance", text)
 
 
@@ -734,14 +559,104 @@ def nearer_than_others(
     Returns
     -------
     ndarray of float64 of shape (n,)
-        By the correlation of levels, of levels backwards, or of spectra, whichever tells most on average; ties count
+        By the correlation of levels, of reversed levels, or of spectra, whichever is largest on average; ties count
         half.
     """
     (levels, spectra), (other_levels, other_spectra) = originals, twins
     pairs = (levels, other_levels), (levels, other_levels[:, ::-1]), (spectra, other_spectra)
     found = []
-    for own, other in pairs:
-        alike = standardised(other) @ standardised(own).T
+    for original, anonymised in pairs:
+        alike = standardised(anonymised) @ standardised(original).T
         right = np.diag(alike)[:, np.newaxis]
         found.append(((alike < right).sum(axis=1) + ((alike == right).sum(axis=1) - 1) / 2) / (len(alike) - 1))
     return max(found, key=np.mean)
+
+
+# --- privacy that is probably overestimated ---------------------------------------------------------------------------
+
+
+def overestimated(run: Evaluated) -> Iterator[Finding]:
+    """Warn where privacy is probably overestimated, in a sentence for the verdict; see `reasons`."""
+    found = list(dict.fromkeys(reasons(run)))
+    if found and run.is_anonymised:
+        listed = found[0] if len(found) == 1 else f"{'; '.join(found[:-1])}; and {found[-1]}"
+        text = f"This privacy is probably overestimated, because {listed}."
+        yield Finding("warning", OVERESTIMATED, text)
+
+
+def reasons(run: Evaluated) -> Iterator[str]:
+    """Yield the reasons to expect a stronger attacker than those of the run.
+
+    - Attackers disagree: one that recognises voices is ahead of all others by more than the intervals of both.
+    - On original speech no attacker has an EER of ``weak_attacker_eer`` or below.
+    - Those who know more (semi-informed) are weaker than those who know less (lazy-informed).
+    - There are few speakers to learn from, or one anonymised version of them.
+    - No attacker uses a neural network, none adapts to the trials, or one failed.
+    """
+    for at, rows in run.of("original"):
+        if (rate := rate_of(strongest(rows))) > run.config.weak_attacker_eer:
+            yield f"attackers are weak on original speech ({_name(at)}: {100 * rate:.1f} %)"
+    for at, rows in run.main.items():
+        voices = sorted(
+            (rate_of(row), *ends_of(row), row["attacker"])
+            for row in rows
+            if row["level"] != INVERTING
+            and not row["attacker"].startswith(_NO_VOICE_PRINT)
+            and not any(map(np.isnan, ends_of(row)))
+        )
+        # where the strongest voice print is ahead of the next by more than both intervals, the others miss something
+        if at[2] != "original" and len(voices) > 1 and voices[0][2] < voices[1][1]:
+            where = f"{_name(at)} {at[2]}: {voices[0][3]} alone"
+            yield f"attackers disagree ({where} is ahead, beyond both intervals)"
+    for at, rows in run.of("semi-informed"):
+        lazy = run.main.get((*at[:2], "lazy-informed"))
+        if lazy is not None:
+            sides = [[row for row in side if row["level"] != INVERTING] or side for side in (rows, lazy)]
+            rates = [rate_of(strongest(side)) for side in sides]
+            if rates[0] > rates[1]:
+                values = " against ".join(map(percent, rates))
+                yield f"semi-informed attackers are weaker than lazy-informed ones ({_name(at)}: {values})"
+    informed = any(run.of("semi-informed"))
+    for name in run.sets.training_sets:
+        count = len(set(run.sets.original[name].speakers.values()))
+        if count < FEW_TRAINING_SPEAKERS:
+            yield f"attackers learn from few speakers ({name}: {count})"
+        several = run.sets.draws.get(name) or run.sets.draws_nothing(name)
+        if informed and not several and run.config.anonymizer.name != "none":
+            yield f"semi-informed attackers learn from one anonymised version alone ({name})"
+    served = {row["attacker"] for row in run.rows}
+    specs = {name: spec for name, spec in attacker_specs(run.config).items() if name in served}
+    settings = run.config.attacker_settings
+    if not any(map(is_network, specs.values())):
+        yield "no attacker uses a neural network"
+    if not any(adapts(spec) or settings.get(name, {}).get("adapted") for name, spec in specs.items()):
+        yield "no attacker adapts to the trials"
+    if run.failures:
+        yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"
+
+
+CHECKS: tuple[Callable[[Evaluated], Iterator[Finding]], ...] = (
+    failed_attackers,
+    simulated_speech,
+    resemblance,
+    uninformative,
+    pooled_trials,
+    attacker_strength,
+    attacker_order,
+    corpus_leak,
+    outside_attackers,
+    shared_speakers,
+    equal_audio,
+    file_tags,
+    missing_lists,
+    few_speakers,
+    sampling_rates,
+    independence,
+    training_draws,
+    trial_draws,
+    shared_draws,
+    other_notes,
+    unmeasured_utility,
+    fusions,
+    overestimated,
+)

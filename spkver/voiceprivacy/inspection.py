@@ -1,4 +1,4 @@
-"""The first step: everything that is wrong with data and configuration is found before anything long starts."""
+"""The first step: errors in data and configuration are found before anything long starts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import os
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import click
 
@@ -20,14 +19,11 @@ from spkver.voiceprivacy.choosing import (
     describe_absent,
     describe_estimate,
     describe_rates,
-    hours_of_speech,
-    listen,
-    refusing_keys,
+    fit_attackers,
+    read_headers,
 )
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.scores import (
-    check_attackers,
-)
+from spkver.voiceprivacy.scores import check_attackers
 from spkver.voiceprivacy.sets import Sets, read_sets
 from spkver.voiceprivacy.utility import check_utility
 
@@ -35,43 +31,52 @@ logger = logging.getLogger(__name__)
 
 
 def check(experiment: Experiment) -> Sets:
-    """Read the sets and find everything that is wrong with them; where checks are asked for, hear all recordings too.
+    """Read the sets and all recordings, and find everything that is wrong with them.
 
     Raises
     ------
     DataError
         With all problems at once.
     """
-    run, steps, config = experiment.run, experiment.steps, experiment.config
+    run, config = experiment.run, experiment.config
     attackers, anonymizers = experiment.attackers, experiment.anonymizers  # what is wrong with options comes first
-    hear = steps.includes("checks")
-    steps.begin("checks", run)
+    experiment.begin("checks")
     with run.timed("checks"):
-        how: dict[str, Any] = {"can_make": anonymizers is not None, "allow_pipes": experiment.allow_pipes, "hear": hear}
-        how |= {"named": experiment.named, "jobs": run.jobs}
-        sets = read_sets(experiment.data, run.output, experiment.suffix, config, **how)
-        heard = listen(sets, config, attackers, jobs=run.jobs)
-        sets = replace(sets, rates=describe_rates(heard, attackers), heard=tuple(heard))
-        if hear:
-            _check_speech(experiment, sets)
-            check_attackers(attackers, sets, experiment.suffix)
+        sets = read_sets(
+            experiment.data,
+            run.output,
+            experiment.suffix,
+            config,
+            can_make=anonymizers is not None,
+            allow_pipes=experiment.allow_pipes,
+            jobs=run.jobs,
+            named=experiment.named,
+        )
+        headers = read_headers(sets, jobs=run.jobs)
+        heard = fit_attackers(sets, headers, config, attackers)
+        sets = replace(sets, rates=describe_rates(heard, attackers), heard=heard)
+        _check_speech(experiment, sets)
+        check_attackers(attackers, sets, experiment.suffix)
     if sets.rates:
         logger.info("sampling rates: %s", sets.rates)
-    if hear and not steps.ends_with("checks"):  # how long the attackers take about, and which would run but cannot
-        hours = hours_of_speech(sets, {} if anonymizers is None else anonymizers.draws, jobs=run.jobs)
-        logger.info("%s", describe_estimate(config, hours, run.jobs or os.cpu_count() or 1))
+    if experiment.until != "checks":  # estimated time, and attackers that cannot run here
+        draws = {} if anonymizers is None else anonymizers.draws
+        seconds = 0.0
+        for name, side in sets.sides.items():  # each original once, and all of its anonymised versions
+            seconds += (1 + draws.get(side, 1)) * sum(duration for _, duration in headers[name])
+        logger.info("%s", describe_estimate(config, seconds / 3600, run.jobs or os.cpu_count() or 1))
         for line in describe_absent(config):
             logger.warning("%s", line)
     if is_simulated(experiment.data):
-        click.echo("The speech is SIMULATED: synthetic voices from eSpeak NG, not recordings of people.")
-    steps.end("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
+        click.echo("The speech is SIMULATED: synthetic voices of eSpeak NG, not recordings of people.")
+    experiment.end("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
     return sets
 
 
 def _check_speech(experiment: Experiment, sets: Sets) -> None:
     """Check headers and options against what there is, of all directories that are there, all problems at once."""
     config, jobs = experiment.config, experiment.run.jobs
-    problems, of_headers = Problems(), Problems()
+    problems = Problems()
     built_in: dict[str, list[AttackerConfig]] = {}
     for heard in sets.heard:
         configs = [getattr(attacker, "config", None) for attacker in heard.attackers]
@@ -81,13 +86,7 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
         kinds = {fingerprint(attacker.features.extraction()): attacker.features for attacker in attackers}
         for features, side in product(kinds.values(), (sets.original, sets.twins)):
             for recordings in [directory.recordings for name, directory in side.items() if name in names]:
-                check_recordings(recordings, features, work=experiment.run.work, problems=of_headers)
-    for error in of_headers.errors:
-        remedy = error.remedy
-        if remedy is not None and remedy.startswith("set features.resample"):  # the key has another place here
-            keys = " and ".join(refusing_keys(config))
-            remedy = f"leave {keys} out: recordings are then resampled to one rate for each set"
-        problems.add(error.text, file=error.file, line=error.line, remedy=remedy)
+                check_recordings(recordings, features, work=experiment.run.work, problems=problems)
     for name in sets.missing:  # what is to be anonymised
         check_headers(sets.original[name].recordings, problems=problems)
     check_utility(sets, config, problems, jobs=jobs)

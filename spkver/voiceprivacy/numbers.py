@@ -1,7 +1,7 @@
 """The numbers of a condition: every metric with intervals, linkability, closed sets, ranks, and each speaker's own.
 
 Where enrolment and trials are anonymised several times, a number is the mean over the draws, and its interval holds
-speakers and draws (`evaluation.uncertainty.intervals`); what each draw gives stands beside it. Of the strongest
+speakers and draws (`evaluation.uncertainty.intervals`); the number of each draw is given, too. Of the strongest
 evidence in any trial it is the largest over the draws.
 
 A closed set is what an attacker gets who knows that the speaker is one of the enrolled: the equal error rate of scores
@@ -18,20 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from evaluation import linkage
 from evaluation.calibration import closed_set_scores
 from evaluation.formats import read_key, read_scores
-from evaluation.linkage import (
-    Ranks,
-    all_draws,
-    by_speaker,
-    linkability_at_sizes,
-    linkability_over_draws,
-    linkability_over_sizes,
-    log_spaced_sizes,
-    rank_evidence_of,
-    rank_shares,
-    ranks_from_scores,
-)
 from evaluation.metrics import Evidence, Metrics, WorstCase, eer, evaluate, tag, worst_case
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, confidence_intervals, minima_over_attackers, sample_from
@@ -42,9 +31,9 @@ from spkver.voiceprivacy.settings import EvaluationConfig
 Json = dict[str, Any]
 
 _MOST_REPLICATES = 300  # of the interval of a closed set's EER, whose deviation they give within some 4 %
-_TOPS = (2, 5, 10)  # the owner among the first so many
+_TOPS = (2, 5, 10)  # the target speaker among the first so many
 _ALL_SIZES = 500  # of more enrolled speakers the curve has fewer points
-_OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # what stands of each draw by itself
+_OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # what is given of each draw
 _NO_CROSS = "not given: the trial list is not a full cross of models and segments"
 
 
@@ -90,7 +79,7 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     ]
     worst = []
     for scores, (ranks, why) in zip(draws, ranked, strict=True):
-        by_ranks = Evidence(float("nan"), why["linkability"]) if ranks is None else rank_evidence_of(ranks)
+        by_ranks = Evidence(float("nan"), why["linkability"]) if ranks is None else linkage.rank_evidence_of(ranks)
         worst.append(worst_case(*split_scores(scores, key), ranks=by_ranks))
     return {
         **{name: getattr(condition, name) for name in ("dataset", "gender", "scenario", "attacker")},
@@ -129,7 +118,7 @@ def _metrics(
     try:
         samples = [sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)[0] for scores in draws]
         results = [statistic.evaluate(sample.runs()) for sample in samples]
-    except DataError as error:  # fewer than two speakers: the numbers stand without intervals
+    except DataError as error:  # fewer than two speakers: metrics without intervals
         samples, about = [], {"intervals": f"none: {error.text}"}
         results = [evaluate(*split_scores(scores, key), priors=config.priors) for scores in draws]
     if samples and config.replicates:
@@ -140,7 +129,7 @@ def _metrics(
         else:
             share = f"{100 * config.level:g} % by {config.replicates} resamples of speakers"
             over = f" and {len(draws)} draws" if len(draws) > 1 else ""
-            about = {"intervals": f"{share}{over} ({samples[0].n_effective} of the scarcer class), seed {seed}"}
+            about = {"intervals": f"{share}{over} ({samples[0].n_effective} of the rarer class), seed {seed}"}
             about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
             intervals = {name: {"low": interval.low, "high": interval.high} for name, interval in found.items()}
     of_draws = [result.to_dict() for result in results]
@@ -206,7 +195,7 @@ def shared_notes(notes: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
     }
 
 
-def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[Ranks | None, dict[str, str]]:
+def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[linkage.Ranks | None, dict[str, str]]:
     """Rank the true speaker of each trial utterance among the enrolled, where the trial list allows it.
 
     The list must be a full cross of models and segments, or of those of each sex: then every utterance meets all who
@@ -219,9 +208,9 @@ def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[R
             blocks.setdefault(genders.get(key.model_ids[model], "?"), []).append(row)
         if not all(_is_cross(key.subset(np.array(rows))) for rows in blocks.values()):
             return None, {"linkability": _NO_CROSS}
-        notes["linkability"] = "among the enrolled of the speaker's own sex: there are no trials across the sexes"
+        notes["linkability"] = "among enrolled speakers of the same sex: there are no cross-sex trials"
     try:
-        ranks = ranks_from_scores(scores, key)
+        ranks = linkage.ranks_from_scores(scores, key)
     except DataError as error:
         return None, {"linkability": f"not given: {error.text}"}
     return ranks, notes | {f"linkability.{number}": note for number, note in enumerate(ranks.notes, 1)}
@@ -231,14 +220,14 @@ def _is_cross(key: Key) -> bool:
     return len(key) >= len(np.unique(key.models)) * len(np.unique(key.segments))
 
 
-def link(tables: Sequence[Ranks], config: EvaluationConfig, seed: int) -> Json:
+def link(tables: Sequence[linkage.Ranks], config: EvaluationConfig, seed: int) -> Json:
     """Return the linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
-    ranks = all_draws(tables)
+    ranks = linkage.all_draws(tables)
     largest = ranks.largest_size
-    every = range(2, largest + 1) if largest <= _ALL_SIZES else log_spaced_sizes(largest)
+    every = range(2, largest + 1) if largest <= _ALL_SIZES else linkage.log_spaced_sizes(largest)
     sizes = [size for size in config.sizes if size <= largest] or list(every)
-    curve = linkability_over_draws(tables, sizes, resampling=Resampling(config.replicates, seed, config.level))
-    tops = {str(top): linkability_at_sizes(ranks, sizes, top=top) for top in _TOPS if top < largest}
+    curve = linkage.linkability_over_draws(tables, sizes, resampling=Resampling(config.replicates, seed, config.level))
+    tops = {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top) for top in _TOPS if top < largest}
     return {
         "sizes": curve.sizes.tolist(),
         "linkability": curve.values.tolist(),
@@ -253,7 +242,7 @@ def closed_set_of(
     draws: Sequence[Scores],
     key: Key,
     speakers: Mapping[str, str],
-    tables: Sequence[Ranks] | None,
+    tables: Sequence[linkage.Ranks] | None,
     resampling: Resampling,
 ) -> tuple[Json | None, dict[str, str]]:
     """Return the numbers of a closed set, means over draws, and notes about them.
@@ -266,7 +255,7 @@ def closed_set_of(
     speakers : mapping of str to str
         Of the segments.
     tables : sequence of Ranks, or None
-        The rank of each owner in each draw, where the list allows it.
+        The rank of each target speaker in each draw, where the list allows it.
     resampling : Resampling
 
     Returns
@@ -295,9 +284,10 @@ def closed_set_of(
         except DataError:  # fewer than two speakers
             pass
     # of its whole gallery a row needs to know whether it is beaten: all may have one size then
-    largest, candidates = int(all_draws(tables).impostors.max()), tables[0].impostors + 1
+    largest = int(linkage.all_draws(tables).impostors.max())
+    candidates = tables[0].impostors + 1
     whole = [replace(ranks, impostors=np.full(len(ranks), largest)) for ranks in tables]
-    named = linkability_over_draws(whole, np.array([largest + 1]), resampling=resampling)
+    named = linkage.linkability_over_draws(whole, np.array([largest + 1]), resampling=resampling)
     shares = [float(np.mean(first_among_all(ranks))) for ranks in tables]
     return {
         "eer": {"value": sum(rates) / len(rates), **ends},
@@ -308,8 +298,8 @@ def closed_set_of(
     }, {}
 
 
-def first_among_all(ranks: Ranks) -> np.ndarray:
-    """Return the probability of each row that its owner is first among all it was scored against; ties are shared.
+def first_among_all(ranks: linkage.Ranks) -> np.ndarray:
+    """Return the probability of each row that its target speaker is first among all candidates; ties are shared.
 
     Returns
     -------
@@ -323,17 +313,18 @@ def first_among_all(ranks: Ranks) -> np.ndarray:
     return np.where(ranks.beaters == 0, 1 / (1 + ranks.ties), 0.0)
 
 
-def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: Ranks | None) -> list[Json]:
+def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: linkage.Ranks | None) -> list[Json]:
     """The enrolled speakers: how well each is found (linkability, mean over sizes alike on a log scale, and mean place
     among all enrolled), and the error rate of the trials against each.
     """
     values = align(scores, key)
-    linked = {} if ranks is None else by_speaker(ranks.speakers, linkability_over_sizes(ranks))
-    places = {} if ranks is None else by_speaker(ranks.speakers, ranks.places())
+    linked = {} if ranks is None else linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks))
+    places = {} if ranks is None else linkage.by_speaker(ranks.speakers, ranks.places())
     entries = []
     for code in np.unique(key.models).tolist():
         rows, name = key.models == code, key.model_ids[code]
-        target, nontarget = values[rows & key.is_target], values[rows & ~key.is_target]
+        target = values[rows & key.is_target]
+        nontarget = values[rows & ~key.is_target]
         entries.append(
             {
                 "speaker": name,
@@ -357,8 +348,8 @@ def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
     return WorstCase(*(strongest(name) for name in ("pav", "gaussian", "student", "ranks")))
 
 
-def match_by_rank(tables: Sequence[Ranks]) -> list[float]:
-    """Return how often the owner is among the first r, r = 1, 2, ..., over tables of ranks, one of each draw.
+def match_by_rank(tables: Sequence[linkage.Ranks]) -> list[float]:
+    """Return how often the target speaker is among the first r, r = 1, 2, ..., over tables of ranks, one of each draw.
 
     A gallery of N that has no rank r any more counts 1 there; women and men may be enrolled in galleries of two sizes.
     """
@@ -367,7 +358,7 @@ def match_by_rank(tables: Sequence[Ranks]) -> list[float]:
     for ranks in tables:
         for size in np.unique(ranks.impostors).tolist():
             rows = ranks.impostors == size
-            shares = rank_shares(ranks.subset(rows))
+            shares = linkage.rank_shares(ranks.subset(rows))
             total += rows.sum() * np.pad(np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0)
             count += int(rows.sum())
     return np.minimum(total / count, 1.0).tolist()

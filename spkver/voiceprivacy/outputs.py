@@ -16,7 +16,6 @@ import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ from spkbase.files import atomic_path, file_digest, format_csv, format_table, lo
 from spkbase.runs import Run, versions
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
-from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, check_all
+from spkver.voiceprivacy.checks import CHECKS, OVERESTIMATED, UTILITY, Evaluated
 from spkver.voiceprivacy.choosing import attacker_name, attackers_run
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.scores import Attackers, ScoreTable
@@ -63,24 +62,38 @@ _OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds t
 def report(
     experiment: Experiment, sets: Sets, attackers: Attackers, scores: ScoreTable, table: Table, utility: Json
 ) -> str:
-    """Measure what vectors tell besides identity, and write all results.
+    """Measure the attributes that vectors reveal, and write all results.
 
     Returns
     -------
     str
         The table of the strongest attackers, warnings, the verdict, and where the files are.
     """
-    frozen = experiment.steps.begin("report", experiment.run)
-    attributes = measure_attributes(frozen, sets, experiment.config, attackers.by_training, table.rows)
-    run, config, suffix = experiment.run, experiment.config, experiment.suffix
-    simulated, anonymizers = is_simulated(experiment.data), experiment.anonymizers
+    experiment.begin("report")
+    run = experiment.run
+    config = experiment.config
+    suffix = experiment.suffix
+    attributes = measure_attributes(run, sets, config, attackers.by_training, table.rows)
+    simulated = is_simulated(experiment.data)
+    anonymizers = experiment.anonymizers
     summary = summarise(table.rows, table.minima)
     anonymiser = describe(anonymizers, sets, suffix=suffix, seed=config.seed)
-    rows, protocol = challenge_rows(table.rows, config, summary), challenge_protocol(table.rows, config, anonymiser)
+    rows = challenge_rows(table.rows, config, summary)
+    protocol = challenge_protocol(table.rows, config, anonymiser)
     with run.timed("report"):
-        beside: Json = {"utility": utility, "earlier": _earlier_results(run.output, suffix)}
-        beside |= {"simulated": simulated, "jobs": run.jobs}
-        sanity = check_all(table, sets, config, scores, output=run.output, **beside)
+        evaluated = Evaluated(
+            table.rows,
+            sets,
+            config,
+            failures=scores.failures,
+            fusions=scores.fusions,
+            training_draws=table.training_draws,
+            utility=utility,
+            earlier=_earlier_results(run.output, suffix),
+            simulated=simulated,
+            jobs=run.jobs,
+        )
+        sanity = [finding._asdict() for check in CHECKS for finding in check(evaluated)]
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
         draws = 0 if config.anonymizer.name == "none" else anonymiser["training_draws"]
         told = verdict(summary, level=config.evaluation.level, simulated=simulated, draws=draws)
@@ -119,7 +132,7 @@ def report(
         "seeds": {"run": config.seed, "bootstrap": config.seed, "anonymiser": anonymiser.get("seed")},
         "similarity": table.similarity,
     }
-    _keep(replace(run, force=run.force or experiment.steps.only == "report"), suffix, results)
+    _keep(run, suffix, results)
     shown = _format_summary(summary)
     logger.info("results\n%s", shown, extra={"file_only": True})
     warnings = [one for one in sanity if one["level"] == "warning" and one["check"] not in _IN_THE_VERDICT]
@@ -163,27 +176,23 @@ def _earlier_results(output: Path, suffix: str) -> dict[str, Json]:
 
 
 def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, list[Json]]:
-    """What attackers tell of what they learnt from each background, where any did.
+    """What attackers learnt from each background.
 
     ``choices``: backends of attackers by vectors; ``undoing`` and ``alignments``: what was learnt of the anonymisation
     (from the enrolment's own pairs too, under the anonymised enrolment).
     """
-    entries = list(map(attacker_name, config.attackers))
+    folder = output / "attackers"
+    names = list(map(attacker_name, config.attackers))
     sides = [side.name for name in sets.training_sets for side in sets.pair(name)]
     backgrounds = dict.fromkeys(name for dataset in sets.datasets for name in (dataset.training, dataset.enrolls))
     twins = [sets.twins[name].name for name in backgrounds if name in sets.twins]
-    undoing = ["undoing/undoing.json"] if any(name.endswith("-undone") for name in entries) else []
-
-    def read(places: Sequence[str], *, named: bool = True) -> list[Json]:
-        found = [output / "attackers" / place for place in places]
-        backs = [{"background": place.partition("/")[0]} if named else {} for place in places]
-        return [{**back, **load_json(path)} for back, path in zip(backs, found, strict=True) if path.is_file()]
-
-    return {
-        "choices": read([f"{side}/{name}/choice.json" for name in entries for side in sides], named=False),
-        "undoing": read([f"{twin}/{file}" for twin in twins for file in undoing]),
-        "alignments": read([f"{twin}/{name}/alignment.json" for twin in twins for name in entries]),
-    }
+    choices = [folder / side / name / "choice.json" for name in names for side in sides]
+    found: dict[str, list[Json]] = {"choices": [load_json(path) for path in choices if path.is_file()]}
+    undone = ["undoing"] if any(name.endswith("-undone") for name in names) else []
+    for key, of, file in (("undoing", undone, "undoing.json"), ("alignments", names, "alignment.json")):
+        places = [(twin, folder / twin / name / file) for twin in twins for name in of]
+        found[key] = [{"background": twin, **load_json(path)} for twin, path in places if path.is_file()]
+    return found
 
 
 def _format_summary(summary: Sequence[Json]) -> str:
@@ -241,11 +250,12 @@ def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: J
 def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence[Json] = ()) -> list[Json]:
     """Return each condition in the challenge's columns, EER in per cent by its reading, of the attacker that is named.
 
-    Where none is, of the strongest: ``strongest_of`` tells of how many, and the interval is that of the minimum in the
+    Where none is, of the strongest: ``strongest_of`` is their number, and the interval is that of the minimum in the
     summary. Conditions that the named one lacks are left out.
     """
     minima = {(row["dataset"], row["gender"], row["scenario"]): row["minimum"] for row in summary}
-    named, kinds = attacker_name(config.challenge.attacker), ("original", "anon")
+    named = attacker_name(config.challenge.attacker)
+    kinds = ("original", "anon")
     sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in SCENARIOS}
     rows = []
     for (dataset, gender, scenario), part in places(conditions).items():
@@ -277,7 +287,8 @@ def averages(rows: Sequence[Json], config: Config) -> list[Json]:
     reading, as the challenge ranks; of the strongest ones by the ROC convex hull, with the averages of the ends of
     their intervals, which are too wide rather than too narrow: a target is reached where the lower end is above it.
     """
-    weights, named = config.challenge.weights, attacker_name(config.challenge.attacker)
+    weights = config.challenge.weights
+    named = attacker_name(config.challenge.attacker)
     single = [row for row in rows if row["gender"] != POOLED] or list(rows)
     groups: dict[tuple[str, str, str], list[Json]] = {}
     for row in single:
@@ -324,9 +335,9 @@ def write_challenge_files(
     for file in (path, *parts.values(), archive):
         file.unlink(missing_ok=True)  # those of an earlier run, of another attacker
     if not protocol:
-        text = "%s is not written: challenge.attacker names no attacker whose results it would hold"
+        text = "%s is not written: challenge.attacker names no attacker"
         logger.info(text, path.name, extra={"file_only": True})
-    elif sections := list(_rank_sections(rows, utility)):  # attackers of others may serve none of the conditions
+    elif sections := list(_rank_sections(rows, utility)):  # user-supplied attackers may serve none of the conditions
         write_rank_file(path, [Section(PROTOCOL, [protocol]), *sections])
         for ending, file in parts.items():
             if part := [section for section in sections if (section.title == ASV_ANON) == (ending == "anon")]:

@@ -15,7 +15,6 @@ attacker enrols with all versions. Each version of the trials is scored by itsel
 
     OUTPUT/lists/<trials>/                         keys, speakers and sexes
     OUTPUT/exp/asv_.../<enrol>-<trials>/NAME/scores    scores, in folders that are named as the challenge names them
-    OUTPUT/failures.json                           what failed in the last run, which the steps after it take up
 
 `train` says what is to be scored and has the attackers learn that scores are missing of, `score` makes the scores. An
 attacker that fails is left out, is named, and does not keep the others from their work.
@@ -26,7 +25,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import groupby, product
@@ -39,7 +38,7 @@ from evaluation.formats import read_scores, write_key, write_scores
 from evaluation.reports import SCENARIOS, TRIAL_BY_TRIAL, Scenario
 from evaluation.trials import Scores
 from spkbase.errors import DataError, Problems, SpkverError
-from spkbase.files import load_json, write_json, write_text
+from spkbase.files import load_json, write_text
 from spkbase.plugins import TimeLimitError
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
@@ -67,7 +66,6 @@ Json = dict[str, Any]
 
 SCORES = "exp"  # as in the challenge
 WORK = "work"  # features and statistics, which the attackers share; may be removed
-FAILURES = "failures.json"
 
 
 @one_line
@@ -86,9 +84,9 @@ class Scored:
     made_from : tuple of str
         Fingerprints of these scores.
     level : str
-        What the attacker may look at, see `evaluation.reports.LEVELS`.
+        Level of knowledge of the attacker, see `evaluation.reports.LEVELS`.
     content : str
-        Where the attacker reads what is said: "oracle" if the transcripts come with the data, else "recognised".
+        Where the attacker uses what is said: "oracle" if the transcripts come with the data, else "recognised".
     tested : tuple of int
         Recordings that each of its lists of trials tests: what a whole-list attacker adapts to.
     lacking : tuple of int
@@ -147,12 +145,27 @@ class Attackers:
         Why an attacker cannot score an attack, by the names of both.
     learnt : dict of tuple to callable or Exception
         Scorers, or what went wrong, by `Job.learns_from`; of what is due alone.
+    timed_out : dict of str to Exception
+        Attackers that took too long, which are not asked again in this run.
     """
 
     by_training: dict[str, list[Attacker]]
     jobs: list[Job] = field(default_factory=list, repr=False)
     lacking: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
     learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer | Exception] = field(default_factory=dict, repr=False)
+    timed_out: dict[str, Exception] = field(default_factory=dict, repr=False)
+
+    def attempt(self, name: str, work: Callable[[], Any]) -> Any:
+        """Return what an attacker's work gives, or the exception that it ends with."""
+        try:
+            return self.timed_out.get(name) or work()
+        except ENDING:
+            raise
+        except TimeLimitError as error:
+            self.timed_out[name] = error
+            return error
+        except Exception as error:  # whatever it is: the other attackers go on
+            return error
 
 
 @one_line
@@ -235,7 +248,8 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
         original = enrolment = sets.original[dataset.enrolls]
         versions: tuple[DataDir, ...] = ()
         if scenario.enrolment:
-            enrolment, versions = sets.twins[dataset.enrolls], sets.draws.get(dataset.enrolls, ())
+            enrolment = sets.twins[dataset.enrolls]
+            versions = sets.draws.get(dataset.enrolls, ())
         draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
         for (gender, name), draw in product(dataset.trials.items(), draws):
             key = sets.original[name].trials
@@ -250,7 +264,7 @@ _unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each tim
 
 
 def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
-    """Check what attackers of others have for the trials, before anything is made; for missing twins by name.
+    """Check what user-supplied attackers have for the trials, before anything is made; for missing twins by name.
 
     Raises
     ------
@@ -275,7 +289,7 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
 
 
 def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], str]:
-    """Why attackers cannot score some lists, by the names of both; all that cannot be used is told."""
+    """Why attackers cannot score some lists, by the names of both; all that cannot be used is an error."""
     problems, lacking = Problems(), {}
     for attacker, attack in pairs:
         with noted_each(problems):
@@ -286,31 +300,34 @@ def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], 
 
 
 def train(experiment: Experiment, sets: Sets) -> Attackers:
-    """Write the lists of trials, and have every attacker learn that scores are missing of; none learns otherwise.
+    """Write the lists of trials, and train every attacker whose scores are missing.
 
     Raises
     ------
     DataError
-        With all that is wrong with what attackers of others give; or where no attacker serves any condition.
+        With all errors in what user-supplied attackers give; or where no attacker serves any condition.
     """
-    if not experiment.steps.needs("scores"):
-        return Attackers({})
-    run, seed = experiment.steps.begin("scores", experiment.run), experiment.config.seed
+    experiment.begin("scores")
+    run, seed = experiment.run, experiment.config.seed
     write_lists(run, sets)
     by_training: dict[str, list[Attacker]] = {}
     for heard in sets.heard:
         by_training |= dict.fromkeys(heard.training, put_to_work(run, heard.attackers, seed))
     with run.timed("attackers and scores"):
         attackers = _plan(run, sets, by_training, suffix=experiment.suffix, seed=seed)
-        _learn_all(run, attackers)
+        if run.force:  # the features and statistics that attackers share are made again
+            shutil.rmtree(run.path(WORK), ignore_errors=True)
+        for job in attackers.jobs:
+            if job.learns_from not in attackers.learnt and job.stage.is_due:
+                learn = partial(job.attacker.learn, job.attack)
+                attackers.learnt[job.learns_from] = attackers.attempt(job.attacker.name, learn)
     return attackers
 
 
 def _plan(run: Run, sets: Sets, by_training: dict[str, list[Attacker]], *, suffix: str, seed: int) -> Attackers:
     """Say what is to be scored: every list of trials by every attacker that can; nothing is made."""
     attacks = list(attacks_of(sets, suffix))
-    n_attackers = len(next(iter(by_training.values())))
-    pairs = [(by_training[of[0].training][number], of[-1]) for number in range(n_attackers) for of in attacks]
+    pairs = [(attacker, of[-1]) for of in attacks for attacker in by_training[of[0].training]]
     lacking = _lacking(pairs)
     reasons: dict[tuple[str, str], list[str]] = {}
     for (name, condition), why in lacking.items():
@@ -340,104 +357,126 @@ def declare_scores(
     *,
     seed: int,
     speech: dict[DataDir, Stamp],
-    place: str = "",
     parts: Mapping[str, Stage[Scores]] | None = None,
 ) -> Stage[Scores]:
     """Declare the scores of a list by an attacker; by a fusion, after its `parts`.
 
-    `speech` keeps what stands for data directories: their lists and recordings. `place` stands before the folders in
-    the names of stages, where the run is at work below another one.
+    `speech` caches the stamps of data directories: their lists and recordings.
     """
-    for directory in speech_of(attacker, attack):
+    used = speech_of(attacker, attack)
+    for directory in used:
         if directory not in speech:
             lists = [sorted(directory.speakers.items()), sorted(directory.enrolls or ()), directory.enrolls is None]
             sources = dict(sorted(directory.recordings.items()))
             speech[directory] = run.stamp(f"speech of {directory.path.name}", inputs=lists, sources=sources)
     folder = f"{SCORES}/{attack.name}"
     return run.declare(
-        f"scores of {attacker.name} in {place}{folder}",
+        f"scores of {attacker.name} in {folder}",
         f"{folder}/{attacker.name}/scores",
         read=read_scores,
         inputs=[attacker.record(attack), seed, attack.trials],
-        after=[*dict.fromkeys(speech[part] for part in speech_of(attacker, attack)), *(parts or {}).values()],
+        after=[*dict.fromkeys(speech[directory] for directory in used), *(parts or {}).values()],
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     )
-
-
-def _learn_all(run: Run, attackers: Attackers) -> None:
-    """Have each attacker learn what it needs for scores that are missing; what fails is kept for `score`.
-
-    One that was ended for its time is not asked again. With `force` the features and statistics that attackers share
-    are made again.
-    """
-    if run.frozen:
-        return
-    if run.force:
-        shutil.rmtree(run.path(WORK), ignore_errors=True)
-    given_up: dict[str, Exception] = {}
-    for job in attackers.jobs:
-        name, known = job.learns_from
-        if (name, known) in attackers.learnt or not job.stage.is_due:
-            continue
-        try:
-            found = given_up.get(name) or job.attacker.learn(job.attack)
-        except ENDING:
-            raise
-        except Exception as error:  # whatever it is
-            found = error
-            if isinstance(error, TimeLimitError):
-                given_up[name] = error
-        attackers.learnt[name, known] = found
 
 
 def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> ScoreTable:
     """Make the scores of all conditions that are not up to date: those of single attackers, of fusions, of both sexes.
 
-    Who fails is left out, and is named. What failed is not up to date, so that the next run tries it again; one that
-    was ended for its time is not tried again in this run.
+    An attacker that fails is left out and named. What failed is not up to date, so that the next run tries it again.
 
     Raises
     ------
     DataError, Exception
         What all attackers fail at that serve a list of trials, where one of ours is among them: it is the data's.
     """
-    steps, suffix, seed = experiment.steps, experiment.suffix, experiment.config.seed
-    if not steps.needs("scores"):
-        return ScoreTable()
-    outside = [other.name for other in experiment.attackers if not hasattr(other, "at")]
-    run = steps.seen("scores", experiment.run)
-    quiet, attempts = replace(run, quiet=True), _Attempts(run, attackers)
+    run = experiment.run
+    suffix = experiment.suffix
+    seed = experiment.config.seed
+    outside = {other.name for other in experiment.attackers if not hasattr(other, "at")}
     conditions: list[Scored] = []
     with run.timed("attackers and scores"):
         for (dataset, scenario), of_scenario in groupby(attackers.jobs, lambda job: (job.dataset, job.scenario)):
             started, made = time.perf_counter(), list[Job]()
-            for _, jobs in groupby(of_scenario, lambda job: job.gender):
-                scored = attempts.make_all(list(jobs), outside)
-                made += scored + attempts.make_all(list(_fusions(quiet, scored, attackers, seed)), None)
-            n_draws = sets.tested_draws(dataset) if scenario.trials else 1
-            found = list(_conditions(quiet, sets, made, attackers, suffix, n_draws))
+            for _, of_list in groupby(of_scenario, lambda job: job.gender):
+                jobs = list(of_list)
+                scored, failed = _make_scores(jobs, attackers)
+                _raise_if_all_failed(jobs, failed, attackers, outside)
+                fused, not_fused = _make_scores(list(_fusions(run, scored, attackers, seed)), attackers)
+                made += scored + fused
+                experiment.failures.extend(_failure(job, error) for job, error in failed + not_fused)
+            found = list(_conditions(run, sets, made, attackers, suffix)) if made else []
             seconds = time.perf_counter() - started
             logger.info("%s %s: scores of %d conditions after %.1f s", dataset.name, scenario.name, len(found), seconds)
             conditions += found
-    if not run.frozen:
-        if attempts.failed:
-            write_json(run.path(FAILURES), attempts.failed)
-        else:
-            run.path(FAILURES).unlink(missing_ok=True)
-    failures = [{key: note[key] for key in note if key != "fingerprint"} for note in attempts.failed.values()]
     files: dict[str, list[str]] = {}
     for condition in conditions:
         for file in condition.weights:
             files.setdefault(file, []).append(condition.scores[1])
     fusions = [{"file": file, "scores": used, **load_json(run.path(file))} for file, used in files.items()]
-    steps.failures[:] = failures
-    steps.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
-    return ScoreTable(conditions, failures, fusions)
+    experiment.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
+    return ScoreTable(conditions, experiment.failures, fusions)
+
+
+def _make_scores(jobs: Sequence[Job], attackers: Attackers) -> tuple[list[Job], list[tuple[Job, Exception]]]:
+    """Bring scores up to date; return the jobs that are done, and those that failed with what went wrong."""
+    done, failed = [], []
+    for job in jobs:
+
+        def write(path: Path, job: Job = job) -> None:
+            if isinstance(job.attacker, Fusion):
+                scores = job.attacker.fuse(job.attack, {name: part.value for name, part in job.parts.items()})
+            else:
+                scorer = attackers.learnt[job.learns_from]
+                if isinstance(scorer, Exception):
+                    raise scorer
+                scores = scorer(job.attack)
+            write_scores(path, scores)
+
+        name = job.attacker.name
+        make = partial(job.stage.bring_up_to_date, write)
+        error = attackers.attempt(name, make) if job.stage.is_due else make()
+        if error is None:
+            done.append(job)
+            continue
+        failed.append((job, error))
+        logger.warning("%s: %s has no scores: %s", Path(job.stage.artefact).parents[1], name, reason_of(error))
+        if not isinstance(error, SpkverError):
+            logger.info("%s", name, exc_info=error, extra={"file_only": True})
+    return done, failed
+
+
+def _raise_if_all_failed(
+    jobs: Sequence[Job], failed: Sequence[tuple[Job, Exception]], attackers: Attackers, outside: Collection[str]
+) -> None:
+    """Raise what all attackers fail at that score a list of trials, unless all are `outside` and others are not."""
+    errors = {job.attacker.name: error for job, error in failed if job.draw == 1}
+    if not errors or errors.keys() != {job.attacker.name for job in jobs}:
+        return
+    if errors.keys() <= set(outside) and errors.keys() != {job.attacker.name for job in attackers.jobs}:
+        return
+    if len({str(error) for error in errors.values()}) == 1:
+        raise next(iter(errors.values()))
+    problems = Problems()
+    for name, error in errors.items():
+        problems.note(error if isinstance(error, DataError) else DataError(f"attacker {name!r}: {reason_of(error)}"))
+    problems.raise_if_any()
+
+
+def _failure(job: Job, error: Exception) -> Json:
+    return {
+        "attacker": job.attacker.name,
+        "dataset": job.dataset.name,
+        "gender": job.gender,
+        "scenario": job.scenario.name,
+        "scores": job.stage.artefact,
+        "reason": reason_of(error),
+    }
 
 
 def _fusions(run: Run, scored: Sequence[Job], attackers: Attackers, seed: int) -> Iterator[Job]:
     """Yield what fusions score: lists of trials that others, of whom they take some, have scored."""
-    speech: dict[DataDir, Stamp] = {}
+    quiet, speech = replace(run, quiet=True), dict[DataDir, Stamp]()
     for _, of_draw in groupby(scored, lambda job: job.draw):
         others = list(of_draw)
         attack = others[0].attack
@@ -445,54 +484,53 @@ def _fusions(run: Run, scored: Sequence[Job], attackers: Attackers, seed: int) -
             if isinstance(fusion, Fusion) and serves(fusion, attack):
                 parts = {job.attacker.name: job.stage for job in others if fusion.takes(job.attacker.name)}
                 if parts and (fusion.name, attack.name) not in attackers.lacking:
-                    stage = declare_scores(run, attack, fusion, seed=seed, speech=speech, parts=parts)
+                    stage = declare_scores(quiet, attack, fusion, seed=seed, speech=speech, parts=parts)
                     yield replace(others[0], attacker=fusion, stage=stage, parts=parts)
 
 
-def _conditions(
-    run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers, suffix: str, n_draws: int
-) -> Iterator[Scored]:
+def _conditions(run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers, suffix: str) -> Iterator[Scored]:
     """Yield the conditions of a scenario that have scores of the first draw; then those of both sexes, put together."""
-    if not made:
-        return
     dataset, scenario = made[0].dataset, made[0].scenario
+    draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
     jobs = {(job.attacker.name, job.gender, job.draw): job for job in made}
-    together = {gender: [gender] for gender in dataset.trials}
-    together |= {POOLED: list(dataset.trials)} if len(dataset.trials) > 1 else {}
-    for gender, sexes in together.items():
+    sides = {gender: [gender] for gender in dataset.trials}
+    if len(dataset.trials) > 1:
+        sides[POOLED] = list(dataset.trials)
+    for gender, sexes in sides.items():
         keys = [sets.original[dataset.trials[sex]].trials for sex in sexes]
-        tested = tuple(len(np.unique(key.segments)) for key in keys if key is not None)
         for attacker in attackers.by_training[dataset.training]:
-            stages, lacking, weights = {}, [], dict[str, None]()
-            for draw in range(1, 1 + n_draws):
-                parts = [jobs.get((attacker.name, sex, draw)) for sex in sexes]
-                found = [job for job in parts if job is not None]
-                if len(found) < len(parts):
-                    lacking.append(draw)
-                    continue
-                stages[draw] = found[0].stage
-                if len(found) > 1:
+            found = {draw: [jobs.get((attacker.name, sex, draw)) for sex in sexes] for draw in draws}
+            parts = {draw: [job for job in of_draw if job is not None] for draw, of_draw in found.items()}
+            parts = {draw: of_draw for draw, of_draw in parts.items() if len(of_draw) == len(sexes)}
+            if 1 not in parts:
+                continue
+            stages = {draw: of_draw[0].stage for draw, of_draw in parts.items()}
+            weights = []
+            if len(sexes) > 1:
+                for draw, of_draw in parts.items():
                     folder = condition_folder(dataset, gender, scenario, suffix, draw)
-                    stages[draw] = _pooled(run, attacker.name, folder, [job.stage for job in found])
-                elif isinstance(attacker, Fusion):
-                    file = attacker.file(found[0].attack, list(found[0].parts))
-                    weights[str(file.relative_to(run.output))] = None
-            if 1 not in lacking:
-                yield Scored(
-                    *(dataset.name, gender, scenario.name, attacker.name, f"lists/{trial_name(dataset, gender)}"),
-                    scores={draw: stage.artefact for draw, stage in stages.items()},
-                    made_from=tuple(stage.fingerprint for stage in stages.values()),
-                    level=level_of(attacker),
-                    content=getattr(attacker, "content", ""),
-                    tested=tested,
-                    lacking=tuple(lacking),
-                    weights=tuple(weights),
-                )
+                    stages[draw] = _pooled(run, attacker.name, folder, [job.stage for job in of_draw])
+            elif isinstance(attacker, Fusion):
+                weights = [attacker.file(job.attack, list(job.parts)) for (job,) in parts.values()]
+            yield Scored(
+                dataset=dataset.name,
+                gender=gender,
+                scenario=scenario.name,
+                attacker=attacker.name,
+                lists=f"lists/{trial_name(dataset, gender)}",
+                scores={draw: stage.artefact for draw, stage in stages.items()},
+                made_from=tuple(stage.fingerprint for stage in stages.values()),
+                level=level_of(attacker),
+                content=getattr(attacker, "content", ""),
+                tested=tuple(len(np.unique(key.segments)) for key in keys if key is not None),
+                lacking=tuple(draw for draw in draws if draw not in parts),
+                weights=tuple(dict.fromkeys(str(file.relative_to(run.output)) for file in weights)),
+            )
 
 
 def _pooled(run: Run, attacker: str, folder: str, stages: Sequence[Stage[Scores]]) -> Stage[Scores]:
     """Put the scores of all sexes together."""
-    return run.stage(
+    return replace(run, quiet=True).stage(
         f"scores of {attacker} in {folder}",
         f"{folder}/{attacker}/scores",
         make=lambda path: write_scores(path, joined([stage.value for stage in stages])),
@@ -508,77 +546,7 @@ def joined(lists: Sequence[Scores]) -> Scores:
     return Scores.from_ids(models, segments, np.concatenate([scores.values for scores in lists]))
 
 
-class _Attempts:
-    """Makes scores, and remembers who failed: what is noted in ``failures.json``, by the file that is missing."""
-
-    def __init__(self, run: Run, attackers: Attackers) -> None:
-        self.failed: dict[str, Json] = {}
-        self._run, self._learnt, self._given_up = run, attackers.learnt, dict[str, Exception]()
-        self._names = {job.attacker.name for job in attackers.jobs}
-        self._earlier = load_json(run.path(FAILURES)) if run.path(FAILURES).is_file() else {}
-
-    def make_all(self, jobs: Sequence[Job], outside: Collection[str] | None) -> list[Job]:
-        """Make the scores of one list of trials in all draws; return the jobs that are done.
-
-        Where all attackers failed and not all of them are `outside`, of others, it is an error; None: it is none.
-        """
-        done: list[Job] = []
-        errors: dict[str, Exception | None] = {}  # of first draws
-        for job in jobs:
-            error, name, file = self._make(job), job.attacker.name, job.stage.artefact
-            if error is None:
-                done.append(job)
-            else:
-                reason = " ".join(reason_of(error).split())
-                place = {"dataset": job.dataset.name, "gender": job.gender, "scenario": job.scenario.name}
-                note = {"fingerprint": job.stage.fingerprint, "attacker": name, **place}
-                self.failed[file] = {**note, "scores": file, "reason": reason}
-                logger.warning("%s: %s has no scores: %s", Path(file).parents[1], name, reason)
-                if not isinstance(error, SpkverError):
-                    logger.info("%s", name, exc_info=error, extra={"file_only": True})
-            if job.draw == 1:
-                errors[name] = error
-        failed = {name: error for name, error in errors.items() if error is not None}
-        have_all_failed = failed and len(failed) == len(errors) and outside is not None
-        if have_all_failed and (failed.keys() - set(outside or ()) or failed.keys() == self._names):
-            if len({str(error) for error in failed.values()}) == 1:
-                raise next(iter(failed.values()))
-            problems = Problems()
-            for name, error in failed.items():
-                told = error if isinstance(error, DataError) else DataError(f"attacker {name!r}: {reason_of(error)}")
-                problems.note(told)
-            problems.raise_if_any()
-        return done
-
-    def _make(self, job: Job) -> Exception | None:
-        stage, name = job.stage, job.attacker.name
-        noted = self._earlier.get(stage.artefact, {})
-        if self._run.frozen and noted.get("fingerprint") == stage.fingerprint and stage.state() != "done":
-            return DataError(noted["reason"])
-        if self._run.frozen or not stage.is_due:
-            stage.bring_up_to_date()
-            return None
-        if name in self._given_up:
-            return self._given_up[name]
-        try:
-            with stage.run.timed(stage.name):
-                if isinstance(job.attacker, Fusion):
-                    found = job.attacker.fuse(job.attack, {name: part.value for name, part in job.parts.items()})
-                else:
-                    scorer = self._learnt[job.learns_from]
-                    if isinstance(scorer, Exception):
-                        raise scorer
-                    found = scorer(job.attack)
-            stage.bring_up_to_date(partial(write_scores, scores=found))
-        except ENDING:
-            raise
-        except Exception as error:
-            if isinstance(error, TimeLimitError):
-                self._given_up[name] = error
-            return error
-        return None
-
-
 def reason_of(error: Exception) -> str:
-    """Return in words what went wrong; of an error of others with its kind."""
-    return str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
+    """Return the message of an error in a line; of a foreign error with its type."""
+    text = str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())

@@ -3,8 +3,8 @@
     DATA/<set>_enrolls, DATA/<set>_trials_{f,m,mixed}, DATA/<training set>     original speech
     DATA/<the same>SUFFIX, or else OUTPUT/data/<the same>SUFFIX                anonymised twins
 
-Twins that somebody made stand beside the originals; those that this recipe makes go below OUTPUT, so that the data
-directory may be read-only.
+User-supplied anonymised sets are next to the originals; those that this recipe makes go below OUTPUT, so that the
+data directory may be read-only.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class Dataset:
 @one_line
 @dataclass(frozen=True)
 class Heard:
-    """What attackers that learn from some training sets hear.
+    """Training sets with the same sampling rates, and the attackers that fit them.
 
     Attributes
     ----------
     training : tuple of str
         Training sets with the same rates.
     datasets : tuple of str
-        What is tested with them.
+        Sets that train on them.
     rates : dict of (str, int) to int
         Number of recordings by data directory and sampling rate.
     attackers : sequence of Attacker or Wanted
@@ -99,19 +99,19 @@ class Sets:
     twins : dict of str to DataDir
         Anonymised, by the name of the original; those that are still to be made are missing.
     missing : tuple of str
-        Originals without a twin.
+        Originals without an anonymised twin.
     emotions : tuple of str
         Originals whose emotions are recognised; they are no part of a dataset.
     draws : dict of str to tuple of DataDir
         Further anonymised versions, by the name of the original.
     undrawn : dict of str to str
-        Why a data directory has no further versions though some are asked for, by the name of the original.
+        Why a data directory has no further versions though they are configured, by the name of the original.
     left_out : dict of str to set of str
         Speakers of a training set that attackers learn without, since they are enrolled or tested.
     rates : str
-        Which sets are heard at another sampling rate than usual, see `describe_rates`.
+        Which sets are processed at another sampling rate than usual, see `describe_rates`.
     heard : tuple of Heard
-        What attackers hear, and those that fit it; a training set is in one of them.
+        Sampling rates and the attackers that fit them; a training set is in one of them.
     """
 
     datasets: tuple[Dataset, ...]
@@ -176,7 +176,9 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
         match = _TRIALS.fullmatch(name)
         if match and match["list"] in config.lists:
             by_set.setdefault(match["stem"] + (match["subset"] or ""), {})[match["list"]] = name
-    wanted, problems, datasets = config.datasets or tuple(by_set), Problems(data), []
+    wanted = config.datasets or tuple(by_set)
+    problems = Problems(data)
+    datasets = []
     if not wanted:
         expected = ", ".join(f"<set>_trials_{list_name}" for list_name in config.lists)
         raise DataError(f"no set was found: expected folders <set>_enrolls and {expected}", file=data)
@@ -222,7 +224,6 @@ def read_sets(
     *,
     can_make: bool = False,
     allow_pipes: bool = False,
-    hear: bool = True,
     jobs: int | None = None,
     named: Collection[str] = (),
 ) -> Sets:
@@ -239,8 +240,6 @@ def read_sets(
         Whether missing twins can be made.
     allow_pipes : bool
         Run shell commands of ``wav.scp``.
-    hear : bool
-        Compare the recordings of twins with their originals; else lists alone are read.
     jobs : int, optional
         Workers.
     named : collection of str
@@ -251,7 +250,9 @@ def read_sets(
     DataError
         With all problems of all directories at once.
     """
-    datasets, emotions, problems = find_datasets(data, config, named), config.utility.emotion, Problems()
+    datasets = find_datasets(data, config, named)
+    emotions = config.utility.emotion
+    problems = Problems()
     names = list(dict.fromkeys([*(name for dataset in datasets for name in dataset.directories), *emotions]))
     missing = tuple(name for name in names if not (data / f"{name}{suffix}").is_dir())
     original, twins = dict[str, DataDir](), dict[str, DataDir]()
@@ -270,7 +271,7 @@ def read_sets(
         if all(name in original for name in dataset.directories):
             _check_dataset(dataset, original, problems)
     for name in names:
-        if hear and name in original and name in twins:
+        if name in original and name in twins:
             with noted_each(problems):
                 check_twin(original[name], twins[name], duration_change=config.duration_change, jobs=jobs)
     problems.raise_if_any()
@@ -285,21 +286,23 @@ def read_sets(
         if shared := people & set(original[dataset.training].speakers.values()):
             left_out.setdefault(dataset.training, set()).update(shared)
     for name, speakers in left_out.items():
-        logger.warning("%s: attackers learn without %s, who are enrolled or tested", name, _count(sorted(speakers)))
+        logger.warning(
+            "%s: attackers are trained without %s, who are enrolled or tested", name, _count(sorted(speakers))
+        )
         for side in (original, twins):
             if name in side:
                 kept = {one: speaker for one, speaker in side[name].speakers.items() if speaker not in speakers}
                 recordings = {one: side[name].recordings[one] for one in kept}
                 side[name] = replace(side[name], recordings=recordings, speakers=kept)
         if len(set(original[name].speakers.values())) < 2:
-            text = "fewer than two speakers to train on who are neither enrolled nor tested"
+            text = "fewer than two training speakers who are neither enrolled nor tested"
             raise DataError(text, file=original[name].path, remedy="give a training set of other speakers")
     return Sets(tuple(datasets), original, twins, missing, emotions, left_out=left_out)
 
 
 @contextmanager
 def noted_each(problems: Problems) -> Iterator[None]:
-    """Note what the block raises; an error that stands for several is taken apart, so that lists do not nest."""
+    """Note what the block raises; an error that lists several is split, so that lists do not nest."""
     try:
         yield
     except DataError as error:
@@ -327,7 +330,7 @@ def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: 
     enrolls, training = original[dataset.enrolls], original[dataset.training]
     enrolled = set(enrolment(enrolls).models)
     if len(set(training.speakers.values())) < 2:
-        text = "fewer than two speakers to train on"
+        text = "fewer than two training speakers"
         problems.add(text, file=training.path, remedy="name another training set")
     for gender, name in dataset.trials.items():
         trials, file = original[name], original[name].path / "trials"

@@ -10,13 +10,12 @@ several attackers together are:
 
 - The interval of the smallest equal error rate over attackers, which knows that the smallest was chosen, and what a
   perfect anonymiser would show in its place: of each set, sex and scenario, and of each set and sex over scenarios; of
-  all attackers, of each level of knowledge, and of those that do not read what is said.
+  all attackers, of each level of knowledge, and of those that do not use what is said.
 - Of each set and sex how alike voices are before and after: similarity matrices, DeID and G_VD, by the strongest
   attacker that does not invert the anonymisation.
 - How the semi-informed equal error rate falls with the number of anonymised versions of the training set: of each set
   the strongest attacker learns again from the first version alone, from the first two, four and so on, and scores the
-  same trials. It is one that keeps to its scenario and learns from its training set here: no fusion, and none that came
-  in by a door.
+  same trials. It is one that is trained here on its own training set: no fusion, and no user-supplied one.
 - The summary: the strongest attacker of each set, sex and scenario, who leaves the least privacy; and the verdict.
 """
 
@@ -84,7 +83,7 @@ _KINDS = ("minimum", *LEVELS, "without_content")
 _ANONYMISED = ("lazy-informed", "semi-informed")
 # who the attacker is, as a sentence has it
 _KNOWS = {
-    "ignorant": "which does not know of the anonymisation",
+    "ignorant": "which ignores the anonymisation",
     "lazy-informed": "which anonymises its enrolment speech",
     "semi-informed": "which anonymises its enrolment and its training speech",
 }
@@ -119,10 +118,11 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sco
 
     Conditions of an attacker on a set are a stage of their own, and are shared out to the workers.
     """
-    steps, suffix, seed = experiment.steps, experiment.suffix, experiment.config.seed
-    if not steps.needs("evaluation"):
-        return Table()
-    run, config = steps.begin("evaluation", experiment.run), experiment.config.evaluation.of_conditions()
+    run = experiment.run
+    suffix = experiment.suffix
+    seed = experiment.config.seed
+    config = experiment.config.evaluation.of_conditions()
+    experiment.begin("evaluation")
     groups: dict[tuple[str, str], list[Scored]] = {}
     for condition in scores.conditions:
         groups.setdefault((condition.dataset, condition.attacker), []).append(condition)
@@ -147,7 +147,8 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sco
         resampling = Resampling(min(config.replicates, _MOST_REPLICATES), seed, config.level)
         find = partial(_evidence_of, output=run.output, resampling=resampling)
         found = list(ordered_map(find, sides, jobs=run.jobs, description="evidence"))
-        write_json(path, {kind: [entry for of in found for entry in of[kind]] for kind in ("minima", "similarity")})
+        minima = [entry for entries, _ in found for entry in entries]
+        write_json(path, {"minima": minima, "similarity": [entry for _, entries in found for entry in entries]})
 
     evidence: Stage[Json] = run.stage(
         "evidence",
@@ -158,8 +159,8 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sco
         after=list(stages.values()),
         libraries=("numpy", "scipy"),
     )
-    training_draws = _training_draws(experiment, run, sets, attackers, table, scores)
-    steps.end("evaluation", f"{run.path('numbers')}")
+    training_draws = _training_draws(experiment, sets, attackers, table, scores)
+    experiment.end("evaluation", f"{run.path('numbers')}")
     return Table(table, **evidence.value, training_draws=training_draws)
 
 
@@ -200,6 +201,17 @@ def main_places(rows: Sequence[Json]) -> dict[tuple[str, str, str], list[Json]]:
     return {at: part for at, part in places(rows).items() if at[1] == POOLED or at[0] not in pooled}
 
 
+def rate_of(row: Json) -> float:
+    """Return the equal error rate of a row."""
+    return number(row["eer"]["rocch"])
+
+
+def ends_of(row: Json) -> tuple[float, float]:
+    """Return the ends of its interval, NaN where there is none."""
+    ends = row["intervals"].get("eer.rocch", {})
+    return number(ends.get("low")), number(ends.get("high"))
+
+
 def samples_of(row: Json, output: Path) -> list[Sample]:
     """Return the trials of each draw of a row, as they are resampled.
 
@@ -208,7 +220,8 @@ def samples_of(row: Json, output: Path) -> list[Sample]:
     DataError
         If there are fewer than two speakers.
     """
-    key, speakers = read_key(output / row["key"]), read_speakers(output / row["segment_speakers"])
+    key = read_key(output / row["key"])
+    speakers = read_speakers(output / row["segment_speakers"])
     files = [output / draw["scores"] for draw in row["draws"]]
     return [sample_from(read_scores(file), key, segment_speakers=speakers, ids_are_speakers=True)[0] for file in files]
 
@@ -216,9 +229,9 @@ def samples_of(row: Json, output: Path) -> list[Sample]:
 # --- several attackers together ---------------------------------------------------------------------------------------
 
 
-def _evidence_of(rows: Sequence[Json], *, output: Path, resampling: Resampling) -> dict[str, list[Json]]:
+def _evidence_of(rows: Sequence[Json], *, output: Path, resampling: Resampling) -> tuple[list[Json], list[Json]]:
     """What is of several rows of a set and sex together."""
-    return {"minima": _minima(rows, output, resampling), "similarity": _similarity(rows, output, resampling)}
+    return _minima(rows, output, resampling), _similarity(rows, output, resampling)
 
 
 def _minima(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
@@ -303,26 +316,11 @@ def fewer_versions(attack: Attack, count: int) -> Attack:
 
 
 def _training_draws(
-    experiment: Experiment, run: Run, sets: Sets, attackers: Attackers, rows: Sequence[Json], scores: ScoreTable
+    experiment: Experiment, sets: Sets, attackers: Attackers, rows: Sequence[Json], scores: ScoreTable
 ) -> list[Json]:
-    """Measure the equal error rate by the number of versions of the training set, of each set that has several.
+    """Return the entry ``training_draws`` of the results, see `Table`.
 
-    Parameters
-    ----------
-    experiment : Experiment
-    run : Run
-        As the step sees it.
-    sets : Sets
-    attackers : Attackers
-    rows : sequence of dict
-    scores : ScoreTable
-
-    Returns
-    -------
-    list of dict
-        ``dataset``, ``gender``, ``attacker``; ``eer`` and ``draws``, by number of versions the rate and that of each
-        draw of the trials; ``note``, why smaller numbers have none, or None. A failure ends nothing else, and is tried
-        again by the next run.
+    A failure ends nothing else, and is tried again by the next run.
     """
     found = []
     for dataset in sets.datasets if experiment.config.evaluation.by_training_draws else ():
@@ -341,9 +339,9 @@ def _training_draws(
         note = None
         try:
             condition = next(one for one in scores.conditions if place(vars(one)) == place(best))
-            rates = _measure(experiment, run, sets, dataset, condition, able[best["attacker"]], smaller_counts(total))
+            rates = _measure(experiment, sets, dataset, condition, able[best["attacker"]], smaller_counts(total))
         except Exception as error:  # whatever it is: all else that was asked for is there
-            note = " ".join(reason_of(error).split())
+            note = reason_of(error)
             logger.warning("%s: no rates by number of training draws: %s", dataset.name, note)
             logger.info("%s", dataset.name, exc_info=error, extra={"file_only": True})
         rates = {**rates, str(total): [of_draw["eer"]["rocch"] for of_draw in best["draws"]]}
@@ -359,7 +357,7 @@ def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:
     Examples
     --------
     >>> tell_training_draws([{"dataset": "libri_test", "attacker": "campplus", "eer": {"1": 0.063, "4": 0.019}}])
-    'Semi-informed EER by anonymised versions learnt from: libri_test (campplus) 6.3 % with 1, 1.9 % with 4.'
+    'Semi-informed EER by number of anonymised training versions: libri_test (campplus) 6.3 % with 1, 1.9 % with 4.'
     """
     parts = [
         f"{entry['dataset']} ({entry['attacker']}) "
@@ -367,7 +365,7 @@ def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:
         for entry in measured
         if len(entry["eer"]) > 1
     ]
-    return f"Semi-informed EER by anonymised versions learnt from: {'; '.join(parts)}." if parts else ""
+    return f"Semi-informed EER by number of anonymised training versions: {'; '.join(parts)}." if parts else ""
 
 
 def able_attackers(experiment: Experiment, sets: Sets, attackers: Attackers, training: str) -> dict[str, Chosen]:
@@ -389,7 +387,6 @@ def able_attackers(experiment: Experiment, sets: Sets, attackers: Attackers, tra
 
 def _measure(
     experiment: Experiment,
-    run: Run,
     sets: Sets,
     dataset: Dataset,
     condition: Scored,
@@ -401,7 +398,10 @@ def _measure(
     For each number it works in a folder of its own, where what is done is kept; features and vectors are those of the
     run.
     """
-    seed, suffix, key = experiment.config.seed, experiment.suffix, run.path(f"{condition.lists}/trials")
+    run = experiment.run
+    seed = experiment.config.seed
+    suffix = experiment.suffix
+    key = run.path(f"{condition.lists}/trials")
 
     def rates_from(count: int) -> list[float]:
         folder = f"{_DRAWS}/{count}"
@@ -413,7 +413,7 @@ def _measure(
         for of_set, _, scenario, draw, attack in attacks_of(sets, suffix):
             if of_set == dataset and scenario.name == _INFORMED and draw in found:
                 attack = fewer_versions(attack, count)
-                stage = declare_scores(below, attack, attacker, seed=seed, speech=speech, place=f"{folder}/")
+                stage = declare_scores(below, attack, attacker, seed=seed, speech=speech)
                 if stage.is_due:
                     scorer = scorer or attacker.learn(attack)
                     stage.bring_up_to_date(partial(write_scores, scores=scorer(attack)))
@@ -457,8 +457,10 @@ def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
     summary = []
     for (dataset, gender, scenario), part in places(rows).items():
         best, beside = strongest(part), secondary_results(part)
-        ends, least = best["intervals"].get("eer.rocch", {}), intervals.get((dataset, gender, scenario), {})
-        voices, identification = beside.without_content.to_dict("eer"), beside.identification.to_dict("share")
+        ends = best["intervals"].get("eer.rocch", {})
+        least = intervals.get((dataset, gender, scenario), {})
+        voices = beside.without_content.to_dict("eer")
+        identification = beside.identification.to_dict("share")
         row = {
             "dataset": dataset,
             "gender": gender,
@@ -494,12 +496,11 @@ def _worst(part: Sequence[Json]) -> Json:
         curve = row["linkability"]
         return row["zebra"][name] if name != "linkability_all" else curve["linkability"][-1] if curve else None
 
-    def most(name: str) -> Json:
-        found = {row["attacker"]: number(value(row, name)) for row in part}
-        who = max(found, key=lambda who: -math.inf if math.isnan(found[who]) else found[who])
-        return next(row for row in part if row["attacker"] == who)
+    def order(row: Json, name: str) -> float:
+        found = number(value(row, name))
+        return -math.inf if math.isnan(found) else found
 
-    by = {name: most(name) for name in ("population", "individual", "linkability_all")}
+    by = {name: max(part, key=partial(order, name=name)) for name in ("population", "individual", "linkability_all")}
     found = {name: value(row, name) for name, row in by.items()}
     return {**found, "tag": by["individual"]["zebra"]["tag"], "worst_by": {name: by[name]["attacker"] for name in by}}
 
@@ -508,65 +509,53 @@ def verdict(summary: Sequence[Json], *, level: float, simulated: bool, draws: in
     """Return one or two sentences for the top of the page: the least privacy left, and where speech started from.
 
     `draws` is the number of anonymised versions of the training set that semi-informed attackers learnt from, where it
-    is to be told.
+    is to be given.
     """
     start = "SIMULATED speech, which says nothing about real speech: on" if simulated else "On"
     anonymised = [row for row in summary if row["scenario"] != "original"]
-    if not anonymised:  # attackers of others may serve original speech alone
+    if not anonymised:  # user-supplied attackers may serve original speech alone
         return f"{start} anonymised speech no attacker has scores: nothing can be said of its privacy."
     worst = min(anonymised, key=lambda row: row["eer"])
-    place = worst["dataset"], worst["gender"], "original"
-    before = [row for row in summary if (row["dataset"], row["gender"], row["scenario"]) == place]
-    without = "".join(f"; without anonymisation it is {percent(row['eer'])} ({row['strongest']})" for row in before)
+    strongest_name = worst["strongest"]
+    where = f"{start} {_where(worst)} ({worst['n_enrolled']} enrolled speakers)"
     knows = _KNOWS[worst["scenario"]]
     if draws and worst["scenario"] == "semi-informed":
-        knows += f", having learnt from {draws} version{'s' if draws > 1 else ''} of it"
-    return (
-        f"{start} {_where(worst)} ({worst['n_enrolled']} enrolled speakers) the strongest {worst['scenario']} attacker"
-        f" ({worst['strongest']}), {knows}, has an equal error rate of {_rate(worst, level)}{_of_draws(worst)}"
-        f"{_of_levels(worst)}{without}. A guess would have 50 %.{_of_closed_set(worst)}"
-    )
+        knows += f", trained on {draws} version{'s' if draws > 1 else ''} of it"
+    text = f"{where} the strongest {worst['scenario']} attacker ({strongest_name}), {knows}, has an equal error rate of"
+    text += f" {_rate(worst, level)}"
+    if len(worst["draws"]) > 1:
+        each = ", ".join(f"{100 * rate:.1f}" for rate in worst["draws"])
+        text += f", the mean of {len(worst['draws'])} anonymised versions ({each})"
+    lists = f" of {' and '.join(map(str, worst['tested']))} recordings" if worst["tested"] else ""
+    for name, figure in {**worst["levels"], "without reading what is said": worst["without_content"]}.items():
+        if figure and figure["attacker"] != strongest_name:
+            of = lists if name == WHOLE_LIST else ""
+            text += f"; {name}{of} {percent(figure['eer'])} ({figure['attacker']})"
+    for row in summary:
+        if (row["dataset"], row["gender"], row["scenario"]) == (worst["dataset"], worst["gender"], "original"):
+            text += f"; without anonymisation it is {percent(row['eer'])} ({row['strongest']})"
+    text += ". Chance is 50 %."
+    closed, named = worst["closed_set"], worst["identification"]
+    if closed is not None and named is not None:
+        by_rate, by_name = (
+            "" if one["attacker"] == strongest_name else f" ({one['attacker']})" for one in (closed, named)
+        )
+        candidates = " to ".join(map(str, dict.fromkeys(named["candidates"])))
+        text += f" One who knows that the speaker is among the enrolled errs in {percent(closed['eer'])}{by_rate}, and"
+        text += (
+            f" identifies the speaker of {100 * named['share']:.0f} % of the utterances among {candidates}{by_name}."
+        )
+    return text
 
 
 def _rate(row: Json, level: float) -> str:
+    """The EER, with the interval of the smallest over attackers and scenarios where it is known."""
     smallest = row["minimum_over_scenarios"] or row["minimum"]
     low, high = (number((smallest or row)[end]) for end in ("low", "high"))
-    if low != low or high != high:
+    if math.isnan(low) or math.isnan(high):
         return percent(row["eer"])
     of = " of the smallest over attackers and scenarios:" if smallest else ""
     return f"{percent(row['eer'])} ({100 * level:g} % interval{of} {percent(low)} to {percent(high)})"
-
-
-def _of_draws(row: Json) -> str:
-    """The EER in each draw, where there are several."""
-    each = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"])
-    return f", the mean of {len(row['draws'])} draws of the anonymiser ({each})" if len(row["draws"]) > 1 else ""
-
-
-def _of_levels(row: Json) -> str:
-    """What attackers of the other levels of knowledge reach, and those that do not read what is said."""
-    figures = {**row["levels"], "without reading what is said": row["without_content"]}
-    lists = f" of {' and '.join(map(str, row['tested']))} recordings" if row["tested"] else ""
-    return "".join(
-        f"; {name}{lists if name == WHOLE_LIST else ''} {percent(figure['eer'])} ({figure['attacker']})"
-        for name, figure in figures.items()
-        if figure and figure["attacker"] != row["strongest"]
-    )
-
-
-def _of_closed_set(row: Json) -> str:
-    """What an attacker reaches who knows the enrolled, where the lists tell."""
-    closed, named = row["closed_set"], row["identification"]
-    if closed is None or named is None:
-        return ""
-    names = named["attacker"], closed["attacker"]
-    by_name, by_rate = ("" if who == row["strongest"] else f" ({who})" for who in names)
-    least, most = named["candidates"]
-    first_of = f"{most}" if least == most else f"{least} to {most}"
-    return (
-        f" One who knows that the speaker is among the enrolled errs in {percent(closed['eer'])}{by_rate}, and names"
-        f" the speaker of {100 * named['share']:.0f} % of the utterances, first of {first_of}{by_name}."
-    )
 
 
 def _sentence(row: Json) -> str:

@@ -1,37 +1,40 @@
-"""Anonymised twins: those that are missing are made below OUTPUT/data, the others are taken as they are.
+"""Anonymised twins of data directories: those that are missing are made below OUTPUT/data, others are used as they are.
 
-How alike recordings and their twins are is measured here too.
+The similarity of recordings and their twins is measured here, too.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.configuration import to_dict
-from spkbase.errors import Problems
+from spkbase.errors import ConfigError, Problems
 from spkbase.files import load_json
 from spkbase.runs import Run
+from spkbase.showing import one_line
 from spkbase.work import ordered_map
 from spkver.anonymization import (
     BUILT_IN,
     RECORD,
     AnonymizerConfig,
     anonymize_datadir,
-    finished_twin,
+    make_anonymizer,
     recorded_anonymizer,
 )
 from spkver.audio import read_audio
 from spkver.datadir import DataDir, check_twin
-from spkver.voiceprivacy.choosing import Anonymizers
-from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import Sets, noted_each
+from spkver.voiceprivacy.settings import TwinConfig
+
+if TYPE_CHECKING:
+    from spkver.voiceprivacy.experiment import Experiment
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +43,50 @@ _FEWEST = 4  # speakers, for a test whether two draws are of one anonymiser
 _COMPARED = 100  # recordings of a directory with their originals
 _PLACES, _BANDS = 200, 32
 _LEAST = 1e-20
+
+
+@one_line
+@dataclass(frozen=True)
+class Anonymizers:
+    """Anonymisers of enrolment and trials, and of training sets, and how many times each side is anonymised.
+
+    `by_suffix` says that the anonymiser is not configured, but named by the suffix of the sets. With `shared_draws` a
+    speaker has one draw on all sides, at level "speaker".
+    """
+
+    tested: AnonymizerConfig
+    training: AnonymizerConfig
+    draws: Mapping[str, int]
+    by_suffix: bool = False
+    shared_draws: bool = False
+
+    def of(self, side: str) -> AnonymizerConfig:
+        """Return what anonymises a side: training, or another."""
+        return self.training if side == "training" else self.tested
+
+
+def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
+    """Return the anonymisers that are configured, or that the suffix names; None where there is none.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range, a function cannot be imported or a command lacks a place.
+    DataError
+        If a package is missing.
+    """
+    tested, training = (config.resolved(suffix, training=of_training) for of_training in (False, True))
+    if tested is None or training is None:
+        if config.command:
+            raise ConfigError("anonymizer.command is given without anonymizer.name=command")
+        return None
+    for settings in (tested, training):
+        make_anonymizer(settings)
+    draws = {"training": config.training_draws, "enrolment": config.enrolment_draws, "trials": config.trial_draws}
+    if tested.name == "none":
+        draws = dict.fromkeys(draws, 1)
+    # the challenge's own numbers of a speaker know no side, so further draws know none either
+    return Anonymizers(tested, training, draws, not config.name, config.shared_draws or config.seeding == "vpc2024")
 
 
 def is_fixed(config: AnonymizerConfig) -> bool:
@@ -58,19 +105,21 @@ def is_fixed(config: AnonymizerConfig) -> bool:
 def anonymise(experiment: Experiment, sets: Sets) -> Sets:
     """Anonymise the data directories without a twin, and all but those of emotions several times; all twins come back.
 
-    They are made below ``data/``. Where the step is not worked on, those that were made before are taken.
+    They are made below ``data/``.
 
     Raises
     ------
     DataError
-        If recordings cannot be anonymised, what comes out is the original, or twins are lacking that are not made.
+        If recordings cannot be anonymised, what comes out is the original, or twins are missing that cannot be made.
     """
-    steps, suffix, anonymizers = experiment.steps, experiment.suffix, experiment.anonymizers
-    run = steps.begin("anonymisation", experiment.run)
+    run = experiment.run
+    suffix = experiment.suffix
+    anonymizers = experiment.anonymizers
+    experiment.begin("anonymisation")
     if anonymizers is not None:
         with run.timed("anonymisation"):
             sets = _make_twins(run, sets, anonymizers, suffix=suffix, seed=experiment.config.seed)
-    steps.end("anonymisation", f"{len(sets.missing)} directories below {run.path(FOLDER)}")
+    experiment.end("anonymisation", f"{len(sets.missing)} directories below {run.path(FOLDER)}")
     return sets
 
 
@@ -79,10 +128,9 @@ def _make_twins(run: Run, sets: Sets, anonymizers: Anonymizers, *, suffix: str, 
     sides = sets.sides
 
     def make(name: str, ending: str, config: AnonymizerConfig, seed: int) -> DataDir:
-        original, target = sets.original[name], run.path(f"{FOLDER}/{name}{suffix}{ending}")
+        original = sets.original[name]
+        target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
         how: dict[str, Any] = {"seed": seed, "side": "" if anonymizers.shared_draws else sides.get(name, "")}
-        if run.frozen:
-            return finished_twin(original, target, config, **how)
         made = anonymize_datadir(original, target, config, jobs=run.jobs, force=run.force, **how)
         if config.name != "none":  # else the twin is the original, as was asked
             change = {"duration_change": float("inf")} if config.changes_duration else {}
@@ -107,7 +155,7 @@ def _make_twins(run: Run, sets: Sets, anonymizers: Anonymizers, *, suffix: str, 
                 break
         draws[name] = tuple(made)
     for name, why in undrawn.items():
-        logger.warning("%s%s: one draw of it alone, %s", name, suffix, why)
+        logger.warning("%s%s: anonymised once only, %s", name, suffix, why)
     problems.raise_if_any()
     return replace(sets, twins=twins, draws=draws, undrawn=undrawn)
 
@@ -150,7 +198,7 @@ def _differs(original: DataDir, twin: DataDir, second: DataDir, name: str) -> st
         sides.append(np.array([values[speakers == speaker].mean(axis=0) for speaker in np.unique(speakers)]))
     if np.nanmin(ttest_ind(*sides, equal_var=False).pvalue) * sides[0].shape[1] > 1e-6:
         return ""
-    return f"since what stands there sounds unlike what {name} makes of its originals: it was made otherwise"
+    return f"since another anonymiser than {name} made it, by its spectra and levels"
 
 
 def not_drawn_again(twin: DataDir, anonymizers: Anonymizers, *, training: bool = True) -> str:
@@ -162,7 +210,7 @@ def not_drawn_again(twin: DataDir, anonymizers: Anonymizers, *, training: bool =
     """
     record = _record(twin)
     if record is None:
-        unknown = "since nothing in its folder says how it was made; if you know, set anonymizer.name"
+        unknown = "since its folder has no record of how it was made; if you know, set anonymizer.name"
         return unknown if anonymizers.by_suffix else ""
     settings = to_dict(anonymizers.of("training" if training else "trials").record())
     other = [name for name, value in settings.items() if name != "seeding" and record.get(name) != value]
@@ -236,6 +284,6 @@ def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return rows less their means, of norm 1, so that products of two are correlations."""
+    """Return rows minus their means, of norm 1, so that products of two are correlations."""
     centred = rows - rows.mean(axis=1, keepdims=True)
     return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)

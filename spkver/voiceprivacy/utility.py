@@ -1,12 +1,12 @@
-"""What anonymised speech is still good for: words (WER, CER), intonation (F0) and emotions (UAR), where asked for.
+"""Utility of anonymised speech: words (WER, CER), intonation (F0) and emotions (UAR), if configured.
 
 How well emotions are still recognised is the unweighted average recall of sets with ``utt2emo``. As in the challenge
 the recogniser learns from original speech, of other speakers than it is tried on (``spk2fold``, else each speaker
 alone), and hears the original and the anonymised utterances. Labels, folds and speakers are always those of the
 original set.
 
-Beside that stands what the vectors of the strongest attacker by vectors tell of speakers besides their identity: sex,
-and what a table of speakers holds (`utility.attributes`).
+The attributes of speakers that vectors of the strongest vector attacker reveal besides identity are measured, too: sex,
+and the columns of a table of speakers (`utility.attributes`).
 """
 
 from __future__ import annotations
@@ -18,40 +18,18 @@ from typing import Any
 
 import numpy as np
 
+from evaluation import utility as measures
 from evaluation.embeddings import Embeddings
 from evaluation.reports import number
 from evaluation.trials import metadata_columns, read_metadata
 from evaluation.uncertainty import Interval, Resampling
-from evaluation.utility import (
-    Sides,
-    TrackComparison,
-    attribute_leakage,
-    average_recall,
-    check_same,
-    compare_recordings,
-    confusions,
-    count_errors,
-    error_rate,
-    mean_correlation,
-    read_labels,
-    read_transcripts,
-)
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json, write_json
 from spkbase.runs import Run
+from spkver import recognition
 from spkver.attackers import Attacker, VectorAttacker, with_pieces
 from spkver.audio import check_headers
 from spkver.datadir import DataDir
-from spkver.recognition import (
-    check_folds,
-    check_recogniser,
-    classify_emotions,
-    functionals_of,
-    map_recordings,
-    read_emotions,
-    read_folds,
-    transcribe,
-)
 from spkver.voiceprivacy.choosing import attacker_specs
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
@@ -63,15 +41,16 @@ _NORMALISER = "basic"
 _KINDS = ("original", "anonymised")
 _TRACKER = "pyin"
 _SEX = "sex"
-_NO_VOICES = ("prosody", "session")  # vectors of a voice say more of its owner, also where these are ahead
+_NO_VOICES = ("prosody", "session")  # voice vectors say more of the speaker, also where these are stronger
 
 
 def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int | None = None) -> None:
     """Check that there is what utility needs: lists, recognisers or what they have recognised."""
-    given, tried = config.utility, dict.fromkeys(name for one in sets.datasets for name in one.trials.values())
+    given = config.utility
+    tried = dict.fromkeys(name for one in sets.datasets for name in one.trials.values())
     if given.wer and not given.hypotheses:
         with problems.noted():
-            check_recogniser()
+            recognition.check_recogniser()
     if given.wer or given.hypotheses:
         needed = []
         for name in tried:
@@ -87,9 +66,10 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
         directories = sets.pair(name)
         if name in sets.original:
             with problems.noted():
-                emotions, folds = read_emotions(directories[0]), read_folds(directories[0])
+                emotions = recognition.read_emotions(directories[0])
+                folds = recognition.read_folds(directories[0])
                 if given.predictions is None:
-                    check_folds(directories[0], directories[0], emotions, folds=folds)
+                    recognition.check_folds(directories[0], directories[0], emotions, folds=folds)
                     for directory in directories:
                         check_headers(directory.recordings, jobs=jobs, problems=problems)
         for directory in directories:
@@ -101,12 +81,12 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
         # the lists of a twin that is made here are copies of the original's
         unheard = [name for name in names if file and name in sets.missing]
         if unheard:
-            text = f"utility.{key}: nobody has recognised the anonymised {', '.join(unheard)}, which would be made here"
+            text = f"utility.{key}: {', '.join(unheard)} would be anonymised here, and nobody has recognised that"
             problems.add(text, remedy=f"add directories with {file} beside the originals, or leave utility.{key} out")
 
 
 def utility(experiment: Experiment, sets: Sets) -> Json:
-    """Measure what is asked for on the trial utterances of each set, both sexes together.
+    """Measure what is configured on the trial utterances of each set, both sexes together.
 
     Returns
     -------
@@ -114,8 +94,8 @@ def utility(experiment: Experiment, sets: Sets) -> Json:
         ``wer``, ``cer`` and ``uar`` {set: {original, anonymised: {value, low, high, ...}}}, ``f0`` {set:
         {anonymised: ...}}.
     """
-    config, steps = experiment.config, experiment.steps
-    run = steps.begin("utility", experiment.run)
+    run, config = experiment.run, experiment.config
+    experiment.begin("utility")
     resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
     measured: Json = {}
     if config.utility.wer or config.utility.hypotheses:
@@ -129,27 +109,27 @@ def utility(experiment: Experiment, sets: Sets) -> Json:
     if sets.emotions:
         with run.timed("emotions"):
             measured["uar"] = {name: _recalls(run, sets, name, config.utility, resampling) for name in sets.emotions}
-    steps.end("utility", ", ".join(measured) or "none is asked for")
+    experiment.end("utility", ", ".join(measured) or "none is configured")
     return measured
 
 
 def _words(run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resampling: Resampling) -> Json:
     names = tuple(dataset.trials.values())
-    reference = _together([read_transcripts(sets.original[name].path / "text") for name in names])
+    reference = _together([measures.read_transcripts(sets.original[name].path / "text") for name in names])
     speakers = _together([sets.original[name].speakers for name in names])
     rates: Json = {"wer": {}, "cer": {}}
     for kind, directories in zip(_KINDS, (sets.original, sets.twins), strict=True):
         recognised = _together(
             [
-                read_transcripts(directories[name].path / hypotheses)
+                measures.read_transcripts(directories[name].path / hypotheses)
                 if hypotheses
-                else transcribe(run.below(f"asr/{directories[name].name}"), directories[name])
+                else recognition.transcribe(run.below(f"asr/{directories[name].name}"), directories[name])
                 for name in names
             ]
         )
         for measure, unit in (("wer", "words"), ("cer", "characters")):
-            counts = count_errors(reference, recognised, unit=unit, normaliser=_NORMALISER)  # type: ignore[arg-type]
-            rate = error_rate(counts, speakers, resampling)
+            counts = measures.count_errors(reference, recognised, unit=unit, normaliser=_NORMALISER)  # type: ignore[arg-type]
+            rate = measures.error_rate(counts, speakers, resampling)
             by = {"recogniser": hypotheses or "pocketsphinx", "normaliser": _NORMALISER}
             rates[measure][kind] = {**_ends(rate.interval), "n_utterances": rate.n_utterances, **by}
     return rates
@@ -161,51 +141,55 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Js
     speakers = _together([sets.original[name].speakers for name in names])
     pairs = {utterance: (path, anonymised[utterance]) for utterance, path in original.items()}
     how: Json = {"settings": _TRACKER, "libraries": ("numpy", "scipy", "soundfile")}
-    kept = map_recordings(run.below(f"pitch/{dataset.name}"), "tracks", _compare_tracks, pairs, **how)
+    kept = recognition.map_recordings(run.below(f"pitch/{dataset.name}"), "tracks", _compare_tracks, pairs, **how)
     compared = {
-        utterance: TrackComparison(math.nan if correlation is None else correlation, int(lag), agreement)
+        utterance: measures.TrackComparison(math.nan if correlation is None else correlation, int(lag), agreement)
         for utterance, (correlation, lag, agreement) in kept.items()
     }
-    found = mean_correlation(compared, speakers, resampling=resampling)
+    found = measures.mean_correlation(compared, speakers, resampling=resampling)
     counts = {"n_utterances": found.n_utterances, "n_undefined": found.n_undefined}
     return {**_ends(found.interval), **counts, "tracker": _TRACKER, "convention": found.convention}
 
 
 def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
     """Compare the pitch of a recording and its twin: correlation (None where it is undefined), lag, agreement."""
-    (track,) = compare_recordings({"": pair[0]}, {"": pair[1]}, jobs=1).values()
+    (track,) = measures.compare_recordings({"": pair[0]}, {"": pair[1]}, jobs=1).values()
     correlation = None if math.isnan(track.correlation) else track.correlation
     return correlation, track.lag, track.voicing_agreement
 
 
 def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling: Resampling) -> Json:
     """Recognise emotions in both versions by what was learnt from the original, or take what somebody recognised."""
-    original, sides = sets.original[name], (sets.original[name], sets.twins[name])
-    emotions, folds = read_emotions(original), read_folds(original)
+    original = sets.original[name]
+    sides = (sets.original[name], sets.twins[name])
+    emotions = recognition.read_emotions(original)
+    folds = recognition.read_folds(original)
     if config.predictions is not None:
         heard = [_predictions(directory, config.predictions) for directory in sides]
         by = {"recogniser": config.predictions}
     else:
         runs = [run.below(f"emotion/{directory.name}") for directory in sides]
-        described = [(side, functionals_of(below, side.recordings)) for below, side in zip(runs, sides, strict=True)]
+        described = [
+            (side, recognition.functionals_of(below, side.recordings)) for below, side in zip(runs, sides, strict=True)
+        ]
         heard = [
-            classify_emotions(below, tested, described[0], emotions, folds=folds)
+            recognition.classify_emotions(below, tested, described[0], emotions, folds=folds)
             for below, tested in zip(runs, described, strict=True)
         ]
         by = {"recogniser": "functionals and SVM", "learnt_on": original.name}
     measured = {}
     for kind, predicted in zip(_KINDS, heard, strict=True):
         convention: Any = config.recall
-        counted = confusions(emotions, predicted, original.speakers, folds=folds, convention=convention)
-        recalls = average_recall(counted, resampling)
+        counted = measures.confusions(emotions, predicted, original.speakers, folds=folds, convention=convention)
+        recalls = measures.average_recall(counted, resampling)
         details = {name: value for name, value in recalls.to_dict().items() if name not in ("value", "interval")}
         measured[kind] = {**_ends(recalls.interval), **details, **by}
     return measured
 
 
 def _predictions(directory: DataDir, name: str) -> dict[str, str]:
-    predicted = read_labels(directory.path / name)
-    check_same(directory.speakers, predicted, file=directory.path / name, what="utterances")
+    predicted = measures.read_labels(directory.path / name)
+    measures.check_same(directory.speakers, predicted, file=directory.path / name, what="utterances")
     return predicted
 
 
@@ -217,13 +201,13 @@ def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for part in parts for name, value in part.items()}
 
 
-# --- what vectors tell besides identity -------------------------------------------------------------------------------
+# --- attributes that vectors reveal besides identity ------------------------------------------------------------------
 
 
 def measure_attributes(
     run: Run, sets: Sets, config: Config, attackers: Mapping[str, Sequence[Attacker]], rows: Sequence[Json]
 ) -> Json:
-    """Measure what is read of each set from the vectors of the attacker that knows original speech best.
+    """Measure the attributes revealed by vectors of the attacker that is strongest on original speech.
 
     Parameters
     ----------
@@ -253,7 +237,7 @@ def measure_attributes(
     specs = attacker_specs(config)
     known = [name for name in able if specs.get(name) not in _NO_VOICES] or list(able)
     if not known:
-        return {"vectors": None, "sets": {}, "notes": ["no attacker by vectors has scores of original speech"]}
+        return {"vectors": None, "sets": {}, "notes": ["no vector attacker has scores of original speech"]}
     best = min(known, key=lambda name: np.mean(rates[name]))
     tables = _tables(config.utility.attributes)
     resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
@@ -271,7 +255,8 @@ def measure_attributes(
             try:
                 found, notes = _attributes_of(dataset, sets, able[best][dataset.training], tables, resampling)
             except DataError as error:  # the rest of the report stands without it
-                found, notes = {}, [f"{dataset.name}: not measured: {error.text}"]
+                found = {}
+                notes = [f"{dataset.name}: not measured: {error.text}"]
             measured["sets"][dataset.name] = found
             measured["notes"] += notes
         write_json(path, measured)
@@ -300,13 +285,14 @@ def _attributes_of(
     tables: Mapping[str, Mapping[str, str]],
     resampling: Resampling,
 ) -> tuple[Json, list[str]]:
-    """What is read of the speakers of a set, attribute by attribute, and what could not be."""
-    names, training = tuple(dataset.trials.values()), sets.original[dataset.training]
+    """The attributes of the speakers of a set, and notes on those not measured."""
+    names = tuple(dataset.trials.values())
+    training = sets.original[dataset.training]
     source = attacker.open_source((training,))
     sides = (sets.original, sets.twins)
-    tested = Sides(*[_joined_vectors([source.vectors(of[name]) for name in names]) for of in sides])
+    tested = measures.Sides(*[_joined_vectors([source.vectors(of[name]) for name in names]) for of in sides])
     sexes = _together([sets.original[name].genders for name in (*names, dataset.training)])
-    learning: Sides | None = None
+    learning: measures.Sides | None = None
     found, notes = {}, []
     for name, labels in {_SEX: sexes, **tables}.items():
         how: Json = {"missing": "drop", "resampling": resampling}
@@ -314,9 +300,9 @@ def _attributes_of(
             if len({labels[speaker] for speaker in set(training.speakers.values()) if labels.get(speaker)}) > 1:
                 if learning is None:  # vectors of the training set are there where its pieces were learnt from
                     pieces = [with_pieces((side,), attacker.place)[0] for side in sets.pair(dataset.training)]
-                    learning = Sides(*map(source.vectors, pieces))
+                    learning = measures.Sides(*map(source.vectors, pieces))
                 how["training"] = learning
-            found[name] = attribute_leakage(tested, labels, **how).to_dict()
+            found[name] = measures.attribute_leakage(tested, labels, **how).to_dict()
         except DataError as error:
             notes.append(f"{dataset.name}, {name}: not measured: {error.text}")
     return found, notes

@@ -8,12 +8,31 @@ from pathlib import Path
 import pytest
 from recipe_runs import COMMANDS, Outcome, Recipe, options
 from tiny_corpus import write_tiny_corpus
+from voiceprivacy_runs import write_layout, write_originals
 
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny corpus; read only."""
     return write_tiny_corpus(tmp_path_factory.mktemp("tiny") / "corpus")
+
+
+@pytest.fixture(scope="session")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny set of VoicePrivacy with anonymised twins; read only."""
+    return write_layout(tmp_path_factory.mktemp("layout"))
+
+
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny set of VoicePrivacy without twins; read only."""
+    return write_originals(tmp_path_factory.mktemp("originals"))
+
+
+@pytest.fixture
+def own(layout: Path, tmp_path: Path) -> Path:
+    """A copy of the tiny set with twins for a test to change."""
+    return Path(shutil.copytree(layout, tmp_path / "data"))
 
 
 @pytest.fixture

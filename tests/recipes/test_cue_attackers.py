@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -85,32 +84,6 @@ def test_attributes_are_read_from_the_vectors(results: dict) -> None:
     page = render_page(results, folder=".")
     assert 'id="attributes"' in page
     assert "vectors of " in page
-
-
-def test_page_holds_no_section_where_nothing_was_measured(results: dict) -> None:
-    for block in ({}, None, {"vectors": None, "sets": {}, "notes": ["no"]}):
-        assert 'id="attributes"' not in render_page({**results, "attributes": block}, folder=".")
-
-
-def test_page_shows_recalls_with_their_intervals(results: dict) -> None:
-    found = {"original": {"value": 0.875, "interval": [0.75, 0.9375], "chance": 0.5}}
-    page = render_page(
-        {**results, "attributes": {"vectors": "ge2e", "sets": {"tiny_test": {"sex": found}}, "notes": []}}, folder="."
-    )
-    assert "87.5\xa0% (75.0\u201393.8\xa0%)" in page
-    assert "50.0\xa0%" in page
-
-
-def test_a_second_run_takes_all_up(data: Path, tmp_path: Path) -> None:
-    first = run(data, tmp_path / "out", ["prosody"])
-    written = {
-        path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.json") if path.name != "status.json"
-    }
-    shutil.rmtree(tmp_path / "out" / "work", ignore_errors=True)  # it may be removed
-    again = run(data, tmp_path / "out", ["prosody"])
-    assert again["attributes"] == first["attributes"]
-    file = tmp_path / "out" / "attributes.json"
-    assert file.stat().st_mtime_ns == written[file]
 
 
 def test_without_transcripts_content_says_so_and_the_others_finish(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from recipe_runs import Outcome
 from test_interrupts import wait_for
-from voiceprivacy_runs import SUFFIX, lines_of, recipe_options, run_recipe, write, write_layout
+from voiceprivacy_runs import SUFFIX, lines_of, recipe_options, run_recipe, write
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 LIMIT = 3.0  # seconds; whoever hangs, hangs for long
@@ -48,12 +48,6 @@ COMMANDS = {
 }
 QUICK = ("raises", "dies", "com-others", "com-hangs")
 BEFORE = ("original", "ignorant", "lazy-informed", "semi-informed")
-
-
-@pytest.fixture(scope="module")
-def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny set; read only."""
-    return write_layout(tmp_path_factory.mktemp("layout"))
 
 
 def zoo(folder: Path, *names: str) -> dict[str, object]:
@@ -160,17 +154,6 @@ def test_what_failed_is_tried_again_and_what_is_done_is_kept(layout, tmp_path):
     assert not (output / "failures.json").exists()
 
 
-def test_steps_that_come_later_take_the_failures_up(layout, tmp_path):
-    settings = zoo(tmp_path, "raises")
-    assert run(layout, tmp_path / "out", settings, "--until", "scores").status == 2
-    for step in ("evaluation", "report"):
-        outcome = run(layout, tmp_path / "out", settings, "--only", step)
-        assert outcome.status == 2, outcome.err
-        assert "raises: 8 lists of trials" in outcome.error
-    check_results = json.loads((tmp_path / "out/results.json").read_text())
-    assert len(check_results["failures"]) == 8
-
-
 def test_an_attacker_that_fails_at_one_list_is_kept_for_the_others(layout, tmp_path):
     body = "def score(enrolment, tested, trials):\n    if 'm001-3' in tested: 1 / 0\n    return [1.0] * len(trials)\n"
     settings = zoo(tmp_path, "raises")
@@ -192,16 +175,6 @@ def test_what_is_wrong_with_the_data_ends_the_run_at_once(layout, tmp_path):
     outcome = run(data, tmp_path / "out", zoo(tmp_path, "raises"))
     assert outcome.status == 2
     assert "f001-3" in outcome.error
-    assert not (tmp_path / "out/results.json").exists()
-
-
-def test_interrupts_and_memory_end_the_run(layout, tmp_path, monkeypatch):
-    from spkver.attackers.own import FunctionProcess
-
-    monkeypatch.setattr(FunctionProcess, "ask", lambda *_: (_ for _ in ()).throw(MemoryError()))
-    outcome = run(layout, tmp_path / "out", zoo(tmp_path, "raises"))
-    assert outcome.status == 2
-    assert "memory ran out" in outcome.error
     assert not (tmp_path / "out/results.json").exists()
 
 
@@ -237,10 +210,3 @@ def is_alive(process: int) -> bool:
         return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return False
-
-
-@pytest.mark.parametrize("seconds", ["0", "-1", "soon"])
-def test_a_limit_that_is_none(layout, tmp_path, seconds):
-    outcome = run(layout, tmp_path / "out", {"attackers_time_limit": seconds})
-    assert outcome.status == 2
-    assert "attackers_time_limit" in outcome.error

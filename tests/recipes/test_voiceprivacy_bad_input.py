@@ -11,22 +11,10 @@ import numpy as np
 import pytest
 import soundfile
 from recipe_runs import Outcome, leftovers
-from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_layout
+from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write
 
 TWIN = f"tiny_test_trials_f{SUFFIX}"
 FIRST = "f001-3"
-
-
-@pytest.fixture(scope="module")
-def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny set; read only."""
-    return write_layout(tmp_path_factory.mktemp("layout"))
-
-
-@pytest.fixture
-def own(layout: Path, tmp_path: Path) -> Path:
-    """A copy for a test to damage."""
-    return Path(shutil.copytree(layout, tmp_path / "data"))
 
 
 def check(outcome: Outcome, output: Path, *words: str) -> None:
@@ -81,37 +69,16 @@ def original_left(data: Path) -> None:
     shutil.copy(data / "tiny_test_trials_f/wav/f002-3.wav", data / TWIN / "wav" / f"{FIRST}.wav")
 
 
-def renamed(data: Path, new: str) -> None:
-    """Give an utterance another id, everywhere."""
-    for name in ("wav.scp", "utt2spk", "trials"):
-        changed(f"tiny_test_trials_f/{name}", f"{FIRST} ", f"{new} ")(data)
-
-
-def emptied(data: Path) -> None:
-    """A set without utterances."""
-    for name in ("wav.scp", "utt2spk"):
-        write(data / "tiny_test_enrolls" / name, [])
-
-
 def alone(directory: str) -> Callable[[Path], None]:
     """Leave one speaker in a training set."""
     starts = [(name, start) for name in ("wav.scp", "utt2spk", "spk2gender") for start in ("m", "f102", "f103")]
     return both(*(without(f"{directory}/{name}", start) for name, start in starts))
 
 
-def in_one_file(data: Path) -> None:
-    """A recording that is no audio."""
-    (data / "tiny_train/wav/f101-1.wav").write_bytes(b"nothing")
-
-
 BAD = {
     "twin lacks an utterance": (
         both(without(f"{TWIN}/wav.scp", FIRST), without(f"{TWIN}/utt2spk", FIRST), cut(f"{TWIN}/trials", FIRST)),
         [rf"{TWIN}.*1 missing utterance.*{FIRST}", "anonymise"],
-    ),
-    "twin has one more": (
-        both(added(f"{TWIN}/wav.scp", f"x-1 {TWIN}/wav/{FIRST}.wav"), added(f"{TWIN}/utt2spk", "x-1 f001")),
-        [rf"{TWIN}.*1 extra utterance.*x-1", "remove"],
     ),
     "another duration": (longer, [rf"{TWIN}.*duration.*{FIRST}", "0.60 s became 0.90 s"]),
     "original audio left": (original_left, [rf"original audio in 1 of 10.*{FIRST}.*f002-3"]),
@@ -123,12 +90,7 @@ BAD = {
         changed("tiny_test_trials_m/trials", "m003 ", "m009 "),
         ["1 speaker .'m009'. of trials not enrolled in"],
     ),
-    "truth against utt2spk": (
-        changed("tiny_test_trials_m/trials", "m003 m001-3 nontarget", "m003 m001-3 target"),
-        [r"tiny_test_trials_m/trials.*'m003 m001-3' is marked target"],
-    ),
     "no target trial": (cut("tiny_test_trials_m/trials", "target"), ["0 target and 18 nontarget"]),
-    "no trials": (lambda data: (data / "tiny_test_trials_f/trials").unlink(), ["trials: no list of trials"]),
     "a trial speaker of unknown sex": (
         without("tiny_test_trials_f/spk2gender", "f005"),
         [r"tiny_test_trials_f/spk2gender.*1 speakers of unknown sex.*f005"],
@@ -141,20 +103,10 @@ BAD = {
         changed("tiny_test_trials_f/spk2gender", "f005 f", "f005 m"),
         [r"f005.*with another sex than 'f'"],
     ),
-    "no sex at all": (lambda data: (data / "tiny_test_trials_f/spk2gender").unlink(), ["5 speakers .*unknown sex"]),
-    "a sex that is none": (changed("tiny_test_trials_f/spk2gender", "f005 f", "f005 x"), ["spk2gender", "f005|'x'"]),
-    "an empty set": (emptied, [r"tiny_test_enrolls/wav.scp.*empty"]),
     "shell pipes": (
         changed("tiny_train/wav.scp", "tiny_train/wav/f101-1.wav", "cat tiny_train/wav/f101-1.wav |"),
         [r"tiny_train/wav.scp.*shell commands", "--allow-pipes"],
     ),
-    "an id with a separator": (lambda data: renamed(data, "../../evil"), [r"'\.\./\.\./evil'", "separator"]),
-    "an id that is two points": (lambda data: renamed(data, ".."), [r"'\.\.'"]),
-    "a file that is not there": (
-        lambda data: (data / "tiny_train/wav/f102-2.wav").unlink(),
-        [r"tiny_train/wav.scp.*f102-2"],
-    ),
-    "no audio": (in_one_file, ["f101-1.wav"]),
     "no enrolment": (lambda data: shutil.rmtree(data / "tiny_test_enrolls"), ["no tiny_test_enrolls for the set"]),
     "no training set": (
         lambda data: shutil.rmtree(data / "tiny_train"),
@@ -202,6 +154,7 @@ def test_pipes_run_when_they_are_allowed(own, tmp_path):
 
 
 OPTIONS = {
+    "a time limit that is none": ({"attackers_time_limit": 0}, [], ["attackers_time_limit is 0"]),
     "no such data": ({}, ["--data"], ["no such folder"]),
     "unknown set": ({"datasets": "[libri_test]"}, [], ["no set libri_test", "there are tiny_test"]),
     "unknown training set": ({"training_sets.tiny_test": "train-x"}, [], ["looked for train-x"]),
@@ -212,11 +165,6 @@ OPTIONS = {
         [],
         ["attacker_settings.gmm: there is no such"],
     ),
-    "bad settings": ({"attacker_settings.gmm-svm.ubm.component": 4}, [], ["gmm-svm", "did you mean ubm.components"]),
-    "unknown key": ({"dataset": "[tiny_test]"}, [], ["did you mean datasets"]),
-    "unknown anonymiser": ({"anonymizer.name": "mcadam"}, [], ["mcadam"]),
-    "level": ({"anonymizer.training_level": "set"}, [], ["anonymizer.training_level is 'set'"]),
-    "reading": ({"challenge.eer": "best"}, [], ["challenge.eer is 'best'"]),
     "attacker of the challenge": (
         {"challenge.attacker": "campplus"},
         [],
@@ -228,21 +176,10 @@ OPTIONS = {
         ["anonymises each recording once", "set anonymizer.training_draws=1, anonymizer.enrolment_draws=1, or"],
     ),
     "replicates": ({"evaluation.replicates": 1}, [], ["evaluation.replicates is 1"]),
-    "lists": ({"lists": "[mixed, m]"}, [], ["lists is .'mixed', 'm'."]),
     "lists that are not there": ({"lists": "[mixed]"}, [], ["no set was found", "<set>_trials_mixed"]),
     "emotions of no directory": ({"utility.emotion": "[nothing]"}, [], ["no such data directory nothing"]),
-    "emotions outside": ({"utility.emotion": "[../evil]"}, [], ["utility.emotion is .*expected names"]),
-    "emotions twice": ({"utility.emotion": "[a, a]"}, [], ["each once"]),
     "predictions of nothing": ({"utility.predictions": "guesses"}, [], ["without utility.emotion"]),
-    "predictions outside": (
-        {"utility.predictions": "../x", "utility.emotion": "[a]"},
-        [],
-        ["utility.predictions is '../x'"],
-    ),
-    "recall": ({"utility.recall": "best"}, [], ["utility.recall is 'best'"]),
     "suffix": ({}, ["--suffix", "anon"], ["--suffix is 'anon'"]),
-    "suffix with a separator": ({}, ["--suffix", "_a/../b"], ["--suffix is"]),
-    "suffix of the layout": ({}, ["--suffix", "_enrolls"], ["--suffix is '_enrolls'"]),
 }
 
 
@@ -267,12 +204,3 @@ def test_training_sets_of_sets_that_are_left_out(layout, tmp_path):
     assert outcome.status == 0, outcome.err
     outcome = run_recipe(layout, tmp_path / "out2", *given, datasets="[tiny_test]", training_sets__far_dve="x")
     check(outcome, tmp_path / "out2", "training_sets.far_dve: no such set")
-    file.write_text("datasets: [tiny_test]\ntraining_sets: {tiny_tset: tiny_train}\n")
-    check(run_recipe(layout, tmp_path / "out3", *given), tmp_path / "out3", "training_sets.tiny_tset: no such set")
-
-
-def test_an_output_that_is_a_file_is_told(layout, tmp_path):
-    (tmp_path / "out").write_text("mine")
-    outcome = run_recipe(layout, tmp_path / "out")
-    assert (outcome.status, (tmp_path / "out").read_text()) == (2, "mine")
-    assert "output folder cannot be written" in outcome.error

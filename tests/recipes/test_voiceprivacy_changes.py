@@ -10,17 +10,11 @@ from pathlib import Path
 import pytest
 import soundfile
 from recipe_runs import Outcome
-from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_layout
+from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write
 
 from evaluation.challenges.rank_files import SER, read_rank_file, records
 
 ONE = {"attackers": "[supervector-cosine]", "evaluation__replicates": 0}
-
-
-@pytest.fixture(scope="module")
-def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny set; read only."""
-    return write_layout(tmp_path_factory.mktemp("layout"))
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +23,6 @@ def output(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("output")
     run(layout, folder)
     return folder
-
-
-@pytest.fixture
-def own(layout: Path, tmp_path: Path) -> Path:
-    """A copy for a test to change."""
-    return Path(shutil.copytree(layout, tmp_path / "data"))
 
 
 def run(data: Path, output: Path, *arguments: str, **settings: object) -> dict:
@@ -66,20 +54,9 @@ def score_files(folder: Path) -> dict[str, bytes]:
 # --- changed inputs -------------------------------------------------------------------------------
 
 
-def fewer_trials(data: Path) -> None:
-    path = data / "tiny_test_trials_f/trials"
-    write(path, [line for line in lines_of(path) if not line.startswith("f004 ")])
-
-
 def another_twin(data: Path) -> None:
     """An anonymised utterance becomes another one, of the same length."""
     path = data / f"tiny_test_trials_f{SUFFIX}/wav/f001-3.wav"
-    samples, rate = soundfile.read(path, dtype="int16")
-    soundfile.write(path, samples[::-1], rate)
-
-
-def another_training(data: Path) -> None:
-    path = data / f"tiny_train{SUFFIX}/wav/f101-1.wav"
     samples, rate = soundfile.read(path, dtype="int16")
     soundfile.write(path, samples[::-1], rate)
 
@@ -89,11 +66,7 @@ def fewer_enrolments(data: Path) -> None:
     write(path, [line for line in lines_of(path) if line != "f002-2"])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [another_twin, *(pytest.param(one, marks=pytest.mark.slow) for one in (fewer_trials, another_training)),
-     fewer_enrolments],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [another_twin, fewer_enrolments])
 def test_what_changed_between_two_runs_is_done_anew(own, tmp_path, change):
     """Oracle: a run of the changed data in a fresh folder."""
     before = run(own, tmp_path / "out")
@@ -145,7 +118,7 @@ def test_a_twin_that_is_made_here_has_nothing_that_was_recognised(own, tmp_path,
     if key == "predictions":
         settings = {"utility__emotion": "[tiny_test_trials_f,tiny_test_trials_m]", "utility__predictions": "heard"}
     outcome = run_recipe(own, tmp_path / "out", anonymizer__name="vtln", **ONE, **settings)
-    refused(outcome, f"utility.{key}: nobody has recognised the anonymised tiny_test_trials_f, tiny_test_trials_m")
+    refused(outcome, f"utility.{key}: tiny_test_trials_f, tiny_test_trials_m would be anonymised here")
     assert not (tmp_path / "out/data").exists()
 
 
@@ -177,32 +150,6 @@ def test_recalls_come_from_predictions(own, tmp_path):
     ranked = read_rank_file(tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}")
     rows = {row["ser"]: row for row in records(ranked, SER) if (row["dataset"], row["split"]) == ("moods", "test")}
     assert (rows["original"]["UAR"], rows["anon"]["UAR"], rows["anon"]["ACC_sad"]) == (100.0, 90.0, 80.0)
-
-
-def test_challenges_recall_counts_what_was_predicted(own, tmp_path):
-    with_emotions(own, wrong=1)
-    settings = {"utility__emotion": "[moods_test]", "utility__predictions": "guesses", "utility__recall": "vpc2024"}
-    found = run(own, tmp_path / "out", **settings)["utility"]["uar"]["moods_test"]
-    # in the fold of the error there are three classes, of which one is right
-    assert found["anonymised"]["value"] == pytest.approx((4 + 0.33333) / 5)
-    assert found["anonymised"]["convention"] == "vpc2024"
-
-
-@pytest.mark.slow
-def test_emotions_are_recognised_by_what_was_learnt_from_the_original(own, tmp_path):
-    """Oracle: `spkver emotion` with --train."""
-    from click.testing import CliRunner
-
-    from evaluation.utility.lists import read_labels
-    from spkver.cli import main as spkver
-
-    with_emotions(own)
-    run(own, tmp_path / "out", utility__emotion="[moods_test]")
-    for name in ("moods_test", f"moods_test{SUFFIX}"):
-        learnt = ["--train", str(own / "moods_test"), "--output", str(tmp_path / name), "--jobs", "1"]
-        ran = CliRunner().invoke(spkver, ["emotion", str(own / name), *learnt])
-        assert ran.exit_code == 0, ran.output
-        assert read_labels(tmp_path / f"out/emotion/{name}/predictions") == read_labels(tmp_path / name / "predictions")
 
 
 def lacking(data: Path) -> None:

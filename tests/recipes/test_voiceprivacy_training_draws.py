@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from voiceprivacy_outputs import check_same, outputs
-from voiceprivacy_runs import noting_extractor, run_recipe, write_originals
+from voiceprivacy_runs import noting_extractor, run_recipe
 
 from spkbase.runs import Run
-from spkver.voiceprivacy import Config, Experiment, Steps, table
+from spkver.voiceprivacy import Config, Experiment, table
 from spkver.voiceprivacy.scores import Attackers, put_to_work
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.table import smaller_counts, tell_training_draws
@@ -28,25 +27,11 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny set without twins; read only."""
-    return write_originals(tmp_path_factory.mktemp("originals"))
-
-
-@pytest.fixture(scope="module")
 def output(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with three versions of the training set; read only."""
     folder = tmp_path_factory.mktemp("output") / "out"
     run(originals, folder)
     return folder
-
-
-@pytest.fixture
-def bare(originals: Path, output: Path) -> Iterator[Path]:
-    """The same folder without what was measured here (a copy elsewhere holds other files), which is put back."""
-    shutil.rmtree(output / "training_draws")
-    yield output
-    run(originals, output)
 
 
 def run(data: Path, output: Path, *arguments: str, page: bool = False, **settings: object) -> dict[str, Any]:
@@ -66,12 +51,6 @@ def semi_informed(results: Mapping[str, Any], attacker: str) -> dict[str, Any]:
     rows = [row for row in results["conditions"] if (row["gender"], row["scenario"], row["attacker"]) == wanted]
     assert len(rows) == 1
     return dict(rows[0])
-
-
-def times(output: Path, *patterns: str) -> dict[str, int]:
-    """When files were made, those of logs aside."""
-    files = [path for pattern in patterns for path in output.glob(pattern) if path.is_file()]
-    return {str(path.relative_to(output)): path.stat().st_mtime_ns for path in files if path.suffix != ".log"}
 
 
 @pytest.mark.parametrize(("total", "expected"), [(1, []), (2, [1]), (3, [1, 2]), (4, [1, 2]), (5, [1, 2, 4])])
@@ -111,38 +90,18 @@ def test_a_smaller_number_has_the_bits_of_a_run_with_so_many(
         assert "learnt from:" not in results["printed"]
 
 
-def test_a_second_run_makes_nothing(originals: Path, output: Path) -> None:
-    patterns = ("training_draws/**/*", "attackers/**/*", "exp/*/*/*/scores", "numbers/**/*", "report*")
-    before = times(output, *patterns)
-    assert [name for name in before if name.startswith("training_draws/1/attackers/")]
-    results = run(originals, output)
-    assert times(output, *patterns) == before
-    found = results["training_draws"][0]
-    told = ", ".join(f"{100 * rate:.1f} % with {count}" for count, rate in found["eer"].items())
-    assert f"learnt from: tiny_test ({found['attacker']}) {told}." in results["printed"]
-
-
-def test_it_can_be_turned_off_and_added_to_a_finished_run_which_stays_as_it_is(originals: Path, bare: Path) -> None:
-    patterns = ("attackers/**/*", "exp/*/*/*/scores", "numbers/**/*", "evidence*", "work/*/features.h5")
-    measured, before = results_of(bare)["training_draws"], times(bare, *patterns)
-    assert run(originals, bare, evaluation__by_training_draws="false")["training_draws"] == []
-    assert times(bare, *patterns) == before
-    assert not (bare / "training_draws").exists()
-    assert run(originals, bare)["training_draws"] == measured
-    assert times(bare, *patterns) == before
-
-
 def test_what_fails_is_a_note_and_the_next_run_tries_it_again(
-    originals: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+    originals: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = results_of(bare)
+    before = results_of(output)
+    shutil.rmtree(output / "training_draws")
 
     def fail(*_: object) -> None:
         raise RuntimeError("no luck")
 
     with monkeypatch.context() as patch:
         patch.setattr(table, "fewer_versions", fail)
-        results = run(originals, bare)
+        results = run(originals, output)
     found = results["training_draws"][0]
     assert found["note"] == "RuntimeError: no luck"
     assert list(found["eer"]) == ["3"]
@@ -151,12 +110,7 @@ def test_what_fails_is_a_note_and_the_next_run_tries_it_again(
     assert "tiny_test" in told["text"]
     assert "RuntimeError: no luck" in told["text"]
     assert results["conditions"] == before["conditions"]
-    assert run(originals, bare)["training_draws"] == before["training_draws"]
-
-
-def test_a_step_that_is_not_worked_on_says_what_it_has_not(originals: Path, bare: Path) -> None:
-    assert "without --only" in run(originals, bare, "--only", "report")["training_draws"][0]["note"]
-    assert not (bare / "training_draws").exists()
+    assert run(originals, output)["training_draws"] == before["training_draws"]
 
 
 def by_vectors(folder: Path) -> dict[str, object]:
@@ -175,7 +129,7 @@ def test_those_learn_again_that_learn_here_from_their_training_set_alone(tmp_pat
     (tmp_path / "emb").mkdir()
     others = ("ivector-undone", "content", f"vectors:{tmp_path}/emb", f"{tmp_path}/own.py:attack", "fusion")
     config = Config(attackers=("gmm-svm", "ivector", "supervector-adapted", *others))
-    experiment = Experiment(Run(tmp_path / "out"), tmp_path, "_anon", config, Steps())
+    experiment = Experiment(Run(tmp_path / "out"), tmp_path, "_anon", config)
     attackers = Attackers({"tiny_train": put_to_work(experiment.run, experiment.attackers, 0)})
     able = table.able_attackers(experiment, Sets((), {}), attackers, "tiny_train")
     assert set(able) == {"gmm-svm", "ivector", "supervector-adapted"}
@@ -189,29 +143,6 @@ def test_an_attacker_by_vectors_hears_nothing_twice(originals: Path, tmp_path: P
     assert len((tmp_path / "calls").read_text()) == len({path.read_bytes() for path in heard})
     choice = json.loads((tmp_path / "out/training_draws/1/attackers/tiny_train_anon/mine/choice.json").read_text())
     assert choice["versions"] == 1
-
-
-@pytest.mark.slow
-def test_an_attacker_by_vectors_has_the_bits_of_a_run_with_one_version(originals: Path, tmp_path: Path) -> None:
-    """Beside a perfect one that came in by a door, which is stronger and does not count."""
-    (tmp_path / "perfect.py").write_text(
-        "def attack(training, seed):\n"
-        "    return lambda enrolled, tested, trials: [float(a[:4] == b[:4]) for a, b in trials]\n"
-    )
-    preset = {"attacker_settings__own__preset": f"{tmp_path}/perfect.py:attack"}
-    settings = {**by_vectors(tmp_path), "attackers": "[mine,own]", **preset}
-    (found,) = run(originals, tmp_path / "out", page=True, **settings)["training_draws"]
-    assert found["attacker"] == "mine"
-    one = run(originals, tmp_path / "one", **{**settings, "anonymizer__training_draws": 1})
-    assert found["eer"]["1"] == semi_informed(one, "mine")["eer"]["rocch"]
-    assert 'id="versions"' in (tmp_path / "out/report.html").read_text()
-
-
-@pytest.mark.slow
-def test_two_workers_give_the_same_bits(originals: Path, output: Path, tmp_path: Path) -> None:
-    results = run(originals, tmp_path / "out", "--jobs", "2")
-    assert results["training_draws"] == results_of(output)["training_draws"]
-    check_same(tmp_path / "out", outputs(output))
 
 
 def test_sets_without_several_rates_have_no_part_in_the_line() -> None:

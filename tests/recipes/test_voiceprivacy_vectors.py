@@ -13,17 +13,12 @@ from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_scores
 from spkver.backend import read_backend
 from spkver.datadir import read_datadir
-from tests.recipes.voiceprivacy_runs import SUFFIX, Outcome, noting_extractor, run_recipe, write_layout
+from tests.recipes.voiceprivacy_runs import SUFFIX, Outcome, noting_extractor, run_recipe
 
 
 def run(layout: Path, output: Path, *attackers: str, page: bool = False, **settings: object) -> Outcome:
     chosen = {"attackers": json.dumps(attackers), "evaluation__replicates": 0, **settings}
     return run_recipe(layout, output, page=page, **chosen)
-
-
-@pytest.fixture(scope="module")
-def layout(tmp_path_factory) -> Path:
-    return write_layout(tmp_path_factory.mktemp("layout"))
 
 
 @pytest.fixture
@@ -109,39 +104,3 @@ def test_training_vectors_that_miss_a_recording_are_refused(layout, tmp_path):
     assert outcome.status == 2
     assert "1 of 18 utterances of tiny_train without an embedding: 'f101-2'" in outcome.err
     assert not (tmp_path / "out/exp").exists()
-
-
-@pytest.mark.slow
-def test_i_vectors_without_any_network(layout, tmp_path):
-    settings = {"attacker_settings__ivector__total_variability__rank": 10}
-    outcome = run(layout, tmp_path / "out", "ivector", **settings)
-    assert outcome.status == 0, outcome.err
-    results = json.loads((tmp_path / "out/results.json").read_text())
-    assert len(results["choices"]) == 2
-    assert {row["scenario"] for row in results["summary"]} == {
-        "original", "ignorant", "lazy-informed", "semi-informed"
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("attacker", "message"),
-    [
-        ("ivector:x", "expected ivector"),
-        ("campplus:/no/such/folder", "no such file or folder"),
-        ("onnx:/no/such/file.onnx", "attacker 'onnx-file'"),
-    ],
-)
-def test_what_cannot_be_opened_is_told_before_the_start(layout, tmp_path, attacker, message):
-    outcome = run(layout, tmp_path / "out", attacker)
-    assert outcome.status == 2
-    assert message in outcome.err
-    assert "Traceback" not in outcome.err
-    assert not (tmp_path / "out/work").exists()
-
-
-def test_a_network_file_that_is_none_is_refused(layout, tmp_path):
-    (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"PK\x03\x04 no network")
-    outcome = run(layout, tmp_path / "out", f"campplus:{tmp_path}/campplus_cn_en_common.pt")
-    assert outcome.status == 2
-    assert "campplus_cn_en_common.pt" in outcome.err
-    assert "Traceback" not in outcome.err

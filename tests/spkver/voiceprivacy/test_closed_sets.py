@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from evaluation.linkage import Ranks, linkability_at_sizes, ranks_from_scores
-from evaluation.metrics import eer
+from evaluation.metrics import eer, worst_case
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling
-from spkver.voiceprivacy.numbers import closed_set_of, first_among_all, rank_owners
+from spkver.voiceprivacy.numbers import closed_set_of, first_among_all, match_by_rank, rank_owners, worst_of
 
 WOMEN, MEN = ["f1", "f2", "f3", "f4"], ["m1", "m2", "m3"]
 RESAMPLING = Resampling(50, 0)
@@ -100,3 +100,21 @@ def test_without_resamples_there_are_values_alone() -> None:
     assert found is not None
     assert set(found["eer"]) == {"value"}
     assert np.isnan(found["identification"]["low"])
+
+
+def test_ranks_of_two_galleries_by_brute_force() -> None:
+    women, men = Ranks([0, 1, 1], 0, 2), Ranks([0, 3], 0, 4)
+    both = Ranks([0, 1, 1, 0, 3], 0, [2, 2, 2, 4, 4])
+    first = [np.mean([place <= r for place in (1, 2, 2, 1, 4)]) for r in range(1, 6)]
+    assert match_by_rank([both]) == pytest.approx(first)
+    assert match_by_rank([women, men]) == pytest.approx(first)
+
+
+def test_the_worst_case_over_draws_is_the_largest_of_each_reading() -> None:
+    rng = np.random.default_rng(0)
+    key = [True] * 20 + [False] * 60
+    draws = [worst_case(rng.normal(d, 1, 20), rng.normal(0, 1, key.count(False))) for d in (1, 4)]
+    found = worst_of(draws)
+    assert found.gaussian.llr == max(draw.gaussian.llr for draw in draws)
+    assert found.pav.llr == max(draw.pav.llr for draw in draws)
+    assert np.isnan(found.ranks.llr)

@@ -11,19 +11,18 @@ from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.choosing import find_anonymizers
 from spkver.voiceprivacy.numbers import mean_of, shared_notes
 from spkver.voiceprivacy.scores import condition_folder
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
 from spkver.voiceprivacy.table import summarise, verdict
-from spkver.voiceprivacy.twins import is_fixed, not_drawn_again
+from spkver.voiceprivacy.twins import find_anonymizers, is_fixed, not_drawn_again
 
 Json = dict[str, object]
 
 
 @pytest.mark.parametrize("key", ["trial_draws", "enrolment_draws"])
-@pytest.mark.parametrize("number", ["0", "-1", "101", "1000000000", "2.5", "many", "[2]"])
+@pytest.mark.parametrize("number", ["0", "2.5", "many"])
 def test_numbers_of_draws_that_are_none_are_told(number: str, key: str) -> None:
     with pytest.raises(ConfigError, match=rf"anonymizer\.{key}"):
         load_config(Config, settings=[f"anonymizer.{key}={number}"])
@@ -151,14 +150,12 @@ def test_the_least_of_each_level_stands_beside_the_least_of_all() -> None:
         "attacker": "gmm-svm-undone", "share": 0.91, "low": None, "high": None, "candidates": [5, 5],
     }  # fmt: skip
     text = verdict(rows, level=0.95, simulated=False)
-    assert (
-        "rate of 9.0 % (95 % interval 4.5 % to 18.0 %), the mean of 3 draws of the anonymiser (18.0, 3.0, 6.0)" in text
-    )
+    assert "rate of 9.0 % (95 % interval 4.5 % to 18.0 %), the mean of 3 anonymised versions (18.0, 3.0, 6.0)" in text
     assert "; trial-by-trial 17.9 % (campplus); whole-list of 35 and 35 recordings 12.0 % (campplus-adapted)" in text
-    assert "names the speaker of 91 % of the utterances, first of 5." in text
+    assert "identifies the speaker of 91 % of the utterances among 5." in text
     alone = verdict(summarise([condition("campplus", 0.179)]), level=0.95, simulated=False)
     assert "trial-by-trial" not in alone
-    assert "draws" not in alone
+    assert "versions" not in alone
 
 
 def test_zebra_and_linkability_are_the_worst_over_attackers_and_say_whose() -> None:

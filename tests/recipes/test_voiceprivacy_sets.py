@@ -1,0 +1,216 @@
+"""Sets and their twins: where speakers overlap, what is anonymised, mixed lists, and utility from given lists."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write
+
+from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file, records
+from spkbase.errors import DataError
+from spkver.voiceprivacy import checks
+from spkver.voiceprivacy.checks import Evaluated
+from spkver.voiceprivacy.scores import attacks_of
+from spkver.voiceprivacy.sets import read_sets
+from spkver.voiceprivacy.settings import Config
+
+
+def only(attacker: str) -> dict[str, str]:
+    """Settings of one attacker, whose results go under the challenge's name."""
+    return {"attackers": f"[{attacker}]", "challenge__attacker": attacker}
+
+
+def sets_of(data: Path, output: Path) -> Any:
+    return read_sets(data, output, SUFFIX, Config(), jobs=1)
+
+
+def test_speakers_and_utterances_in_two_places_are_warnings(own, tmp_path):
+    for end in ("", SUFFIX):
+        directory = own / f"tiny_train{end}"
+        write(directory / "utt2spk", [line.replace(" f101", " f001") for line in lines_of(directory / "utt2spk")])
+        write(directory / "spk2gender", [line.replace("f101", "f001") for line in lines_of(directory / "spk2gender")])
+        tried, enrolled = own / f"tiny_test_trials_f{end}", own / f"tiny_test_enrolls{end}"
+        for name, line in (
+            ("wav.scp", f"f001-3 {tried.name}/wav/f001-3.wav"),
+            ("utt2spk", "f001-3 f001"),
+            ("enrolls", "f001-3"),
+        ):
+            write(enrolled / name, [*lines_of(enrolled / name), line])
+    sets = sets_of(own, tmp_path / "out")
+    attack = next(attack for *_, attack in attacks_of(sets, SUFFIX))
+    for directory in (*attack.training, attack.background.original, *attack.background.anonymised):
+        assert set(directory.speakers.values()) == {"f102", "f103", "m101", "m102", "m103"}
+        assert len(directory.recordings) == len(directory.speakers) == 15
+    found = list(checks.shared_speakers(Evaluated([], sets, Config())))
+    assert [(one.level, one.check) for one in found] == [
+        ("warning", "speaker overlap"),
+        ("warning", "utterance overlap"),
+    ]
+    assert "1 of 9 speakers are in tiny_train too: f001." in found[0].text
+
+
+def test_one_file_under_two_ids_is_a_duplicate(own, tmp_path):
+    """Enrolment and trials that share files have an EER of 0."""
+    enrolls, trials = own / "tiny_test_enrolls", own / "tiny_test_trials_f"
+    first = lines_of(enrolls / "wav.scp")[0].split()[1]
+    name = lines_of(trials / "wav.scp")[0].split()[0]
+    write(trials / "wav.scp", [f"{name} {first}", *lines_of(trials / "wav.scp")[1:]])
+    found = next(checks.equal_audio(Evaluated([], sets_of(own, tmp_path / "out"), Config())))
+    assert (found.level, name in found.text) == ("warning", True)
+
+
+def test_a_twin_enrols_with_what_the_original_lists(own, tmp_path):
+    """A twin without `enrolls` would enrol with all of its utterances."""
+    (own / f"tiny_test_enrolls{SUFFIX}/enrolls").unlink()
+    write(own / "tiny_test_enrolls/enrolls", ["f001-1", *lines_of(own / "tiny_test_enrolls/enrolls")[2:]])
+    twin = sets_of(own, tmp_path / "out").twins["tiny_test_enrolls"]
+    assert twin.enrolls is not None
+    assert [one for one in sorted(twin.enrolls) if one.startswith("f001")] == ["f001-1"]
+    assert len(twin.enrolls) == 13
+
+
+def test_a_twin_of_recordings_alone_is_one(own, tmp_path):
+    """So does the challenge take it: wav/*.wav, and the lists of the original."""
+    expected = sets_of(own, tmp_path / "out").twins
+    for path in own.glob(f"*{SUFFIX}/*"):
+        if path.is_file():
+            path.unlink()
+    found = sets_of(own, tmp_path / "out").twins
+    for name, twin in expected.items():
+        assert {key: path.resolve() for key, path in found[name].recordings.items()} == twin.recordings
+        assert (found[name].speakers, found[name].enrolls) == (twin.speakers, twin.enrolls)
+    (own / f"tiny_train{SUFFIX}/wav/f101-1.wav").unlink()
+    with pytest.raises(DataError, match="1 missing utterances: 'f101-1'"):
+        sets_of(own, tmp_path / "out")
+
+
+@pytest.mark.parametrize("sexes", ["known", "unknown"])
+def test_mixed_trials_run(own, tmp_path, sexes):
+    """One list across the sexes, as in VoicePrivacy 2026: its conditions are of all speakers.
+
+    Where the sexes are not known, such lists are taken by themselves, and a warning says so.
+    """
+    for end in ("", SUFFIX):
+        parts = [own / f"tiny_test_trials_{sex}{end}" for sex in "fm"]
+        (own / f"tiny_test_trials_mixed{end}").mkdir()
+        for name in ("wav.scp", "utt2spk", "spk2gender"):
+            lines = [line for part in parts for line in lines_of(part / name)]
+            write(own / f"tiny_test_trials_mixed{end}" / name, lines)
+    spoken = dict(line.split() for line in lines_of(own / "tiny_test_trials_mixed/utt2spk"))
+    models = [*ENROLLED["f"], *ENROLLED["m"]]
+    pairs = [
+        f"{model} {one} {'target' if speaker == model else 'nontarget'}"
+        for model in models
+        for one, speaker in spoken.items()
+    ]
+    write(own / "tiny_test_trials_mixed/trials", pairs)
+    settings = {"lists": "[mixed]"}
+    if sexes == "unknown":
+        settings = {}
+        for path in own.glob("*/spk2gender"):
+            path.unlink()
+        for path in [*own.glob("*_trials_[fm]"), *own.glob("*_trials_[fm]_*")]:
+            path.rename(own / path.name.replace("trials", "audio"))
+        for path in own.glob("*_mixed*/wav.scp"):
+            path.write_text(path.read_text().replace("_trials_", "_audio_"))
+    outcome = run_recipe(own, tmp_path / "out", **settings, **only("supervector-cosine"))
+    assert outcome.err.count("sexes are not known") == (sexes == "unknown")
+    assert outcome.status == 0, outcome.err
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    assert {one["gender"] for one in results["conditions"]} == {"all"}
+    assert results["conditions"][0]["n_nontarget"] == 7 * 18 - 14
+    assert results["conditions"][0]["linkability"]["sizes"] == list(range(2, 8))
+    cross = [pair for pair in pairs if pair[0] != pair.split()[1][0]]  # ids begin with the sex
+    scored = lines_of(tmp_path / "out" / results["conditions"][0]["scores"])
+    assert cross
+    assert {tuple(line.split()[:2]) for line in scored} >= {tuple(pair.split()[:2]) for pair in cross}
+    # files in the challenge's form: lists are called mixed, and ASV_eval has the lazy-informed EER
+    written = read_rank_file(tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}")
+    eers = {one["scenario"]: round(100 * one["eer"]["speechbrain"], 3) for one in results["conditions"]}
+    where = {"dataset": "tiny", "split": "test", "gender": "mixed", "enrollment": "anon", "trial": "anon"}
+    assert records(written, ASV) == [where | {"EER": eers["lazy-informed"]}]
+    assert records(written, ASV_ANON) == [where | {"EER": eers["semi-informed"]}]
+    table = lines_of(tmp_path / f"out/results{SUFFIX}.csv")
+    assert [line.split(",")[2] for line in table[1:]] == ["mixed"] * 4
+
+
+# --- anonymising ----------------------------------------------------------------------------------
+
+
+def test_missing_twins_are_made_in_the_output_and_the_data_stay_as_they_are(own, tmp_path):
+    shutil.rmtree(own / f"tiny_test_enrolls{SUFFIX}")
+    before = {path: path.read_bytes() for path in own.rglob("*") if path.is_file()}
+    outcome = run_recipe(
+        own, tmp_path / "out", anonymizer__name="mcadams", attackers="[supervector-cosine]", evaluation__replicates=0
+    )
+    assert outcome.status == 0, outcome.err
+    assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
+    assert [path.name for path in (tmp_path / "out/data").iterdir()] == [f"tiny_test_enrolls{SUFFIX}"]
+    told = json.loads((tmp_path / "out/results.json").read_text())["anonymiser"]
+    assert (told["name"], told["made"]) == ("mcadams", ["tiny_test_enrolls"])
+    assert told["alpha"] == [0.5, 0.9]
+
+
+def test_training_sets_are_anonymised_several_times_and_train_the_attacker(own, tmp_path):
+    shutil.rmtree(own / f"tiny_train{SUFFIX}")
+    settings = {"anonymizer__name": "mcadams", "attackers": "[supervector-cosine]", "evaluation__replicates": 0}
+    outcome = run_recipe(own, tmp_path / "out", **settings, anonymizer__training_draws=3)
+    assert outcome.status == 0, outcome.err
+    made = sorted(path.name for path in (tmp_path / "out/data").iterdir() if "train" in path.name)
+    assert made == [f"tiny_train{SUFFIX}", *(f"tiny_train{SUFFIX}-draw{number}" for number in (2, 3))]
+    sounds = {(tmp_path / f"out/data/{name}/wav/f101-1.wav").read_bytes() for name in made}
+    assert len(sounds) == 3
+    told = yaml.safe_load((tmp_path / f"out/attackers/tiny_train{SUFFIX}/supervector-cosine/attacker.yaml").read_text())
+    assert told["trained_on"]["utterances"] == 3 * 18
+    told = yaml.safe_load((tmp_path / "out/attackers/tiny_train/supervector-cosine/attacker.yaml").read_text())
+    assert told["trained_on"]["utterances"] == 18
+    assert json.loads((tmp_path / "out/results.json").read_text())["anonymiser"]["training_draws"] == 3
+
+
+def test_twins_of_another_anonymiser_than_the_named_one_get_no_draws_of_it(layout, tmp_path):
+    settings = {"anonymizer__name": "mcadams", "attackers": "[supervector-cosine]", "evaluation__replicates": 0}
+    settings |= {"anonymizer__training_draws": 3}
+    outcome = run_recipe(layout, tmp_path / "out", "--until", "anonymisation", **settings)
+    assert outcome.status == 0, outcome.err
+    assert "another anonymiser than mcadams made it" in outcome.err
+    assert not list((tmp_path / "out/data").glob("tiny_train*-draw3"))
+
+
+def test_an_anonymiser_that_does_nothing_is_found_out(own, tmp_path):
+    shutil.rmtree(own / f"tiny_train{SUFFIX}")
+    outcome = run_recipe(own, tmp_path / "out", anonymizer__name="command", anonymizer__command="cp {input} {output}")
+    assert outcome.status == 2
+    assert "original audio in 18 of 18" in outcome.error
+    assert not (tmp_path / "out/exp").exists()
+
+
+# --- utility --------------------------------------------------------------------------------------
+
+
+def test_word_error_rates_come_from_what_another_recogniser_heard(own, tmp_path):
+    for sex in "fm":
+        names = [line.split()[0] for line in lines_of(own / f"tiny_test_trials_{sex}/utt2spk")]
+        write(own / f"tiny_test_trials_{sex}/text", [f"{name} ONE TWO THREE FOUR" for name in names])
+        write(own / f"tiny_test_trials_{sex}/heard", [f"{name} one two three four" for name in names])
+        write(own / f"tiny_test_trials_{sex}{SUFFIX}/heard", [f"{name} one too three four" for name in names])
+    settings = {"utility__hypotheses": "heard", "evaluation__replicates": 0, **only("supervector-cosine")}
+    outcome = run_recipe(own, tmp_path / "out", **settings)
+    assert outcome.status == 0, outcome.err
+    utility = json.loads((tmp_path / "out/results.json").read_text())["utility"]
+    assert [utility["wer"]["tiny_test"][kind]["value"] for kind in ("original", "anonymised")] == [0, 0.25]
+    assert utility["cer"]["tiny_test"]["anonymised"]["value"] == pytest.approx(1 / 18)
+    ranked = (tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}").read_text()
+    assert "ASR results" in ranked
+    assert "25.0" in ranked
+
+
+def test_missing_transcripts_are_told_before_anything_long(layout, tmp_path):
+    outcome = run_recipe(layout, tmp_path / "out", utility__hypotheses="heard")
+    assert outcome.status == 2
+    assert "no such transcripts, in 6 files" in outcome.error  # text twice, heard in two sets and their twins
+    assert not (tmp_path / "out/work").exists()

@@ -1,0 +1,422 @@
+"""Checks of a run, the verdict and the averages, on rows of a table of results and on recordings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from spkbase.configuration import load_config
+from spkbase.errors import ConfigError
+from spkver.attackers import PRESETS, absent_attackers, default_attackers
+from spkver.datadir import DataDir
+from spkver.voiceprivacy import checks
+from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, Evaluated
+from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, describe_absent
+from spkver.voiceprivacy.outputs import averages, challenge_rows
+from spkver.voiceprivacy.sets import Sets, find_datasets
+from spkver.voiceprivacy.settings import ChallengeConfig, Config
+from spkver.voiceprivacy.table import summarise, verdict
+from spkver.voiceprivacy.twins import find_anonymizers
+
+CONFIGS = Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config"
+SCENARIOS = {"o": "original", "i": "ignorant", "l": "lazy-informed", "s": "semi-informed"}
+GOOD = {"o": 0.01, "i": 0.2, "l": 0.15, "s": 0.1}
+
+
+def rows(attackers: tuple[str, ...] = ("a", "b"), behind: float = 0.01, **rates: float) -> list[dict[str, Any]]:
+    """Rows of one set, scenarios by their first letter; each attacker is `behind` the one before it."""
+    return [
+        {
+            "dataset": "x_test",
+            "gender": "all",
+            "scenario": SCENARIOS[letter],
+            "attacker": attacker,
+            "level": "trial-by-trial",
+            "eer": dict.fromkeys(("rocch", "interpolated", "speechbrain"), rate + number * behind),
+            "zebra": {"population": 0.3, "individual": 1.0, "tag": "A"},
+            "intervals": {"eer.rocch": {"low": rate + number * behind - 0.02, "high": rate + number * behind + 0.02}},
+            "notes": {},
+            "linkability": {"linkability": [0.9, 0.5]},
+            "n_enrolled": 30,
+            "n_trial_speakers": 30,
+            "n_target": 200,
+            "n_nontarget": 2000,
+            "draws": [{}],
+        }
+        for letter, rate in rates.items()
+        for number, attacker in enumerate(attackers)
+    ]
+
+
+def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
+    directory = SimpleNamespace(speakers={f"u{number}": f"s{number}" for number in range(speakers)})
+    return SimpleNamespace(
+        training_sets=["train"],
+        original={"train": directory},
+        draws={"train": (directory,) * draws} if draws else {},
+        draws_nothing=lambda name: False,
+        rates="",
+    )
+
+
+# --- rows of the table ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("check", "rates", "expected", "words"),
+    [
+        ("attacker_strength", {"o": 0.05}, ["ok"], "5.0 %"),
+        ("attacker_strength", {"o": 0.051}, ["warning"], "5.1 %"),
+        ("attacker_order", {"s": 0.1}, ["ok", "ok"], "lazy-informed, 10.0 % against 20.0 %"),
+        ("attacker_order", {"s": 0.23}, ["note", "ok"], "the intervals overlap"),
+        ("attacker_order", {"s": 0.25}, ["warning", "ok"], "lazy-informed one, 25.0 % against 20.0 %"),
+        ("attacker_order", {"s": 0.35}, ["warning", "warning"], "ignorant one, 35.0 % against 30.0 %"),
+        ("other_notes", {}, [], ""),
+        ("unmeasured_utility", {}, ["warning"], "noise"),
+    ],
+)
+def test_rates_that_mean_less_than_they_seem_to(
+    check: str, rates: dict[str, float], expected: list[str], words: str
+) -> None:
+    table = rows(**{"o": 0.01, "i": 0.3, "l": 0.2, "s": 0.1} | rates)
+    found = list(getattr(checks, check)(Evaluated(table, sets(), Config())))
+    assert [one.level for one in found] == expected
+    assert words in " ".join(one.text for one in found)
+
+
+@pytest.mark.parametrize(("draws", "level"), [(0, "warning"), (3, "ok")])
+def test_one_anonymised_version_of_the_training_set_is_a_warning(draws: int, level: str) -> None:
+    given = sets(draws=draws)
+    given.undrawn = {} if draws else {"train": "since nothing says how it was made"}
+    (found,) = checks.training_draws(Evaluated(rows(s=0.1), given, Config()))
+    assert found.level == level
+    assert f"learnt from {draws + 1} anonymised version{'s' if draws else ''} of train" in found.text
+
+
+def test_measured_utility_and_original_speech_alone_need_no_warning() -> None:
+    assert not list(checks.unmeasured_utility(Evaluated(rows(**GOOD), sets(), Config(), utility={"wer": {}})))
+    assert not list(checks.unmeasured_utility(Evaluated(rows(o=0.1), sets(), Config())))
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "words"),
+    [
+        ({"n_enrolled": 19}, "warning", "fewer than 20"),
+        ({"n_enrolled": 20}, "ok", "0.5 points"),  # one of 200 target trials
+        ({"intervals": {}, "notes": {"intervals": "none: too few"}}, "warning", "too few"),
+    ],
+)
+def test_few_speakers_and_missing_intervals(changes: dict[str, Any], level: str, words: str) -> None:
+    (found,) = checks.few_speakers(Evaluated([{**row, **changes} for row in rows(o=0.1)], sets(), Config()))
+    assert (found.level, words in found.text) == (level, True)
+
+
+@pytest.mark.parametrize(("rate", "seed", "expected"), [(0.02, 0, ["ok"]), (0.03, 0, ["warning"]), (0.03, 1, [])])
+def test_original_results_do_not_change_with_the_anonymiser(rate: float, seed: int, expected: list[str]) -> None:
+    config = Config()
+    told = {"seed": seed, "attackers": list(config.attackers), "attacker_settings": {}, "training_sets": {}}
+    earlier = {"results_b.json": {"config": told, "conditions": rows(o=rate, i=0.4)}}
+    evaluated = Evaluated(rows(o=0.02, i=0.3), sets(), config, earlier=earlier)
+    assert [one.level for one in checks.independence(evaluated)] == expected
+
+
+def test_attackers_whose_scores_are_equal_or_inverted_do_not_count() -> None:
+    """Constant scores look like perfect privacy, and so do inverted ones."""
+    table = [one | {"min_cllr": 0.5} for one in rows(o=0.02, i=0.5, l=0.5, s=0.5)]
+    assert not list(checks.uninformative(Evaluated(table, sets(), Config())))
+    for place in (2, 4, 5):
+        table[place]["min_cllr"] = 1.0
+    table[6]["eer"] = {"rocch": 0.5, "interpolated": 0.9}
+    found = list(checks.uninformative(Evaluated(table, sets(), Config())))
+    assert [(one.level, one.text[one.text.index("(") : one.text.index(")")]) for one in found] == [
+        ("warning", "(x_test all ignorant, x_test all semi-informed"),
+        ("error", "(x_test all lazy-informed"),
+    ]
+
+
+@pytest.mark.parametrize(("pooled", "told"), [(0.1, False), (0.165, True)])
+def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled: float, told: bool) -> None:
+    rates = {"f": 0.01, "m": 0.09, "all": pooled}
+    table = [one | {"gender": sex} for sex, rate in rates.items() for one in rows(("a",), o=rate)]
+    found = list(checks.pooled_trials(Evaluated(table, sets(), Config())))
+    assert ["f 1.0 %, m 9.0 %" in one.text for one in found] == [True] * told
+
+
+# --- privacy that is probably overestimated ---------------------------------------------------------------------------
+
+VOICES = ("campplus-adapted", "gmm-svm")
+CONFIG = Config(attackers=("campplus-adapted", "campplus", "gmm-svm", "gmm-ubm"))
+
+
+def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = ()) -> str:
+    evaluated = Evaluated(table, given, CONFIG, failures=[{"attacker": name} for name in failed])
+    return "".join(finding.text for finding in checks.overestimated(evaluated))
+
+
+@pytest.mark.parametrize(
+    ("rates", "attackers", "behind", "text"),
+    [
+        (GOOD, VOICES, 0.005, ""),
+        (GOOD | {"o": 0.06}, VOICES, 0.005, "weak on original speech (x_test: 6.0 %)"),
+        (GOOD | {"s": 0.16}, VOICES, 0.005, "weaker than lazy-informed ones (x_test: 16.0 % against 15.0 %)"),
+        (GOOD, VOICES, 0.05, "(x_test ignorant: campplus-adapted alone is ahead, beyond both intervals)"),
+        (GOOD, ("gmm-svm", "gmm-ubm"), 0.005, "no attacker uses a neural network"),
+        (GOOD, ("campplus", "gmm-svm"), 0.005, "no attacker adapts to the trials"),
+    ],
+)
+def test_reasons_of_the_rates(rates: dict[str, float], attackers: tuple[str, ...], behind: float, text: str) -> None:
+    told = alarm(rows(attackers, behind, **rates), sets())
+    assert told.startswith("This privacy is probably overestimated, because " if text else "")
+    assert text in told
+    assert bool(told) == bool(text)
+
+
+def test_reasons_of_training_and_failures() -> None:
+    table = rows(VOICES, 0.005, **GOOD)
+    assert "few speakers (train: 99)" in alarm(table, sets(FEW_TRAINING_SPEAKERS - 1))
+    assert "one anonymised version alone (train)" in alarm(table, sets(draws=0))
+    told = alarm(table, sets(1, 0), failed=("ge2e", "ge2e"))
+    assert told.endswith("; and attackers failed (ge2e).")
+    assert told.count("; ") == 2
+    assert alarm(rows(VOICES, o=0.4), sets(1, 0)) == ""  # original speech alone
+
+
+@pytest.mark.parametrize("other", ["prosody", "session", "content", "fusion", "inverting"])
+def test_who_is_ahead_of_cues_or_inverts_is_no_disagreement(other: str) -> None:
+    table = rows(("campplus", other), 0.05, **GOOD)
+    for row in table:
+        row["level"] = "inverting" if other == "inverting" and row["attacker"] == "campplus" else "trial-by-trial"
+    assert "disagree" not in alarm(table, sets())
+
+
+# --- recordings -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [0, 20_000, 39_999])
+def test_files_that_differ_anywhere_are_not_equal(tmp_path: Path, change: int) -> None:
+    """The middle alone is compared first."""
+    content = np.random.default_rng(0).bytes(40_000)
+    contents = {"a": content, "b": content, "c": bytes(byte ^ (at == change) for at, byte in enumerate(content))}
+    for name, written in contents.items():
+        (tmp_path / name).write_bytes(written)
+    directory = DataDir(tmp_path, {name: tmp_path / name for name in contents}, dict.fromkeys(contents, "s"))
+    assert checks.equal_files([directory]) == [[f"{tmp_path.name}/a", f"{tmp_path.name}/b"]]
+
+
+def speech(seed: int, rate: int = 8000) -> np.ndarray:
+    """Syllables of random lengths and levels, with random formants."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        rng.normal(scale=rng.choice([0.001, 0.1, 0.3]), size=int(rng.uniform(0.05, 0.3) * rate)) for _ in range(16)
+    ]
+    return np.convolve(np.concatenate(parts)[: 2 * rate], rng.normal(size=8), mode="same") / 10
+
+
+TRANSFORMATIONS = {
+    "nothing": lambda samples, rng: samples,
+    "time reversal": lambda samples, rng: samples[::-1],
+    "spectral inversion": lambda samples, rng: samples * (-1.0) ** np.arange(len(samples)),
+    "noise at -10 dB": lambda samples, rng: samples + rng.normal(scale=3.2 * samples.std(), size=len(samples)),
+    "frame permutation": lambda x, rng: rng.permutation(x[: len(x) // 160 * 160].reshape(-1, 160)),
+    "noise alone": lambda samples, rng: rng.normal(scale=0.1, size=len(samples)),
+}
+
+
+@pytest.mark.parametrize(
+    ("transformation", "moved", "level"),
+    [
+        *((name, 0, "error" if name == "noise alone" else "ok") for name in TRANSFORMATIONS),
+        ("nothing", 1, "error"),  # every file has another's name
+        ("nothing", 3, "warning"),  # every third one
+    ],
+)
+def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(
+    transformation: str, moved: int, level: str, tmp_path: Path
+) -> None:
+    rng, n = np.random.default_rng(1), 40
+    paths: dict[str, dict[str, Path]] = {"o": {}, "a": {}}
+    for number in range(n):
+        source = (number + 1) % n if moved and number % moved == 0 else number
+        made = TRANSFORMATIONS[transformation](speech(source), rng).ravel()
+        for kind, samples in (("o", speech(number)), ("a", made)):
+            path = paths[kind][f"u{number:02d}"] = tmp_path / f"{kind}{number:02d}.wav"
+            soundfile.write(path, np.clip(samples, -1, 1), 8000)
+    sides = [DataDir(tmp_path / kind, paths[kind], dict.fromkeys(paths[kind], "s")) for kind in "oa"]
+    (found,) = checks.resemblance(Evaluated([], Sets((), {"x": sides[0]}, {"x": sides[1]}), Config(), jobs=1))
+    assert found.level == level, found.text
+
+
+def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
+    for name, artist in (("a", "anna"), ("b", "nobody")):
+        with soundfile.SoundFile(tmp_path / f"{name}.wav", "w", 8000, 1) as file:
+            file.artist = artist
+            file.write(np.zeros(80))
+    twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in "ab"}, {"a": "anna", "b": "berta"})
+    (found,) = checks.file_tags(Evaluated([], Sets((), {"x": twin}, {"x": twin}), Config()))
+    assert f"{tmp_path.name}/a, artist" in found.text
+    assert "/b" not in found.text
+
+
+# --- summary and averages ---------------------------------------------------------------------------------------------
+
+
+def test_the_verdict_is_of_the_worst_scenario() -> None:
+    summary = summarise(rows(o=0.02, i=0.3, l=0.09, s=0.1))
+    said = verdict(summary, level=0.9, simulated=False)
+    assert said.startswith(
+        "On x_test (30 enrolled speakers) the strongest lazy-informed attacker (a), which anonymises"
+    )
+    assert "9.0 % (90 % interval 7.0 % to 11.0 %)" in said
+    assert "without anonymisation it is 2.0 %" in said
+    assert verdict(summary, level=0.9, simulated=True).startswith("SIMULATED")
+
+
+def test_averages_weigh_corpora_and_report_the_targets_reached() -> None:
+    table = [
+        {"dataset": corpus, "split": "test", "gender": sex, "scenario": scenario, "EER": eer + 5, "EER_rocch": eer,
+         "low": eer - 2, "high": None if corpus == "vctk" else eer + 4}
+        for scenario in SCENARIOS.values()
+        for corpus, sex, eer in (("libri", "f", 10.0), ("libri", "m", 20.0), ("vctk", "f", 30.0), ("vctk", "m", 40.0),
+                                 ("vctk_common", "f", 50.0), ("vctk_common", "m", 50.0))
+    ]  # fmt: skip
+    plain = averages(table, load_config(Config, settings=["challenge.targets=[10, 30, 40]"]))
+    assert [(row["dataset"], row["scenario"], row["eer_percent"], row["targets_reached"]) for row in plain] == [
+        (corpus, scenario, mean, reached)
+        for scenario in SCENARIOS.values()
+        for corpus, mean, reached in (("libri", 15.0, [10.0]), ("vctk", 35.0, [10.0, 30.0]),
+                                      ("vctk_common", 50.0, [10.0, 30.0, 40.0]))
+    ]  # fmt: skip
+    assert [(row["low_percent"], row["high_percent"]) for row in plain[:3]] == [(13, 19), (33, None), (48, 54)]
+    weighted = averages(table, load_config(Config, file=CONFIGS / "vpc2022.yaml"))
+    by_hand = 0.25 * 10 + 0.25 * 20 + 0.2 * 30 + 0.2 * 40 + 0.05 * 50 + 0.05 * 50
+    assert [(row["eer_percent"], row["targets_reached"]) for row in weighted] == [(by_hand, [15.0, 20.0])] * 4
+    assert averages(table[:1], load_config(Config, file=CONFIGS / "vpc2022.yaml")) == []
+
+
+def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
+    found = rows(o=0.02, i=0.3, l=0.2, s=0.1)
+    for one in found:
+        one["eer"]["kaldi"] = one["eer"]["rocch"] + 0.015
+    one_draw = [f"anonymizer.{name}_draws=1" for name in ("training", "enrolment", "trial")]
+    names = ["attackers=[a,b]", "challenge.attacker=b", "challenge.eer=kaldi", "challenge.targets=[20, 22]", *one_draw]
+    config = load_config(Config, settings=names)
+    table = averages(challenge_rows(found, config), config)
+    expected = {one["scenario"]: round(100 * one["eer"]["kaldi"], 3) for one in found if one["attacker"] == "b"}
+    assert {row["scenario"]: row["eer_percent"] for row in table} == expected
+    assert {(row["attacker"], row["reading"]) for row in table} == {("b", "kaldi")}
+    assert all("low_percent" not in row for row in table)  # that interval is of another reading
+
+
+def test_challenge_rows_name_who_is_anonymised() -> None:
+    found = challenge_rows(rows(o=0.02, i=0.3, l=0.2, s=0.1), Config())
+    sides = [("original", "original"), ("original", "anon"), ("anon", "anon"), ("anon", "anon")]
+    assert [(row["enrollment"], row["trial"]) for row in found] == sides
+    assert [row["EER"] for row in found] == [2.0, 30.0, 20.0, 10.0]
+
+
+# --- attackers, sets and anonymisers of a configuration ---------------------------------------------------------------
+
+
+def test_who_attacked() -> None:
+    told = attackers_run(Config(attackers=("gmm-svm", "campplus")))
+    assert told["networks"] == ["campplus"]
+    assert "networks: campplus" in told["text"]
+    assert "CAM++" in told["explained"]["campplus"]
+    told = attackers_run(Config(attackers=("gmm-svm", "campplus")), [{"attacker": "gmm-svm"}])
+    assert told["names"] == ["gmm-svm"]
+    assert told["text"].startswith("Attackers without any result: campplus. ")
+    assert "no neural network" in told["text"]
+    assert "upper bound of the privacy" in told["text"]
+    told = attackers_run(Config(attackers=("gmm-svm", "scores:elsewhere")))
+    assert told["of_others"] == ["scores-elsewhere"]
+    both = [{"attacker": name} for name in ("gmm-svm", "fusion", "fusion-undone")]  # the second comes with the first
+    told = attackers_run(Config(attackers=("gmm-svm", "fusion")), both)
+    assert told["names"] == ["gmm-svm", "fusion", "fusion-undone"]
+    assert told["undoing"] == ["fusion-undone"]
+    assert "invert" in told["explained"]["fusion-undone"]
+
+
+def test_absent_attackers_are_named_unless_others_were_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
+    monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
+    (line,) = describe_absent(Config())
+    assert "campplus-adapted, campplus-single-test, campplus," in line
+    assert line.endswith("get them by: spkver weights campplus")
+    assert describe_absent(Config(attackers=("gmm-svm",))) == []
+
+
+@pytest.mark.parametrize("name", ["vpc2022", "vpc2024", "vpc2026", "vpc2026_track2", "simulated"])
+def test_configurations_of_the_challenges(name: str) -> None:
+    """What they name is what may be quoted: one attacker of the list, each recording anonymised once."""
+    config = load_config(Config, file=CONFIGS / f"{name}.yaml")
+    expected = {"simulated": tuple(PRESETS), "vpc2022": default_attackers()}.get(name, ("campplus", "gmm-svm-cms"))
+    here = tuple(entry for entry in config.attackers if entry not in absent_attackers())
+    assert config.attackers == expected
+    assert [one.name for one in chosen_attackers(replace(config, attackers=here, challenge=ChallengeConfig()))] == [
+        *here
+    ]
+    assert set(config.training_sets) <= set(config.datasets)
+    if name == "vpc2022":
+        assert (config.challenge.attacker, config.anonymizer.level) == ("", "speaker")
+    elif name != "simulated":
+        assert config.challenge.attacker in config.attackers
+        assert config.anonymizer.seeding == ("vpc2024" if name == "vpc2024" else "utterance")
+
+
+def folders(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).mkdir(parents=True)
+    return root
+
+
+CHALLENGE = (
+    *("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m", "libri_test_trials_mixed", "train-clean-360"),
+    *("dsp_test_enrolls", "dsp_test_trials_f", "dsp_train"),
+    *("vctk_dev_enrolls", "vctk_dev_trials_m", "vctk_dev_trials_m_common"),
+    *("libri_test_trials_f_mcadams", "libri_test_enrolls_mcadams", "IEMOCAP_test"),
+)
+
+
+def test_sets_are_found_by_their_names_with_their_training_sets(tmp_path: Path) -> None:
+    data = folders(tmp_path, *CHALLENGE)
+    found = {one.name: one for one in find_datasets(data, Config())}
+    assert {name: one.training for name, one in found.items()} == {
+        "dsp_test": "dsp_train",
+        "libri_test": "train-clean-360",
+        "vctk_dev": "train-clean-360",
+        "vctk_dev_common": "train-clean-360",
+    }
+    assert found["libri_test"].trials == {"f": "libri_test_trials_f", "m": "libri_test_trials_m"}
+    assert found["vctk_dev_common"].enrolls == "vctk_dev_enrolls"
+    assert found["vctk_dev_common"].trials == {"m": "vctk_dev_trials_m_common"}
+    config = load_config(Config, settings=["datasets=[libri_test]", "training_sets.libri_test=dsp_train"])
+    assert [(one.name, one.training) for one in find_datasets(data, config)] == [("libri_test", "dsp_train")]
+    (one,) = find_datasets(data, load_config(Config, settings=["lists=[mixed]"]))
+    assert one.trials == {"all": "libri_test_trials_mixed"}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "settings", "expected"),
+    [
+        ("_mcadams", [], ("mcadams", "utterance", "utterance")),
+        ("_x", [], None),
+        ("_x", ["anonymizer.name=vtln", "anonymizer.level=speaker"], ("vtln", "speaker", "utterance")),
+        ("_mcadams", ["anonymizer.name=none", "anonymizer.training_level=speaker"], ("none", "utterance", "speaker")),
+    ],
+)
+def test_the_anonymiser_is_configured_or_named_by_the_suffix(
+    suffix: str, settings: list[str], expected: tuple[str, ...] | None
+) -> None:
+    found = find_anonymizers(load_config(Config, settings=settings).anonymizer, suffix)
+    assert (found and (found.tested.name, found.tested.level, found.training.level)) == expected
+
+
+def test_options_of_an_anonymiser_without_a_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"anonymizer\.command"):
+        find_anonymizers(load_config(Config, settings=["anonymizer.command=cp {input} {output}"]).anonymizer, "_x")
