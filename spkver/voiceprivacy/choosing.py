@@ -155,7 +155,7 @@ def explained(spec: str) -> str:
         return f"{CATALOGUE['fusion'].summary}, without those that adapt to the trials"
     if spec == "fusion-undone":
         return f"{CATALOGUE['fusion'].summary}, with those that invert the anonymisation"
-    return OUTSIDE[prefix].summary if prefix in OUTSIDE else "user-supplied code or an attacker of the configuration"
+    return OUTSIDE[prefix if prefix in OUTSIDE else ""][1]
 
 
 def is_network(spec: str) -> bool:

@@ -94,7 +94,7 @@ def test_without_transcripts_content_says_so_and_the_others_finish(tmp_path: Pat
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert {row["attacker"] for row in results["conditions"]} == {"gmm-ubm"}
     assert results["attributes"] == {
-        "vectors": None, "sets": {}, "notes": ["no attacker by vectors has scores of original speech"]
+        "vectors": None, "sets": {}, "notes": ["no vector attacker has scores of original speech"]
     }  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) ->
     )
     assert named is not None
     assert by_suffix is not None
-    assert "nothing in its folder" in not_drawn_again(twin, by_suffix, training=False)
+    assert "no record" in not_drawn_again(twin, by_suffix, training=False)
     assert not not_drawn_again(twin, named, training=False)
     record = {"name": "mcadams", "level": "speaker", "seeding": "vpc2024", "alpha": [0.5, 0.9]}
     (tmp_path / RECORD).write_text(json.dumps({"anonymizer": record, "seed": 0}))
