@@ -140,15 +140,6 @@ def test_heavy_libraries_are_loaded_when_they_are_used(module: str) -> None:
     assert result.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("recipes/*/*.py")), ids=lambda path: "/".join(path.parts[-2:]))
-def test_recipes_are_pages(path: Path) -> None:
-    """Scripts without modules of their own beside them, which a reader takes in at once."""
-    beside = {other.stem for other in path.parent.glob("*.py")}
-    assert not {name.split(".")[0] for name in imports_of(path)} & beside
-    if path.stem not in ("dspspeech20", "public_speech"):  # these lay public corpora out
-        assert len(path.read_text().splitlines()) < 55
-
-
 def test_the_map_of_the_house_is_the_tree() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     drawn = re.search(r"## Where things are\n.*?```text\n(.*?)```", text, re.S)

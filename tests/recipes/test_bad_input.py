@@ -168,15 +168,6 @@ def test_bad_configuration_file(recipe: Recipe, tiny, tmp_path, content, words):
     assert not output.exists()
 
 
-@pytest.mark.parametrize("content", [None, b"no HDF5"])
-def test_bad_ubm_file(recipe: Recipe, tiny, tmp_path, content):
-    path = tmp_path / "ubm.h5"
-    if content is not None:
-        path.write_bytes(content)
-    check(recipe(tiny, tmp_path / "out", ubm__file=path), tmp_path / "out", r"ubm\.h5: ")
-    assert not (tmp_path / "out/features.h5").exists()
-
-
 # --- in a process of its own -----------------------------------------------------------------------------------------
 
 

@@ -64,15 +64,6 @@ def test_lists_of_a_folder_give_the_same_scores(recipe: Recipe, tiny: Path, fini
     assert set(again["svm-gmm"]["trial_types"]) == {"TC-IC"}, "the ids tell the types, which SIDEKIT's key does not"
 
 
-def test_the_corpus_needs_no_key_files_then(recipe: Recipe, own_corpus: Path, task: Path, tmp_path):
-    shutil.rmtree(own_corpus / "key")
-    assert recipe(own_corpus, tmp_path / "out", "--until", "features", lists__folder=task).status == 0
-    (task / f"{STEMS['key']}.h5").unlink()
-    outcome = recipe(own_corpus, tmp_path / "other", lists__folder=task)
-    assert outcome.status == 2
-    assert "3sess-pwd_eval_m.ndx: no such file" in outcome.error
-
-
 def test_a_list_that_is_not_there_comes_from_the_corpus(recipe: Recipe, tiny, finished, task, tmp_path):
     shutil.rmtree(task / "data")
     for path in task.glob("*"):

@@ -208,10 +208,3 @@ def test_joint_factors(recipe: Recipe, tiny, tmp_path):
     assert made(recipe(tiny, tmp_path / "out", name="jfa", **JOINT).err) == set()
     assert recipe(tiny, tmp_path / "two", "--jobs", "2", name="jfa", **JOINT).status == 0
     assert datasets(tmp_path / "out") == datasets(tmp_path / "two")
-
-
-def test_ranks_that_the_training_list_does_not_bear(recipe: Recipe, tiny, tmp_path):
-    outcome = recipe(tiny, tmp_path / "out", name="jfa", **{**JOINT, "joint_factors__speaker_rank": 9})
-    assert "joint_factors.speaker_rank is 9, but there are only 8 speakers" in outcome.error
-    outcome = recipe(tiny, tmp_path / "out", name="jfa", **JOINT, ivectors__classes="speaker", given__vectors="/x")
-    assert "given.vectors has no place in this recipe, which takes statistics" in outcome.error

@@ -115,13 +115,6 @@ def test_plots_are_drawn_when_what_they_show_has_changed(recipe: Recipe, tiny, o
     assert "report: up to date" not in recipe(tiny, output, **settings, report__p_target=0.05).err
 
 
-def test_force_makes_everything_again_with_the_same_bits(recipe: Recipe, tiny, output):
-    before = datasets(output)
-    outcome = recipe(tiny, output, "--force")
-    assert made(outcome.err) == EVERYTHING
-    assert datasets(output) == before
-
-
 @pytest.mark.parametrize("name", ["svm_gmm"])
 def test_bits_do_not_depend_on_jobs(recipe: Recipe, tiny, tmp_path, name):
     settings = {"nap__rank": 4 if name == "svm_gmm" else 0}

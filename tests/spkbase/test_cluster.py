@@ -206,13 +206,6 @@ def test_other_versions_are_an_error_that_names_them(dask_cluster, monkeypatch):
         pass
 
 
-def test_without_dask_the_remedy_is_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    error = pytest.raises(DataError, match=r"pip install 'spkver\[dask\]'")
-    with error, use_engine("dask", scheduler="tcp://127.0.0.1:9", timeout=1):
-        pass
-
-
 def kill_at(number: int, bad: int) -> int:
     if number == bad:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -55,11 +55,6 @@ def test_errors_are_one_message(capsys, error, message, grouped):
     assert err.count("Error") == 1
 
 
-def test_bugs_are_not_hidden(capsys):
-    with pytest.raises(ZeroDivisionError):
-        run(fail(ZeroDivisionError("a bug")), capsys)
-
-
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
     ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]

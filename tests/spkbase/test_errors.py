@@ -30,13 +30,6 @@ def test_pickle_keeps_everything(kind):
     assert str(copy) == str(error)
 
 
-def test_one_problem_keeps_its_kind():
-    problems = Problems("list.txt")
-    problems.note(ConfigError("seed is wrong"))
-    with pytest.raises(ConfigError, match=r"^seed is wrong$"):
-        problems.raise_if_any()
-
-
 def test_many_problems_are_told_at_once():
     problems = Problems("list.txt")
     for number in range(1, 31):

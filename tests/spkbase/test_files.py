@@ -12,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import (
@@ -70,23 +68,10 @@ def test_devices_and_pipes_are_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=8,
-)
-
-
 @dataclass(frozen=True)
 class Options:
     rank: int = 3
     name: str = "a"
-
-
-@given(VALUES, VALUES)
-def test_fingerprint_takes_parts_one_by_one(first, second):
-    assert fingerprint(first, second) != fingerprint([first, second])
-    assert fingerprint(first) != fingerprint(first, None)
 
 
 def test_fingerprint_does_not_change_with_the_process():
@@ -157,22 +142,7 @@ def test_json_keeps_the_order_and_says_what_it_has_no_number_for(tmp_path: Path)
     assert list(json.loads(raw)) == list(expected)
 
 
-def test_what_json_cannot_hold_is_refused_and_nothing_written(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="complex"):
-        write_json(tmp_path / "r.json", {"a": 1j})
-    assert not list(tmp_path.iterdir())
-
-
 ROWS = [{"system": "svm|nap", "EER": 3.14159, "n": 10244}, {"system": "ubm", "EER": None, "n": 5, "left out": 1}]
-
-
-def test_tables_align_numbers_to_the_right() -> None:
-    assert format_table(ROWS, {"system": "", "EER": ".2f", "n": ",d"}).split("\n") == [
-        "system    EER       n",
-        "-------  ----  ------",
-        "svm|nap  3.14  10,244",
-        "ubm                 5",
-    ]
 
 
 def test_tables_in_markdown() -> None:

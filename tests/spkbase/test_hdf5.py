@@ -49,16 +49,6 @@ def test_equal_contents_are_equal_bytes(tmp_path):
     assert file_digest(tmp_path / "a.h5") == file_digest(tmp_path / "b.h5")
 
 
-def test_failure_leaves_the_old_file(tmp_path):
-    path = tmp_path / "a.h5"
-    write_arrays(path, {"x": np.arange(3)})
-    with pytest.raises(KeyboardInterrupt), new_file(path) as file:  # noqa: PT012
-        file["x"] = np.arange(100)
-        raise KeyboardInterrupt
-    assert read_arrays(path)["x"].tolist() == [0, 1, 2]
-    assert [entry.name for entry in tmp_path.iterdir()] == ["a.h5"]
-
-
 class _FullDisk(io.FileIO):
     """A file that can be written as far as there is room."""
 
@@ -117,12 +107,6 @@ def test_damage_is_an_error_with_the_file(tmp_path, damage, read):
     damage(path)
     with pytest.raises(DataError, match=r"a\.h5: "):
         read(path)
-
-
-def test_missing_array_is_an_error(tmp_path):
-    write_arrays(tmp_path / "a.h5", {"x": np.arange(3)})
-    with pytest.raises(DataError, match=r"a\.h5: .*'?y'?"):
-        read_arrays(tmp_path / "a.h5", "y")
 
 
 def external_storage(file: h5py.File) -> None:

@@ -78,14 +78,3 @@ def test_files_in_the_making_are_removed(tmp_path, holder):
     assert all(path.exists() for path in theirs)
     left = [path for path in tmp_path.rglob(".*-tmp*") if path not in theirs]
     assert [path.parent.name for path in left] == ["out"]
-
-
-def test_a_run_clears_up_only_where_a_run_has_been(tmp_path):
-    leave_temporary(tmp_path / "a.h5")
-    with start_run(tmp_path, {}):
-        pass
-    assert list(tmp_path.glob(".*-tmp*")), "nobody knows whose it is"
-    with start_run(tmp_path, {}):
-        pass
-    assert not list(tmp_path.glob(".*-tmp*"))
-    assert "removed 1 files" in (tmp_path / "run.log").read_text()

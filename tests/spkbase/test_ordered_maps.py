@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import signal
@@ -21,7 +20,6 @@ from spkbase.work import (
     chunks,
     engine_kind,
     ordered_map,
-    progress,
     ships_items,
     stop_workers,
     use_engine,
@@ -142,28 +140,8 @@ def test_progress_counts_what_items_hold(caplog, monkeypatch):
     ]
 
 
-def test_the_bar_of_a_terminal_goes_up_to_what_items_hold(monkeypatch):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    monkeypatch.setattr("sys.stderr", terminal)
-    assert list(progress(["ab", "c"], description="letters", sizes=[2, 1])) == ["ab", "c"]
-    assert "0/3" in terminal.getvalue()
-
-
 @given(st.lists(st.integers(), max_size=40), st.integers(1, 12))
 def test_chunks_cover_everything_once(items, size):
     assert [item for chunk in chunks(items, size) for item in chunk] == items
     assert [items[start:stop] for start, stop in chunk_bounds(len(items), size)] == chunks(items, size)
     assert all(len(chunk) == size for chunk in chunks(items, size)[:-1])
-
-
-def test_an_early_end_does_not_do_the_rest(tmp_path):
-    results = ordered_map(partial(touch, folder=tmp_path), range(200), jobs=2)
-    next(results)
-    results.close()  # type: ignore[attr-defined]
-    assert list(ordered_map(late_square, range(3), jobs=2)) == [0, 1, 4]
-    assert len(list(tmp_path.iterdir())) <= 20
-
-
-def touch(number: int, folder: Path) -> None:
-    (folder / str(number)).write_text("")

@@ -114,17 +114,6 @@ def test_damaged_records_make_all_again(output, source, text):
     assert work(output, source) == []
 
 
-def test_a_failed_stage_is_begun_and_made_again(output, source):
-    with pytest.raises(DataError):
-        Run(output).stage("double", "double.txt", make=fail, read=Path.read_text)
-    assert read_status(output)[0]["stages"][1]["why"] == "it was begun"
-    assert work(output, source) == ["double"]
-
-
-def fail(path: Path) -> None:
-    raise DataError("no")
-
-
 @pytest.mark.parametrize(
     ("limits", "made"),
     [

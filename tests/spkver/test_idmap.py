@@ -102,16 +102,6 @@ def test_ids_beyond_ascii_are_utf8_strings(tmp_path: Path) -> None:
         assert file["rightids"].dtype == "S300"
 
 
-def test_text_forms(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    write_idmap(path, IdMap.from_pairs([("m", "a"), ("m", "b")]))
-    assert path.read_text() == "m a\nm b\n"
-    write_idmap(path, make(["m", "m"], ["a", "b"], [-1, 2], [-1, 9]))
-    assert path.read_text() == "m a None None\nm b 2 9\n"
-    path.write_bytes("\ufeffm  a\r\n\r\nm\tb 3 None \r\n".encode())
-    assert read_idmap(path) == make(["m", "m"], ["a", "b"], [-1, 3], [-1, -1])
-
-
 @pytest.mark.parametrize("name", ["enroll", "back", "test"])
 def test_sidekits_own_files(shared: Path, name: str) -> None:
     folder = shared / "golden/sidekit"

@@ -274,17 +274,3 @@ def test_bad_samples_are_not_written(tmp_path: Path, bad: NDArray) -> None:
     with pytest.raises(DataError, match=r"NaN or infinite samples|no samples"):
         write_audio(tmp_path / "a.wav", bad, RATE)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("name", "samples", "subtype"),
-    [
-        ("a.mp3", np.zeros(5), "PCM_16"),
-        ("a.wav", np.zeros(5, dtype=np.int16), "PCM_16"),
-        ("a.wav", np.zeros(5), "MP3"),
-    ],
-)
-def test_wrong_arguments_of_writing(tmp_path: Path, name: str, samples: NDArray, subtype: str) -> None:
-    with pytest.raises(ValueError, match=r"expected a name|samples must be floats|cannot hold"):
-        write_audio(tmp_path / name, samples, RATE, subtype=subtype)
-    assert not list(tmp_path.iterdir())

@@ -97,23 +97,6 @@ def test_trials_are_those_of_the_list(corpus: Path) -> None:
     assert not key.of_types("IC").is_target.any()
 
 
-@pytest.mark.parametrize(
-    ("target", "nontarget", "counts"),
-    [
-        (("TC",), ("TW", "IC", "IW"), {"TC": 12, "TW": 12, "IC": 24, "IW": 24}),
-        (("TC", "TW"), ("IW",), {"TC": 12, "TW": 12, "IW": 24}),
-    ],
-)
-def test_types_of_trials(corpus: Path, target: tuple, nontarget: tuple, counts: dict[str, int]) -> None:
-    key = read_rsr2015(corpus, ListOptions(background_size=5, target=target, nontarget=nontarget)).key
-    assert {name: len(key.of_types(name)) for name in key.type_names} == counts
-    assert key.is_target.sum() == sum(counts[name] for name in target)
-    for name in key.type_names:
-        wanted = [line.split(",") for line in trial_lines() if line.split(",")[2 + TYPES.index(name)] == "Y"]
-        pairs = [(model, one.removesuffix(".sph")) for model, one, *_ in wanted]
-        assert list(key.of_types(name).pairs()) == pairs
-
-
 def test_the_draw_depends_on_the_seed_alone(corpus: Path) -> None:
     first, again, other = (read_rsr2015(corpus, ListOptions(background_size=9, seed=seed)) for seed in (3, 3, 4))
     assert first.background == again.background
@@ -279,15 +262,6 @@ def test_all_problems_at_once(corpus: Path) -> None:
 def test_wrong_options(corpus: Path, options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read(corpus, **options)
-
-
-def test_no_trials_of_a_kind(corpus: Path) -> None:
-    ndx = both(corpus)[1]
-    ndx.write_text("\n".join(line for line in trial_lines() if line.endswith("N,Y,N")) + "\n")
-    with pytest.raises(DataError, match=r"ndx: no target trials \(type TC\) \(choose other types in trials.target\)"):
-        read(corpus)
-    with pytest.raises(DataError, match=r"no nontarget trials \(type TW, IW\)"):
-        read(corpus, target=("IC",), nontarget=("TW", "IW"))
 
 
 # --- what is written -------------------------------------------------------------------------------------------------

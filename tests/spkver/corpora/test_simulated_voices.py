@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.fft import dct
-from scipy.signal import freqz, welch
+from scipy.signal import welch
 
 from spkver.corpora import voices
 from spkver.corpora.voices import (
@@ -21,7 +21,6 @@ from spkver.corpora.voices import (
     make_session,
     make_voice,
     synthesise_utterance,
-    tilt,
     transmit,
     voice_file,
 )
@@ -160,15 +159,6 @@ def test_levels_silence_and_noise_are_what_the_session_says() -> None:
         assert 10 * np.log10(np.mean(sine**2)) == pytest.approx(-30, abs=0.3)
         rest = np.concatenate([recorded[:4000], inner - sine, recorded[20000:]])
         assert 10 * np.log10(np.mean(rest**2)) == pytest.approx(-50, abs=0.3)
-
-
-@pytest.mark.parametrize("slope", [-3.0, 0.0, 2.0])
-def test_tilt_per_octave(slope: float) -> None:
-    impulse = np.zeros(4001, np.float32)
-    impulse[2000] = 1
-    _, response = freqz(tilt(impulse, slope), worN=np.array([1000.0, 4000.0]), fs=SAMPLE_RATE)
-    low, high = 20 * np.log10(np.abs(response))
-    assert high - low == pytest.approx(2 * slope, abs=0.4)
 
 
 # --- errors ---------------------------------------------------------------------------------------

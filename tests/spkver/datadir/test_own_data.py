@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from spkbase.errors import DataError
 from spkver.cli import main
 from spkver.datadir.directory import DataDir
-from spkver.datadir.reading import datadir_of_folder, match_genders, read_datadir
-from spkver.datadir.splitting import SplitRules, full_cross, split_datadir, twin_of_split
+from spkver.datadir.reading import datadir_of_folder, read_datadir
+from spkver.datadir.splitting import SplitRules, full_cross, split_datadir
 
 
 def touch(folder: Path, *names: str) -> Path:
@@ -76,14 +76,6 @@ def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):
     assert done.stderr.count("\n") == 1
 
 
-def test_sexes_are_words_in_a_table():
-    assert match_genders({"a": " F", "b": "male", "c": "?"}, {"a", "b"}, "t") == {"a": "f", "b": "m"}
-    with pytest.raises(DataError) as error:
-        match_genders({"a": "?"}, {"a", "b"}, "t")
-    assert "1 speakers of unknown sex: 'b'" in str(error.value)
-    assert "expected f or m, got '?'" in str(error.value)
-
-
 @given(st.integers(3, 9), st.integers(3, 9), st.integers(2, 5), st.integers(0, 9))
 def test_every_utterance_has_one_use_and_every_speaker_one_part(n_women, n_men, n_utterances, seed):
     source = people(n_women, n_men, n_utterances)
@@ -131,24 +123,6 @@ def test_without_sexes_all_are_one_pool():
     assert key is not None
     assert len(key) == 8 * len(split.trials["mixed"]) == 8 * 8 * 3
     assert any(model[0] != segment[0] for model, segment in key.pairs())  # across the sexes
-
-
-def test_a_twin_is_split_as_its_original(tmp_path):
-    source = people(6, 6)
-    split = split_datadir(source, "out", "mine")
-    audio = {utterance: Path(f"/other/{utterance}.wav") for utterance in source.recordings}
-    twin = DataDir(Path("data/mine_x"), audio, dict(source.speakers))
-    copy = twin_of_split(split, twin, "_x")
-    for original, anonymised in zip(split.parts(), copy.parts(), strict=True):
-        assert anonymised.path.name == f"{original.path.name}_x"
-        assert anonymised.speakers == original.speakers
-        assert set(anonymised.recordings.values()) == {audio[utterance] for utterance in original.recordings}
-    del audio["f01-2"]
-    twin.speakers["m01-1"] = "m02"
-    with pytest.raises(DataError) as error:
-        twin_of_split(split, twin, "_x")
-    assert "1 utterances of the original are missing: 'f01-2'" in str(error.value)
-    assert "1 utterances of other speakers than in the original: 'm01-1'" in str(error.value)
 
 
 def invoke(*arguments: object) -> str:

@@ -83,14 +83,6 @@ def test_syllables_are_counted(gap: float) -> None:
     assert found["syllable gap deviation"] < 0.1
 
 
-def test_prosody_does_not_hear_the_level_nor_how_long_silence_around_is() -> None:
-    samples = syllables([0.25, 0.3, 0.2, 0.35])
-    whole = prosody_vector(samples, RATE)
-    np.testing.assert_allclose(prosody_vector(samples * 0.01, RATE), whole, atol=0.02)
-    around = 1e-4 * np.random.default_rng(1).standard_normal(RATE)
-    np.testing.assert_allclose(prosody_vector(np.r_[around, samples, around], RATE), whole, atol=0.5)
-
-
 def test_session_does_not_hear_the_voice() -> None:
     """Other voices over the same noise give nearly the same vector, other noise over the same voice does not."""
     gaps = [0.6, 0.7, 0.5]

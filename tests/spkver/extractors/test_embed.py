@@ -146,17 +146,6 @@ def test_recordings_that_cannot_be_used_are_named_together_before_the_start(sour
     assert not (tmp_path / "v.h5").exists()
 
 
-def test_ready_vectors_of_more_utterances_are_chosen_from(source, tmp_path):
-    ids = np.array([*sorted(source.recordings, reverse=True), "other"])
-    np.savez(tmp_path / "all.npz", ids=ids, vectors=np.arange(42.0).reshape(21, 2))
-    for path in source.recordings.values():
-        path.write_bytes(b"")  # never read
-    embeddings = embed_directory(source, open_extractor(f"vectors:{tmp_path / 'all.npz'}"), tmp_path / "v.npz")
-    np.testing.assert_array_equal(embeddings.vectors, np.arange(40.0).reshape(20, 2)[::-1])
-    assert embeddings.speakers.tolist() == [source.speakers[name] for name in sorted(source.recordings)]
-    assert embeddings.vectors.dtype == np.float64
-
-
 @pytest.mark.parametrize("name", ["v.txt", "v", "v.pt"])
 def test_files_that_cannot_be_written_are_refused_first(source, tmp_path, name):
     status, said = invoke(source.path, "-e", "no-such:thing", "-o", tmp_path / name)

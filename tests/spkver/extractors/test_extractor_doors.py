@@ -363,17 +363,6 @@ def test_adapters_of_packages(recording, monkeypatch, name, first):
 # --- recordings ------------------------------------------------------------------------------------
 
 
-def test_silence_and_what_is_too_short_are_named(wheels, tmp_path):
-    soundfile.write(tmp_path / "silence.wav", np.zeros(8000), RATE)
-    soundfile.write(tmp_path / "short.wav", speech(2)[:1500], RATE)
-    silence, short, absent = open_extractor(f"ge2e:{wheels}")(
-        [(stem, tmp_path / f"{stem}.wav") for stem in ("silence", "short", "absent")]
-    )
-    assert "silence: digital silence" in str(silence)
-    assert "short: 0.094 s are too short: at least 0.1 s" in str(short)
-    assert "absent" in str(absent)
-
-
 def test_weights_that_are_not_those_expected_are_not_kept(pip, tmp_path):
     done = CliRunner().invoke(main, ["weights", "campplus", "--yes"])
     assert done.exit_code == 2

@@ -16,7 +16,7 @@ from spkbase.errors import DataError, Problems
 from spkbase.work import Work, one_blas_thread, use_engine
 from spkver.features.config import PRESETS, FeatureConfig
 from spkver.features.extraction import check_recordings, extract_features, features_of_signals, recording_generator
-from spkver.features.frames import load_frames, read_feature_table
+from spkver.features.frames import load_frames
 
 CONFIG = FeatureConfig()
 LIBROSA = FeatureConfig(**{**PRESETS["librosa"], "preset": "librosa"})  # type: ignore[arg-type]
@@ -197,22 +197,6 @@ def test_headers_are_checked_all_at_once(recordings, tmp_path):
     problems = Problems()
     assert check_recordings({**some, **bad}, CONFIG, problems=problems) > seconds
     assert len(problems.errors) == 3
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda file: file["offsets"].__setitem__(-1, 7),
-        lambda file: (file.__delitem__("energy"), file.__setitem__("energy", np.zeros(3))),
-    ],
-)
-def test_store_whose_parts_do_not_fit(recordings, tmp_path, change):
-    path = tmp_path / "a.h5"
-    extract(dict(list(recordings.items())[:3]), path)
-    with h5py.File(path, "r+") as file:
-        change(file)
-    with pytest.raises(DataError, match=r"a\.h5: "):
-        read_feature_table(path)
 
 
 # --- frames for other processes

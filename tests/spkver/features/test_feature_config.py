@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 
 from spkbase.configuration import load_config
@@ -47,16 +45,6 @@ def test_presets_are_valid(preset):
 def test_defaults_are_the_tutorials():
     config = FeatureConfig()
     assert (config.dimension, config.window_samples, config.shift_samples, config.min_samples) == (60, 400, 160, 1040)
-
-
-def test_each_key_belongs_to_one_step():
-    """Stored features, frames, or no numbers at all: what a changed key makes again depends on it."""
-    config = FeatureConfig()
-    names = {field.name for field in fields(config)}
-    stored, afterwards = set(config.extraction()), set(config.post_processing())
-    assert not stored & afterwards
-    assert names - stored - afterwards == {"preset", "memory_gb"}
-    assert afterwards == {"log_energy", "rasta", "deltas", "normalisation", "keep_all"}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import gzip
 import pickle
 import pickletools
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -30,16 +29,6 @@ def matrices(*names: str) -> FactorAnalyser:
     rng = np.random.default_rng(0)
     shapes = {"mean": 4, "loadings": (4, 2), "channel": (4, 1), "diagonal": 4, "residual": (4, 4)}
     return FactorAnalyser(**{name: rng.normal(size=shapes[name]) for name in names})
-
-
-def as_lists(analyser: FactorAnalyser) -> list[Any]:
-    return [None if getattr(analyser, name) is None else getattr(analyser, name).tolist() for name in PARTS]
-
-
-@pytest.mark.parametrize("names", [PARTS, ("mean", "loadings", "residual"), ("loadings",)])
-def test_matrices_come_back_to_the_bit(tmp_path: Path, names: tuple[str, ...]) -> None:
-    write_factor_analyser(tmp_path / "fa.h5", matrices(*names))
-    assert as_lists(read_factor_analyser(tmp_path / "fa.h5")) == as_lists(matrices(*names))
 
 
 def test_layout_is_that_of_sidekit(tmp_path: Path) -> None:
@@ -127,10 +116,3 @@ def test_vectors_of_a_stat_server_are_embeddings(tmp_path: Path) -> None:
     assert found.ids.tolist() == ["u1", "u2", "ü"]
     assert found.speakers.tolist() == ["a", "a", "b"]
     assert found.vectors.tolist() == vectors.tolist()
-
-
-def test_statistics_are_no_vectors(tmp_path: Path) -> None:
-    server = StatServer(["a"], ["u"], np.ones((1, 2)), np.ones((1, 6)))
-    write_stat_server(tmp_path / "s.h5", server)
-    with pytest.raises(DataError, match=r"holds statistics of a mixture, stat0 \(1, 2\) .*extract i-vectors"):
-        read_embeddings(tmp_path / "s.h5")
