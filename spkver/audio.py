@@ -36,7 +36,7 @@ from spkbase.work import ordered_map
 
 logger = logging.getLogger(__name__)
 
-_FORMATS = {"WAV": "wav", "WAVEX": "wav", "RF64": "wav", "FLAC": "flac", "NIST": "sphere"}
+_FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "NIST")
 _CONTAINERS = {".wav": "WAV", ".flac": "FLAC", ".sph": "NIST"}
 _PCM_BITS = {"PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
 # writers that cannot seek back leave a placeholder near the largest size: 0xFFFFFFFF, 0x7FFFFFFF or 0x7FFFF000
@@ -71,17 +71,11 @@ class AudioHeader:
         Number of channels.
     n_samples : int
         Number of samples of each channel.
-    format : str
-        "wav", "flac" or "sphere".
-    encoding : str
-        How samples are coded: libsndfile's name ("PCM_16", "ULAW", "FLOAT", ...) or "SHORTEN".
     """
 
     rate: int
     channels: int
     n_samples: int
-    format: str
-    encoding: str
 
     @property
     def seconds(self) -> float:
@@ -104,7 +98,7 @@ def audio_header(path: str | Path) -> AudioHeader:
     path = Path(path)
     sphere = _check_file(path)
     if "shorten" in sphere.get("sample_coding", ""):
-        return AudioHeader(*_shorten_shape(path, sphere), "sphere", "SHORTEN")
+        return AudioHeader(*_shorten_shape(path, sphere))
     with _open(path) as file:
         promised = _number(path, sphere, "sample_count") if "sample_count" in sphere else file.frames
         return _checked_header(path, file, min(file.frames, promised))
@@ -345,7 +339,7 @@ def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> Au
     if file.samplerate < _LEAST_RATE:
         text = f"the header says {file.samplerate} Hz, expected a sampling rate of at least {_LEAST_RATE} Hz"
         raise DataError(text, file=path, remedy="write the file again from its source")
-    return AudioHeader(file.samplerate, file.channels, n_samples, _FORMATS[file.format], file.subtype)
+    return AudioHeader(file.samplerate, file.channels, n_samples)
 
 
 def _unreadable(path: Path, reason: object) -> DataError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import soundfile
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import size_and_time
 from spkbase.work import chunks, ordered_map
 from spkver.audio import audio_header, read_audio
 from spkver.datadir.directory import DataDir
@@ -21,7 +19,6 @@ from spkver.datadir.directory import DataDir
 _PART = 2048  # samples from the middle that are compared
 _FEW_VALUES = 8  # a part with no more than so many different samples is silence
 _BATCH = 128
-_KEPT = 2**16  # recordings whose contents are remembered: the original of several twins
 
 
 @dataclass(frozen=True)
@@ -117,15 +114,14 @@ def _examine(batch: Sequence[tuple[str, Path]]) -> tuple[list[_Recording], list[
     recordings, errors = [], []
     for utterance, path in batch:
         try:
-            recordings.append(_Recording(utterance, *_contents(path, size_and_time(path))))
+            recordings.append(_Recording(utterance, *_contents(path)))
         except DataError as error:
             errors.append(error)
     return recordings, errors
 
 
-@lru_cache(maxsize=_KEPT)
-def _contents(path: Path, state: tuple[int | None, int | None]) -> tuple[float, str | None]:
-    """Duration and digest of a recording, remembered as long as size and time of change stay."""
+def _contents(path: Path) -> tuple[float, str | None]:
+    """Duration and digest of a recording."""
     header = audio_header(path)
     part = _samples(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
     silent = _is_silent(part)

@@ -22,7 +22,7 @@ from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import file_digest, format_table, load_json, write_json
 from spkbase.runs import REPORT, Run, Stage, versions
-from spkver.corpora import Rsr2015, list_hashes
+from spkver.corpora import Rsr2015, is_simulated, list_hashes
 from spkver.mixture import TrainedUbm, schedule_marks
 from spkver.rsr2015.lists import Config
 
@@ -209,7 +209,7 @@ def _measured(
     run: Run, config: Config, lists: Rsr2015, systems: Mapping[str, Stage[Scores]], ubm: Stage[TrainedUbm] | None
 ) -> Stage[dict[str, Any]]:
     """Return the numbers of all systems (`evaluation.json`); with them the plots are made."""
-    title = _title(config, is_synthetic(lists))
+    title = _title(config, lists)
     speakers = Speakers(*lists.speakers(), config.report.replicates, config.seed, run.jobs)
 
     def make(path: Path) -> None:
@@ -273,14 +273,9 @@ def _metrics(scores: Scores, key: Key, config: Config) -> dict[str, Any]:
     }
 
 
-def is_synthetic(lists: Rsr2015) -> bool:
-    """Whether the corpus was made by `spkver simulate`, which leaves a record at its root."""
-    recording = next(iter(lists.recordings.values()))
-    return (recording.parents[3] / "simulation.json").is_file()  # root/sph/male/m001/recording
-
-
-def _title(config: Config, synthetic: bool) -> str:
-    corpus = "Synthetic speech in the form of RSR2015" if synthetic else "RSR2015 part 1"
+def _title(config: Config, lists: Rsr2015) -> str:
+    root = next(iter(lists.recordings.values())).parents[3]  # root/sph/male/m001/recording
+    corpus = "Synthetic speech in the form of RSR2015" if is_simulated(root) else "RSR2015 part 1"
     sex = "male" if config.gender == "m" else "female"
     types = f"{'+'.join(config.trials.target)} against {'+'.join(config.trials.nontarget)}"
     return f"{corpus}, {sex} {config.partition}: {types}"
@@ -296,7 +291,7 @@ def _plot(
 ) -> list[str]:
     """Draw everything; return the names of the files."""
     drawn = [(name, *split_scores(scores, lists.key)) for name, scores in systems.items()]
-    title, point = _title(config, is_synthetic(lists)), config.report
+    title, point = _title(config, lists), config.report
     names: list[str] = []
 
     def paths(name: str) -> list[Path]:

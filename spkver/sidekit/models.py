@@ -202,15 +202,11 @@ def _check_values(mixture: MixtureFile) -> None:
 def _check_matrices(name: str, matrices: NDArray[np.float64]) -> None:
     """Raise DataError unless all are finite, symmetric and positive definite."""
     for component, matrix in enumerate(matrices):
-        good = bool(np.isfinite(matrix).all())
-        if good:
-            scale = np.sqrt(np.abs(np.diag(matrix)))
-            good = bool((np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all())
-        if not good or not np.linalg.eigvalsh(matrix).min() > 0:
-            raise DataError(
-                f"{name} of component {component} should be finite, symmetric and positive definite",
-                remedy="train it again",
-            )
+        scale = np.sqrt(np.abs(np.diag(matrix)))
+        is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()  # not where it holds NaN
+        if not (np.isfinite(matrix).all() and is_symmetric and np.linalg.eigvalsh(matrix).min() > 0):
+            text = f"{name} of component {component} should be finite, symmetric and positive definite"
+            raise DataError(text, remedy="train it again")
 
 
 @one_blas_thread()

@@ -31,8 +31,6 @@ def test_plots_of_synthetic_speech_say_so(tmp_path):
     """The record that `spkver simulate` leaves at the root of its trees decides, however the tree is named."""
     recording = tmp_path / "sph" / "male" / "m001" / "m001_01_001.wav"
     lists = SimpleNamespace(recordings={"m001/m001_01_001": recording})
-    assert not report.is_synthetic(lists)
+    assert "Synthetic" not in report._title(Config(), lists)
     (tmp_path / "simulation.json").touch()
-    assert report.is_synthetic(lists)
-    assert "Synthetic" in report._title(Config(), synthetic=True)
-    assert "Synthetic" not in report._title(Config(), synthetic=False)
+    assert "Synthetic" in report._title(Config(), lists)

@@ -59,7 +59,6 @@ def test_more_bits(tmp_path: Path, container: str, subtype: str) -> None:
     integers &= ~0xFF if subtype == "PCM_24" else ~0
     path = put(tmp_path, "a", encoded(integers, container, subtype))
     assert np.array_equal(read_audio(path, dtype="float64").samples, integers / 2.0**31)
-    assert audio_header(path).encoding == subtype
 
 
 def mu_law(code: int) -> int:
@@ -156,7 +155,7 @@ def test_shorten_is_decoded_to_the_bit(tmp_path: Path, n: int, channels: int) ->
     samples = samples if channels > 1 else samples[:, 0]
     path = put(tmp_path, "a.sph", shorten_sphere(samples))
     header = audio_header(path)
-    assert (header.rate, header.channels, header.n_samples, header.encoding) == (RATE, channels, n, "SHORTEN")
+    assert (header.rate, header.channels, header.n_samples) == (RATE, channels, n)
     for channel in range(channels):
         got = read_audio(path, channel=channel)
         assert got.rate == RATE
@@ -257,7 +256,6 @@ def test_written_is_what_was_read_to_the_bit(tmp_path: Path, extension: str, sub
     audio = read_audio(path, dtype="float64")
     assert audio.rate == RATE
     assert np.array_equal(audio.samples, samples)
-    assert audio_header(path).encoding == subtype
 
 
 def test_clipping_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
