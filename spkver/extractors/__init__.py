@@ -1,9 +1,9 @@
-"""Extractors: recordings in, one vector an utterance out, by networks of others, or of what is no voice print.
+"""Extractors: recordings in, one vector an utterance out.
 
-`open_extractor` takes a name of the table `EXTRACTORS`, or a plug-in: an ONNX file, a function, a
-command, ready vectors. `embed_directory` gives the `Embeddings` of a data directory. The front ends of networks are
-functions of arrays, `kaldi_filterbanks` and `mel_spectra`; `campplus_graph` and `ge2e_graph` make ONNX files of
-published weights. `prosody_vector` hears pitch and rhythm alone, `session_vector` noise and channel.
+`open_extractor` takes a name of the table `EXTRACTORS`, or a plug-in: an ONNX file, a function, a command or
+precomputed vectors. `embed_directory` returns the `Embeddings` of a data directory. The front ends of networks are
+functions of arrays, `kaldi_filterbanks` and `mel_spectra`; `campplus_graph` and `ge2e_graph` build ONNX files from
+published weights. `prosody_vector` measures pitch and rhythm only, `session_vector` noise and channel only.
 """
 
 from spkver.extractors.cues import PROSODY, PitchTrack, prosody_vector, session_vector, track_pitch

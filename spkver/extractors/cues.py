@@ -1,18 +1,15 @@
-"""Extractors that hear no voice: prosody and session.
+"""Extractors that use no voice timbre: prosody, and the recording session; and the pitch tracker below them.
 
-**Fundamental frequency by normalised cross-correlation and a best path, some hundreds of times as fast as speech.**
+Pitch is tracked by normalised cross-correlation and a best path, some hundreds of times faster than real time.
 
-**Prosody: how high and how lively somebody speaks, how fast, and how voice and pauses take turns; no timbre,
-no level.**
+The prosody vector holds pitch height and movement, rhythm, and the alternation of voice and pauses; no timbre, no
+level. Every statistic is standardised: its typical value is subtracted, and it is divided by its typical spread, both
+rounded from 251 speakers of read English (LibriSpeech). A statistic that cannot be measured, such as the pitch of a
+recording without voice, counts as typical: 0.
 
-Every statistic is brought to a like size: less its typical value over its typical spread, both rounded from 251
-speakers of read English (LibriSpeech). What cannot be measured, such as the pitch of a recording without voice, counts
-as typical: 0.
-
-**The session: noise and channel of a recording, heard where nobody speaks.**
-
-How far these vectors recognise speakers is no property of voices: it is what the corpus gives away, because people were
-recorded apart, each in a room and over a channel.
+The session vector describes noise and channel in the frames without speech. How well it recognises speakers is no
+property of voices: it shows what the corpus gives away, because each speaker was recorded in another room and over
+another channel.
 
 References
 ----------
@@ -27,17 +24,16 @@ Research Methods 41(2), 2009 (syllables as peaks of the energy with voice).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
-from spkver.extractors.protocol import RATE, SHORTEST, Extraction, ExtractorSettings, extract_each
+from spkver.extractors.protocol import RATE, SHORTEST, Embed, Extraction, ExtractorSettings, extract_each
 from spkver.features import snr_vad
 
 SHIFT = 0.01
@@ -45,7 +41,7 @@ LOWEST, HIGHEST = 60.0, 500.0
 """Range of the tracker in Hz."""
 
 _RATE = 8000
-_CUTOFF = 1500.0  # Hz: the first harmonics say the period best
+_CUTOFF = 1500.0  # Hz: the first harmonics show the period best
 _WINDOW = 0.025  # s that are correlated, or measured
 _TREND = 0.025  # s over which a moving mean is removed
 _QUIET = 1e-4  # of the energy of loud frames (-40 dB): where there is less, nothing correlates
@@ -184,7 +180,7 @@ def best_path(gains: NDArray, octaves: NDArray) -> NDArray[np.intp]:
 
 
 def _prepared(samples: NDArray, rate: int) -> NDArray[np.float32]:
-    """The signal at the tracker's rate, the slow and the fast taken out."""
+    """The signal at the tracker's rate, band-pass filtered."""
     from scipy import signal
 
     up, down = Fraction(_RATE, int(rate)).as_integer_ratio()
@@ -290,7 +286,8 @@ def prosody_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (D,)
-        As `PROSODY` names them, each less its typical value over its spread, within 10 of 0; finite always.
+        As `PROSODY` names them, each minus its typical value, divided by its spread, clipped to [-10, 10]; always
+        finite.
     """
     found = prosody_statistics(track_pitch(samples, rate), energy_contour(samples, rate))
     vector = np.array([(found.get(name, middle) - middle) / spread for name, (middle, spread) in PROSODY.items()])
@@ -298,7 +295,7 @@ def prosody_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
 
 
 def prosody_statistics(track: PitchTrack, energy: NDArray[np.float64]) -> dict[str, float]:
-    """Return those statistics of `PROSODY` that can be measured, as they are.
+    """Return those statistics of `PROSODY` that can be measured, not standardised.
 
     Parameters
     ----------
@@ -469,7 +466,7 @@ def _skewness(values: NDArray) -> float:
 
 N_BANDS = 32
 _SCALE = 8192.0  # the detector's sample unit is a quarter of a 16-bit step
-_EDGE = 3  # frames beside speech, which ring on
+_EDGE = 3  # frames next to speech, where it still reverberates
 _LEAST_OF_SESSION = 20  # frames of silence; where there are fewer, the quietest
 _SHARE = 0.1  # of all frames, at least, where the quietest are taken
 _ABOVE = 10.0  # dB above the quietest tenth of the silence: breath, and speech that was missed
@@ -482,12 +479,12 @@ _FRAMES_OF_SESSION = 8192  # at a time, so that memory does not grow with the re
 
 @one_blas_thread()
 def session_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
-    """Return statistics of the frames without speech, each less a typical value over a typical spread.
+    """Return statistics of the frames without speech, each minus a typical value, divided by a typical spread.
 
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Full scale 1, at least 25 ms; the level counts.
+        Full scale 1, at least 25 ms; the level matters.
     rate : int [Hz]
 
     Returns
@@ -495,7 +492,7 @@ def session_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
     ndarray of shape (2 N_BANDS + 4,)
         Mean and deviation of the log spectrum in bands of equal width from 0 to half the rate; level of all bands;
         bandwidth, up to the last band within 20 dB of the strongest one; mean of the samples against their deviation
-        (an offset of the converter); share of samples that are exactly 0. Finite always.
+        (an offset of the converter); share of samples that are exactly 0. Always finite.
     """
     spectra = band_levels(samples, rate)
     quiet = silence(samples, rate, spectra)
@@ -513,15 +510,15 @@ def session_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
 
 
 def silence(samples: NDArray, rate: int, spectra: NDArray) -> NDArray[np.bool_]:
-    """Return the frames that the detector `snr` calls silence and that are not at the edge of speech.
+    """Return the frames that the detector `snr` labels as silence and that are not at the edge of speech.
 
     Parameters
     ----------
     samples : ndarray of shape (n,)
     rate : int [Hz]
     spectra : ndarray of shape (T, B) [dB]
-        See `band_levels`. Of the silent frames those count that are at most 10 dB above their quietest tenth. Where
-        they are fewer than 20, the quietest tenth of all frames is taken, at least 20 where there are as many.
+        See `band_levels`. Of the silent frames, those at most 10 dB above their quietest tenth are used. If they are
+        fewer than 20, the quietest tenth of all frames is used instead, at least 20 frames where there are as many.
     """
     signal = (np.asarray(samples, np.float32) * np.float32(_SCALE),)
     noise = (np.random.default_rng(0).standard_normal(len(samples), dtype=np.float32),)
@@ -580,12 +577,10 @@ def _frames(samples: NDArray, rate: int) -> NDArray:
 _VERSION = 1  # changes with the numbers
 
 
-def _open(
-    function: Callable[..., Any], numbers: dict[str, int], argument: str, settings: ExtractorSettings
-) -> Extraction:
-    """Open an extractor of this module; recordings go in whole, unless the settings say otherwise."""
+def _open(function: Embed, numbers: dict[str, int], argument: str, settings: ExtractorSettings) -> Extraction:
+    """Open an extractor of this module; recordings are not cut into windows unless the settings ask for it."""
     if argument:
-        raise ConfigError(f"this extractor takes nothing after a colon, got {argument!r}")
+        raise ConfigError(f"this extractor takes no argument after a colon, got {argument!r}")
     settings.check_rate()
     windows = settings.windows()
     extract = partial(extract_each, function=function, rate=RATE, shortest=SHORTEST, **windows)

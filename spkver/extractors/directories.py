@@ -1,7 +1,7 @@
-"""Vectors of a data directory: one an utterance, in a file that names what made them.
+"""Vectors of a data directory: one an utterance, in a file that records how they were made.
 
-While the work is on, finished vectors stand in a file beside it, each with the checksum of its recording: a run that
-was killed works out the rest alone, and so does one after a recording was mended or taken off the lists.
+While vectors are extracted, those that are finished are kept in a file next to the output, each with the checksum of
+its recording: a run that was killed extracts only the rest, and so does one after a recording was replaced or removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def embed_directory(
 ) -> Embeddings:
     """Extract the vector of each utterance of a data directory, and write them all to a file.
 
-    Vectors depend on the recording and the extractor alone: not on the other recordings, their order or the workers.
+    Vectors depend only on the recording and the extractor: not on the other recordings, their order or the workers.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def embed_directory(
     extractor : Extractor
         See `open_extractor`.
     destination : path
-        An HDF5 file (``.h5``) or an npz: ``ids`` and ``speakers`` (n,), ``vectors`` (n, D), sorted by id, and what made
-        them, as attributes of the HDF5 file or as JSON in the npz's ``attributes``. A file that holds these very
-        vectors already is left as it is.
+        An HDF5 file (``.h5``) or an npz: ``ids`` and ``speakers`` (n,), ``vectors`` (n, D), sorted by id, and how they
+        were made, as attributes of the HDF5 file or as JSON in the npz's ``attributes``. A file that already holds the
+        same vectors is kept.
     work : Work
         Worker processes; the result does not depend on their number.
 
@@ -59,10 +59,10 @@ def embed_directory(
     Raises
     ------
     ConfigError
-        If the file's extension is another.
+        If the file's extension is not one of these.
     DataError
-        With all recordings at once: before the start those that are unreadable, too short or of several channels; in
-        the end those without a vector, of which nothing is written then.
+        With all recordings at once: before the start those that are unreadable, too short or of several channels; at
+        the end those without a vector, and then nothing is written.
     """
     path, extraction = Path(destination), extractor.extraction
     check_output(path)
@@ -87,7 +87,7 @@ def embed_directory(
         if digests.get(name) == digest
     }
     if vectors:
-        logger.info("%d of %d vectors taken from an earlier run", len(vectors), len(recordings))
+        logger.info("%d of %d vectors reused from an earlier run", len(vectors), len(recordings))
     due = [(name, audio.absolute()) for name, audio in recordings.items() if name not in vectors]
     problems, tasks = Problems(), chunks(due, extraction.batch)
     results = ordered_map(extractor, tasks, jobs=work.jobs, description="vectors", sizes=[*map(len, tasks)])
@@ -124,17 +124,17 @@ def _stacked(vectors: Mapping[str, NDArray], names: Sequence[str]) -> NDArray[np
     others = [name for name in names if vectors[name].shape != first]
     if others:
         got = f"{first[0]} for {names[0]} and {vectors[others[0]].shape[0]} for {few(others)}"
-        raise DataError(f"expected vectors of as many dimensions each, got {got}", remedy="correct the extractor")
+        raise DataError(f"expected vectors of one dimension, got {got}", remedy="correct the extractor")
     return np.stack([vectors[name] for name in names])
 
 
 def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
-    """Say what is resampled, and return how many recordings are."""
+    """Warn of recordings that are resampled, and return their number."""
     for rate, count in sorted(rates.items()):
         if wanted not in (None, rate):
             logger.warning("%d of %d recordings are resampled from %d to %d Hz", count, rates.total(), rate, wanted)
     if wanted is None and len(rates) > 1:
-        logger.warning("recordings have several sampling rates: %s Hz; --rate brings them to one", sorted(rates))
+        logger.warning("recordings have several sampling rates: %s Hz; --rate resamples them to one", sorted(rates))
     return 0 if wanted is None else rates.total() - rates[wanted]
 
 
@@ -152,7 +152,7 @@ def _write(path: Path, columns: Mapping[str, list[str]], vectors: NDArray, attri
 
 
 def _origin(path: Path) -> str:
-    """What the vectors of a file were made from; nothing where it is not there, not ours or damaged."""
+    """Digest of what the vectors of a file were made from; empty if the file is missing, foreign or damaged."""
     try:
         if path.suffix == ".npz":
             return str(json.loads(str(read_npz(path, "attributes")["attributes"]))["origin"])

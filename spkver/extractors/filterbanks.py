@@ -1,4 +1,4 @@
-"""What networks hear: Kaldi's log mel filterbanks, and mel spectra of power.
+"""Front ends of networks: Kaldi's log mel filterbanks, and mel power spectra.
 
 References
 ----------
@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+Window = Literal["povey", "hamming"]
 _SCALE = 32768.0  # Kaldi's samples are 16-bit steps
 _PRE_EMPHASIS = 0.97
 _LOWEST = 20.0  # Hz
@@ -23,9 +24,7 @@ _FFT, _HOP = 400, 160  # of the mel spectra
 _FRAMES = 4096  # at a time, so that memory does not grow with the recording
 
 
-def kaldi_filterbanks(
-    samples: NDArray, *, rate: int = 16000, n_mels: int = 80, shape: Literal["povey", "hamming"] = "povey"
-) -> NDArray:
+def kaldi_filterbanks(samples: NDArray, *, rate: int = 16000, n_mels: int = 80, shape: Window = "povey") -> NDArray:
     """Return Kaldi's log mel filterbanks, with their mean over time removed.
 
     Frames of 25 ms every 10 ms, none beyond the ends (snip_edges), no dither; in each the mean removed, pre-emphasis
@@ -64,9 +63,9 @@ def kaldi_filterbanks(
 
 
 def mel_spectra(samples: NDArray, *, rate: int = 16000, n_mels: int = 40) -> NDArray:
-    """Return mel spectra of power, frames of 25 ms centred on every 10th ms, zeros beyond the ends.
+    """Return mel power spectra, frames of 25 ms centred on every 10th ms, zeros beyond the ends.
 
-    A Hann window that starts at 0 and would do so again after its end; triangles of equal area from 0 to half the rate
+    A periodic Hann window; triangles of equal area from 0 to half the rate
     on Slaney's scale: 3 mel for 200 Hz up to 1 kHz, 27 mel for a factor of 6.4 above.
 
     Parameters

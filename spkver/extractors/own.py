@@ -1,4 +1,5 @@
-"""Plug-ins of users: a Python function, a shell command, or ready vectors; see docs/own_extractors.md.
+"""Plug-ins of users (a Python function, a shell command, precomputed vectors; see docs/own_extractors.md) and
+extractors of other packages.
 
 A function gets one recording::
 
@@ -12,13 +13,11 @@ vector    D real numbers, the same D for all recordings; finite, and not all of 
 ========  ==============================================================================================
 
 A command gets a list of recordings and writes a file of vectors, which `evaluation.embeddings.read_embeddings` reads.
-
-**Extractors that other packages bring, where they are installed; each is one function of samples and their rate.**
+Extractors of other packages, where these are installed, are functions of samples and their rate too.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -34,13 +33,22 @@ from spkbase.files import file_digest
 from spkbase.plugins import check_places, fill_places, load_plugin, run_command, usual_seconds
 from spkbase.runs import library_version
 from spkver.audio import write_audio
-from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, extract_by, extract_each, guarded
+from spkver.extractors.protocol import (
+    Embed,
+    Extraction,
+    ExtractorSettings,
+    Recording,
+    extract_by,
+    extract_each,
+    guarded,
+    imported,
+)
 
 _COMMAND_BATCH = 256
 
 
 def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
-    """Open a user-supplied Python function; whole recordings at their own rate, unless the settings say otherwise."""
+    """Open a user-supplied function; whole recordings at their own rate, unless the settings say otherwise."""
     function, file = load_plugin(spec, "extractor", kind="function")
     windows = settings.windows()
     name = spec if file is None else f"{file.name}:{spec.rpartition(':')[2]}"
@@ -58,12 +66,12 @@ def open_command(template: str, settings: ExtractorSettings) -> Extraction:
 
 
 def vectors_by_command(recordings: Sequence[Recording], *, template: str) -> dict[str, NDArray]:
-    """Have a command make the vectors of a list of recordings.
+    """Run a command that extracts the vectors of a list of recordings.
 
     Raises
     ------
     DataError
-        If it fails, writes no vectors or takes longer than `usual_seconds`; it is ended then.
+        If it fails, writes no vectors or exceeds the time limit, `usual_seconds`.
     """
     with tempfile.TemporaryDirectory() as folder:
         scp, vectors = Path(folder) / "wav.scp", Path(folder) / "vectors.ark"
@@ -78,7 +86,7 @@ def vectors_by_command(recordings: Sequence[Recording], *, template: str) -> dic
 
 
 def open_vectors(path: str, settings: ExtractorSettings) -> Extraction:
-    """Open a file of vectors that were made elsewhere."""
+    """Open a file of precomputed vectors."""
     _refuse_settings("vectors", settings)
     embeddings = read_embeddings(path)
     rows = {name: row for row, name in enumerate(embeddings.ids.tolist())}
@@ -100,21 +108,10 @@ _ECAPA = "speechbrain/spkrec-ecapa-voxceleb"
 _WESPEAKER = "git+https://github.com/wenet-e2e/wespeaker.git"  # PyPI has none of this name
 _RATE = 16000
 
-Embed = Callable[[NDArray, int], Any]
-"""Samples and their rate to an array, or a tensor of PyTorch on the CPU."""
-
-
-def _imported(module: str, package: str, source: str = "") -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        text = f"this extractor needs the package {package}, which cannot be imported: {error}"
-        raise ConfigError(text, remedy=f"pip install {source or package}") from error
-
 
 def _load_resemblyzer(path: str) -> Embed:
     """Return the function of Resemblyzer, with its own trimming of silence and its own loudness."""
-    package = _imported("resemblyzer", "Resemblyzer")
+    package = imported("resemblyzer", "Resemblyzer")
     encoder = package.VoiceEncoder("cpu", verbose=False, **({"weights_fpath": path} if path else {}))
 
     def embed(samples: NDArray, rate: int) -> Any:
@@ -125,8 +122,8 @@ def _load_resemblyzer(path: str) -> Embed:
 
 def _load_speechbrain_ecapa(source: str) -> Embed:
     """Return the function of SpeechBrain's ECAPA-TDNN; `source` is a folder or a name on its hub."""
-    speaker = _imported("speechbrain.inference.speaker", "speechbrain")
-    torch = _imported("torch", "torch")
+    speaker = imported("speechbrain.inference.speaker", "speechbrain")
+    torch = imported("torch", "torch")
     encoder = speaker.EncoderClassifier.from_hparams(source=source or _ECAPA)
 
     def embed(samples: NDArray, rate: int) -> Any:
@@ -137,7 +134,7 @@ def _load_speechbrain_ecapa(source: str) -> Embed:
 
 def _load_wespeaker(source: str) -> Embed:
     """Return the function of wespeaker; `source` is a folder of a model, or "english" or "chinese"."""
-    package = _imported("wespeaker", "wespeaker", _WESPEAKER)
+    package = imported("wespeaker", _WESPEAKER)
     is_folder = Path(source).is_dir() if source else False
     model = package.load_model_local(source) if is_folder else package.load_model(source or "english")
     if hasattr(model, "set_vad"):

@@ -1,7 +1,8 @@
-"""What every extractor gives: a function from recordings to vectors, and what its vectors depend on."""
+"""What every extractor provides: a function from recordings to vectors, and what its vectors depend on."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,9 @@ from spkver.audio import read_audio
 Recording = tuple[str, Path]
 """Id and audio file."""
 
+Embed = Callable[[NDArray, int], Any]
+"""Samples and their sampling rate to a vector."""
+
 Vectors = list[NDArray[np.floating] | DataError]
 """A vector of each recording, or what is wrong with it."""
 
@@ -23,19 +27,19 @@ RATE = 16000
 """Hertz that the built-in extractors need."""
 
 SHORTEST = 0.1
-"""Seconds that the networks need; what is shorter is an error."""
+"""Seconds that the networks need; shorter recordings are an error."""
 
 
 @dataclass(frozen=True)
 class ExtractorSettings:
-    """What a user may choose; None is the extractor's own.
+    """Settings of the user; None for the extractor's default.
 
     Attributes
     ----------
     window : float or None [s]
         Longer recordings are cut into windows of this length, whose vectors are averaged.
     hop : float or None [s]
-        At most so far from one window to the next.
+        Largest distance from one window to the next.
     rate : int or None [Hz]
         Recordings of another rate are resampled to it.
 
@@ -58,24 +62,24 @@ class ExtractorSettings:
             raise ConfigError(f"expected windows of at least {SHORTEST:g} s, got {self.window:g} s")
 
     def windows(self, length: float | None = None, share: float = 1.0) -> dict[str, Any]:
-        """Return `window` and `hop`, or nothing where recordings go in whole.
+        """Return `window` and `hop`, or nothing if recordings are not cut into windows.
 
         Parameters
         ----------
         length : float, optional [s]
-            The extractor's own window; without it there are windows where a user asks for them.
+            The extractor's default; without it there are windows only where the user asks for them.
         share : float
-            Its own hop, as a share of the window.
+            Its default hop, as a share of the window.
 
         Raises
         ------
         ConfigError
-            If there is a hop alone, or gaps would lie between windows.
+            If there is a hop without a window, or windows would leave gaps.
         """
         window = length if self.window is None else self.window
         if window is None:
             if self.hop is not None:
-                raise ConfigError("--hop needs --window: this extractor takes recordings whole", remedy="give both")
+                raise ConfigError("--hop needs --window: this extractor uses no windows by default", remedy="give both")
             return {}
         hop = share * window if self.hop is None else self.hop
         if hop > window:
@@ -83,7 +87,7 @@ class ExtractorSettings:
         return {"window": window, "hop": hop}
 
     def check_rate(self) -> None:
-        """Refuse another rate than that of the built-in extractors; ConfigError."""
+        """Raise ConfigError for a rate other than that of the built-in extractors."""
         if self.rate not in (None, RATE):
             remedy = "leave --rate out: recordings of other rates are resampled"
             raise ConfigError(f"it needs {RATE} Hz, got {self.rate} Hz", remedy=remedy)
@@ -91,7 +95,7 @@ class ExtractorSettings:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What an extractor does, once it is open.
+    """What an opened extractor does.
 
     Attributes
     ----------
@@ -100,13 +104,13 @@ class Extraction:
     record : mapping
         All that the vectors depend on besides the recordings: digests, versions, lengths. Values are what JSON holds.
     rate : int or None [Hz]
-        Which rate recordings are brought to; None for their own.
+        Rate that recordings are resampled to; None for their own.
     shortest : float [s]
-        That a recording must have.
+        Shortest recording that it accepts.
     reads_audio : bool
-        False where vectors come from a file.
+        False if vectors come from a file.
     batch : int
-        Recordings that are worked on in one task.
+        Recordings in one task.
     """
 
     extract: Callable[[Sequence[Recording]], Vectors]
@@ -118,10 +122,10 @@ class Extraction:
 
 
 def window_bounds(length: int, window: int, hop: int) -> list[tuple[int, int]]:
-    """Return where windows of a signal start and end: the whole where it is no longer than one.
+    """Return where windows of a signal start and end: the whole signal if it is no longer than one.
 
-    Windows have one length, the first starts with the signal and the last ends with it; as many as are needed lie
-    between them evenly, at most `hop` apart.
+    Windows have one length; the first starts with the signal, the last ends with it, and they are evenly spaced, at
+    most `hop` apart.
 
     Parameters
     ----------
@@ -139,9 +143,9 @@ def window_bounds(length: int, window: int, hop: int) -> list[tuple[int, int]]:
 
 
 def averaged(
-    function: Callable[[NDArray, int], Any], samples: NDArray, rate: int, *, window: float | None, hop: float | None
+    function: Embed, samples: NDArray, rate: int, *, window: float | None, hop: float | None
 ) -> NDArray[np.floating]:
-    """Return the mean of a function over windows of a signal, each vector as it comes.
+    """Return the mean of a function over windows of a signal, its vectors not normalised.
 
     Parameters
     ----------
@@ -150,12 +154,12 @@ def averaged(
     samples : ndarray of shape (n,)
     rate : int [Hz]
     window, hop : float or None [s]
-        None for the whole signal; for windows side by side.
+        None for the whole signal; a hop of None for adjacent windows.
 
     Raises
     ------
     DataError
-        If the function gives no vector of finite numbers other than 0.
+        If the function returns no vector of finite numbers, or only zeros.
     """
     if window is None or len(samples) <= round(window * rate):
         return checked_vector(function(samples, rate))
@@ -169,7 +173,7 @@ def averaged(
 
 
 def checked_vector(value: Any) -> NDArray[np.floating]:
-    """Return what an extractor gave as a vector of float32 or float64.
+    """Return the result of an extractor as a vector of float32 or float64.
 
     Raises
     ------
@@ -195,20 +199,20 @@ def checked_vector(value: Any) -> NDArray[np.floating]:
 def extract_each(
     recordings: Sequence[Recording],
     *,
-    function: Callable[[NDArray, int], Any],
+    function: Embed,
     rate: int | None,
     shortest: float = 0.0,
     window: float | None = None,
     hop: float | None = None,
 ) -> Vectors:
-    """Read each recording and give its samples to a function, by windows where it is long.
+    """Read each recording and call a function with its samples, window by window where it is long.
 
     Parameters
     ----------
     recordings : sequence of (str, Path)
     function : callable
-        Samples, float32 of shape (n,) with full scale 1, and their rate, to a vector; it raises DataError where it
-        cannot give one.
+        Samples, float32 of shape (n,) with full scale 1, and their rate, to a vector; it raises DataError if it cannot
+        return one.
     rate, shortest, window, hop
         See `Extraction` and `averaged`.
     """
@@ -223,13 +227,13 @@ def extract_each(
                 raise DataError(f"{seconds:.3f} s are too short: at least {shortest:g} s are needed")
             vectors.append(averaged(function, samples, found, window=window, hop=hop))
         except DataError as error:
-            remedy = error.remedy or "mend the recording or remove it from the lists"
+            remedy = error.remedy or "replace the recording or remove it from the lists"
             vectors.append(DataError(f"{name}: {error.text}", file=error.file or path, remedy=remedy))
     return vectors
 
 
-def guarded(samples: NDArray, rate: int, *, function: Callable[[NDArray, int], Any], name: str) -> NDArray:
-    """Return what a function of others gives as a vector; whatever it raises is a DataError that names it."""
+def guarded(samples: NDArray, rate: int, *, function: Embed, name: str) -> NDArray:
+    """Call a user-supplied function and return its vector; whatever it raises becomes a DataError that names it."""
     try:
         value = function(samples, rate)
     except DataError:
@@ -245,7 +249,7 @@ def guarded(samples: NDArray, rate: int, *, function: Callable[[NDArray, int], A
 def extract_by(
     recordings: Sequence[Recording], *, read: Callable[[Sequence[Recording]], dict[str, NDArray]], name: str
 ) -> Vectors:
-    """Return the vectors of recordings that are worked on together, those that did not come as errors."""
+    """Return the vectors of recordings that are extracted together; an error for each without one."""
     try:
         found = read(recordings)
     except DataError as error:
@@ -260,3 +264,12 @@ def extract_by(
         except DataError as error:
             vectors.append(DataError(f"{name}: {utterance}: {error.text}", file=path))
     return vectors
+
+
+def imported(module: str, install: str) -> Any:
+    """Import a module of another package; ConfigError with what to install if it is missing."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        text = f"this extractor needs {module}, which cannot be imported: {error}"
+        raise ConfigError(text, remedy=f"pip install {install}") from error

