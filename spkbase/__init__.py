@@ -1,2 +1,3 @@
-"""The ground that `evaluation` and `spkver` stand on: files, arrays, workers, runs, command lines. It knows neither
-speech nor scores, and imports neither package."""
+"""The basis of `evaluation` and `spkver`: files, arrays, workers, runs, command lines. It knows nothing of speech or
+scores, and imports neither package.
+"""

@@ -1,4 +1,4 @@
-"""Rows of an array that stand in a file: read when they are asked for, and sent to workers as a file name.
+"""Rows of an array in a file: read on demand, and sent to workers as a file name.
 
 An array of millions of rows is neither held in memory nor sent to workers: what travels is `StoredArray`, a reference
 of a few hundred bytes, and each worker reads its own rows.
@@ -24,7 +24,7 @@ from spkbase.showing import one_line
 
 
 class _Rows(ABC):
-    """What all rows that are not in memory have in common: `shape`, `dtype` and `__getitem__` are theirs."""
+    """Rows that are not in memory; subclasses have `shape`, `dtype` and `__getitem__`."""
 
     shape: tuple[int, ...]
 
@@ -48,14 +48,14 @@ class _Rows(ABC):
 @one_line
 @dataclass(frozen=True)
 class StoredArray(_Rows):
-    """Rows of an array that lies contiguous (in C order) in a file.
+    """Rows of an array that is stored contiguously (in C order) in a file.
 
     Attributes
     ----------
     path : path
         The file, absolute.
     offset : int [bytes]
-        Where the first row begins.
+        Offset of the first row.
     shape : tuple of int
         Of the array, (n, ...); at least one axis.
     dtype : np.dtype
@@ -102,7 +102,7 @@ class StoredArray(_Rows):
                 return np.fromfile(self.path, self.dtype, math.prod(rows.shape), offset=rows.offset).reshape(rows.shape)
             return np.array(np.memmap(self.path, self.dtype, "r", self.offset, self.shape)[index])
         except (OSError, ValueError) as error:  # ValueError: the file is too short
-            remedy = "the file was changed or removed meanwhile, or this machine does not see it: start again"
+            remedy = "the file was changed or removed, or this machine cannot access it: start again"
             raise DataError(f"not readable: {error}", file=self.path, remedy=remedy) from error
 
 
@@ -120,9 +120,9 @@ def part(array: Rows, start: int, stop: int) -> Rows:
 @one_line
 @dataclass(frozen=True)
 class SelectedRows:
-    """Some rows of an array, in any order: nothing is copied or read until a worker asks for them.
+    """Some rows of an array, in any order: nothing is copied or read until a worker uses them.
 
-    On the way to another process go the rows themselves, or the name of the file that they are in.
+    Another process gets the rows themselves, or the name of their file.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ def fill_rows(arrays: Sequence[Any], blocks: Iterable[Sequence[NDArray]]) -> Non
 
 
 class ComputedRows(_Rows):
-    """Rows (N, ...) that a function makes; it stands where `Rows` of an array in a file could.
+    """Rows (N, ...) that a function computes; usable in place of `Rows` of an array in a file.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class ComputedRows(_Rows):
         self.shape, self._compute, self.dtype = shape, compute, np.dtype(dtype)
 
     def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray:
-        """Make the rows of a slice, or of an array of integers."""
+        """Compute the rows of a slice, or of an array of integers."""
         return self._compute(np.arange(len(self))[index])
 
 

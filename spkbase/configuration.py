@@ -1,7 +1,7 @@
 """One configuration: YAML and command-line settings into frozen dataclasses, with the same names everywhere.
 
-An unknown key is an error that lists the near ones; a value of the wrong kind is an error that says what was expected.
-Both name the line of the file that the key stands in.
+An unknown key is an error that lists similar ones; a value of the wrong kind is an error that says what was expected.
+Both name the line of the key in the file.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def load_config(
     Parameters
     ----------
     kind : dataclass
-        Its fields are the keys; fields that are dataclasses are sections. A class method ``implied(values)`` of one may
-        give values that its keys have because of others, such as those of a preset; what is set wins over them.
+        Its fields are the keys; fields that are dataclasses are sections. A class method ``implied(values)`` may return
+        values that follow from others, such as those of a preset; values that are set win over them.
     file : path, optional
         YAML mapping.
     settings : iterable of str
@@ -109,11 +109,11 @@ def _load(text: str, path: str | Path | None = None) -> tuple[Any, dict[str, int
     try:
         return values, _lines(node, path)
     except RecursionError as error:
-        raise ConfigError("not YAML that is read here: a value holds itself", file=path) from error
+        raise ConfigError("not YAML that is read here: a value contains itself", file=path) from error
 
 
 def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, int]:
-    """The line of each dotted key; a key that stands twice is refused, which YAML's reader lets pass."""
+    """The line of each dotted key; a repeated key is refused, which YAML's reader accepts."""
     lines: dict[str, int] = {}
     if isinstance(node, yaml.SequenceNode):
         for part in node.value:
@@ -123,7 +123,7 @@ def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, in
         if key.tag != "tag:yaml.org,2002:str":
             raise ConfigError(f"not YAML: key {key.value} is not a string", file=path, line=line)
         if prefix + key.value in lines:
-            raise ConfigError(f"not YAML: key {key.value!r} stands twice", file=path, line=line)
+            raise ConfigError(f"not YAML: key {key.value!r} is repeated", file=path, line=line)
         lines[prefix + key.value] = line
         lines.update(_lines(value, path, f"{prefix}{key.value}."))
     return lines
@@ -163,7 +163,7 @@ def _parse_setting(setting: str) -> dict[str, Any]:
 
 
 def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, str], None]) -> Any:
-    """Build a dataclass from a mapping; what is wrong is refused, and None comes back then."""
+    """Build a dataclass from a mapping; errors are refused, and None is returned then."""
     wrong: list[str] = []
 
     def note(error: ConfigError, name: str) -> None:
@@ -172,7 +172,7 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
 
     if not isinstance(values, Mapping):
         name = prefix.rstrip(".")
-        return refuse(ConfigError(f"{name} holds keys of its own, got {values!r}"), name)
+        return refuse(ConfigError(f"{name} is a section with keys, got {values!r}"), name)
     hints = typing.get_type_hints(kind)
     hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
     arguments = {}
@@ -181,7 +181,7 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
         values = {**(kind.implied(values) if hasattr(kind, "implied") else {}), **values}
     except ConfigError as error:
         note(error, error.text.split()[0])
-    # sections that nobody mentioned are built too: presets and checks live there
+    # sections that are not mentioned are built too: they have presets and checks
     for key in [*values, *(key for key, hint in hints.items() if dataclasses.is_dataclass(hint) and key not in values)]:
         name, value = prefix + key, values.get(key)
         if key not in hints:
@@ -221,7 +221,7 @@ def _keys(kind: Any, prefix: str) -> list[str]:
 
 
 def check_values(section: str, config: Any, *, least: Mapping | None = None, choices: Mapping | None = None) -> None:
-    """Raise ConfigError for the first field of a configuration that is too small or none of its choices.
+    """Raise ConfigError for the first field of a configuration that is too small or not one of its choices.
 
     Parameters
     ----------
@@ -229,9 +229,9 @@ def check_values(section: str, config: Any, *, least: Mapping | None = None, cho
         Name of the configuration, before the dot of a key.
     config : object
     least : mapping, optional
-        Field to the smallest value that it can be; a field that is None passes.
+        Field to its smallest value; None passes.
     choices : mapping, optional
-        Field to the values that it can be.
+        Field to its possible values.
     """
     for name, low in (least or {}).items():
         value, kind = getattr(config, name), "whole number" if isinstance(low, int) else "number"
@@ -244,7 +244,7 @@ def check_values(section: str, config: Any, *, least: Mapping | None = None, cho
 
 
 def convert(value: Any, hint: Any, name: str) -> Any:
-    """Return a value in the type that a field declares; YAML's own types are taken as they are."""
+    """Return a value in the type that a field declares; YAML's types are not changed."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in arguments:

@@ -1,5 +1,5 @@
-"""What command lines share: errors as one clear message with status 2, a clean end on Ctrl-C, log lines on standard
-error, commands that are imported when they are called, and the options for workers."""
+"""Common parts of command lines: errors as one clear message with status 2, a clean end on Ctrl-C, log lines on
+standard error, commands that are imported when they are called, and the options for workers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _CleanEnd(click.Command):
 
 
 def _handle(handler: Any) -> dict[int, Any]:
-    """Set the handler of Ctrl-C and of SIGTERM; returns those before. What a shell has us ignore stays ignored."""
+    """Set the handler of Ctrl-C and of SIGTERM; returns the previous ones. Ignored signals stay ignored."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -79,7 +79,7 @@ def _handle(handler: Any) -> dict[int, Any]:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        return f"memory ran out: {error or 'no more to be had'} (use fewer --jobs)"
+        return f"memory ran out: {error or 'none left'} (use fewer --jobs)"
     if isinstance(error, OSError):
         return (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
     return str(error)
@@ -88,15 +88,15 @@ def _message(error: BaseException) -> str:
 class Command(_CleanEnd):
     """A command whose errors end in one clear message and status 2; Ctrl-C leaves no worker, status 130.
 
-    It refuses an option with two values that takes one: click keeps the last and drops the others without a word. It
-    refuses an output that is a file of the input too (``calibrate -k KEY -o KEY``), or another output.
+    It refuses a repeated option that takes one value: click silently keeps the last. It refuses an output that is also
+    an input (``calibrate -k KEY -o KEY``), or another output.
     """
 
     def __init__(self, name: str | None, **options: Any) -> None:
         super().__init__(name, context_settings={**HELP, "show_default": True}, **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse what was given, and refuse what would be lost."""
+        """Parse the arguments; refuse those that would be lost."""
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         options = [one for one in given if isinstance(one, click.Option)]
         for option in options:
@@ -121,9 +121,9 @@ def _is_output(parameter: click.Parameter) -> bool:
 
 
 class ResumableCommand(Command):
-    """A command that takes up its finished steps when it is called again; it says so when it is interrupted."""
+    """A command that reuses its finished steps when it is called again; the message of an interrupt says so."""
 
-    going_on = "; finished steps are kept, the same command goes on from there"
+    going_on = "; finished steps are kept, the same command resumes from there"
 
 
 class Group(_CleanEnd, click.Group):
@@ -132,8 +132,8 @@ class Group(_CleanEnd, click.Group):
     Parameters
     ----------
     table : mapping of str to tuple of str
-        Words of a command, as ``simulate rsr2015``, to where it is, ``MODULE:NAME``, what its line of the help says,
-        and lines that call it, which end its help. What begins with the words of another is in the group of that name.
+        Words of a command, as ``simulate rsr2015``, to its place, ``MODULE:NAME``, its summary, and lines that call it,
+        which end its help. A command that begins with the words of another is in the group of that name.
     """
 
     def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, ...]], **options: Any) -> None:
@@ -167,7 +167,7 @@ class Group(_CleanEnd, click.Group):
 
 class _EchoHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record to standard error, with its level unless that is INFO; none that is for files only."""
+        """Write a record to standard error, with its level unless that is INFO; not records for files only."""
         if getattr(record, "file_only", False):
             return
         level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "
@@ -199,7 +199,7 @@ def path_option(*names: str, help: str, **settings: Any) -> Decorator:
 
 
 def choice_option(*names: str, of: Iterable[str], help: str, **settings: Any) -> Decorator:
-    """Make an option that takes one of some words; the first is the default, unless one is required."""
+    """Make an option that takes one of several words; the first is the default, unless one is required."""
     words = list(of)
     default: dict[str, Any] = {} if settings.get("required") else {"default": words[0]}
     return click.option(*names, type=click.Choice(words), help=help, **default, **settings)
@@ -224,7 +224,7 @@ def together(*options: Decorator) -> Decorator:
 def worker_options(command: Function) -> Function:
     """Add the options ``--jobs`` and ``--engine``; the command gets `jobs` alone, and its maps run on the engine.
 
-    How many seconds a Dask cluster may be without a worker is said by the environment: ``SPKVER_WAIT``.
+    The environment variable ``SPKVER_WAIT`` sets how many seconds a Dask cluster may be without a worker.
 
     Examples
     --------
@@ -250,6 +250,6 @@ def worker_options(command: Function) -> Function:
         "--engine",
         metavar="auto|threads|loky|tcp://HOST:PORT",
         default="auto",
-        help="Who works: threads or processes (loky) of this machine, each where it fits; or a Dask cluster.",
+        help="Workers: threads or processes (loky) of this machine, each where it fits; or a Dask cluster.",
     )
     return jobs(engines(wrapped))

@@ -1,4 +1,4 @@
-"""The project's errors: every bad input ends in one of these, with the place and the remedy."""
+"""The project's errors: every bad input raises one of these, with the place and the remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_SHOWN = 20
 
 
 def few(names: Iterable[Any], show: Callable[[Any], str] = str, most: int = 3) -> str:
-    """Name the first few of some names, for an error; of a set, or what else is no sequence, in sorted order.
+    """List the first few names, for an error; names of a set or mapping are sorted.
 
     Examples
     --------
@@ -24,22 +24,22 @@ def few(names: Iterable[Any], show: Callable[[Any], str] = str, most: int = 3) -
 
 
 class SpkverError(Exception):
-    """Root of all errors that a user can mend. The command line prints it and exits with status 2."""
+    """Base class of all errors that a user can correct. The command line prints it and exits with status 2."""
 
 
 class DataError(SpkverError, ValueError):
-    """An input is not what it should be.
+    """An input is not as expected.
 
     Parameters
     ----------
     text : str
-        What was expected and what came.
+        What was expected and what was found.
     file : path, optional
-        Where: the file.
+        The file.
     line : int, optional
-        Where: the line in it, from 1.
+        The line, from 1.
     remedy : str, optional
-        What to do about it.
+        How to correct it.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ConfigError(DataError):
 
 @contextmanager
 def errors_of(file: str | Path | None, *, remedy: str | None = None) -> Iterator[None]:
-    """Put a file before errors of the block that name none, and a remedy behind those without; not those of a key."""
+    """Add a file to errors of the block that name none, and a remedy to those without; not to errors of keys."""
     try:
         yield
     except ConfigError:
@@ -78,11 +78,11 @@ def errors_of(file: str | Path | None, *, remedy: str | None = None) -> Iterator
 
 
 class WorkerError(SpkverError):
-    """A worker process died while it worked, most often killed for lack of memory."""
+    """A worker process died, most often killed for lack of memory."""
 
 
 class Problems:
-    """Collects everything that is wrong with a list, so that the user mends it all at once.
+    """Collects all problems of a list, so that the user can correct them at once.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Problems:
     def add(
         self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
     ) -> None:
-        """Note a problem; `file` defaults to the list's own."""
+        """Note a problem; `file` defaults to that of the list."""
         self.errors.append(DataError(text, file=self.file if file is None else file, line=line, remedy=remedy))
 
     def note(self, error: DataError) -> None:
@@ -110,16 +110,16 @@ class Problems:
 
     @contextmanager
     def noted(self, before: str = "") -> Iterator[None]:
-        """Note what the block raises, with a text before it, and go on behind the block."""
+        """Note an error of the block, with a prefix, and continue after the block."""
         try:
             yield
         except DataError as error:
             self.errors.append(type(error)(before + error.text, file=error.file, line=error.line, remedy=error.remedy))
 
     def raise_if_any(self, kind: type[DataError] | None = None) -> None:
-        """Raise one DataError, or one of another kind, that holds all problems (the first 20 with their texts).
+        """Raise one DataError, or one of another kind, with all problems (the first 20 with their texts).
 
-        What is wrong in one way with more than a few files is one problem, which names the first of them.
+        The same error of more than a few files is one problem, which names the first of them.
         """
         errors = _by_cause(self.errors)
         if not errors:
@@ -144,5 +144,5 @@ def _by_cause(errors: Sequence[DataError]) -> list[DataError]:
         if len(of_files) > _MAX_ALIKE:
             text = f"{cause[0]}, in {len(of_files)} files: {few(list(of_files))}"
             joined[cause] = DataError(text, remedy=cause[1])
-    told = [joined.get((error.text, error.remedy), error) if error.file is not None else error for error in errors]
-    return list({id(error): error for error in told}.values())
+    reported = [joined.get((error.text, error.remedy), error) if error.file is not None else error for error in errors]
+    return list({id(error): error for error in reported}.values())

@@ -1,7 +1,7 @@
-"""Files that are whole or absent, and the texts in them: JSON, YAML, CSV, tables and lists of ids.
+"""Files that are complete or absent, and their formats: JSON, YAML, CSV, tables and lists of ids.
 
-A file is written beside its place under a temporary name, flushed, then renamed. What is read from elsewhere and is not
-what it should be is one `DataError` with the file, the line where there is one, and what was expected.
+A file is written to the same folder under a temporary name, flushed, then renamed. Input that is not as expected raises
+one `DataError` with the file, the line if there is one, and what was expected.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     import yaml
 
 TEMPORARY = ".spkver-tmp"
-"""Marks names of files and folders in the making: only what bears it may be removed as left by a killed run."""
+"""Marks unfinished files and folders: only these may be removed as left by a killed run."""
 
 FORMAT_VERSION = 1
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# what constructors of PyYAML raise of `!!bool x`, `!!int ''`, 2001-99-99, numbers of 5000 digits
+# what constructors of PyYAML raise for `!!bool x`, `!!int ''`, 2001-99-99, numbers of 5000 digits
 _BROKEN_YAML = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
 
 
@@ -52,8 +52,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     Raises
     ------
     DataError
-        If the folder cannot be written or the disk is full, or at the place is something that is no regular file: a
-        device, which a new file would replace for everybody.
+        If the folder cannot be written or the disk is full, or the path is that of a device or a pipe, which a new file
+        would replace.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 
 def temporary_name(path: Path, suffix: str = "") -> Path:
-    """Name something in the making beside its place."""
+    """Return the name of an unfinished file, in the same folder."""
     return path.parent / f".{path.stem[:40]}.{os.urandom(4).hex()}{TEMPORARY}{suffix}"
 
 
@@ -91,7 +91,7 @@ def temporary_name(path: Path, suffix: str = "") -> Path:
 def disk_errors(path: Path, *temporaries: Path) -> Iterator[None]:
     """Turn an OSError inside of the block into the error of a file that cannot be written, with the reason.
 
-    Errors of files that are neither it, nor one of its temporaries or folders, stay as they are.
+    Errors of files other than it, its temporaries and its folders are not changed.
     """
     try:
         yield
@@ -106,7 +106,7 @@ def disk_errors(path: Path, *temporaries: Path) -> Iterator[None]:
 
 
 def make_folder(path: str | Path) -> Path:
-    """Make a folder and those above it, unless it is there; a DataError if it cannot be made."""
+    """Make a folder and its parents unless it exists; a DataError if it cannot be made."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -116,7 +116,7 @@ def make_folder(path: str | Path) -> Path:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file in UTF-8, whole or not at all."""
+    """Write a text file in UTF-8, completely or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -130,12 +130,12 @@ def write_bytes(path: str | Path, raw: bytes) -> None:
 
 
 def is_file(path: str | Path) -> bool:
-    """Return whether there is a file; also for what a list holds and no file can be named: too long, a zero byte."""
+    """Return whether a file exists; false for names that no file can have (too long, a zero byte)."""
     return size_and_time(path) != (None, None) and Path(path).is_file()
 
 
 def size_and_time(path: str | Path) -> tuple[int | None, int | None]:
-    """Return the size in bytes and the time of change in ns of a file; None twice where it is missing."""
+    """Return the size in bytes and the time of change in ns of a file; (None, None) if it is missing."""
     try:
         status = Path(path).stat()
     except (OSError, ValueError):  # a zero byte, in a damaged list
@@ -187,7 +187,7 @@ def fingerprint(*parts: Any) -> str:
 
 
 def _digested(value: Any) -> Any:
-    """Turn a single value of a fingerprint into what JSON knows: an array into the digest of its bytes."""
+    """Turn a single value of a fingerprint into a JSON value: an array into the digest of its bytes."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return [value.dtype.str, list(value.shape), hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()]
     if isinstance(value, np.generic):
@@ -254,12 +254,12 @@ def inner_suffix(path: str | Path) -> str:
 
 
 def line_at(raw: bytes, offset: int) -> int:
-    """Return the number, from 1, of the line in which a byte stands."""
+    """Return the number, from 1, of the line of a byte."""
     return raw.count(b"\n", 0, offset) + 1
 
 
 def not_text(path: Path, line: int, why: str) -> DataError:
-    """Return the error of a file that is no text."""
+    """Return the error of a file that is not text."""
     remedy = "give a text list, CSV, npz or HDF5"
     return DataError(f"expected text in UTF-8, but {why}", file=path, line=line, remedy=remedy)
 
@@ -280,13 +280,13 @@ def read_id_list(
     path : path
         UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted.
     form : str
-        What a line should hold, for errors, such as ``"id speaker"``.
+        Form of a line, for errors, such as ``"id speaker"``.
     n_columns : int
         Columns that a line has: 2, or 1 where the value may be missing.
     rest : bool
         The value is the rest of the line, white space within it too; else it is one column.
     same_twice : bool
-        An id may stand there again with the same value.
+        An id may be repeated with the same value.
 
     Returns
     -------
@@ -296,8 +296,7 @@ def read_id_list(
     Raises
     ------
     DataError
-        With file and line: another number of columns, an id that is there twice, an empty file, not UTF-8. All problems
-        at once.
+        With file and line: another number of columns, a repeated id, an empty file, not UTF-8. All problems at once.
     """
     problems = Problems(path)
     values: dict[str, str] = {}
@@ -315,7 +314,7 @@ def read_id_list(
         if name not in values:
             lines[name], values[name] = number, value
         elif not same_twice:
-            problems.add(f"{name!r} is there already, in line {lines[name]}", line=number)
+            problems.add(f"{name!r} is repeated, first in line {lines[name]}", line=number)
         elif values[name] != value:
             what = form.split()[-1]
             was = f"{name!r} has the {what} {value!r}, but {values[name]!r} in line {lines[name]}"
@@ -401,7 +400,7 @@ def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.N
 def to_json(value: Any) -> str:
     """Return a result as JSON, indented by two spaces, in its own order.
 
-    JSON knows no infinite and no undefined numbers: they become ``"inf"``, ``"-inf"`` and ``null``.
+    JSON has no infinite and no undefined numbers: they become ``"inf"``, ``"-inf"`` and ``null``.
 
     Parameters
     ----------
@@ -411,7 +410,7 @@ def to_json(value: Any) -> str:
     Raises
     ------
     DataError
-        If it holds something else.
+        If it holds anything else.
 
     Examples
     --------
@@ -426,7 +425,7 @@ def to_json(value: Any) -> str:
 
 
 def _as_json(value: Any) -> Any:
-    """Turn a single value of a result into what JSON knows."""
+    """Turn a single value of a result into a JSON value."""
     if isinstance(value, (np.ndarray, np.generic)):
         return as_plain(value.tolist(), _as_json)
     if isinstance(value, float):
@@ -435,7 +434,7 @@ def _as_json(value: Any) -> Any:
         return value
     if isinstance(value, Path):
         return str(value)
-    raise DataError(f"expected what JSON can hold, got {type(value).__name__}: {value!r}")
+    raise DataError(f"expected a value that JSON can hold, got {type(value).__name__}: {value!r}")
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -451,8 +450,8 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
     columns : sequence of str
         The header.
     rows : iterable of mappings or sequences
-        Values by column, or in the order of the columns. None and what a mapping lacks stay blank; what a mapping has
-        beyond the columns is passed over. A text that a spreadsheet would take for a formula gets an apostrophe.
+        Values by column, or in the order of the columns. None and missing values are blank; other keys of a mapping are
+        ignored. A text that a spreadsheet would take for a formula gets an apostrophe.
 
     Examples
     --------
@@ -469,7 +468,7 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
 
 
 def _without_formula(cell: Any) -> Any:
-    """A cell that no spreadsheet runs: ids come from anywhere, and a table goes to somebody else."""
+    """Return a cell that no spreadsheet takes for a formula."""
     if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
         return cell
     try:
@@ -485,16 +484,16 @@ def format_table(
     *,
     markdown: bool = False,
 ) -> str:
-    """Lay out rows as a table; numbers stand to the right, other columns to the left.
+    """Lay out rows as a table; numbers are aligned to the right, other columns to the left.
 
     Parameters
     ----------
     rows : sequence of mappings
-        One for each line; values that are missing or None stay blank.
+        One for each line; values that are missing or None are blank.
     columns : mapping of str to str, or sequence of str, optional
-        Columns in their order, with a format such as ``".2f"`` each, or without. Those of the first row by default.
+        Columns in their order, with or without a format such as ``".2f"``; by default those of the first row.
     markdown : bool
-        Bars between the columns, as in Markdown, where no cell is read as markup.
+        A table in Markdown; markup in cells is escaped.
 
     Examples
     --------
@@ -525,7 +524,7 @@ def format_table(
 
 
 def escape_markdown(text: str) -> str:
-    """Keep a text from being read as markup: on one line, without links, tags, emphasis, code or cells.
+    """Escape a text for a cell in Markdown: one line, without links, tags, emphasis, code or bars.
 
     Examples
     --------

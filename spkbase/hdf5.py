@@ -1,7 +1,7 @@
-"""Named arrays in HDF5 files that are whole or absent and that know what they were made from.
+"""Named arrays in HDF5 files that are complete or absent and record what they were made from.
 
-Big float arrays are written contiguous and uncompressed: their mantissas do not compress, and rows of a contiguous
-dataset can be read one by one. Files from elsewhere are data: what they link to outside of themselves is not followed.
+Large float arrays are written contiguous and uncompressed: their mantissas do not compress, and rows of a contiguous
+dataset can be read one by one. Links to other files are not followed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeErro
 
 
 class _LateErrors(io.FileIO):
-    """A file whose first failed write waits in `error`: told of a full disk, the HDF5 library ends the process."""
+    """A file that keeps its first failed write in `error`: the HDF5 library ends the process on a full disk."""
 
     error: OSError | None = None
 
@@ -127,7 +127,7 @@ def open_file(
     image : BytesIO, optional
         Its bytes, where it is not read from the disk.
     remedy : str
-        What to do about a broken file, and about errors in the block that name no remedy.
+        Remedy for a broken file, and for errors in the block that name none.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def open_file(
 
 
 def _check_links(group: h5py.Group) -> None:
-    """Refuse what would show the contents of other files: links, external storage and virtual datasets."""
+    """Refuse links, external storage and virtual datasets, which would show contents of other files."""
     import h5py
 
     for name in group:
@@ -162,7 +162,7 @@ def _check_links(group: h5py.Group) -> None:
         if isinstance(item, h5py.Group):
             _check_links(item)
         elif not inside or (isinstance(item, h5py.Dataset) and (item.is_virtual or item.external)):
-            raise DataError(f"{name:.80} is a link to elsewhere, which is not followed")
+            raise DataError(f"{name:.80} is a link to another file, which is not followed")
 
 
 def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray]:
@@ -226,14 +226,14 @@ def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> No
 
 
 def stored_array(path: str | Path, name: str) -> Rows:
-    """Refer to a contiguous dataset, whose rows are read when they are asked for; other datasets are read whole."""
+    """Refer to a contiguous dataset, whose rows are read on demand; other datasets are read whole."""
     with open_file(path) as file:
         stored = stored_dataset(file[name], path)
         return read_dataset(file[name]) if stored is None else stored
 
 
 def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
-    """Return a reference to the rows of a dataset; None if they are not in one piece in its file (packed, or empty)."""
+    """Return a reference to the rows of a dataset; None if it is not contiguous in its file (packed, or empty)."""
     import h5py
 
     if not isinstance(dataset, h5py.Dataset) or not dataset.shape or dataset.dtype.kind not in "biuf":

@@ -1,4 +1,4 @@
-"""Which package of a name is imported, where a folder on the path holds another one of the same name."""
+"""Imports of this project's packages where a folder on the path holds another one of the same name."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 OURS = ("spkbase", "evaluation", "spkver")
-"""The packages of this project: their progress is logged, of other packages only what is wrong."""
+"""The packages of this project: their progress is logged; of other packages only warnings and errors."""
 
 _HOME = Path(__file__).resolve().parent.parent
 
 
 def prefer_ours(name: str) -> None:
-    """Make sure that `import name` brings the package beside this one, not one of the same name before it on the path.
+    """Make sure that `import name` imports this project's package, not another one earlier on the path.
 
-    The checkouts of the VoicePrivacy Challenge and of VoicePAT hold a package `evaluation` of their own, which comes
-    first for those who work there with ``PYTHONPATH=.``. Worker processes take the path over.
+    The checkouts of the VoicePrivacy Challenge and of VoicePAT hold another package `evaluation`, which comes first
+    with ``PYTHONPATH=.``. Worker processes inherit the path.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def prefer_ours(name: str) -> None:
     Raises
     ------
     ImportError
-        If the other package is imported already.
+        If the other package has already been imported.
     """
     spec = find_spec(name)
     ours = _HOME / name / "__init__.py"

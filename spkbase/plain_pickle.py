@@ -1,6 +1,6 @@
-"""Pickles, npz and PyTorch's files of plain data, read without running what they say and without PyTorch.
+"""Pickles, npz and PyTorch's files of plain data, read without executing code of theirs and without PyTorch.
 
-A pickle is a program. This one is run with stand-ins for the few names that containers, strings, numbers, NumPy arrays
+A pickle is a program. It is run here with stand-ins for the few names that containers, strings, numbers, NumPy arrays
 and PyTorch tensors need; any other name ends the reading, before anything is called. A pickle cannot change the
 stand-ins, and NumPy sees only sizes and types that were checked: its own functions would let a pickle make pointers.
 
@@ -42,7 +42,7 @@ _STORAGES = {
 
 @contextmanager
 def _one_error(path: Any, what: str) -> Iterator[None]:
-    """Make one error, with the file, of whatever a damaged one raises."""
+    """Turn whatever a damaged file raises into one error with the file."""
     try:
         yield
     except DataError as error:
@@ -51,7 +51,7 @@ def _one_error(path: Any, what: str) -> Iterator[None]:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except Exception as error:  # a broken file can raise anything
         if "allow_pickle" in str(error):
-            text = "holds Python objects, which are never read: they can carry programs"
+            text = "holds Python objects, which are never read: they can execute code"
             raise DataError(text, file=path, remedy="write ids and speakers as text: numpy.array(ids, str)") from None
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         remedy = "it may be truncated: copy or write it again"
@@ -114,7 +114,7 @@ def _checked(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _member_start(path: str | Path, info: zipfile.ZipInfo) -> int:
-    """Where in a zip the bytes of a member begin that is not packed."""
+    """Offset in a zip of the bytes of a member that is not packed."""
     with Path(path).open("rb") as handle:
         handle.seek(info.header_offset)
         head = handle.read(30)
@@ -127,14 +127,14 @@ def read_pickle(path: str | Path) -> Any:
     Raises
     ------
     DataError
-        If the pickle asks for anything else (nothing of it was run), cannot be read, or is no whole pickle.
+        If the pickle asks for anything else (nothing of it was run), cannot be read, or is incomplete.
     """
     with _one_error(path, "a pickle of plain data"):
         return load_plain(Path(path).read_bytes())
 
 
 def load_plain(raw: bytes) -> Any:
-    """Return what a pickle holds, as `read_pickle`; it may raise anything if it is broken."""
+    """Return the contents of a pickle, as `read_pickle`; it may raise any error if it is broken."""
     return _plain(_PlainUnpickler(io.BytesIO(raw)).load(), {})
 
 
@@ -171,7 +171,7 @@ def _load_zip(path: Path, archive: zipfile.ZipFile) -> Any:
         raise DataError("is a zip without the one data.pkl of torch.save", remedy="write it with torch.save")
     folder = pickles[0].removesuffix("data.pkl")
     if f"{folder}byteorder" in archive.namelist() and archive.read(f"{folder}byteorder") != b"little":
-        raise DataError("is of a big-endian machine", remedy="write it as npz")
+        raise DataError("was written on a big-endian machine", remedy="write it as npz")
 
     def fetch(key: str, kind: str, size: int) -> NDArray[Any]:
         info = archive.getinfo(f"{folder}data/{key}")
@@ -217,7 +217,7 @@ def _numbers(raw: Any, kind: str) -> NDArray[Any]:
 
 
 class _Fixed:
-    """What a pickle may use and not change."""
+    """Base class of what a pickle may use but not change."""
 
     __slots__ = ()
 
@@ -265,7 +265,7 @@ class _DType:
 
 
 class _Array:
-    """Stands for numpy.ndarray, whose contents come after it."""
+    """Stands for numpy.ndarray; its contents follow in the pickle."""
 
     __slots__ = ("state",)
 
@@ -364,14 +364,14 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Gives stand-ins for the names that plain data need, and refuses others."""
+    """Provides stand-ins for the names that plain data need, and refuses others."""
 
     def find_class(self, module: str, name: str) -> Any:
         if name == "EmbeddingSet":  # in whichever module
             return _EmbeddingSet
         if (module, name) not in _ALLOWED:
             text = f"asks for {module}.{name}, which is no part of plain data: nothing of it was run"
-            remedy = "do not trust this file; your own: write npz, numpy.savez(path, ids=ids, vectors=vectors)"
+            remedy = "do not trust this file; if it is yours, write npz: numpy.savez(path, ids=ids, vectors=vectors)"
             raise DataError(text, remedy=remedy)
         return _ALLOWED[module, name]
 
@@ -406,9 +406,9 @@ class _TorchUnpickler(_Unpickler):
 
 
 def _plain(value: Any, done: dict[int, Any]) -> Any:
-    """Put arrays in the place of their stand-ins, and refuse stand-ins that are no data.
+    """Replace stand-ins by their arrays, and refuse stand-ins that are no data.
 
-    What a pickle names again and again is done once, so that a small file cannot ask for a large amount of work.
+    Repeated objects are converted once.
     """
     if value is None or isinstance(value, (str, bytes, int, float, complex, np.ndarray)):
         return value

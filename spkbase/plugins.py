@@ -1,4 +1,4 @@
-"""Plug-ins of users: a Python object by its name, or a shell command with places that are filled in."""
+"""Plug-ins of users: a Python object by its name, or a shell command with placeholders."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from typing import IO, Any
 from spkbase.errors import ConfigError, DataError
 
 SAFE_PATH = {"PYTHONSAFEPATH": "spkver"}
-"""Environment of worker processes: Python takes nothing from the folder that they start in, which may hold a
-`pickle.py` of somebody. Commands of the user do not get it; the value tells ours from the user's own."""
+"""Environment of worker processes: Python imports nothing from the folder that they start in, which may hold a file
+named `pickle.py`. Commands of the user do not get it; the value distinguishes it from a setting of the user."""
 
 _SHOWN = 200  # characters of what a command says
 _LEAST_SECONDS, _BYTES_A_SECOND = 1800.0, 32000
 _RUNNING: set[subprocess.Popen] = set()
 interrupted = threading.Event()
-"""Set while an interrupt ends the program: no command begins then."""
+"""Set while an interrupt ends the program: no command is started then."""
 
 
 class TimeLimitError(DataError):
-    """A command was ended because it took too long."""
+    """A command was ended because it exceeded its time limit."""
 
 
 def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | None]:
-    """Return an object that a user names by ``MODULE:NAME`` or ``FILE.py:NAME``.
+    """Return the object named ``MODULE:NAME`` or ``FILE.py:NAME``.
 
     Parameters
     ----------
     name : str
         As the user gave it.
     what : str
-        What it is for, in messages: "format", "anonymiser", "attacker".
+        Its purpose, for messages: "format", "anonymiser", "attacker".
     kind : str
-        What it is in Python: "function", which must be callable; else anything.
+        "function" for a callable; else anything.
 
     Returns
     -------
     plugin : object
     file : path or None
-        Where its module stands.
+        File of its module.
 
     Raises
     ------
     ConfigError
-        If there is no such module or object, or the module breaks.
+        If there is no such module or object, or the module raises an error.
 
     Examples
     --------
@@ -86,20 +86,20 @@ def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | No
 
 
 def check_places(template: str, places: Sequence[str], needed: Sequence[str]) -> None:
-    """Check the places of a command, such as {input}.
+    """Check the placeholders of a command, such as {input}.
 
     Parameters
     ----------
     template : str
     places : sequence of str
-        Names that the command may use.
+        Placeholders that the command may use.
     needed : sequence of str
         Those that it must use.
 
     Raises
     ------
     ConfigError
-        If a place is missing, unknown or stands in quotes, or the quotes do not close.
+        If a placeholder is missing, unknown or in quotes, or the quotes do not close.
     """
     probe = "a 'b\" c"
     try:
@@ -108,24 +108,24 @@ def check_places(template: str, places: Sequence[str], needed: Sequence[str]) ->
     except (KeyError, IndexError, ValueError) as error:
         known = ", ".join(f"{{{place}}}" for place in places)
         text = f"the command {template!r} cannot be filled in: {error}"
-        raise ConfigError(text, remedy=f"places are {known}; other braces are doubled: {{{{ }}}}") from error
+        raise ConfigError(text, remedy=f"placeholders are {known}; other braces are doubled: {{{{ }}}}") from error
     for place in needed:
         if f"{{{place}}}" not in template:
             raise ConfigError(f"the command {template!r} has no {{{place}}}")
     if sum(word.count(probe) for word in words) != filled.count(shlex.quote(probe)):
-        text = f"the command {template!r} has a place in quotes"
-        raise ConfigError(text, remedy="leave the quotes out: values are quoted as they are filled in")
+        text = f"the command {template!r} has a placeholder in quotes"
+        raise ConfigError(text, remedy="leave the quotes out: values are quoted")
 
 
 def fill_places(template: str, values: Mapping[str, Any]) -> str:
-    """Fill in a command; values are quoted for the shell, so that no id is ever read as part of the command."""
+    """Fill in a command; values are quoted for the shell."""
     return template.format_map({name: shlex.quote(str(value)) for name, value in values.items()})
 
 
 def usual_seconds(recordings: Iterable[Path]) -> float:
-    """Return how long a plug-in may work on recordings: half an hour, and as long as they last.
+    """Return the time limit of a plug-in for some recordings: half an hour plus their duration.
 
-    Their length is taken from the sizes of the files, as if they were WAV of 16 bits at 16 kHz.
+    The duration is estimated from the sizes of the files, as if they were WAV of 16 bits at 16 kHz.
     """
     size = 0
     for path in sorted(set(recordings)):
@@ -137,23 +137,22 @@ def usual_seconds(recordings: Iterable[Path]) -> float:
 def run_command(
     command: str, *, output: IO[bytes] | None = None, place: Path | None = None, seconds: float | None = None
 ) -> None:
-    """Run a shell command; it is ended with its children when the time is over, and when this process is interrupted.
+    """Run a shell command; it is ended with its children at the time limit, and when this process is interrupted.
 
     Parameters
     ----------
     command : str
     output : binary file, optional
-        Where its standard output goes.
+        For its standard output.
     place : path, optional
-        The folder that it runs in.
+        Its working folder.
     seconds : float, optional
-        How long it may take.
+        Time limit.
 
     Raises
     ------
     DataError
-        If it ends with another status than 0, or is ended for the time (`TimeLimitError`); the end of what it says on
-        standard error is shown.
+        If its status is not 0, or it exceeds the time limit (`TimeLimitError`); the end of its standard error is shown.
     """
     with tempfile.TemporaryFile() as errors:
         streams = {"stdin": subprocess.DEVNULL, "stdout": output or subprocess.DEVNULL, "stderr": errors}
@@ -172,7 +171,7 @@ def run_command(
 
 
 def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen:
-    """Start a process with a group of its own, which `end_process` ends; options are those of `subprocess.Popen`."""
+    """Start a process in a new process group, which `end_process` ends; options are those of `subprocess.Popen`."""
     if interrupted.is_set():
         raise DataError("interrupted")
     environment = {name: value for name, value in os.environ.items() if (name, value) not in SAFE_PATH.items()}
@@ -182,7 +181,7 @@ def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen:
 
 
 def end_process(process: subprocess.Popen) -> None:
-    """End a process with all that it has started."""
+    """End a process with its children."""
     _RUNNING.discard(process)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -190,7 +189,7 @@ def end_process(process: subprocess.Popen) -> None:
 
 
 def end_commands() -> None:
-    """End all commands at an interrupt, in whatever thread of this process; no other begins, see `interrupted`."""
+    """End all commands at an interrupt, in all threads of this process; no other is started, see `interrupted`."""
     interrupted.set()
     for process in list(_RUNNING):
         with suppress(ProcessLookupError, PermissionError):

@@ -1,12 +1,12 @@
-"""Runs: an output folder whose stages are done one after the other, and not again where nothing has changed.
+"""Runs: an output folder whose stages are made one after the other, and only if something has changed.
 
-    OUTPUT/run.log, OUTPUT/config.yaml   what was done, and the resolved configuration
+    OUTPUT/run.log, OUTPUT/config.yaml   log and resolved configuration
     OUTPUT/stages.json                   for each artefact: what it was made from, its size, time of change and SHA-256
     OUTPUT/sources.json                  for each stage: path, size and time of change of the files that it reads
 
-`Run.stage` makes an artefact, or takes the one that is there if it was made from the same: configuration and lists,
-the files that are read, the stages before it, and the versions of this package and of the libraries whose numbers it
-holds. A stage is made whole or not at all: after a crash the unfinished one is made again.
+`Run.stage` makes an artefact, or reuses it if it was made from the same configuration, lists, input files and earlier
+stages, with the same versions of this package and of the libraries that its numbers depend on. A stage is made
+completely or not at all: after a crash the unfinished one is made again.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _TEMPORARY = re.compile(rf"\..*\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}(\..*)?")
 
 
 class Ended(Exception):  # noqa: N818  # not an error
-    """The stage that ``--only`` or ``--until`` name is done."""
+    """The stage named by ``--only`` or ``--until`` is done."""
 
 
 class Origin(Protocol):
-    """What a stage may depend on: it has a name, and a fingerprint of what it was made from."""
+    """What a stage may depend on: a name, and a fingerprint of its inputs."""
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class Origin(Protocol):
 
 
 class Stamp(NamedTuple):
-    """What leaves no artefact here, such as recordings that stages read, or a value that is there already."""
+    """An origin without an artefact, such as recordings that stages read, or an existing value."""
 
     name: str
     fingerprint: str
@@ -80,7 +80,7 @@ class Stage(Generic[Value]):
     artefact : str
         File in the output folder.
     origin : dict
-        What it is made from, part by part, so that one can say what has changed.
+        What it is made from, part by part, so that a change can be named.
     fingerprint : str
         Digest of that.
     """
@@ -110,18 +110,18 @@ class Stage(Generic[Value]):
 
     @property
     def value(self) -> Value:
-        """What the artefact holds; read once, always from the file, so that every run goes on with the same bits."""
+        """Contents of the artefact; read once, always from the file, so that every run uses the same bits."""
         if "_value" not in self.__dict__:
             self.bring_up_to_date()
             self._value = self._read(self.path)
         return self._value
 
     def release(self) -> None:
-        """Forget the value; it is read again when it is asked for."""
+        """Forget the value; it is read again on demand."""
         self.__dict__.pop("_value", None)
 
     def state(self) -> State:
-        """Return whether the artefact is there, and made from what this stage would make it from."""
+        """Return whether the artefact exists and was made from the inputs of this stage."""
         entry = read_records(self.run.output)[0].get(self.artefact, {})
         if entry.get("fingerprint") != self.fingerprint:
             return "stale" if entry.get("fingerprint") and self.path.is_file() else "missing"
@@ -134,13 +134,13 @@ class Stage(Generic[Value]):
         return not self._is_ready and (self.state() != "done" or (run.force and run.only in (None, self.name)))
 
     def bring_up_to_date(self, make: Callable[[Path], object] | None = None) -> None:
-        """Make the artefact unless it is there and made from the same; by `make`, if it was declared without."""
+        """Make the artefact unless it is up to date; by `make`, if it was declared without."""
         if self._is_ready:
             return
         make, run, is_meant = make or self._make, self.run, self.run.only in (None, self.name)
         state = self.state()
         if state == "done" and not (run.force and is_meant):
-            run.tell("%s: up to date, taken from %s", self.name, self.path)
+            run.tell("%s: up to date, %s", self.name, self.path)
             self._is_ready = True
             return
         if run.frozen or not is_meant:
@@ -150,7 +150,7 @@ class Stage(Generic[Value]):
                 remedy = f"run with --until {self.name!r} first, or without --only"
             raise DataError(text, file=self.path, remedy=remedy)
         if state == "damaged":
-            logger.warning("%s is not as it was written: it is made again", self.path)
+            logger.warning("%s has changed since it was written: it is made again", self.path)
         assert make is not None
         run.note(self.artefact, {"stage": self.name, "origin": self.origin})  # begun
         with run.timed(self.name):
@@ -167,7 +167,7 @@ class Stage(Generic[Value]):
 @one_line
 @dataclass
 class Run:
-    """A recipe at work in its output folder.
+    """A run of a recipe in its output folder.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class Run:
     force : bool
         Make every stage again.
     quiet : bool
-        Log the stages to the file alone: work that goes on inside a step of a larger run.
+        Log the stages only to the file: for steps inside a larger run.
     only, until : str or None
         Make this stage alone, those before it must be up to date; or all up to this one.
     frozen : bool
@@ -205,13 +205,13 @@ class Run:
         return self.output / name
 
     def below(self, name: str) -> Run:
-        """A run with the same options in a folder below, for a step that has stages of its own."""
+        """A run with the same options in a sub-folder, for a step with stages."""
         folder = make_folder(self.path(name))
         return Run(folder, self.jobs, self.force, self.quiet, frozen=self.frozen)
 
     @property
     def work(self) -> Work:
-        """What stages compute with."""
+        """Workers of the stages."""
         return Work(self.jobs)
 
     def tell(self, text: str, *values: object) -> None:
@@ -228,16 +228,16 @@ class Run:
         self.tell("%s: %.1f s", name, self.timings[name])
 
     def stage(self, name: str, artefact: str, **how: Any) -> Stage[Any]:
-        """Make an artefact, or take the one that is there; parameters and result as for `declare`.
+        """Make an artefact unless it is up to date; parameters and result as for `declare`.
 
-        With `only`, the other stages must be up to date if their values are asked for.
+        With `only`, the other stages must be up to date if their values are needed.
 
         Raises
         ------
         DataError
-            If it is not up to date where nothing is made (`frozen`).
+            If it is not up to date and nothing is made (`frozen`).
         Ended
-            If it is the last one that was asked for.
+            If it is the last requested stage.
         """
         stage = self.declare(name, artefact, **how)
         if self.only in (None, name):
@@ -259,7 +259,7 @@ class Run:
         libraries: Sequence[str] = ("numpy",),
         also: Sequence[str] = (),
     ) -> Stage[Value]:
-        """Return a stage that is made when its value is asked for.
+        """Return a stage that is made when its value is needed.
 
         Parameters
         ----------
@@ -269,13 +269,13 @@ class Run:
         read : callable
             Reads the value from the artefact.
         make : callable, optional
-            Writes it to the path that it is given, whole or not at all; else `Stage.bring_up_to_date` is told how.
+            Writes it to the given path, completely or not at all; else it is given to `Stage.bring_up_to_date`.
         inputs : object
             Configuration and lists, see `spkbase.files.fingerprint`.
         after : sequence of Stage or Stamp
             Stages that it is made from.
         sources : mapping of str to Path, optional
-            Files that are read, by the ids of what is in them: path, size and time of change count.
+            Input files by id; their path, size and time of change are compared.
         libraries : sequence of str
             Distributions whose versions the numbers depend on.
         also : sequence of str
@@ -331,9 +331,9 @@ def start_run(
     only: str | None = None,
     until: str | None = None,
 ) -> Iterator[Run]:
-    """Open an output folder for this run alone: log to its `run.log`, keep the resolved configuration beside it.
+    """Open an output folder exclusively for this run: log to its `run.log`, write the resolved configuration.
 
-    What a run that was killed was writing is removed.
+    Unfinished files of a killed run are removed.
 
     Raises
     ------
@@ -362,7 +362,7 @@ def start_run(
             yield Run(output, jobs=jobs, force=force, only=only, until=until)
             logger.info("finished")
         except Ended as end:
-            logger.info("ended after %s, as asked for", end)
+            logger.info("ended after %s, as requested", end)
             raise
         except BaseException as error:
             # the one who catches it shows it
@@ -390,7 +390,7 @@ def _logging_to(path: Path) -> Iterator[None]:
 
 @contextmanager
 def sole_use(folder: str | Path) -> Iterator[None]:
-    """Make the folder and keep other runs out of it; a process that dies lets go of it.
+    """Make the folder and lock it for other runs; the lock ends with the process.
 
     Raises
     ------
@@ -497,7 +497,7 @@ def _read_json(path: Path) -> Json:
 
 
 def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
-    """Whether files are as they were written: size and time of change, else their digests, tell."""
+    """Whether files are unchanged since they were written: by size and time of change, else by their digests."""
     for name, made in entry["files"].items():
         size, changed = size_and_time(folder / name)
         if size is None:
@@ -509,36 +509,36 @@ def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State
 
 
 def stage_status(stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None) -> Json:
-    """Return what `read_status` says of a stage."""
+    """Return the entry of a stage in `read_status`."""
     return {"stage": stage, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
 
 
 def read_status(
     output: str | Path, readers: Mapping[str, Callable[[Path], Json | None]] | None = None, *, verify: bool = False
 ) -> list[Json]:
-    """Return how far the stages of an output folder are, and of the folders below it; nothing is changed there.
+    """Return the states of the stages of an output folder and its sub-folders; nothing is changed.
 
     Parameters
     ----------
     output : path
         Of a recipe.
     readers : mapping of str to function, optional
-        For folders that keep other records: the name of such a record, and what gives the `stage_status` of its folder.
+        For folders with other records: the name of such a record, and a function that returns its `stage_status`.
     verify : bool
-        Compare the digests of all artefacts, not their sizes and times alone.
+        Compare the digests of all artefacts, not only their sizes and times.
 
     Returns
     -------
     list of dict
-        For each folder ``folder``, ``in_use`` (a run is at work in it), ``stages`` in the order of the last run, each
-        with ``stage``, ``artefact``, ``state`` ("done"; "stale": made from something else than the next run would use;
-        "missing"; "damaged": not as it was written), ``why`` and ``seconds``, and ``others``: artefacts of earlier
-        configurations, which the last run had no use for.
+        For each folder ``folder``, ``in_use`` (a run uses it), ``stages`` in the order of the last run, each
+        with ``stage``, ``artefact``, ``state`` ("done"; "stale": made from other inputs than the next run would use;
+        "missing"; "damaged": changed since it was written), ``why`` and ``seconds``, and ``others``: artefacts of
+        earlier configurations, which the last run did not use.
 
     Raises
     ------
     DataError
-        If there is no such folder, or no run has been there.
+        If there is no such folder, or it holds no run.
     """
     output = Path(output)
     if not output.is_dir():
@@ -553,7 +553,7 @@ def read_status(
             if record in files and (stage := read(folder)) is not None:
                 statuses.append({"folder": parent, "in_use": is_in_use(folder), "stages": [stage], "others": []})
     if not statuses and not (output / _LOG).is_file():
-        raise DataError("no run has been here: there is no stages.json", file=output)
+        raise DataError("no run in this folder: there is no stages.json", file=output)
     return statuses or [{"folder": str(output), "in_use": is_in_use(output), "stages": [], "others": []}]
 
 
@@ -566,7 +566,9 @@ def _folder_status(folder: Path, verify: bool) -> Json:
     for artefact, name in plan.items():
         entry = entries.get(artefact, {})
         state: State = _state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
-        why = {"damaged": "it is not as it was written", "missing": "it was begun" if entry else ""}.get(state, "")
+        why = {"damaged": "it has changed since it was written", "missing": "it was begun" if entry else ""}.get(
+            state, ""
+        )
         if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
             state, reasons[name] = "stale", why.split(": ", 1)[-1]
         stages.append(stage_status(name, artefact, state, why, entry.get("seconds") if state == "done" else None))
@@ -575,7 +577,7 @@ def _folder_status(folder: Path, verify: bool) -> Json:
 
 
 def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[str, str]) -> str:
-    """Why the next run will not use what was made from this origin; empty if nothing has changed since."""
+    """Why the next run will not use an artefact of this origin; empty if nothing has changed."""
     if origin["version"] != __version__:
         return f"spkver {origin['version']} -> {__version__}"
     for name, before in origin["libraries"].items():

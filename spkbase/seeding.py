@@ -1,7 +1,7 @@
-"""Streams of random numbers that hang on a seed and on names alone, not on order, worker or machine.
+"""Streams of random numbers that depend only on a seed and on names, not on order, worker or machine.
 
-A name is hashed with SHA-256, and words of the hash seed a generator beside the seed that was asked for. So what is
-drawn for a recording or a speaker is the same in every list that holds it.
+A name is hashed with SHA-256, and words of the hash seed a generator together with the given seed. So the numbers drawn
+for a recording or a speaker are the same in every list.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ def stream(
     seed : int
         Not negative.
     *names : str
-        What the numbers are drawn for; they are joined by blanks before they are hashed.
+        Purpose of the numbers; joined by blanks before they are hashed.
     words : int
-        How many of the hash's eight words of 32 bits are used. Each purpose keeps to one number of them, since it
-        changes every number drawn.
+        Number of the hash's eight words of 32 bits that are used. It changes every number drawn, so each purpose has
+        a fixed one.
     spawned : bool
-        Give the words as the spawn key of the seed, as NumPy's own children of a seed have one; by default they are
-        entropy beside it. This changes every number drawn too.
+        Use the words as the spawn key of the seed, as NumPy's `SeedSequence.spawn` does; by default they are added to
+        its entropy. This changes every number drawn too.
     bits : type of numpy.random.BitGenerator
-        Source of bits; PCG64, NumPy's default, where no other is given.
+        Source of bits; by default PCG64, as in NumPy.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""How results show themselves: in one line as text, as a table in a notebook, as a data frame.
+"""Representations of results: one line of text, a table in a notebook, a data frame.
 
-A type that has columns takes on `Tabular`; a record with large fields is decorated with `one_line`. pandas is loaded
-only where a data frame is asked for, and nothing here needs Jupyter: ``_repr_html_`` is a method that it looks for.
+A type with columns derives from `Tabular`; a record with large fields is decorated with `one_line`. pandas is imported
+only for data frames; Jupyter calls ``_repr_html_``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def one_line(cls: Class) -> Class:
 
 
 def brief(value: Any, longest: int = 60) -> str:
-    """Return a text in one line for any value: its repr where that is short, else what it is and how large.
+    """Return a text in one line for any value: its repr if that is short, else its type and size.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes
     columns : mapping of str to sequence
         Values by heading, all of one length.
     caption : str
-        What stands above.
+        Line above.
     notes : sequence of str
         Lines below.
     """
@@ -103,7 +103,7 @@ def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes
 
 
 class Tabular(ABC):
-    """What has columns: it becomes a data frame, and a table in a notebook."""
+    """Base class of results with columns: a data frame, and a table in a notebook."""
 
     @abstractmethod
     def to_columns(self) -> dict[str, Any]:

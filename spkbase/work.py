@@ -1,10 +1,10 @@
-"""Ordered maps over chunks: the results do not depend on the number of workers, nor on where they are.
+"""Ordered maps over chunks: the results depend neither on the number of workers nor on their place.
 
 Chunks are fixed by the data, every worker runs its products with one BLAS thread (also when there is one worker), and
 results come back in the order of the items, so a reduction over them gives the same bits for any number of workers.
 
 =======  =============================================================================================================
-engine   who works
+engine   workers
 =======  =============================================================================================================
 auto     threads of this process where the work is inside NumPy and BLAS, else worker processes
 threads  threads of this process
@@ -12,8 +12,8 @@ loky     worker processes on this machine
 dask     the workers of a Dask cluster, on other machines too; extra ``[dask]``
 =======  =============================================================================================================
 
-So that any of them can run it, a function that is mapped takes what it needs as arguments and returns what it finds; it
-writes into no array that others see. Large inputs are items that refer to files (`spkbase.arrays`), or chunks.
+A mapped function gets all that it needs as arguments and returns its result; it writes into no shared array, so that
+any engine can run it. Large inputs are items that refer to files (`spkbase.arrays`), or chunks.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ WAIT = 60.0  # seconds that a cluster may be without a worker
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "VECLIB_MAXIMUM")}
 """Environment variables by which numerical libraries, when they are loaded, choose one thread."""
 
-_AHEAD = 4  # tasks a worker that are begun; some may be done and wait for a slow one before them
-_IDLE = 20.0  # seconds after which a worker process ends, until there is work again
+_AHEAD = 4  # submitted tasks a worker; some may be done and wait for an earlier one
+_IDLE = 20.0  # seconds after which an idle worker process ends
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _SAME = ("spkver", "numpy", "scipy", "scikit-learn", "cloudpickle")  # versions on all machines of a cluster
-_CLUSTER_REMEDY = "see docs/cluster.md for how to start a scheduler and its workers"
+_CLUSTER_REMEDY = "docs/cluster.md shows how to start a scheduler and workers"
 _KILLED = "a worker process was killed, most often because memory ran out (use fewer --jobs)"
 _POOL: Any = None  # loky's executor, once there is one
 
@@ -71,7 +71,7 @@ _ENGINE: ContextVar[_Engine] = ContextVar("engine", default=_Engine("auto"))  # 
 
 @contextmanager
 def use_engine(kind: EngineKind, *, scheduler: str | None = None, timeout: float = WAIT) -> Iterator[None]:
-    """Have the maps of this block run by an engine.
+    """Run the maps of this block on an engine.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def use_engine(kind: EngineKind, *, scheduler: str | None = None, timeout: float
     ------
     DataError
         If there is no such engine, the address is missing or for another engine, Dask is not installed, the scheduler
-        does not answer, has no worker in time, or its workers have other versions of what computes than this process.
+        does not answer or has no worker in time, or workers have other versions of the libraries than this process.
     """
     if kind not in ENGINES:
         raise DataError(f"expected an engine among {', '.join(ENGINES)}, got {kind!r}")
@@ -102,12 +102,12 @@ def use_engine(kind: EngineKind, *, scheduler: str | None = None, timeout: float
 
 
 def engine_kind() -> str:
-    """Name of the engine that maps run on at this place."""
+    """Return the name of the current engine."""
     return _ENGINE.get().kind
 
 
 def ships_items() -> bool:
-    """Return whether all maps send items and results to other processes: large items are better named by file then."""
+    """Return whether all maps send items and results to other processes: large items should then refer to files."""
     return engine_kind() in ("loky", "dask")
 
 
@@ -117,7 +117,7 @@ def default_jobs() -> int:
 
 
 def chunks(sequence: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    """Cut a sequence into pieces of `size` items, the last one shorter; fixed by the data alone."""
+    """Split a sequence into pieces of `size` items, the last one shorter; independent of the workers."""
     return [sequence[start : start + size] for start in range(0, len(sequence), size)]
 
 
@@ -141,30 +141,29 @@ def ordered_map(
     Parameters
     ----------
     function : callable
-        For worker processes it must be importable (a module-level function or a `functools.partial` of one). It returns
-        what it finds and changes nothing that it was given.
+        For worker processes it must be importable (a module-level function or a `functools.partial` of one). It does
+        not change its arguments.
     items : iterable
-        What to work on, one chunk each; pulled only as far as tasks may begin.
+        One chunk each; consumed only as far as tasks are submitted.
     jobs : int, optional
-        Number of workers on this machine; all cores by default. One worker runs in this thread. A cluster has its own
-        number.
+        Number of workers on this machine; all cores by default. One worker runs in this thread. Not used on a cluster.
     threads : bool
-        Where the engine is "auto": worker threads instead of processes, which is right for work inside NumPy and BLAS,
-        since they release the lock.
+        With the engine "auto": worker threads instead of processes, for work inside NumPy and BLAS, which release
+        Python's lock.
     description : str
-        What is going on, for the progress bar or the log; no progress without it.
+        Label of the progress bar or the log; no progress without it.
     total : int, optional
-        Number of items where `items` has no length.
+        Number of items if `items` has no length.
     sizes : sequence of int, optional
-        How many recordings, trials or the like each item holds: progress counts those, as a reader does, not the items.
+        Number of recordings, trials or the like in each item: progress counts these, not the items.
 
     Raises
     ------
     Exception
-        Whatever the first failing item raised.
+        The error of the first failing item.
     WorkerError
-        If a worker process was killed; on a cluster, where the work goes to the other workers, if one item brought down
-        several of them, or all are gone for long.
+        If a worker process was killed; on a cluster, where other workers take over, if one item killed several of them,
+        or there was no worker for long.
     """
     engine = _ENGINE.get()
     counted = items if sizes is None else sizes
@@ -228,7 +227,7 @@ def _map_on_processes(function: Callable[[Item], Result], items: Iterable[Item],
 
 
 def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that the worker works for."""
+    """Leave Ctrl-C to the main process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -250,7 +249,7 @@ def _map_on_cluster(engine: _Engine, function: Callable[[Item], Result], items: 
     try:
         yield from in_order(executor, task, map(cloudpickle.dumps, items), ahead, partial(_from_cluster, engine))
     except concurrent.futures.CancelledError as error:
-        raise WorkerError("the Dask scheduler lost the work: it ended, or was started again") from error
+        raise WorkerError("the Dask scheduler lost the tasks: it ended, or was restarted") from error
     except KilledWorker as error:
         text = f"several workers of the cluster died of one task, most often because memory ran out: {error}"
         raise WorkerError(text) from error
@@ -272,7 +271,7 @@ def _from_cluster(engine: _Engine, future: concurrent.futures.Future[bytes]) -> 
             try:
                 has_workers = bool(engine.client.nthreads())
             except Exception as error:  # of many kinds
-                raise WorkerError(f"the Dask scheduler does not answer any more: {error}") from error
+                raise WorkerError(f"the Dask scheduler no longer answers: {error}") from error
             alone_since = None if has_workers else (alone_since or time.monotonic())
             if alone_since is not None and time.monotonic() - alone_since > engine.wait:
                 raise WorkerError(f"the cluster has had no worker for {engine.wait:g} s") from None
@@ -285,7 +284,7 @@ def in_order(
     ahead: int,
     outcome: Callable[[Any], Result] = concurrent.futures.Future.result,
 ) -> Iterator[Result]:
-    """Yield the results of an executor's tasks in the order of their items, `ahead` of which are begun at most."""
+    """Yield the results of an executor's tasks in the order of their items; at most `ahead` are submitted."""
     rest = iter(items)
     waiting = deque(executor.submit(function, item) for item in islice(rest, ahead))
     try:
@@ -359,9 +358,9 @@ def _versions() -> dict[str, str]:
 def progress(
     items: Iterable[Item], *, description: str, total: int | None = None, sizes: Sequence[int] | None = None
 ) -> Iterator[Item]:
-    """Pass items on; show a progress bar on a terminal and log a line now and then elsewhere.
+    """Yield items; show a progress bar on a terminal, else log a line every ten seconds.
 
-    Counted are the items, out of `total`; where `sizes` are given, what the items hold.
+    It counts the items out of `total`, or the `sizes` of the items.
     """
     if sizes is not None:
         total = sum(sizes)
@@ -386,7 +385,7 @@ def progress(
 
 @dataclass(frozen=True)
 class Work:
-    """Workers that a computation may use; results do not depend on their number.
+    """Workers of a computation; results do not depend on their number.
 
     Attributes
     ----------
@@ -419,7 +418,7 @@ ALL_CORES = Work()
 """All cores: the default of every function."""
 
 
-# One BLAS thread wherever products are computed: with several, BLAS adds in another order, and the last bits differ.
+# One BLAS thread for all products: with several, BLAS adds in another order, and the last bits differ.
 
 _BEFORE: list[tuple[Any, int]] = []  # number of threads of each library that is limited
 _N_BLOCKS, _N_MODULES = 0, 0
@@ -430,9 +429,9 @@ _LIMIT_LOCK = threading.Lock()
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread in a block or, as a decorator, in a function, as every worker does.
 
-    The limit is one of the whole process: it holds from the first block that is entered, in whatever thread, until the
-    last is left. To enter a block takes some microseconds, and a third of a millisecond where modules were imported
-    since, which may have brought libraries.
+    The limit holds for the whole process, from the first block that is entered in any thread until the last is left.
+    Entering a block takes some microseconds, and a third of a millisecond after imports, which may have loaded
+    libraries.
     """
     global _N_BLOCKS, _N_MODULES
     with _LIMIT_LOCK:
@@ -465,12 +464,12 @@ def _set_threads(numbers: Iterable[tuple[Any, int]]) -> None:
 
 @lru_cache(maxsize=1)
 def _libraries(n_modules: int) -> list[Any]:
-    """Find the libraries that are loaded: it takes a while, so only when imports may have brought others."""
+    """Find the loaded libraries; slow, so only after imports, which may have loaded others."""
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().lib_controllers)
 
 
 def limit_this_thread() -> None:
-    """Limit the libraries whose limit is one of a thread, those on OpenMP, for as long as it lives."""
+    """Limit libraries that have a limit for each thread, those on OpenMP, in this thread."""
     _set_threads((library, 1) for library in _libraries(len(sys.modules)))

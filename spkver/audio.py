@@ -1,17 +1,16 @@
 """Audio files: WAV, FLAC and NIST SPHERE in, one channel at a time, samples in [-1, 1] out.
 
-`read_audio` gives an `Audio`: samples and rate; `audio_header` what it will be, without decoding.
+`read_audio` returns an `Audio`: samples and rate; `audio_header` rate, channels and length, without decoding.
 
 Conventions
 -----------
 Samples are floats, full scale is 1: integer samples are divided by 2 to the power of (bits - 1), so 16-bit samples
-become multiples of 1/32768 in [-1, 1). Floating-point WAV files are taken as they are. Channels are numbered from 0.
-Nothing is mixed, resampled or repaired unless the caller says so, and a file that holds less than its header promises
-is an error: a silently shorter recording would change results.
+become multiples of 1/32768 in [-1, 1). Samples of floating-point WAV files are not scaled. Channels are numbered from
+0. Nothing is mixed, resampled or repaired unless the caller asks for it, and a file that is shorter than its header
+says is an error: a silently shorter recording would change results.
 
 SPHERE files that are compressed with shorten (the form in which RSR2015 is shipped) are decoded by PyAV, which the
-extra ``[sphere]`` installs. libsndfile reads the others, but takes a file that was cut off for a shorter recording; so
-lengths are checked here.
+extra ``[sphere]`` installs. libsndfile reads the others, but accepts truncated files, so lengths are checked here.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ _SHAPE = ("sample_rate", "channel_count", "sample_count")
 _MAX_SPHERE_HEADER = 1 << 20
 _COPY_AGAIN = "copy the file again from its source"
 _MAGIC = (b"RIFF", b"RIFX", b"RF64", b"fLaC")
-_LOUDEST = 16.0  # times full scale; floating-point samples above it were never divided by that of integers
+_LOUDEST = 16.0  # times full scale; louder floating-point samples are integers that were not scaled
 _LEAST_RATE = 1000  # Hz; a header with less is damaged, and to resample from it would take all memory
-_TAG = 1024  # bytes behind the last chunk of a WAV file that may be anything, such as an ID3 tag
+_TAG = 1024  # bytes after the last chunk of a WAV file that may be anything, such as an ID3 tag
 
 
 class Audio(NamedTuple):
@@ -61,7 +60,7 @@ class Audio(NamedTuple):
 
 @dataclass(frozen=True)
 class AudioHeader:
-    """What a file's header says.
+    """Header of an audio file.
 
     Attributes
     ----------
@@ -86,8 +85,8 @@ class AudioHeader:
 def audio_header(path: str | Path) -> AudioHeader:
     """Read the header of an audio file and check that the file is as long as the header says.
 
-    Cheap (no samples are decoded), for checking thousands of files before a long step. A compressed stream (FLAC,
-    shorten) that was cut off shows only when it is decoded.
+    No samples are decoded, so thousands of files can be checked before a long step. A truncated compressed stream
+    (FLAC, shorten) is found only when it is decoded.
 
     Raises
     ------
@@ -121,12 +120,12 @@ def check_headers(
     jobs : int, optional
         Worker threads; all cores by default.
     problems : Problems, optional
-        Takes what is wrong; without it, it is raised.
+        Takes the problems; without it they are raised.
 
     Returns
     -------
     dict of str to AudioHeader
-        Of the recordings that are as they should be.
+        Of the valid recordings.
 
     Raises
     ------
@@ -173,13 +172,13 @@ def read_audio(
     Parameters
     ----------
     path : path
-        The file; its content, not its name, tells the format.
+        The file; the format is detected from its content.
     rate : int, optional
-        Sampling rate in Hz that the caller needs; by default whatever the file has.
+        Sampling rate in Hz that the caller needs; by default that of the file.
     channel : int, optional
         Which channel, from 0. Needed where the file has several.
     resample : bool
-        Resample (soxr, high quality) where the file's rate is not `rate`. Peaks may then pass 1 slightly.
+        Resample (soxr, high quality) if the file's rate is not `rate`. Peaks may then exceed 1 slightly.
     dtype : {"float32", "float64"}
         Type of the samples.
 
@@ -224,15 +223,15 @@ def read_audio(
 
 
 def write_audio(path: str | Path, samples: NDArray[Any], rate: int, *, subtype: str = "PCM_16") -> int:
-    """Write samples with full scale 1, whole or not at all; samples that do not fit are clipped and reported.
+    """Write samples with full scale 1, completely or not at all; larger samples are clipped and reported.
 
     Parameters
     ----------
     path : path
-        Ends in .wav, .flac or .sph; this chooses the container.
+        Ends in .wav, .flac or .sph, which selects the container.
     samples : ndarray of shape (n,) or (n, channels)
-        Rounded to the nearest of the 2**bits values; what `read_audio` gave from a file of as many bits is
-        written back to the bit.
+        Rounded to the nearest of the 2**bits values; samples of `read_audio` from a file of as many bits are written
+        back exactly.
     rate : int
         Sampling rate in Hz.
     subtype : {"PCM_16", "PCM_24", "PCM_32", "FLOAT"}
@@ -248,7 +247,7 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int, *, subtype: 
     DataError
         If samples are NaN, infinite or none, or the file cannot be written.
     ValueError
-        If the extension, the subtype or the shape is none of the above.
+        If the extension, the subtype or the shape is none of these.
     """
     path = Path(path)
     container = _CONTAINERS.get(path.suffix.lower())
@@ -300,12 +299,12 @@ def _select_channel(path: Path, frames: NDArray[Any], channel: int | None) -> ND
         remedy = f"choose one with channel=0 to channel={n_channels - 1}"
         raise DataError(f"has {n_channels} channels, expected one", file=path, remedy=remedy)
     if not 0 <= (channel or 0) < n_channels:
-        text = f"channel {channel} was asked for, the file has {n_channels}"
+        text = f"channel {channel} was requested, the file has {n_channels}"
         raise DataError(text, file=path, remedy="channels are numbered from 0")
     return np.ascontiguousarray(frames[:, channel or 0])
 
 
-# --- what libsndfile does -------------------------------------------------------------------------------------------
+# --- files that libsndfile reads ------------------------------------------------------------------------------------
 
 
 def _open(path: Path) -> soundfile.SoundFile:
@@ -352,11 +351,11 @@ def _reason(error: object) -> str:
     return text.removeprefix("Error : ").rstrip(".")
 
 
-# --- what it does not: files shorter than their header says ----------------------------------------------------------
+# --- files shorter than their header says ----------------------------------------------------------------------------
 
 
 def _check_file(path: Path) -> dict[str, str]:
-    """Check that there is a file as long as its header says; give the fields of a SPHERE header, else nothing."""
+    """Check that the file is as long as its header says; return the fields of a SPHERE header, else nothing."""
     if path.suffix.lower() == ".raw":  # libsndfile would believe the name
         raise DataError("headerless audio cannot be read", file=path, remedy="convert it to WAV, FLAC or SPHERE")
     try:
@@ -381,7 +380,7 @@ def _check_file(path: Path) -> dict[str, str]:
 
 
 def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
-    """Walk over the chunks to the samples and compare the size that is promised with the size that is there."""
+    """Walk over the chunks to the samples and compare their size in the header with that of the file."""
     order = ">" if magic == b"RIFX" else "<"
     position, large = 12, None
     while position + 8 <= size:
@@ -400,11 +399,11 @@ def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
             _check_rest(path, handle, order, position + length, size)
             return
         position += length + length % 2
-    # without samples at all libsndfile says what is wrong, or there are none
+    # without a chunk of samples, libsndfile reports the error
 
 
 def _check_rest(path: Path, handle: BinaryIO, order: str, position: int, size: int) -> None:
-    """Walk over the chunks behind the samples: what is none may be samples that the header does not count."""
+    """Walk over the chunks after the samples: other bytes may be samples that the header does not count."""
     position += position % 2
     end = position
     while position + 8 <= size:
@@ -425,7 +424,7 @@ def _check_rest(path: Path, handle: BinaryIO, order: str, position: int, size: i
 
 
 def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, str]:
-    """Read the fields of a header and check that the file holds the bytes that they promise.
+    """Read the fields of a header and check that the file holds as many bytes as they say.
 
     Parameters
     ----------
@@ -515,7 +514,7 @@ def _cut_off(path: Path, promised: int, found: int, unit: str) -> DataError:
 
 
 def _no_samples(path: Path) -> DataError:
-    """Return the error of a file with a header and nothing behind it."""
+    """Return the error of a file without samples."""
     return DataError("holds no samples", file=path, remedy="leave the file out, or copy it again")
 
 

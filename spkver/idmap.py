@@ -1,4 +1,4 @@
-"""Which recordings belong to which model: the list that enrolment, background and test sets are made of."""
+"""Maps of models to recordings: the lists of enrolment, background and test sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NONE = -1
 
 @dataclass(frozen=True, eq=False)
 class IdMap:
-    """Rows of (model, segment), optionally with the first frame and the end of the part that is meant.
+    """Rows of (model, segment), optionally with the first frame and the end of a part.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class IdMap:
     segments : sequence of str of shape (N,)
         Recording of each row; becomes an object array.
     start, stop : sequence of int of shape (N,), optional
-        Frames [start, stop) of the recording; -1, the default, where the whole is meant.
+        Frames [start, stop) of the recording; -1, the default, for the whole.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class IdMap:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> IdMap:
-        """Make a map of whole recordings from (model, segment) pairs."""
+        """Return a map of whole recordings from (model, segment) pairs."""
         rows = list(pairs)
         return cls([model for model, _ in rows], [segment for _, segment in rows])  # type: ignore[arg-type]
 

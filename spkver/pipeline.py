@@ -3,8 +3,8 @@
     audio -> features.h5 -> gmm/ubm.h5 -> data/stat_*.h5 -> data/sv_*.h5 -> data/nap.h5 -> svm/*.h5 -> scores/*.h5, .txt
                                                          -> data/tv.h5 -> data/iv_*.h5 -> backends/*.h5 -> scores/...
 
-Each function makes its file, or takes the one that is up to date, and returns the stage, whose `value` is read from the
-file when it is asked for. What another tool has done already, such as SIDEKIT's statistics, is taken from its file.
+Each function makes its file, or reuses the one that is up to date, and returns the stage, whose `value` is read from
+the file on demand. Results of other tools, such as SIDEKIT's statistics, are read from their files.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def gmm_scores(
 def scores_of(
     run: Run, system: str, trials: Trials, compute: Callable[[], Scores], *, after: Sequence[Origin]
 ) -> Stage[Scores]:
-    """Have the scores of a system computed (`scores/<system>.h5` and `.txt`); they come in the order of the trials."""
+    """Compute the scores of a system (`scores/<system>.h5` and `.txt`), in the order of the trials."""
 
     def make(path: Path) -> None:
         scores = compute()
@@ -184,7 +184,7 @@ def scores_of(
 
 
 class FramesStage:
-    """Post-processed frames of all recordings: made from `features.h5` when they are asked for; they leave no file.
+    """Post-processed frames of all recordings: computed from `features.h5` on demand; they leave no file.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class FramesStage:
     Attributes
     ----------
     origins : list
-        What stages that read the frames depend on.
+        Origins of stages that read the frames.
     """
 
     def __init__(self, run: Run, table: Stage[FeatureTable], config: FeatureConfig) -> None:
@@ -211,12 +211,12 @@ class FramesStage:
             return load_frames(self.table.value, self.config, folder=self.run.output, work=self.run.work)
 
     def release(self) -> None:
-        """Let go of the frames; asked for again, they are made again."""
+        """Release the frames; they are computed again on demand."""
         self.__dict__.pop("value", None)
 
 
 def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> FramesStage:
-    """Extract features of all recordings, or take SIDEKIT's (`features.h5`); return their post-processed frames."""
+    """Extract features of all recordings, or import SIDEKIT's (`features.h5`); return their post-processed frames."""
 
     def make(path: Path) -> None:
         extract_features(recordings, config, path, seed=seed, work=run.work)
@@ -253,7 +253,7 @@ def feature_libraries(recordings: Mapping[str, Path], config: FeatureConfig) -> 
 def universal_model(
     run: Run, frames: FramesStage | None, recordings: tuple[str, ...], config: UbmConfig
 ) -> Stage[TrainedUbm]:
-    """Train the universal background model (`gmm/ubm.h5`), or take the one of `ubm.file`, which needs no frames."""
+    """Train the universal background model (`gmm/ubm.h5`), or use that of `ubm.file`, which needs no frames."""
     origin: dict[str, Any] = {}
 
     def make(path: Path) -> None:
@@ -272,7 +272,7 @@ def universal_model(
 def statistics(
     run: Run, name: str, ubm: Stage[TrainedUbm] | Stamp, frames: Any, idmap: IdMap, *, file: Path | None = None
 ) -> Stage[Statistics]:
-    """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or take them from a StatServer's."""
+    """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or read them from a StatServer."""
 
     def make(path: Path) -> None:
         if file is None:
@@ -313,7 +313,7 @@ def supervectors(
 
 
 def given_supervectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[Supervectors]:
-    """Take the supervectors of a list from a StatServer's file, which may hold others too (`data/sv_<name>.h5`)."""
+    """Read the supervectors of a list from a StatServer, which may hold others too (`data/sv_<name>.h5`)."""
     return run.stage(
         f"supervectors of {name}",
         f"data/sv_{name}.h5",
@@ -361,7 +361,7 @@ def svm_system(
     projection : Stage of Projection, optional
         Applied to all of them first.
     machines : Path, optional
-        Machines that are trained already: a folder of SIDEKIT's, ``{model}.svm``, or a file of ours.
+        Trained machines: a folder of SIDEKIT's, ``{model}.svm``, or a file of this package.
 
     Returns
     -------
@@ -429,9 +429,9 @@ def ivectors(
 
 
 def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[IVectors]:
-    """Take the vectors of a list from a file, such as `spkver embed` writes, in the place of i-vectors.
+    """Use the vectors of a file, such as `spkver embed` writes, in place of i-vectors.
 
-    The file is any that `evaluation.embeddings.read_embeddings` reads, and may hold others too.
+    The file is any that `evaluation.embeddings.read_embeddings` reads; it may hold other vectors too.
     """
 
     def make(path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Corpora that recipes read: lists, keys and audio files, checked before anything long starts; and simulated ones in
-the same form. `read_rsr2015` gives an `Rsr2015`, `simulate_rsr2015` and `simulate_voiceprivacy` make synthetic
-speech."""
+"""Corpora that recipes read: lists, keys and audio files, checked before any long step; and simulated ones in the same
+layouts. `read_rsr2015` returns an `Rsr2015`, `simulate_rsr2015` and `simulate_voiceprivacy` write synthetic speech.
+"""
 
 from spkver.corpora.challenge_sets import (
     Iemocap,

@@ -1,4 +1,4 @@
-"""The sets of the VoicePrivacy Challenges from unpacked corpora, with everything that is wrong told at once.
+"""The sets of the VoicePrivacy Challenges from unpacked corpora; all problems are reported at once.
 
 LibriSpeech
 -----------
@@ -7,7 +7,7 @@ LibriSpeech
     LIBRISPEECH/<subset>/<speaker>/<chapter>/<id>.flac        id: ``<speaker>-<chapter>-<number>``
     LIBRISPEECH/<subset>/<speaker>/<chapter>/<speaker>-<chapter>.trans.txt      lines ``id WORDS``
 
-Its sets are those of the challenge's own lists, or made by stated rules and a seed:
+Its sets follow the challenge's lists, or are drawn by these rules and a seed:
 
     libri_dev_enrolls, libri_dev_trials_f, libri_dev_trials_m       of dev-clean; since 2026 libri_dev_trials_mixed
     libri_test_enrolls, libri_test_trials_f, ...                    of test-clean
@@ -15,12 +15,14 @@ Its sets are those of the challenge's own lists, or made by stated rules and a s
 
 Rules without lists:
 
-1. Of the speakers of each sex of a subset three of four, drawn, are enrolled (the challenge has 13 to 16 of 20). The
-   others are strangers, who are only tried.
-2. Of an enrolled speaker's utterances a third, drawn, enrols, at least one; all others, and strangers', are tried.
-3. Every enrolled speaker is tried against every trial utterance of the same sex, in 2026 of both.
+1. Three of four speakers of each sex of a subset are drawn and enrolled (the challenge has 13 to 16 of 20). The other
+   speakers occur only in trials.
+2. A third of an enrolled speaker's utterances, at least one, is drawn for enrolment; all others are trial utterances,
+as
+   are those of speakers who are not enrolled.
+3. Every enrolled speaker is compared with every trial utterance of the same sex, in 2026 of both.
 
-Draws hang on the seed and the id of a speaker or utterance alone, as those of `spkver split`.
+Draws depend only on the seed and the id of a speaker or utterance, as those of `spkver split`.
 
 IEMOCAP, for the recognition of emotions
 ----------------------------------------
@@ -29,12 +31,12 @@ IEMOCAP, for the recognition of emotions
     IEMOCAP/Session<n>/dialog/transcriptions/Ses0<n>F_impro01.txt     lines ``id [6.2901-8.2357]: words``
     IEMOCAP/Session<n>/sentences/wav/Ses0<n>F_impro01/<id>.wav        id: ``Ses0<n>F_impro01_M003``
 
-Of the labels four emotions stay: neutral, sad, angry and happy, which excited counts as too. The speaker of
+Four emotions are kept: neutral, sad, angry and happy; excited counts as happy. The speaker of
 ``Ses01F_impro01_M003`` is the man of session 1, ``Ses01M``; a session is a fold.
 
-Each session has a woman and a man: `IEMOCAP_dev` and `IEMOCAP_test` have one of them each, so that neither hears a
-speaker of the other. Here the woman of the sessions 1, 3 and 5 and the man of 2 and 4 are in the development set, where
-the challenge's own lists are not given.
+Each session has a woman and a man: `IEMOCAP_dev` and `IEMOCAP_test` have one of them each, so that they share no
+speaker. Without the challenge's lists, the woman of the sessions 1, 3 and 5 and the man of 2 and 4 are in the
+development set.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ _SEXES = ("f", "m")
 @one_line
 @dataclass(frozen=True)
 class LibriSpeech:
-    """What was found of a corpus.
+    """Contents of the corpus.
 
     Attributes
     ----------
@@ -103,9 +105,9 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
     Raises
     ------
     DataError
-        With all problems: no such folders, names of another form, recordings that cannot be read, are there twice, lie
-        in another speaker's folder, have no transcript; transcripts without recording, of another form or there twice;
-        speakers whose sex is not told.
+        With all problems: missing folders, names of another form, recordings that cannot be read, exist twice, are in
+        another speaker's folder or have no transcript; transcripts without recording, of another form or repeated;
+        speakers of unknown sex.
     """
     root = Path(root)
     if not (root / SPEAKERS).is_file() and (root / "LibriSpeech" / SPEAKERS).is_file():
@@ -138,7 +140,7 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
             speakers = {speaker_of(utterance) for utterance in recordings[subset]}
             if unknown := sorted(speakers - sexes.keys()):
                 text = f"{len(unknown)} speakers of {subset} are not in it: {few(unknown, repr)}"
-                problems.add(text, file=root / SPEAKERS, remedy="take the list of the corpus itself")
+                problems.add(text, file=root / SPEAKERS, remedy="use the list of the corpus")
     problems.raise_if_any()
     return LibriSpeech(recordings, transcripts, sexes)
 
@@ -157,12 +159,12 @@ def _read_sexes(path: Path, problems: Problems) -> dict[str, str]:
         if not re.fullmatch(r"[0-9]+", speaker, re.ASCII) or sex.lower() not in _SEXES:
             problems.add(f"expected 'id | F or M | ...', got {line.strip()[:60]!r}", file=path, line=number)
         elif sexes.setdefault(speaker, sex.lower()) != sex.lower():
-            problems.add(f"speaker {speaker!r} is there already, with another sex", file=path, line=number)
+            problems.add(f"speaker {speaker!r} is repeated, with another sex", file=path, line=number)
     return sexes
 
 
 def _find_recordings(folder: Path, seen: dict[str, Path], problems: Problems) -> dict[str, Path]:
-    """Recordings of a subset by id, whose headers are read; files of other kinds and hidden ones are left alone."""
+    """Recordings of a subset by id; their headers are read, other and hidden files are ignored."""
     recordings = {}
     for path in sorted(folder.glob("*/*/*")):
         if path.suffix.lower() != ".flac" or path.name.startswith("."):
@@ -170,9 +172,9 @@ def _find_recordings(folder: Path, seen: dict[str, Path], problems: Problems) ->
         match = _ID.fullmatch(path.stem)
         if match is None or (match["speaker"], match["chapter"]) != (path.parts[-3], path.parts[-2]):
             remedy = "a recording is SPEAKER/CHAPTER/SPEAKER-CHAPTER-NUMBER.flac"
-            problems.add("is no recording of this speaker and chapter by its name", file=path, remedy=remedy)
+            problems.add("its name is not one of this speaker and chapter", file=path, remedy=remedy)
         elif path.stem in seen:
-            problems.add(f"recording {path.stem!r} is there already: {seen[path.stem]}", file=path, remedy="remove one")
+            problems.add(f"recording {path.stem!r} exists twice: {seen[path.stem]}", file=path, remedy="remove one")
         else:
             seen[path.stem] = recordings[path.stem] = path
             with problems.noted():
@@ -196,7 +198,7 @@ def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
             if not _ID.fullmatch(utterance):
                 problems.add(f"expected 'id WORDS', got {line.strip()[:60]!r}", file=path, line=number)
             elif utterance in transcripts:
-                problems.add(f"utterance {utterance!r} is there already", file=path, line=number)
+                problems.add(f"utterance {utterance!r} is repeated", file=path, line=number)
             else:
                 transcripts[utterance] = " ".join(words.split())
     return transcripts
@@ -208,7 +210,7 @@ LISTS = {"2022": ("f", "m"), "2024": ("f", "m"), "2026": ("mixed",)}
 
 @dataclass(frozen=True)
 class Tested:
-    """Who is enrolled with what, and what is tried against whom.
+    """Enrolment and trials.
 
     Attributes
     ----------
@@ -235,16 +237,16 @@ def make_librispeech_sets(
     year : {"2022", "2024", "2026"}
         Of the challenge, which has lists by sex or across the sexes.
     lists : path, optional
-        Folder with the challenge's own ``libri_*_enrolls/enrolls`` and ``libri_*_trials_*/trials``. Lists across the
-        sexes that are not there are made of those by sex: every enrolled speaker against every trial utterance.
+        Folder with the challenge's ``libri_*_enrolls/enrolls`` and ``libri_*_trials_*/trials``. Missing lists across
+        the sexes are made from those by sex: every enrolled speaker against every trial utterance.
     seed : int
         Of the draws without lists.
 
     Raises
     ------
     DataError
-        With all problems: lists that are missing or malformed, name utterances or speakers that are not there, or
-        contradict the names; too few speakers or utterances to draw from.
+        With all problems: lists that are missing or malformed, name unknown utterances or speakers, or contradict the
+        ids; too few speakers or utterances to draw from.
     """
     output, problems = Path(output), Problems(lists)
     made = []
@@ -283,12 +285,12 @@ def draw_tested(datadir: DataDir, lists: Iterable[str], seed: int) -> Tested:
     for sex in _SEXES:
         people = draw_order((name for name in by_speaker if datadir.genders[name] == sex), seed, "speaker")
         if len(people) < 2:
-            problems.add(f"{len(people)} speakers of sex {sex!r}: expected two at least", remedy="unpack all of it")
+            problems.add(f"{len(people)} speakers of sex {sex!r}: expected at least two", remedy="unpack all of it")
         enrolled[sex] = sorted(people[: max(2, round(0.75 * len(people)))])
         for speaker in enrolled[sex]:
             utterances = by_speaker[speaker]
             if len(utterances) < 2:
-                problems.add(f"speaker {speaker!r} has one utterance, to enrol and to be tried two are needed")
+                problems.add(f"speaker {speaker!r} has one utterance, expected two: for enrolment and for a trial")
             enrolls += draw_order(utterances, seed, "utterance")[: max(1, round(len(utterances) / 3))]
     problems.raise_if_any()
     tried = sorted(set(datadir.speakers) - set(enrolls))
@@ -302,7 +304,7 @@ def draw_tested(datadir: DataDir, lists: Iterable[str], seed: int) -> Tested:
 
 
 def read_tested(folder: Path, stem: str, lists: Iterable[str]) -> Tested:
-    """Read the challenge's own lists of a set.
+    """Read the challenge's lists of a set.
 
     Raises
     ------
@@ -337,7 +339,7 @@ def _crossed(keys: Iterable[Key]) -> Key:
 
 
 def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
-    """Refuse lists that name what is not there, enrol what is tried, or call a speaker's own utterance a nontarget."""
+    """Refuse lists with unknown ids, trial utterances that enrol, or labels that contradict the speaker ids."""
     problems = Problems()
     _check_known(tested.enrolls, datadir.speakers, "utterances", enrolls / "enrolls", problems)
     enrolled = {speaker_of(utterance) for utterance in tested.enrolls}
@@ -346,8 +348,8 @@ def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
         _check_known(key.segment_ids.tolist(), datadir.speakers, "utterances", file, problems)
         _check_known(key.model_ids.tolist(), dict.fromkeys(enrolled), "enrolled speakers", file, problems)
         if both := sorted(set(key.segment_ids.tolist()) & set(tested.enrolls)):
-            text = f"{len(both)} utterances are enrolled with and tried, such as {both[0]!r}"
-            problems.add(text, file=file, remedy="take the challenge's lists as they are")
+            text = f"{len(both)} utterances are in enrolment and in trials, such as {both[0]!r}"
+            problems.add(text, file=file, remedy="use the challenge's lists unchanged")
         for (model, segment), is_target in zip(key.pairs(), key.is_target.tolist(), strict=True):
             if (speaker_of(segment) == model) != is_target:
                 label = "target" if is_target else "nontarget"
@@ -358,8 +360,8 @@ def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
 
 def _check_known(names: Iterable[str], known: Mapping[str, object], what: str, file: Path, problems: Problems) -> None:
     if unknown := sorted(set(names) - known.keys()):
-        text = f"{len(unknown)} {what} are not there: {few(unknown, repr)}"
-        problems.add(text, file=file, remedy="unpack all of the corpus")
+        text = f"{len(unknown)} {what} are missing: {few(unknown, repr)}"
+        problems.add(text, file=file, remedy="unpack the whole corpus")
 
 
 def _directory(corpus: LibriSpeech, subset: str, path: Path, utterances: Iterable[str]) -> DataDir:
@@ -371,7 +373,7 @@ def _directory(corpus: LibriSpeech, subset: str, path: Path, utterances: Iterabl
 
 
 EMOTIONS = {"neu": "neu", "sad": "sad", "ang": "ang", "hap": "hap", "exc": "hap"}
-"""Labels of the corpus that are kept, and what they count as."""
+"""Labels of the corpus that are kept, and the emotion of each."""
 OTHER_LABELS = ("fru", "sur", "fea", "dis", "oth", "xxx")
 PARTS = ("IEMOCAP_dev", "IEMOCAP_test")
 _SESSION = re.compile(r"Session([1-5])")
@@ -383,7 +385,7 @@ _IEMOCAP_ID = re.compile(r"Ses0(?P<session>[1-5])(?P<first>[FM])_[A-Za-z0-9_]+_(
 @one_line
 @dataclass(frozen=True)
 class Iemocap:
-    """What was found of a corpus.
+    """Contents of the corpus.
 
     Attributes
     ----------
@@ -392,10 +394,10 @@ class Iemocap:
     emotions : dict of str to str
         Utterance to emotion.
     left_out : dict of str to int
-        How many utterances have each of the other labels.
+        Number of utterances with each of the other labels.
     transcripts : dict of str to str
-        Utterance to its words in capitals, without punctuation and marks such as ``[LAUGHTER]``, as LibriSpeech has
-        them; those of the transcriptions that are there.
+        Utterance to its words in capitals, without punctuation and marks such as ``[LAUGHTER]``, as in LibriSpeech, if
+        it is transcribed.
     """
 
     recordings: dict[str, Path] = field(repr=False)
@@ -414,12 +416,12 @@ def speaker_and_fold(utterance: str) -> tuple[str, str]:
     """
     match = _IEMOCAP_ID.fullmatch(utterance)
     if match is None:
-        raise DataError(f"{utterance!r} is no id of IEMOCAP", remedy="expected one such as Ses01F_impro01_F000")
+        raise DataError(f"{utterance!r} is not an id of IEMOCAP", remedy="expected one such as Ses01F_impro01_F000")
     return f"Ses0{match['session']}{match['sex']}", match["session"]
 
 
 def read_iemocap(root: str | Path) -> Iemocap:
-    """Read labels and check that there is a readable recording of each that is kept.
+    """Read labels and check that each utterance that is kept has a readable recording.
 
     Parameters
     ----------
@@ -475,12 +477,12 @@ def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path 
     output : path
         Folder of the data directories.
     lists : path, optional
-        Folder with the challenge's ``IEMOCAP_dev/utt2spk`` and ``IEMOCAP_test/utt2spk``; without it see the module.
+        Folder with the challenge's ``IEMOCAP_dev/utt2spk`` and ``IEMOCAP_test/utt2spk``; by default see the module.
 
     Raises
     ------
     DataError
-        With all problems: a list is missing, or names utterances that are not there or of which no emotion is kept.
+        With all problems: a list is missing, or names utterances that are missing or of another emotion.
     """
     parts: dict[str, list[str]] = {name: [] for name in PARTS}
     problems = Problems()
@@ -490,7 +492,7 @@ def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path 
             parts[name] = sorted(read_id_list(path, "utterance speaker"))
         if unknown := [utterance for utterance in parts[name] if utterance not in corpus.recordings]:
             text = f"{len(unknown)} utterances without one of the four emotions in the corpus, such as {unknown[0]!r}"
-            problems.add(text, file=path, remedy="take the challenge's list as it is, and all of the corpus")
+            problems.add(text, file=path, remedy="use the challenge's list unchanged, and the whole corpus")
     problems.raise_if_any()
     for utterance in corpus.recordings if lists is None else ():
         speaker, fold = speaker_and_fold(utterance)
@@ -506,7 +508,7 @@ def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path 
 
 
 def _read_labels(file: Path, session: str, before: dict[str, str], problems: Problems) -> dict[str, str]:
-    """Labels of one dialogue: the lines that begin with a time; those of single annotators do not."""
+    """Labels of one dialogue, in the lines that begin with a time; lines of single annotators do not."""
     lines: list[str] = []
     with problems.noted():
         lines = read_text_bytes(file).decode("latin-1").splitlines()
@@ -524,7 +526,7 @@ def _read_labels(file: Path, session: str, before: dict[str, str], problems: Pro
             known = ", ".join((*EMOTIONS, *OTHER_LABELS))
             problems.add(f"label {match['label']!r}: expected one of {known}", file=file, line=number)
         elif match["id"] in labels or match["id"] in before:
-            problems.add(f"{match['id']!r} is labelled already", file=file, line=number)
+            problems.add(f"{match['id']!r} is labelled twice", file=file, line=number)
         else:
             labels[match["id"]] = match["label"]
     if not labels:
@@ -549,14 +551,14 @@ def write_prepared(
     Raises
     ------
     DataError
-        With all problems: a directory is there already; an id or a path that a list cannot hold; the folder cannot be
+        With all problems: a directory exists; an id or a path that a list cannot hold; the folder cannot be
         written.
     """
     output = parts[0].path.parent
     problems = Problems(output)
     for part in parts:
         if part.path.exists() or part.path.is_symlink():
-            problems.add("is there already", file=part.path, remedy="remove it, or choose another folder")
+            problems.add("already exists", file=part.path, remedy="remove it, or choose another folder")
     problems.raise_if_any()
     for part in parts:
         write_datadir(part)

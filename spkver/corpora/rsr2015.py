@@ -2,31 +2,21 @@
 
 Conventions
 -----------
-The folder holds ``sph/{male,female}/m001/m001_01_001.sph`` (speaker, session, sentence; ``.wav`` and ``.flac`` beside
-or instead of ``.sph``), ``key/part1/trn/3sesspwd_eval_m.trn`` and ``key/part1/ndx/3sess-pwd_eval_m.ndx``. A recording's
-id is ``m001/m001_01_001``. A model is a speaker with a sentence, ``m101_001``. Trials have one of four types: target or
+The folder holds ``sph/{male,female}/m001/m001_01_001.sph`` (speaker, session, sentence; ``.wav`` and ``.flac`` are read
+too), ``key/part1/trn/3sesspwd_eval_m.trn`` and ``key/part1/ndx/3sess-pwd_eval_m.ndx``. A recording's id is
+``m001/m001_01_001``. A model is a speaker with a sentence, ``m101_001``. Trials have one of four types: target or
 impostor speaker (T, I) with the correct or a wrong sentence (C, W).
 
-Everything is checked before anything is returned, and all problems are reported at once.
+Fields of the key files (trn: which recordings enrol a model; ndx: the trials) are separated by commas, blanks or both.
+A trial list has millions of lines of which a few per cent are used, so pandas reads it block by block. Everything is
+checked before anything is returned, and all problems are reported at once, with their lines.
 
-**RSR2015's key files: which recordings enrol a model (trn), and which trials there are (ndx).**
-
-Fields are separated by commas, blanks or both. A trial list has millions of lines of which a few per cent are used, so
-it is read by pandas, block by block. Both readers note every problem, with its line, instead of stopping at the first.
-
-**RSR2015's recordings: which there are, which are background, and which of them the key files name.**
-
-**An experiment's lists as files:** the folder ``task`` of SIDEKIT's tutorial, or the one that a recipe wrote.
-
-Files are named as SIDEKIT's ``rsr2015_init`` names them, ``3sesspwd_eval_m_trn.h5`` and so on, or the same with
-``.txt``; ``ubm_list.txt`` has a recording a line. A list whose file is not there is made from the corpus, as without a
-folder. Ids of recordings may carry the sex's folder in front and an extension behind, as SIDEKIT's script leaves them
-with newer versions of pandas.
-
-SIDEKIT's key knows target and nontarget trials alone. The ids tell the types: ``m101_001`` is a speaker with a
-sentence, ``m101/m101_02_001`` a speaker, a session and a sentence.
-
-**The lists of an RSR2015 experiment as files, and their checksums.**
+Lists may also come as files: the folder ``task`` of SIDEKIT's tutorial, or one that a recipe wrote. Files are named as
+SIDEKIT's ``rsr2015_init`` names them, ``3sesspwd_eval_m_trn.h5`` and so on, or the same with ``.txt``; ``ubm_list.txt``
+has a recording a line. A list without a file is made from the corpus. Ids of recordings may be preceded by the sex's
+folder and followed by an extension, as SIDEKIT's script leaves them with newer versions of pandas. SIDEKIT's key has
+only target and nontarget trials; their types follow from the ids: ``m101_001`` is a speaker with a sentence,
+``m101/m101_02_001`` a speaker, a session and a sentence.
 
 References
 ----------
@@ -61,7 +51,7 @@ from spkver.sidekit import read_idmap, write_idmap
 
 TRIAL_TYPES = ("TC", "TW", "IC", "IW")
 _BLOCK_BYTES = 1 << 24
-_MAX_BAD_LINES = 100  # of one block; enough to see what is wrong with it
+_MAX_BAD_LINES = 100  # of one block; enough to see the cause
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = 2 + len(TRIAL_TYPES)
 _TO_BLANK = bytes.maketrans(b",\t\r", b"   ")
@@ -69,7 +59,7 @@ _AUDIO_NAME = re.compile(r"^(?:male/|female/)?(.+?)(?:\.(?:sph|wav|flac))?$", re
 
 
 class Enrolment(NamedTuple):
-    """A model, its recordings and the line of the list that says so."""
+    """A model, its recordings and its line in the list."""
 
     model: str
     segments: tuple[str, ...]
@@ -78,12 +68,12 @@ class Enrolment(NamedTuple):
 
 @dataclass(frozen=True)
 class TrialList:
-    """The chosen lines of a trial list.
+    """The selected lines of a trial list.
 
     Attributes
     ----------
     model_ids, segment_ids : tuple of str
-        The ids that occur, sorted.
+        All ids, sorted.
     models, segments : ndarray of int32 of shape (N,)
         Trials as indices into the tables, in the order of the file.
     types : ndarray of int8 of shape (N,)
@@ -101,7 +91,7 @@ class TrialList:
 
 
 def segment_id(name: str) -> str:
-    """Name of a recording in a key file without the sex's folder in front and the extension behind.
+    """Return the id of a recording from its name in a key file: without the sex's folder and the extension.
 
     Examples
     --------
@@ -113,7 +103,7 @@ def segment_id(name: str) -> str:
 
 
 def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
-    """Read lines of "model file1,file2,...", one or more files each."""
+    """Read the lines "model file1,file2,..." of an enrolment list."""
     rows: list[Enrolment] = []
     seen: dict[str, int] = {}
     for first_line, block in _blocks(path, problems):
@@ -184,7 +174,7 @@ def read_trials(path: Path, types: Sequence[str], problems: Problems) -> TrialLi
 
 
 def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
-    """Yield (number of the first line, whole lines of UTF-8 with blanks between fields) up to what is wrong."""
+    """Yield (number of the first line, whole lines of UTF-8 with blanks between fields) up to the first error."""
     line = 1
     try:
         with path.open("rb") as handle:
@@ -248,7 +238,7 @@ _RECORDING = re.compile(r"^([mf])(\d{3})/\1\2_(\d{2})_(\d{3})$")
 
 
 def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
-    """Return the paths of each recording id; more than one where it is there in several containers."""
+    """Return the paths of each recording id; several where it exists in several containers."""
     paths: dict[str, list[str]] = {}
     try:
         speakers = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
@@ -267,7 +257,7 @@ def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
 
 
 def speaker_number(segment: str) -> int:
-    """Return the number of the speaker of a recording, -1 where the id does not tell."""
+    """Return the number of the speaker of a recording, -1 if its id has none."""
     recording = _RECORDING.match(segment)
     return int(recording.group(2)) if recording else -1
 
@@ -282,7 +272,7 @@ def ubm_list(found: Iterable[str], background: range, sentences: tuple[int, int]
 def used_recordings(
     enrolment_file: Path, enrolled: list[Enrolment], trials_file: Path, trials: TrialList | None
 ) -> dict[str, tuple[Path, int | None]]:
-    """Return the recordings that the key files name, with the place of the first mention; no line where it has none."""
+    """Return the recordings that the key files name, with the file and line of the first mention."""
     used: dict[str, tuple[Path, int | None]] = {}
     for row in enrolled:
         for segment in row.segments:
@@ -297,13 +287,13 @@ def used_recordings(
 def find_recordings(
     found: dict[str, list[str]], ubm: list[str], used: dict[str, tuple[Path, int | None]], problems: Problems
 ) -> dict[str, Path]:
-    """Return the one file of each recording that is needed."""
+    """Return the file of each recording that is needed."""
     recordings: dict[str, Path] = {}
     for segment in sorted({*ubm, *used}):
         paths = found.get(segment, [])
         if len(paths) > 1:
             names = " and ".join(sorted(paths))
-            problems.add(f"recording {segment!r} is there twice: {names}", remedy="keep one of them")
+            problems.add(f"recording {segment!r} exists twice: {names}", remedy="keep one of them")
         elif paths:
             recordings[segment] = Path(paths[0])
         elif found:  # without any recording there was one problem already
@@ -317,13 +307,13 @@ def find_recordings(
 Places = Mapping[str, tuple[Path, int | None]]
 
 UBM_LIST = "ubm_list.txt"
-_LISTS_READ = ("enrolment", "background", "nap", "key")  # beside the UBM list
+_LISTS_READ = ("enrolment", "background", "nap", "key")  # besides the UBM list
 _SPOKEN = re.compile(r"^([mf]\d{3})(?:/\1_\d{2})?_(\d{3})$")
 
 
 @dataclass(frozen=True)
 class ListFiles:
-    """What a folder of lists holds; None for a list whose file is not there.
+    """The lists of a folder; None for a list without a file.
 
     Attributes
     ----------
@@ -333,9 +323,9 @@ class ListFiles:
         (speaker, recording).
     ubm : tuple of str, optional
     places : dict of str to (path, line)
-        Where each recording of the background, the NAP and the UBM list stands first.
+        First mention of each recording of the background, the NAP and the UBM list.
     names : tuple of str
-        The files that were read.
+        Names of the files.
     """
 
     enrolment: tuple[Path, list[Enrolment]] | None = None
@@ -369,7 +359,7 @@ def read_list_files(
     types: tuple[Sequence[str], Sequence[str]],
     problems: Problems,
 ) -> ListFiles:
-    """Read the lists that a folder holds; what is tested the key tells.
+    """Read the lists of a folder; the test list follows from the key.
 
     Parameters
     ----------
@@ -379,8 +369,8 @@ def read_list_files(
     types : (sequence of str, sequence of str)
         Types of the trials that count as target and as nontarget.
     problems : Problems
-        Takes files that are broken, ids of the other sex, models of several speakers, labels against the types of the
-        trials, and a folder that holds no list.
+        Takes broken files, ids of the other sex, models of several speakers, labels that contradict the types of the
+        trials, and a folder without lists.
 
     Returns
     -------
@@ -423,7 +413,7 @@ def _read_map(path: Path) -> IdMap:
     parts = np.flatnonzero((idmap.start != -1) | (idmap.stop != -1))
     if len(parts):
         row = int(parts[0])
-        text = f"row {row} means a part of recording {idmap.segments[row]!r}, frames {idmap.start[row]} to"
+        text = f"row {row} is a part of recording {idmap.segments[row]!r}, frames {idmap.start[row]} to"
         text += f" {idmap.stop[row]}: expected whole recordings"
         raise DataError(text, file=path, remedy="leave start and stop out, or cut the recordings")
     return replace(idmap, segments=np.array([segment_id(name) for name in idmap.segments], object))
@@ -445,7 +435,7 @@ def _enrolled(path: Path, idmap: IdMap, problems: Problems) -> list[Enrolment]:
 def _typed_trials(
     path: Path, key: Key, types: tuple[Sequence[str], Sequence[str]], problems: Problems
 ) -> TrialList | None:
-    """Return the trials of the chosen types, which the ids tell; labels that say otherwise are problems."""
+    """Return the trials of the chosen types, derived from the ids; labels that contradict them are problems."""
     target, nontarget = types
     segment_ids = np.array([segment_id(name) for name in key.segment_ids], object)
     kinds = trial_types(key.model_ids, segment_ids, key.models, key.segments)
@@ -453,8 +443,8 @@ def _typed_trials(
         if len(target) > 1 or len(nontarget) > 1:
             row = int(np.argmax(kinds < 0))
             problems.add(
-                f"the ids of trial {key.model_ids[key.models[row]]} {segment_ids[key.segments[row]]} do not tell its "
-                "type, and a key has target and nontarget trials alone",
+                f"the type of trial {key.model_ids[key.models[row]]} {segment_ids[key.segments[row]]} does not follow "
+                "from its ids, and a key has only target and nontarget trials",
                 file=path,
                 remedy="name one type each in trials.target and trials.nontarget",
             )
@@ -481,7 +471,7 @@ def _typed_trials(
 def trial_types(
     model_ids: NDArray[Any], segment_ids: NDArray[Any], models: NDArray[Any], segments: NDArray[Any]
 ) -> NDArray[np.int8]:
-    """Return the type of each trial by its ids, as an index into `TRIAL_TYPES`; -1 where an id does not tell.
+    """Return the type of each trial by its ids, as an index into `TRIAL_TYPES`; -1 for ids of another form.
 
     Examples
     --------
@@ -500,7 +490,7 @@ def trial_types(
 
 
 def _check_sex(found: ListFiles, gender: str, problems: Problems) -> None:
-    """Note recordings of the other sex, the first of each file."""
+    """Report recordings of the other sex, the first of each file."""
     where: dict[str, tuple[Path, int | None]] = dict(found.places)
     if found.enrolment is not None:
         path, rows = found.enrolment
@@ -550,9 +540,9 @@ class Rsr2015:
     Attributes
     ----------
     gender, partition : str
-        What they were made for.
+        Of the experiment.
     recordings : dict of str -> path
-        Every recording that one of the lists names.
+        All recordings of the lists.
     ubm : tuple of str
         All recordings of the background speakers, sorted.
     background : IdMap
@@ -562,7 +552,7 @@ class Rsr2015:
     enrolment : IdMap
         (model, recording), in the order of the enrolment list.
     test : IdMap
-        (recording, recording): what the trials test, sorted.
+        (recording, recording): the tested recordings, sorted.
     key : Key
         The trials, in the order of the trial list, with their types.
     """
@@ -587,7 +577,7 @@ class Rsr2015:
 @one_line
 @dataclass(frozen=True)
 class ListOptions:
-    """What is chosen of RSR2015's lists, and drawn from them.
+    """Options of RSR2015's lists and of the draws from them.
 
     Attributes
     ----------
@@ -604,13 +594,13 @@ class ListOptions:
     nap_step : int
         NAP takes every `nap_step`-th recording of the UBM list, from the first.
     nap_size : int or None
-        Only so many of these, evenly spread; all by default.
+        Number of these, evenly spread; all by default.
     sentences : (int, int)
         First and last sentence of the background recordings.
     seed : int
         Seed of the draw; nothing else is random.
     folder : path, optional
-        Lists as files, see `spkver.corpora.rsr2015`; those whose files are not there are made as without.
+        Lists as files, see `spkver.corpora.rsr2015`; lists without a file are made from the corpus.
     """
 
     gender: str = "m"
@@ -642,7 +632,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     Raises
     ------
     ConfigError
-        If an option is not one of those there are.
+        If an option is out of its range.
     DataError
         With all problems of the folder and its lists: missing files, malformed lines, duplicates, models without
         enrolment, ids without a recording, too few background recordings, no trials of a kind.
@@ -784,7 +774,7 @@ def _check_trials(
 def _check_leak(
     used: Mapping[str, tuple[Path, int | None]], background: range, files: ListFiles, problems: Problems
 ) -> None:
-    """Note background speakers among the tested: a system looks too good on speakers that it was trained on."""
+    """Report background speakers among the tested: error rates on training speakers are too low."""
     listed = {segment.split("/")[0] for segment in files.places}
     for segment, (file, line) in used.items():
         in_range = files.ubm is None and speaker_number(segment) in background
@@ -797,7 +787,7 @@ def _check_leak(
             )
 
 
-# --- what is drawn and built -----------------------------------------------------------------------------------------
+# --- draws, and what is built -----------------------------------------------------------------------------------------
 
 
 def _by_speaker(segments: Iterable[str]) -> IdMap:
@@ -817,8 +807,9 @@ def _key(trials: TrialList, target: Sequence[str], nontarget: Sequence[str]) -> 
 def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     """Write the lists as SIDEKIT's tutorial names them, in its HDF5 layouts (``.h5``) and as text (``.txt``).
 
-    Beside them go the speakers of recordings and of models, ``utt2spk`` and ``model2spk``, as `spkver-eval` takes them,
-    and ``data``, a Kaldi directory of all recordings under the last part of their ids, as `spkver embed` takes it.
+    The speakers of recordings and of models are written too, ``utt2spk`` and ``model2spk``, as `spkver-eval` takes
+    them, and ``data``, a Kaldi directory of all recordings under the last part of their ids, as `spkver embed` takes
+    it.
 
     Returns
     -------
@@ -854,7 +845,7 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
 
 
 def list_hashes(lists: Rsr2015) -> dict[str, str]:
-    """Return the SHA-256 of the text of each list: what an experiment must name to be repeated.
+    """Return the SHA-256 of the text of each list, which identifies the lists of an experiment.
 
     The text is one line for each row, "model recording" (UBM: "recording"), in order; the key's lines are
     "model segment target|nontarget type", sorted.

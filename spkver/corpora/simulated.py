@@ -17,15 +17,15 @@ VoicePrivacy (`simulate_voiceprivacy`):
     OUTPUT/simulated_train/                     training speakers, as train-clean-360 in the challenge
     OUTPUT/simulated_test_enrolls/              enrolled speakers of both sexes, as libri_test_enrolls
     OUTPUT/simulated_test_trials_{f,m}/         trial speakers of one sex, as libri_test_trials_f and _m
-        wav.scp utt2spk spk2utt spk2gender text; enrolls beside the enrolment, trials beside the trials; wav/*.wav
+        wav.scp utt2spk spk2utt spk2gender text; enrolls for enrolment, trials for trials; wav/*.wav
 
 Each trial list is a full cross of the enrolled speakers of a sex with all trial utterances of that sex. Some trial
-speakers are not enrolled, as in the challenge. An utterance is some Harvard sentences; every utterance of a speaker is
-of a session of its own (another day, another microphone, another room), so no two share a channel.
+speakers are not enrolled, as in the challenge. An utterance is a few Harvard sentences; each utterance of a speaker is
+of another session (another day, another microphone, another room), so no two share a channel.
 
-Both are made from a table of recordings, and hold `simulation.json` and `README.txt`: what the tree is and how it was
-made. The tree appears in its place when it is whole. A recording depends on the seed, the speaker, the session and the
-text only, so equal sizes give equal bytes for any number of workers.
+Both are made from a table of recordings, and hold `simulation.json` and `README.txt`, which say how the tree was made.
+The tree appears in its place when it is complete. A recording depends only on the seed, the speaker, the session and
+the text, so equal sizes give equal bytes for any number of workers.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ logger = logging.getLogger(__name__)
 
 RECORD = "simulation.json"
 CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}
-_VERSION = 1  # of the samples and the tree; a tree of another version is not taken for a finished one
+_VERSION = 1  # of the samples and the tree; a tree of another version is not reused
 
 
 class Recording(NamedTuple):
-    """A row of the table that a simulated corpus is made from: a file below its folder, who says what in it."""
+    """A row of the table that a simulated corpus is made from: a file below its folder, its speaker and its text."""
 
     file: str
     sex: str
@@ -93,9 +93,9 @@ class Simulated:
     ----------
     folder : Path
     counts : dict
-        Of recordings (``n_files``), their ``seconds`` together, and of what the lists hold.
+        Number of recordings (``n_files``), their total ``seconds``, and the sizes of the lists.
     created : bool
-        False if the tree was there already.
+        False if the tree existed.
     contents : str
         The counts in words.
     """
@@ -106,7 +106,7 @@ class Simulated:
     contents: str
 
     def __str__(self) -> str:
-        return f"{self.folder}: {'' if self.created else 'there already: '}{self.contents}"
+        return f"{self.folder}: {'' if self.created else 'exists already: '}{self.contents}"
 
 
 def is_simulated(folder: str | Path) -> bool:
@@ -125,7 +125,7 @@ def _simulate(
     more: dict[str, Any] | None = None,
     jobs: int | None = None,
 ) -> tuple[dict[str, Any], bool]:
-    """Make a tree, or find it finished; return its counts and whether it was made.
+    """Make a tree unless it exists; return its counts and whether it was made.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def _simulate(
     """
     identity: dict[str, Any] = {"version": _VERSION, "variability": json.loads(json.dumps(asdict(VARIABILITY)))}
     if _is_finished(output, {**identity, **parameters}, [row.file for row in table]):
-        logger.info("%s is there already", output)
+        logger.info("%s exists already", output)
         return load_json(output / RECORD)["counts"], False
     loader()
     engine = f"espeakng-loader {version('espeakng-loader')}"
@@ -164,7 +164,7 @@ def _simulate(
 
 
 def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> bool:
-    """Tell whether the tree asked for is there; anything else that is there is an error, for nothing is overwritten."""
+    """Return whether the requested tree exists; anything else in its place is an error: nothing is overwritten."""
     if output.exists() and not output.is_dir():
         raise DataError("is a file", file=output, remedy="name a folder that does not exist yet")
     if not output.exists() or not any(output.iterdir()):
@@ -276,24 +276,24 @@ class SpeakerSplit(NamedTuple):
 @one_line
 @dataclass(frozen=True)
 class CorpusSize:
-    """What is simulated, and how much of it.
+    """Size of a simulated RSR2015.
 
     Attributes
     ----------
     n_speakers : int
-        Of each sex asked for, 3 to 999: a background speaker and two whom the trials compare.
+        Of each sex, 3 to 999: a background speaker and two speakers for trials.
     n_sentences : int
         1 to 30.
     n_sessions : int
-        2 to 9. Sessions 1, 4 and 7 enrol, the others test.
+        2 to 9. Sessions 1, 4 and 7 are for enrolment, the others for tests.
     n_background : int or None
         Background speakers of each sex, at most as many as RSR2015 has (50 men, 47 women); the others are evaluation
-        speakers then. By default a third, and there are development speakers where there is room for them.
+        speakers then. By default a third, and there are development speakers from 157 speakers on.
     seed : int
         From 0.
     gender : {'m', 'f', 'both'}
     audio_format : {'wav', 'sph', 'flac'}
-        16-bit samples at 16 kHz. Key files name '.sph' files whatever it is, as RSR2015's do.
+        16-bit samples at 16 kHz. Key files always name '.sph' files, as RSR2015's do.
 
     Raises
     ------
@@ -311,10 +311,10 @@ class CorpusSize:
 
     def __post_init__(self) -> None:
         ranges = {
-            "n_speakers": (3, MAX_SPEAKERS, "one background speaker and two evaluation speakers at least"),
+            "n_speakers": (3, MAX_SPEAKERS, "at least one background speaker and two evaluation speakers"),
             "n_sentences": (1, len(SENTENCES), "the corpus has 30 sentences"),
-            "n_sessions": (2, MAX_SESSIONS, "session 1 enrols, session 2 is the first that tests"),
-            "seed": (0, 2**63 - 1, "any seed gives a corpus of its own"),
+            "n_sessions": (2, MAX_SESSIONS, "session 1 is for enrolment, session 2 is the first for tests"),
+            "seed": (0, 2**63 - 1, "each seed gives another corpus"),
         }
         for name, (lowest, highest, remedy) in ranges.items():
             if not lowest <= getattr(self, name) <= highest:
@@ -323,7 +323,7 @@ class CorpusSize:
             raise DataError(f"gender is 'm', 'f' or 'both', not {self.gender!r}")
         most = min(self.n_speakers - 2, *(_N_BACKGROUND[sex] for sex in self.sexes))
         if self.n_background is not None and not 1 <= self.n_background <= most:
-            remedy = "two evaluation speakers at least, and no more background speakers than RSR2015 has"
+            remedy = "at least two evaluation speakers, and no more background speakers than RSR2015 has"
             raise DataError(f"n_background is 1 to {most}, not {self.n_background}", remedy=remedy)
         if self.audio_format not in CONTAINERS:
             raise DataError(f"audio_format is one of {', '.join(CONTAINERS)}, not {self.audio_format!r}")
@@ -335,14 +335,14 @@ class CorpusSize:
 
 
 def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None = None) -> Simulated:
-    """Write a tree of synthetic speech in the shape of RSR2015 part 1.
+    """Write a tree of synthetic speech in the layout of RSR2015 part 1.
 
-    A larger corpus holds the smaller one's recordings of the same ids.
+    A larger corpus contains the recordings of a smaller one under the same ids.
 
     Parameters
     ----------
     output : path
-        Folder to make. The tree appears there when it is whole; a finished tree of the same size is left as it is.
+        Folder to make. The tree appears there when it is complete; a finished tree of the same size is kept.
     size : CorpusSize
     jobs : int, optional
         Worker processes; all cores by default.
@@ -396,7 +396,7 @@ of every other speaker; RSR2015 lists all wrong sentences.
 
 
 def split_speakers(gender: str, n_speakers: int, n_background: int | None = None) -> SpeakerSplit:
-    """Return the ids of one sex's background, development and evaluation speakers; the top of the module has the rule.
+    """Return the ids of one sex's background, development and evaluation speakers; for the rule see the module.
 
     Examples
     --------
@@ -454,12 +454,12 @@ _MOST_SPEAKERS = 499  # of a sex and a part
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many speakers and utterances; the speakers are those of each sex.
+    """Numbers of speakers (of each sex) and utterances.
 
     Attributes
     ----------
     enrolled_f, enrolled_m : int
-        Enrolled speakers, 29 in all by default as in libri_test.
+        Enrolled speakers, 29 together by default as in libri_test.
     strangers : int
         Trial speakers of each sex that are not enrolled.
     training : int
@@ -469,7 +469,7 @@ class Sizes:
     sentences : int
         In an utterance.
     seed : int
-        Everything drawn depends on it.
+        Of all draws.
     """
 
     enrolled_f: int = 16
@@ -493,12 +493,12 @@ class Sizes:
 
 
 def simulate_voiceprivacy(output: str | Path, sizes: Sizes | None = None, *, jobs: int | None = None) -> Simulated:
-    """Write a SIMULATED set in the challenge's layout.
+    """Write SIMULATED sets in the challenge's layout.
 
     Parameters
     ----------
     output : path
-        Folder to make. It appears when it is whole; a finished set of the same sizes is left as it is.
+        Folder to make. It appears when it is complete; a finished set of the same sizes is kept.
     sizes : Sizes, optional
     jobs : int, optional
         Worker processes; all cores by default.
@@ -550,7 +550,7 @@ Sentences: Harvard sentences, IEEE 1969, public domain. Paths in wav.scp are rel
 
 
 def utterance_text(number: int, session: int, n_sentences: int) -> str:
-    """Return the sentences of an utterance; neighbours in number and session say different ones.
+    """Return the sentences of an utterance; those of neighbours in number and session differ.
 
     Examples
     --------

@@ -1,28 +1,17 @@
-"""Simulated speakers: an engine voice (accent, pitch, formants, rate) and a voice quality of our own on top of it.
+"""Simulated speakers and sessions: the voices of eSpeak NG, with a voice quality, a microphone, a room and noise added.
 
-Nothing here knows about corpora: `make_voice`, `make_session` and `synthesise_utterance` give speech for any
-layout. Every random number derives from the seed and the ids given, so an utterance depends on no other.
+`make_voice` and `make_session` draw a speaker and a session, `synthesise_utterance` gives their speech; nothing here
+depends on a corpus. Every random number derives from the seed and the ids given, so an utterance depends on no other.
 
-**How far simulated speakers lie apart and how much their sessions differ: every constant that makes the task hard.**
+`Variability` holds every constant that makes the task hard: how far speakers lie apart and how much their sessions
+differ. The values are set so that a GMM-UBM or GMM-SVM system without channel compensation has an equal error rate of a
+few per cent on the corpus; they are not measurements of real speech. The thirty sentences are the first three of the
+phonetically balanced lists known as the Harvard sentences, which are in the public domain.
 
-The values are set so that a GMM-UBM or GMM-SVM system without channel compensation has an equal error rate of a few per
-cent on the corpus; they are not measurements of real speech.
-
-**The thirty sentences of the simulated corpus.**
-
-They are the first three of the phonetically balanced lists known as the Harvard sentences, which are in the public
-domain; sentence 001 is the first.
-
-**Simulated sessions: the speaker's drift from day to day, and the microphone, room, noise and level of a recording.**
-
-**Speech from the eSpeak NG library of the package espeakng-loader, through ctypes.**
-
-A voice is given as the text of an eSpeak voice file, loaded from a short-lived file of its own. So nothing is added to
-the engine's data, which is read where it is installed, and the library's limit of 350 listed voices does not hold.
-
-The library keeps one state per process. Speech depends on nothing but the arguments as long as the voice uses no
-`flutter`, `roughness` or `breath` and the accent is one of `ACCENTS`; with the others the same call gives other samples
-after other calls.
+The library eSpeak NG of the package espeakng-loader is called through ctypes. A voice is the text of an eSpeak voice
+file, loaded from a temporary file, so nothing is added to the engine's data and its limit of 350 listed voices does not
+matter. The library keeps one state per process: speech depends only on the arguments as long as the voice uses no
+`flutter`, `roughness` or `breath` and the accent is one of `ACCENTS`.
 
 References
 ----------
@@ -148,7 +137,7 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
         _check(engine.library.espeak_Synchronize(), f"the text {text!r}")
         samples = np.frombuffer(b"".join(engine.chunks), dtype=np.int16)
     if not samples.any():
-        raise DataError(f"the speech engine has nothing to say for the text {text!r}")
+        raise DataError(f"the speech engine gives no sound for the text {text!r}")
     return samples, engine.rate
 
 
@@ -186,7 +175,7 @@ class Centre:
 
 @dataclass(frozen=True)
 class Variability:
-    """Spreads are standard deviations of natural logarithms unless said otherwise; pairs are the ends of a range."""
+    """Spreads are standard deviations of natural logarithms unless stated otherwise; pairs are ranges."""
 
     # between speakers
     centres: dict[str, Centre] = field(default_factory=lambda: {"m": Centre(105.0, 0.98), "f": Centre(185.0, 1.1)})
@@ -224,7 +213,7 @@ VARIABILITY = Variability()
 
 
 def generator(seed: int, purpose: str, gender: str, *numbers: int) -> np.random.Generator:
-    """Return the random generator of one thing, the same whatever else is drawn before or after it.
+    """Return the random generator of a speaker, session or take, independent of all other draws.
 
     Raises
     ------
@@ -332,7 +321,7 @@ def make_session(
     seed : int
         From 0.
     variability : Variability
-        How much sessions differ.
+        Constants of the simulation.
     """
     random = generator(seed, "session", gender, speaker, number)
     return Session(
@@ -455,7 +444,7 @@ class Voice:
     ----------
     gender : {'m', 'f'}
     number, seed : int
-        What the voice derives from.
+        Ids that the voice is drawn from.
     accent : str
         One of `ACCENTS`.
     pitch : float
@@ -500,7 +489,7 @@ def make_voice(gender: str, number: int, seed: int = 0, *, variability: Variabil
     seed : int
         From 0.
     variability : Variability
-        How far speakers lie apart.
+        Constants of the simulation.
 
     Raises
     ------
@@ -542,11 +531,11 @@ def synthesise_utterance(voice: Voice, sentence: str, session: Session, *, take:
     Parameters
     ----------
     voice : Voice
-        Who speaks, see `make_voice`.
+        The speaker, see `make_voice`.
     sentence : str
         English text.
     session : Session
-        When and where, see `make_session`; its drift is the speaker's, its channel the recording's.
+        The session, see `make_session`: it changes the speaker's voice and sets the recording channel.
     take : int
         Number of the recording in the session, from 0: noises differ from take to take.
 

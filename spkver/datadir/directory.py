@@ -5,7 +5,7 @@ wav.scp        ``utterance path``
 utt2spk        ``utterance speaker``
 spk2utt        ``speaker utterance ...``
 spk2gender     ``speaker f|m``
-enrolls        ``utterance``: those that speakers are enrolled with
+enrolls        ``utterance``: those for enrolment
 trials         ``speaker utterance target|nontarget``
 =============  ===================================================================
 """
@@ -30,7 +30,7 @@ _UNFIT = re.compile(r"[\s\x00-\x1f\x7f/\\]")
 
 @dataclass(frozen=True, eq=False)
 class DataDir:
-    """Speech of a data set with what is known about it.
+    """A data set: recordings, speakers, sexes, enrolment and trials.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class DataDir:
     trials : Key or None
         Trials of the folder's utterances, models are speakers; None without the list.
     version_of : dict of str to str
-        Utterances that are further anonymised versions of another utterance of the folder, see `with_versions`.
+        Utterances that are further anonymised versions of another utterance, see `with_versions`.
     """
 
     path: Path
@@ -76,12 +76,12 @@ class DataDir:
 
 
 def enrolment(datadir: DataDir) -> IdMap:
-    """Return who enrols with what: each speaker with the utterances of ``enrolls``, or with all without the list.
+    """Return the enrolment: each speaker with the utterances of ``enrolls``, or with all if there is no such list.
 
     Returns
     -------
     IdMap
-        Models are speakers, sorted by speaker and utterance, whatever the order of the lists.
+        Models are speakers, sorted by speaker and utterance.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def enrolment(datadir: DataDir) -> IdMap:
 
 
 def with_versions(first: DataDir, others: Sequence[DataDir]) -> DataDir:
-    """Return a data directory with further anonymised versions of its utterances, which enrol where these do."""
+    """Return a data directory with further anonymised versions of its utterances, for enrolment where these are."""
     if not others:
         return first
     recordings, speakers, version_of = dict(first.recordings), dict(first.speakers), dict[str, str]()
@@ -111,22 +111,22 @@ def with_versions(first: DataDir, others: Sequence[DataDir]) -> DataDir:
 
 
 def without_labels(datadir: DataDir) -> DataDir:
-    """Return the recordings alone, each as of a speaker of its own, without sexes, enrolment and trials."""
+    """Return only the recordings, each with a speaker id of its own, without sexes, enrolment and trials."""
     return DataDir(datadir.path, datadir.recordings, {utterance: utterance for utterance in datadir.recordings})
 
 
 def write_datadir(datadir: DataDir) -> None:
     """Write the lists of a data directory to its `path`, sorted as Kaldi asks (by bytes), ``wav.scp`` last.
 
-    The audio is left where it is; ``wav.scp`` names it by absolute paths, or as the VoicePrivacy Challenge does,
-    ``data/<set>/wav/x.wav``, where it lies in the directory: then this can be moved. Of the other lists, those that the
-    data directory does not have are removed.
+    The audio is not moved; ``wav.scp`` names it by absolute paths, or as the VoicePrivacy Challenge does,
+    ``data/<set>/wav/x.wav``, if it is in the directory, which can be moved then. Lists that the data directory does not
+    have are removed.
 
     Raises
     ------
     DataError
-        With all problems: an id or a path that a list cannot hold, utterances with audio and no speaker or the other
-        way round, an empty set; or the folder cannot be written.
+        With all problems: an id or a path that a list cannot hold, utterances without speaker or without audio, an
+        empty set; or the folder cannot be written.
     """
     problems = Problems(datadir.path)
     if not datadir.recordings:
@@ -138,7 +138,7 @@ def write_datadir(datadir: DataDir) -> None:
         problems.add(f"utterance {utterance!r} has {'no speaker' if utterance in datadir.recordings else 'no audio'}")
     for path in datadir.recordings.values():
         if re.search(r"[\n\r\0]", str(path)) or str(path) != str(path).strip() or str(path).endswith("|"):
-            problems.add(f"path {str(path)!r} cannot stand in wav.scp", remedy="rename the file")
+            problems.add(f"path {str(path)!r} cannot be written to wav.scp", remedy="rename the file")
     problems.raise_if_any()
     folder = datadir.path
     write_text(folder / "utt2spk", _lines(datadir.speakers))
@@ -166,7 +166,7 @@ def _lines(values: Mapping[str, object]) -> str:
 
 
 def unfit_id(identifier: str) -> str | None:
-    """Return what makes an id unfit to name a file in an output folder, None where nothing does.
+    """Return why an id cannot name a file in an output folder, None if it can.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def unfit_id(identifier: str) -> str | None:
 
 
 def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
-    """Refuse ids that are unfit to name a file; for those who make files of ids that came from no list.
+    """Refuse ids that cannot name a file.
 
     Raises
     ------
@@ -201,5 +201,5 @@ def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
 
 
 def no_folder(path: Path) -> DataError:
-    """Return the error that there is no such data directory."""
+    """Return the error of a missing data directory."""
     return DataError("no such folder", file=path, remedy="name a data directory, which holds wav.scp and utt2spk")

@@ -1,8 +1,7 @@
-"""Reading a data directory: in any order, with any line ends, and everything that is wrong told at once.
+"""Reading a data directory: in any order, with any line ends; all problems are reported at once.
 
-**A folder of recordings** becomes one by the names of its folders and files.
-
-**Entries of wav.scp that are shell commands:** run into files, which are whole or absent.
+A folder of recordings becomes a data directory by the names of its folders and files. Entries of wav.scp that are shell
+commands are run only where the caller allows it; each writes a file, which is complete or absent.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ _RECORD = "commands.json"
 
 
 def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = None) -> dict[str, Path]:
-    """Run the commands and give the file of each utterance.
+    """Run the commands and return the file of each utterance.
 
     Parameters
     ----------
     commands : mapping
         Utterance to shell command, which ends in "|" and writes audio to its standard output.
     folder : path
-        Where ``UTTERANCE.wav`` and the record of the commands go. Whether a command would give something else today
-        cannot be known: a file is made again only if its command has changed or it was removed.
+        For ``UTTERANCE.wav`` and the record of the commands. A file is made again only if its command has changed or
+        it was removed.
     jobs : int, optional
-        How many run at once.
+        Number of commands that run at once.
 
     Raises
     ------
     DataError
-        With all commands that failed or wrote no audio; the files of the others are kept.
+        With all commands that failed or wrote no audio; the other files are kept.
     """
     check_ids(commands)
     paths = {utterance: folder / f"{utterance}.wav" for utterance in commands}
@@ -97,7 +96,7 @@ def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataErr
                 raise DataError(f"the command wrote no audio: {error.text}") from error
     except DataError as error:
         text = f"utterance {utterance!r}: {error.text}: {command}"
-        return utterance, DataError(text, file=error.file, remedy=error.remedy or "run it by hand to see why")
+        return utterance, DataError(text, file=error.file, remedy=error.remedy or "run it in a shell to see why")
     return utterance, None
 
 
@@ -109,35 +108,34 @@ def read_datadir(
     jobs: int | None = None,
     original: DataDir | None = None,
 ) -> DataDir:
-    """Read a Kaldi data directory and check that its lists fit together.
+    """Read a Kaldi data directory and check that its lists are consistent.
 
-    Lists may stand in any order and with Windows line ends; a warning says so. ``utt2spk`` or ``spk2utt`` may be
-    missing, not both. Relative paths in ``wav.scp`` begin at the data directory, the current folder, the folder above
-    the data directory or the one above that, in this order; challenge layouts write ``data/SET/wav/...``, which is also
-    the directory's own ``wav/...`` wherever it was moved.
+    Lists may be in any order and have Windows line ends. ``utt2spk`` or ``spk2utt`` may be missing, not both. Relative
+    paths in ``wav.scp`` begin at the data directory, the current folder, the folder above the data directory or the one
+    above that, in this order; ``data/SET/wav/...`` of the challenges is also the directory's ``wav/...`` after a move.
 
     Parameters
     ----------
     path : path
         The folder.
     allow_pipes : bool
-        Run entries of ``wav.scp`` that are shell commands (``sph2pipe ... |``). They can do anything: only for lists
-        that one trusts.
+        Run entries of ``wav.scp`` that are shell commands (``sph2pipe ... |``). They can do anything: only for trusted
+        lists.
     pipes_to : path, optional
-        Folder for what these commands write, one WAV file an utterance; needed with `allow_pipes`. A file that an
-        equal command has made is not made again.
+        Folder for the output of these commands, one WAV file an utterance; needed with `allow_pipes`. A file made by
+        the same command is reused.
     jobs : int, optional
-        How many commands run at once.
+        Number of commands that run at once.
     original : DataDir, optional
-        Of what this is an anonymised twin. One without ``wav.scp`` has the lists of the original, and its recordings
-        are ``wav/<utterance>.wav`` or ``.flac``, as the VoicePrivacy Challenge takes them.
+        The original of this anonymised twin. A twin without ``wav.scp`` has the lists of the original, and its
+        recordings are ``wav/<utterance>.wav`` or ``.flac``, as in the VoicePrivacy Challenge.
 
     Raises
     ------
     DataError
-        With all problems: a missing or empty list, text that is none, ids that are repeated, unknown or not fit to
-        name a file, files that are not there, lists that contradict each other, a sex other than f or m, shell
-        commands that are not allowed, or that fail.
+        With all problems: a missing or empty list, files that are not text, ids that are repeated, unknown or cannot
+        name a file, missing audio, lists that contradict each other, a sex other than f or m, shell commands that are
+        not allowed, or that fail.
     """
     folder = Path(path)
     if not folder.is_dir():
@@ -181,17 +179,17 @@ def read_datadir(
 
 
 def _own_recordings(folder: Path) -> dict[str, Path]:
-    """The recordings of a folder that has them alone, by the names of their files."""
+    """The recordings of a folder without lists, by the names of their files."""
     found = [path for path in sorted(folder.glob("wav/[!.]*")) if path.suffix in (".wav", ".flac")]
     files = {path.stem: path for path in found}
     if twice := Counter(path.stem for path in found) - Counter([*files]):
         text = f"{len(twice)} utterances as .wav and as .flac: {few(twice, repr)}"
-        raise DataError(text, file=folder / "wav", remedy="leave one of each")
+        raise DataError(text, file=folder / "wav", remedy="keep one of each")
     return files
 
 
 def _table(path: Path, form: str, problems: Problems, *, needed: bool = False) -> dict[str, str]:
-    """Id to the rest of its line; nothing where the list is wrong, or missing and not needed."""
+    """Id to the rest of its line; nothing if the list is wrong, or missing and not needed."""
     if not needed and not path.exists():
         return {}
     try:
@@ -204,24 +202,23 @@ def _table(path: Path, form: str, problems: Problems, *, needed: bool = False) -
 
 
 def _speakers(folder: Path, problems: Problems) -> dict[str, str]:
-    """Utterance to speaker, of `utt2spk` and `spk2utt`, which must agree where both are there."""
+    """Utterance to speaker, of `utt2spk` and `spk2utt`, which must agree if both exist."""
     first, second = folder / "utt2spk", folder / "spk2utt"
     speakers = _table(first, "utterance speaker", problems, needed=not second.exists())
     inverse: dict[str, str] = {}
     for speaker, utterances in _table(second, "speaker utterance ...", problems).items():
         for utterance in utterances.split():
             if inverse.setdefault(utterance, speaker) != speaker:
-                text = f"utterance {utterance!r} stands with two speakers, {inverse[utterance]!r} and {speaker!r}"
-                problems.add(text, file=second, remedy="leave it with the right one")
+                text = f"utterance {utterance!r} has two speakers, {inverse[utterance]!r} and {speaker!r}"
+                problems.add(text, file=second, remedy="keep the right one")
     for path, ids in ((first, set(speakers.values())), (second, inverse)):
         with problems.noted():
             check_ids(ids, path)
     for utterance in sorted(speakers.keys() | inverse.keys()) if speakers and inverse else ():
-        said = (("utt2spk", speakers.get(utterance)), ("spk2utt", inverse.get(utterance)))
-        if said[0][1] != said[1][1]:
-            remedy = "remove spk2utt, which is made from utt2spk, or mend it"
-            words = ", ".join(f"{name} says {speaker!r}" if speaker else f"{name} lacks it" for name, speaker in said)
-            problems.add(f"speaker of {utterance!r}: {words}", remedy=remedy)
+        found = speakers.get(utterance), inverse.get(utterance)
+        if found[0] != found[1]:
+            text = f"speaker of {utterance!r}: {found[0] or 'none'} in utt2spk, {found[1] or 'none'} in spk2utt"
+            problems.add(text, remedy="remove spk2utt, which is made from utt2spk, or correct it")
     return speakers or inverse
 
 
@@ -240,7 +237,7 @@ def _trials(path: Path, speakers: Mapping[str, str], problems: Problems) -> Key 
         if model in known and segment in speakers and (model == speakers[segment]) != is_target:
             text = f"trial '{model} {segment}' is marked {'target' if is_target else 'nontarget'}, but {segment!r} is"
             text += f" spoken by {speakers[segment]!r}"
-            problems.add(text, file=path, remedy="mend the trials or the list of speakers")
+            problems.add(text, file=path, remedy="correct the trials or the list of speakers")
     return key
 
 
@@ -258,12 +255,12 @@ def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) ->
     for utterance, entry in entries.items():
         path = Path(entry)
         tried = [path] if path.is_absolute() else [base / path for base in bases]
-        if path.parent.name == "wav":  # the directory's own, moved or not, before what stands where it was
+        if path.parent.name == "wav":  # the directory's own file, moved or not, first
             tried.insert(len(tried) if path.is_absolute() else 0, folder / "wav" / path.name)
         there = next((candidate for candidate in tried if is_file(candidate)), None)
         if there is None:
             text = f"utterance {utterance!r}: no such file, tried {', '.join(map(str, tried))}"
-            problems.add(text, file=file, remedy="mend the path, or give relative paths from the current folder")
+            problems.add(text, file=file, remedy="correct the path, or give relative paths from the current folder")
         else:
             paths[utterance] = there
     return paths
@@ -276,22 +273,22 @@ _NOT_READ = (".mp3", ".m4a", ".ogg", ".opus", ".aac", ".wma", ".amr", ".aif", ".
 
 
 def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str = "-") -> DataDir:
-    """Return the data directory of a folder of recordings, sexes not known.
+    """Return the data directory of a folder of recordings, without sexes.
 
     Where the folder has sub-folders, the first names the speaker: ``anna/monday/01.wav`` is the utterance
     ``anna-monday-01`` of ``anna``; names that begin with that of the folder above, as ``anna/anna-01.wav``, do not
-    repeat it. Where it has none, the speaker is what stands before the first separator: ``anna-01.wav`` is the
-    utterance ``anna-01`` of ``anna``.
+    repeat it. If it has none, the speaker is the part before the first separator: ``anna-01.wav`` is the utterance
+    ``anna-01`` of ``anna``.
 
     Parameters
     ----------
     folder : path
-        Holds .wav, .flac or .sph files, at any depth; other files and hidden ones are left out, which a warning says of
-        recordings in other formats. Another one names speakers who may be one: Anna and anna.
+        Holds .wav, .flac or .sph files, at any depth; other files and hidden ones are ignored, with a warning of
+        recordings in other formats, and a warning of names that may be one speaker: Anna and anna.
     target : path
         Folder of the data directory; it is not written here.
     separator : str
-        What ends the name of the speaker in names of files.
+        End of the speaker's name in names of files.
 
     Returns
     -------
@@ -300,14 +297,14 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     Raises
     ------
     DataError
-        With all problems: no folder, no recordings, recordings both beside and below sub-folders, names without a
-        speaker, two files of one name.
+        With all problems: no folder, no recordings, recordings both inside and outside of sub-folders, names without
+        a speaker, two files of one name.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise no_folder(folder)
     if not separator:
-        raise DataError("the separator is empty", remedy="give what ends the speaker's name, such as - or _")
+        raise DataError("the separator is empty", remedy="give the end of the speaker's name, such as - or _")
     files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if _is_recording(path, folder, AUDIO)]
     others = Counter(path.suffix.lower() for path in folder.rglob("*") if _is_recording(path, folder, _NOT_READ))
     left_out = ", ".join(f"{count} {suffix}" for suffix, count in sorted(others.items()))
@@ -319,7 +316,7 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         text = f"no recordings: found no {', '.join(AUDIO)} file" + (f", but {left_out}" if others else "")
         raise DataError(text, file=folder, remedy=remedy)
     if 0 < len(flat) < len(files):
-        text = f"{len(flat)} recordings stand beside the folders of speakers: {few(sorted(map(str, flat)), repr)}"
+        text = f"{len(flat)} recordings are outside of the folders of speakers: {few(sorted(map(str, flat)), repr)}"
         raise DataError(text, file=folder, remedy="move them into the folders of their speakers, or elsewhere")
     problems = Problems(folder)
     recordings: dict[str, Path] = {}
@@ -337,23 +334,23 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
             recordings[utterance], speakers[utterance] = folder / path, speaker
     problems.raise_if_any()
     if others:
-        logger.warning("%s: left out: %s (convert them to .wav or .flac)", folder, left_out)
+        logger.warning("%s: ignored: %s (convert them to .wav or .flac)", folder, left_out)
     alike: dict[str, set[str]] = {}
     for speaker in speakers.values():
         alike.setdefault(unicodedata.normalize("NFC", speaker.casefold()), set()).add(speaker)
     if twice := [" and ".join(map(ascii, sorted(names))) for names in alike.values() if len(names) > 1]:
-        text = "%s: speakers whose names differ only by case or Unicode form: %s (rename them where they are one)"
+        text = "%s: speakers whose names differ only by case or Unicode form: %s (rename them if they are one)"
         logger.warning(text, folder, few(twice))
     return DataDir(Path(target), recordings, speakers)
 
 
 def match_genders(table: Mapping[str, str], speakers: set[str], file: str | Path) -> dict[str, str]:
-    """Return the sex of each speaker, of a table with words such as f, M, female.
+    """Return the sex of each speaker, from a table with words such as f, M, female.
 
     Raises
     ------
     DataError
-        With all problems: speakers that the table lacks, words that name no sex.
+        With all problems: speakers missing from the table, words that are no sex.
     """
     problems = Problems(file)
     if lacking := speakers - table.keys():
@@ -375,7 +372,7 @@ def _is_recording(path: Path, folder: Path, suffixes: tuple[str, ...]) -> bool:
 
 
 def _joined(parts: tuple[str, ...]) -> str:
-    """Names of folders and of the file, joined by hyphens; one that begins with the name before stands for both."""
+    """Names of folders and of the file, joined by hyphens; a name that begins with the previous one replaces it."""
     name = parts[0]
     for part in parts[1:]:
         name = part if part.startswith(name) else f"{name}-{part}"

@@ -1,19 +1,19 @@
 """A data directory split into training set, enrolment and trials, by stated rules and a seed.
 
     NAME_train                                  training speakers, all of their utterances
-    NAME_test_enrolls                           tested speakers, some utterances of each
+    NAME_test_enrolls                           test speakers, some utterances of each
     NAME_test_trials_f, NAME_test_trials_m      their other utterances, by the speakers' sex
-    NAME_test_trials_mixed                      the same of all, where no sex is known
+    NAME_test_trials_mixed                      those of all speakers, if no sex is known
 
 Rules
 -----
-1. A speaker with too few utterances to enrol and to be tried is a training speaker.
-2. Of the others of each sex a share is drawn for training: nobody is both trained on and tested.
-3. Of each tested speaker some utterances are drawn that enrol; all others are tried.
-4. Every enrolled speaker is tried against every trial utterance of the same sex; of all where no sex is known.
+1. A speaker with too few utterances for enrolment and trials is a training speaker.
+2. A share of the other speakers of each sex is drawn for training: no speaker is both in training and in test.
+3. Some utterances of each test speaker are drawn for enrolment; all others are trial utterances.
+4. Every enrolled speaker is compared with every trial utterance of the same sex; with all if no sex is known.
 
-A draw hangs on the seed and on the id of a speaker or an utterance alone, so further speakers leave the order of the
-others as it is, and an anonymised twin is split as its original.
+A draw depends only on the seed and on the id of a speaker or an utterance, so further speakers do not change the order
+of the others, and an anonymised twin is split as its original.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _SUFFIX = re.compile(r"_[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 @dataclass(frozen=True)
 class SplitRules:
-    """How a data directory is split.
+    """Rules of the split of a data directory.
 
     Attributes
     ----------
     training_share : float
         Of the speakers of each sex, rounded, at least one.
     enrolment_utterances : int
-        Of each tested speaker.
+        Of each test speaker.
     seed : int
         Of all draws.
     """
@@ -74,9 +74,9 @@ class Split:
     ----------
     training, enrolls : DataDir
     trials : dict of str to DataDir
-        By sex, of those that are tested, or "mixed" where no sex is known.
+        By sex, or "mixed" if no sex is known.
     notes : tuple of str
-        What the reader of the results should know.
+        Remarks for the reader of the results.
     """
 
     training: DataDir
@@ -95,12 +95,12 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     Parameters
     ----------
     datadir : DataDir
-        With the sexes of its speakers, or none: then there is one list of trials, "mixed", and a note. Its own lists
-        of enrolment and trials do not count.
+        With the sexes of its speakers, or none: then there is one list of trials, "mixed", and a note. Its lists of
+        enrolment and trials are not used.
     output : path
         Folder of the new data directories; nothing is written here.
     name : str
-        What their names begin with.
+        Prefix of their names.
     rules : SplitRules, optional
 
     Returns
@@ -110,7 +110,7 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     Raises
     ------
     DataError
-        If some sexes are unknown, or too few speakers are left to train on or to test.
+        If some sexes are unknown, or there are too few speakers for training or test.
     """
     rules, output = rules or SplitRules(), Path(output)
     if unfit := unfit_id(name):
@@ -124,7 +124,9 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     training, tested = set(by_speaker) - able, set[str]()
     notes = []
     if training:
-        notes.append(f"{len(training)} speakers with fewer than {needed} utterances train: {few(training, repr)}")
+        notes.append(
+            f"{len(training)} speakers with fewer than {needed} utterances are used for training: {few(training, repr)}"
+        )
     groups = _SEXES if datadir.genders else {MIXED: "speakers"}
     if not datadir.genders:
         notes.append(SEXES_POOLED)
@@ -136,14 +138,14 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
         chosen = of_sex[n_training:]
         training.update(of_sex[:n_training])
         if len(chosen) < 2:
-            notes.append(f"no trials of {people}: {len(of_sex)} can be split, two must be left to test")
+            notes.append(f"no trials of {people}: {len(of_sex)} can be split, at least two are needed for the test")
             training.update(chosen)
         else:
             tested.update(chosen)
     if not tested or len(training) < 2:
-        text = f"{len(tested)} speakers to test and {len(training)} to train on: too few"
+        text = f"{len(tested)} speakers for the test and {len(training)} for training: too few"
         remedy = f"{len(able)} of {len(by_speaker)} speakers have the {needed} utterances that a test needs; "
-        raise DataError(text, file=datadir.path, remedy=remedy + "three of one sex are the least")
+        raise DataError(text, file=datadir.path, remedy=remedy + "at least three of one sex are needed")
     enrolls = [
         utterance
         for speaker in sorted(tested)
@@ -168,7 +170,7 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
 
 
 def check_suffix(suffix: str) -> None:
-    """Make sure that a suffix can end the names of folders and is none of the layout's own.
+    """Check that a suffix can end the names of folders and is none of the layout's.
 
     Raises
     ------
@@ -178,7 +180,7 @@ def check_suffix(suffix: str) -> None:
     if not _SUFFIX.fullmatch(suffix) or suffix in ("_common", "_enrolls", "_f", "_m", "_mixed"):
         raise ConfigError(
             f"--suffix is {suffix!r}: expected an underscore and a name, such as _mcadams",
-            remedy="it is what the names of anonymised sets end with",
+            remedy="the names of anonymised sets end with it",
         )
 
 
@@ -209,12 +211,12 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     twin : DataDir
         With the same utterances of the same speakers.
     suffix : str
-        What the names of its parts end with.
+        End of the names of its parts.
 
     Raises
     ------
     DataError
-        With all problems: utterances that it lacks, or that are of other speakers.
+        With all problems: missing utterances, utterances of other speakers.
     """
     problems = Problems(twin.path)
     speakers = {utterance: speaker for part in split.parts() for utterance, speaker in part.speakers.items()}
@@ -234,7 +236,7 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
 
 
 def draw_order(ids: Iterable[str], seed: int, what: str) -> list[str]:
-    """Return ids in an order that hangs on the seed, on what they are and on each id alone; drawn are the first."""
+    """Return ids in an order that depends only on the seed, their kind and each id; the first are drawn."""
     return sorted(ids, key=lambda name: (stream(seed, "split", what, name).random(), name))
 
 

@@ -33,15 +33,15 @@ def check_twin(
 ) -> None:
     """Check that an anonymised data directory holds the utterances of the original, and none of its audio.
 
-    Original audio is found under whatever utterance it stands: recordings of the same number of samples are compared
+    Original audio is found under any utterance: recordings of the same number of samples are compared
     by 2048 samples in their middle, to 16 bits. Of each file the header and these samples are read.
 
     Parameters
     ----------
     original, anonymised : DataDir
     duration_change : float
-        How much longer or shorter than the original an utterance may be, as a share of it; a tenth of a second is
-        always allowed, since vocoders work in whole frames. Infinity switches the check off.
+        Largest change of duration, as a share of the original; a tenth of a second is always allowed, since vocoders
+        work in whole frames. Infinity switches the check off.
     jobs : int, optional
 
     Raises
@@ -95,7 +95,7 @@ def _compare_durations(
         first = min(changes)
         problems.add(
             f"{len(changes)} utterances of another duration: {few(changes, repr)} ({first}: {changes[first]})",
-            remedy="make them again; or allow a larger change, where the anonymiser changes the tempo",
+            remedy="anonymise them again; or allow a larger change, if the anonymiser changes the tempo",
         )
 
 
@@ -144,5 +144,5 @@ def _samples(path: Path, start: int, count: int) -> NDArray[np.int16]:
 
 
 def _is_silent(samples: NDArray[np.int16]) -> bool:
-    few = samples[: 8 * _FEW_VALUES]  # are mostly enough to tell that it is not
+    few = samples[: 8 * _FEW_VALUES]  # mostly enough to see that it is not
     return len(set(few.tolist())) <= _FEW_VALUES and len(np.unique(samples)) <= _FEW_VALUES

@@ -4,7 +4,7 @@ The conventions are those of SIDEKIT's RSR2015 tutorial: no padding, pre-emphasi
 pre-emphasised frame before the window, a Hann window, filters of equal area on the HTK mel scale with integer bins,
 natural logarithm, orthonormal DCT-II, C0 dropped.
 
-**Cepstra as librosa defines them:** the features of the preset `librosa`.
+`librosa_mfcc` computes the cepstra of the preset `librosa`, by librosa's definition.
 
 References
 ----------
@@ -152,7 +152,7 @@ def log_mel_spectrum(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, 
 
 
 def _pre_emphasised_frames(samples: NDArray, config: FeatureConfig) -> NDArray:
-    """Frames after pre-emphasis, each started afresh: its first sample is its own predecessor."""
+    """Frames after pre-emphasis, each on its own: its first sample is its own predecessor."""
     coefficient = samples.dtype.type(config.pre_emphasis)
     count = n_frames(len(samples), window=config.window_samples, shift=config.shift_samples)
     frames = np.empty((count, config.window_samples), samples.dtype)

@@ -29,11 +29,11 @@ class FeatureConfig:
     Attributes
     ----------
     preset : str
-        Name of the preset that the other values started from: sidekit, telephone, wideband or librosa.
+        Preset of the other values: sidekit, telephone, wideband or librosa.
     engine : str
-        Who computes the cepstra: "spkver" (this package) or "librosa".
+        What computes the cepstra: "spkver" (this package) or "librosa".
     files : str or None
-        Folder of SIDEKIT feature files, ``<recording id>.h5``, to take in place of features of our own.
+        Folder of SIDEKIT feature files, ``<recording id>.h5``, to use in place of extracted features.
     rate : int [Hz]
         Sampling rate of the recordings.
     resample : bool
@@ -47,11 +47,11 @@ class FeatureConfig:
     low_frequency, high_frequency : float [Hz]
         Lower edge of the first and upper edge of the last filter.
     n_cepstra : int
-        Cepstra 1 to n; C0 is left out, the log-energy stands in its place.
+        Cepstra 1 to n; C0 is left out, the log-energy takes its place.
     log_energy : bool
         Keep the log-energy as the first coefficient of a frame.
     sample_scale : float
-        Factor on samples in [-1, 1] before the cepstra; it moves the log-energy by a constant. The default is the
+        Factor on samples in [-1, 1] before the cepstra; it adds a constant to the log-energy. The default is
         SIDEKIT's: 16-bit steps times 8192.
     dither : float
         Standard deviation of the Gaussian noise added to the scaled samples.
@@ -74,7 +74,7 @@ class FeatureConfig:
     dtype : str
         Of the computation and of the frames: float32, or float64 for comparisons.
     memory_gb : float
-        Frames that need more are kept in a file that is mapped into memory.
+        Frames that need more are kept in a file.
     """
 
     preset: str = "sidekit"
@@ -139,11 +139,11 @@ class FeatureConfig:
     def implied(cls, values: Mapping[str, object]) -> dict[str, object]:
         """Return what the preset of some values changes; a ConfigError if there is no such preset.
 
-        Filters that pass half of another `rate` than the preset's go as far up as they do there, as a share of it.
+        If a `rate` is set and the preset's filters pass half of it, they keep their share of the rate.
         """
         name = values.get("preset", cls.preset)
         if not isinstance(name, str):
-            return {}  # told as a value of the wrong kind
+            return {}  # reported as a value of the wrong kind
         if name not in PRESETS:
             raise ConfigError(f"features.preset is {name!r}: expected one of {', '.join(PRESETS)}")
         found, rate = dict(PRESETS[name]), values.get("rate")
@@ -193,7 +193,7 @@ PRESETS: dict[str, dict[str, object]] = {
     "sidekit": {},
     # 8 kHz speech of the telephone band
     "telephone": {"rate": 8000, "n_filters": 24, "low_frequency": 300.0, "high_frequency": 3400.0, "n_cepstra": 12},
-    # attackers: all of the band and nothing normalised, since a voice's long-term spectrum is a good part of it
+    # attackers: the whole band and no normalisation, since the long-term spectrum identifies a voice
     "wideband": {
         "low_frequency": 60.0,
         "high_frequency": 7600.0,
@@ -218,11 +218,10 @@ PRESETS: dict[str, dict[str, object]] = {
 
 
 def values_for_rates(values: Mapping[str, object], rates: Collection[int]) -> dict[str, object]:
-    """Return the `rate` and `resample` with which recordings of some sampling rates are heard alike.
+    """Return the `rate` and `resample` that bring recordings of several sampling rates to one band.
 
-    Recordings that are compared have the same band then: the lowest of their rates, or that of the preset if it is
-    lower, and at least 6000 Hz. What is set wins: with a `rate` recordings are resampled to it, and `resample` says
-    that they are, to the preset's rate.
+    The rate is the lowest of theirs, or that of the preset if it is lower, and at least 6000 Hz. Values that are set
+    win: with a `rate` recordings are resampled to it, with `resample` to the preset's rate.
 
     Parameters
     ----------
@@ -233,7 +232,7 @@ def values_for_rates(values: Mapping[str, object], rates: Collection[int]) -> di
     Returns
     -------
     dict
-        What is to be put below `values`; nothing where they fit.
+        Defaults below `values`; nothing if none are needed.
 
     Examples
     --------

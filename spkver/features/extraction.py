@@ -1,8 +1,7 @@
 """Features of a list of recordings: audio files in, one HDF5 store out.
 
-**Raw features of signals in memory: cepstra, log-energy and speech labels.**
-
-**Features made by SIDEKIT in place of our own, and ours for SIDEKIT: a folder with one file for each recording.**
+Raw features (cepstra, log-energy, speech labels) are extracted, or imported from a folder of SIDEKIT's feature files,
+one a recording; a store can be exported as such a folder.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def features_of_signals(
     Parameters
     ----------
     signals : list of ndarray of shape (n,)
-        Worked on together for speed; the result of one does not depend on the others.
+        Processed together for speed; the result of one does not depend on the others.
     generators : list of numpy.random.Generator
         One for each signal, for dither and the detector's masking noise.
     config : FeatureConfig
@@ -124,7 +123,7 @@ def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Pa
 
 
 def import_sidekit(folder: str | Path, recordings: Iterable[str], config: FeatureConfig, path: str | Path) -> None:
-    """Collect SIDEKIT's feature files (any of their three forms) into one store of ours.
+    """Collect SIDEKIT's feature files (any of their three forms) into one store.
 
     Parameters
     ----------
@@ -132,7 +131,7 @@ def import_sidekit(folder: str | Path, recordings: Iterable[str], config: Featur
         Holds ``<recording id>.h5`` with cepstra, energy and vad, as SIDEKIT's tutorial saves them.
     recordings : iterable of str
     config : FeatureConfig
-        Its `n_cepstra` and `min_speech_frames` must hold for the files.
+        The files must have its `n_cepstra` and `min_speech_frames`.
     path : path
         The store, see `spkver.features.extract_features`.
 
@@ -206,7 +205,7 @@ def check_recordings(
     config : FeatureConfig
     work : spkbase.work.Work
     problems : Problems, optional
-        Takes what is wrong; without it, it is raised.
+        Takes the problems; without it they are raised.
 
     Returns
     -------
@@ -230,7 +229,7 @@ def check_recordings(
 
 
 def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tuple[float, list[DataError]]:
-    """Duration of some recordings, and what is wrong with them."""
+    """Duration of some recordings, and their errors."""
     seconds, problems = 0.0, Problems()
     for name, path in items:
         with problems.noted(), errors_of(path):
@@ -271,7 +270,7 @@ def extract_features(
     Parameters
     ----------
     recordings : mapping
-        Recording id to audio file, which is not read where there are features of SIDEKIT.
+        Recording id to audio file; not read if `config.files` is set.
     config : FeatureConfig
         With `files`, SIDEKIT's feature files in that folder are taken; see `import_sidekit`.
     destination : path
@@ -329,7 +328,7 @@ def extract_features(
 def extract_batch(
     items: Sequence[tuple[str, Path]], config: FeatureConfig, seed: int
 ) -> tuple[list[RecordingFeatures], list[DataError]]:
-    """Read the audio files of some recordings and compute their features; return these, and what is wrong."""
+    """Read the audio files of some recordings and compute their features; return these, and the errors."""
     problems, found = Problems(), []
     parts: list[list[tuple[str, Path, NDArray]]] = []
     size = _BATCH_SAMPLES

@@ -1,10 +1,7 @@
-"""Features of many recordings in one table: one array for all, one row range for each recording.
+"""Features of many recordings in one table (an array, a range of rows for each recording), and the frames of models.
 
-**From cepstra to the frames of a model: RASTA, deltas, normalisation over speech, selection.**
-
-The order and the edge conventions are those of SIDEKIT 1.3.2's features server.
-
-**Frames for the models: the stored features of all recordings, post-processed once and kept.**
+Frames are the stored features after RASTA, deltas, normalisation over speech, and selection, in the order and with the
+edge conventions of SIDEKIT 1.3.2's features server. They are computed once and kept.
 
 References
 ----------
@@ -46,7 +43,7 @@ def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
     index = {name: row for row, name in enumerate(ids)}
     if len(index) != len(ids):
         twice = next(name for row, name in enumerate(ids) if index[name] != row)
-        raise DataError(f"recording {twice!r} stands twice in a list of features")
+        raise DataError(f"recording {twice!r} is repeated in a list of features")
     return index
 
 
@@ -88,7 +85,7 @@ class FeatureTable:
 @one_line
 @dataclass(frozen=True)
 class Frames:
-    """Post-processed frames of many recordings, in memory, or in a file of which each worker reads its own.
+    """Post-processed frames of many recordings, in memory, or in a file of which each worker reads its part.
 
     Attributes
     ----------
@@ -127,9 +124,9 @@ class Frames:
         return part(self.values, *self.offsets[row : row + 2].tolist())
 
     def stack(self, recordings: Iterable[str]) -> Rows:
-        """Return the frames of several recordings as one array; a view where they lie one after the other, else a copy.
+        """Return the frames of several recordings as one array; a view if they are adjacent, else a copy.
 
-        Of frames in a file a copy is a file too.
+        A copy of frames in a file is a file too.
         """
         rows = []
         for recording in recordings:
@@ -147,7 +144,7 @@ class Frames:
 
 
 def read_feature_table(path: str | Path) -> FeatureTable:
-    """Open a feature store of ours; the cepstra are read when they are asked for."""
+    """Open a feature store; the cepstra are read on demand."""
     small = read_arrays(path, "ids", "offsets", "speech", "energy")
     cepstra = stored_array(path, "cep")
     forms = {"ids": "O1", "offsets": "i1", "speech": "b1", "energy": "f1", "cep": "f2"}
@@ -309,7 +306,7 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
     if size > config.memory_gb * 1e9 or ships_items():
         if not ships_items():
-            logger.info("frames take %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
+            logger.info("frames need %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
         return Frames(table.ids, offsets, keep_rows(folder, shape, config.dtype, blocks))
     values = np.empty(shape, config.dtype)
     fill_rows([values], ((block,) for block in blocks))

@@ -1,4 +1,4 @@
-"""The command line that the RSR2015 recipes share; what computes is loaded when the command is called."""
+"""The command line of the RSR2015 recipes; numerical packages are imported when the command is called."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from spkver.rsr2015.lists import Config
 
 _LIMITS = [
-    click.option("--force", is_flag=True, help="Redo every stage, also those that are up to date."),
-    click.option("--only", metavar="STAGE", help="Do this stage alone; those before it must be up to date."),
+    click.option("--force", is_flag=True, help="Make every stage again, also those that are up to date."),
+    click.option("--only", metavar="STAGE", help="Make only this stage; those before it must be up to date."),
     click.option("--until", metavar="STAGE", help="Stop after this stage. 'spkver status OUTPUT' names them."),
 ]
 
@@ -31,15 +31,15 @@ def recipe_command(
     Parameters
     ----------
     recipe : callable
-        Given the run, the corpus and the configuration; returns what is shown at the end.
+        Given the run, the corpus and the configuration; returns the text shown at the end.
     page : str
-        Path of the script; its configurations are in the folder ``config`` beside it.
+        Path of the script; its configurations are in the folder ``config`` next to it.
     about : str
         Docstring of the script; its first paragraph is the help text.
     config : str
-        Name of its own configuration; that of the script by default.
+        Name of its configuration; by default that of the script.
     has_stages : bool
-        Whether it can be limited to some stages.
+        Whether it has the options --force, --only and --until.
     """
     configs = Path(page).parent / "config"
     own = configs / f"{config or Path(page).stem}.yaml"
@@ -66,7 +66,7 @@ def recipe_command(
             "--config",
             "config_file",
             type=click.Path(path_type=Path),
-            help="YAML file of what differs from the recipe's own.",
+            help="YAML file of changes to the recipe's configuration.",
         ),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
         worker_options,
@@ -78,7 +78,7 @@ def recipe_command(
 
 
 def _defaults(own: Path, corpus: str) -> dict[str, Any]:
-    """The recipe's own file, below that of the user; a simulated corpus is small, so that sizes have limits."""
+    """The recipe's configuration; for the simulated corpus, which is small, sizes have limits."""
     from spkbase.configuration import read_yaml
 
     defaults = read_yaml(own)

@@ -1,8 +1,7 @@
 """RSR2015 part 1: configuration of the experiment and its lists.
 
-**Stages that are done already: statistics, supervectors and machines of SIDEKIT's tutorial or of another run.**
-
-**Systems of one vector a recording: which recordings train them, and their chains of steps.**
+Results of SIDEKIT's tutorial or of another run (statistics, supervectors, machines, vectors) can replace stages.
+Systems of one vector a recording have training recordings and chains of steps.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from spkver.vectors import (
     check_rank,
 )
 
-# What files are called: by a recipe, by the tutorial, and by the tutorial for normalised supervectors.
+# Names of files: of a recipe, of the tutorial, and of the tutorial for normalised supervectors.
 _NAMES = {
     "statistics": ("stat_{name}.h5", "stat_rsr2015_{sex}_{name}.h5"),
     "supervectors": ("sv_{name}.h5", "sv_rsr2015_{sex}_{name}.h5", "sv_norm_rsr2015_{sex}_{name}.h5"),
@@ -44,7 +43,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class GivenConfig:
-    """Results of SIDEKIT, or of another run, that take the place of stages; the UBM is given by `ubm.file`.
+    """Results of SIDEKIT, or of another run, that replace stages; the UBM is given by `ubm.file`.
 
     Attributes
     ----------
@@ -52,9 +51,9 @@ class GivenConfig:
         Folder of StatServers, one for each list: ``stat_enroll.h5`` or ``stat_rsr2015_male_enroll.h5``, and
         ``sv_...`` alike.
     machines, machines_nap : str, optional
-        Folder of SIDEKIT's machines, ``{model}.svm``, or a file of ours: without NAP and with it.
+        Folder of SIDEKIT's machines, ``{model}.svm``, or a file of this package: without NAP and with it.
     vectors : str, optional
-        Vectors of all recordings in the place of i-vectors, such as `spkver embed` writes.
+        Vectors of all recordings in place of i-vectors, such as `spkver embed` writes.
     """
 
     statistics: str | None = None
@@ -65,7 +64,7 @@ class GivenConfig:
 
 
 def given_files(config: Config, maps: dict[str, IdMap], takes: Sequence[str]) -> dict[str, Any]:
-    """Return what takes the place of stages, checked: the files are there and hold the rows of the lists.
+    """Return the results that replace stages; their files must exist and hold the rows of the lists.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def given_files(config: Config, maps: dict[str, IdMap], takes: Sequence[str]) ->
     maps : dict of str to IdMap
         The lists that the recipe uses, by name.
     takes : sequence of str
-        The keys of `GivenConfig` that it has a use for.
+        The keys of `GivenConfig` that it uses.
 
     Returns
     -------
@@ -111,7 +110,7 @@ def given_files(config: Config, maps: dict[str, IdMap], takes: Sequence[str]) ->
                     found[key][name] = there[0]
     if config.given.statistics is not None and config.ubm.file is None:
         text = "given.statistics are of a mixture that is not given"
-        problems.note(ConfigError(text, remedy="name the mixture that they were made with in ubm.file"))
+        problems.note(ConfigError(text, remedy="set ubm.file to the mixture that they were made with"))
     problems.raise_if_any()
     return found
 
@@ -121,14 +120,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True)
 class IVectorsConfig:
-    """How vectors are extracted, and who trains the matrix and the chains.
+    """Extraction of vectors, and training recordings of the matrix and the chains.
 
     Attributes
     ----------
     list : {"ubm", "background", "nap"}
-        Recordings that train the matrix and the chains: all of the background speakers, or those of a list of theirs.
+        Training recordings of the matrix and the chains: all of the background speakers, or those of one list.
     classes : {"speaker", "sentence"}
-        What the chains learn to tell apart: speakers, or speakers with a sentence each, as models are.
+        Classes of the chains: speakers, or speakers with a sentence each, as models are.
     method : {"exact", "weights", "eigen"}
         Of extraction: the posterior mean, or one of two fast approximations.
     """
@@ -139,12 +138,12 @@ class IVectorsConfig:
 
 
 def parse_systems(systems: dict[str, Any]) -> dict[str, Chain]:
-    """Return the chain of each system, parsed; those of None are left out.
+    """Return the parsed chain of each system; systems of None are left out.
 
     Raises
     ------
     ConfigError
-        With all problems: a name that no file can have, a chain that is none.
+        With all problems: a name that no file can have, an invalid chain.
     """
     problems, chains = Problems(), {}
     for name, spec in systems.items():
@@ -179,7 +178,7 @@ class TrialsConfig:
 
 @dataclass(frozen=True)
 class BackgroundConfig:
-    """Background recordings: how many are drawn for the SVMs, and which sentences background speakers give."""
+    """Background recordings: number drawn for the SVMs, and range of sentences."""
 
     size: int = 200
     sentences: tuple[int, int] = (1, 30)
@@ -187,7 +186,7 @@ class BackgroundConfig:
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """What the report shows.
+    """Settings of the report.
 
     Attributes
     ----------
@@ -234,7 +233,7 @@ class SimulationConfig:
 
 @dataclass(frozen=True)
 class ListsConfig:
-    """Folder of lists as files, SIDEKIT's ``task`` or a recipe's; those that are not there come from the corpus."""
+    """Folder of lists as files, SIDEKIT's ``task`` or a recipe's; missing lists come from the corpus."""
 
     folder: str | None = None
 

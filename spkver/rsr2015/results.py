@@ -61,7 +61,7 @@ class Speakers:
 
 
 def privacy_figures(scores: Scores, key: Key, speakers: Speakers) -> dict[str, Any]:
-    """Return what stands under ``privacy`` in `results.json`.
+    """Return the section ``privacy`` of `results.json`.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _rows(*names: str) -> tuple[Metric, ...]:
 
 
 def linkability(scores: Scores, key: Key, speakers: Speakers) -> Curve:
-    """Return how often the owner of a tested recording scores highest among N speakers who enrolled its sentence.
+    """Return how often the speaker of a test recording scores highest among N speakers who enrolled its sentence.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def linkability(scores: Scores, key: Key, speakers: Speakers) -> Curve:
 
 
 def curve_figures(curve: Curve) -> dict[str, Any]:
-    """Return what stands under ``linkability`` in `results.json`: the whole gallery, and every size."""
+    """Return the section ``linkability`` of `results.json`: the whole gallery, and every size."""
     ends = [_finite(*pair) for pair in zip(curve.low, curve.high, strict=True)]
     return {
         "n_enrolled": int(curve.sizes[-1]),
@@ -188,7 +188,7 @@ def report(
     measured = _measured(again if run.only == REPORT else run, config, lists, systems, ubm)
     run.finish()
     if any(file_digest(run.path(name)) != digest for name, digest in measured.value["plots"].items()):
-        measured = _measured(again, config, lists, systems, ubm)  # plots are gone, or others
+        measured = _measured(again, config, lists, systems, ubm)  # plots are missing or were changed
     results = measured.value["systems"]
     outcome = {
         "recipe": recipe,
@@ -365,7 +365,7 @@ def _table(results: dict[str, dict[str, Any]]) -> str:
 
 
 def _remarks(results: dict[str, dict[str, Any]]) -> str:
-    """Say what the columns of privacy are, and how far the scores are from calibrated ones."""
+    """Explain the privacy columns, and report the calibration of the scores."""
     first = next(iter(results.values()))
     intervals = first["privacy"]["intervals"]
     lines = []
@@ -376,15 +376,17 @@ def _remarks(results: dict[str, dict[str, Any]]) -> str:
     elif "note" in intervals:
         lines.append(f"EER low and high: {intervals['note']}.")
     lines.append(
-        "ZEBRA: what scores tell of a population, 0 to 0.721 bit, and the tag of the worst case; D_sys: from 0 to 1."
+        "ZEBRA: expected disclosure of a population, 0 to 0.721 bit, and the tag of the worst case; D_sys: from 0 to 1."
     )
     if "linkability" in first:
         number = first["linkability"]["n_enrolled"]
-        lines.append(f"linked: how often the speaker is first among the {number} who enrolled the sentence.")
-    losses = "results.json has the Cllr of each, as they are and calibrated."
+        lines.append(
+            f"linked: share of recordings whose speaker ranks first of the {number} who enrolled the sentence."
+        )
+    losses = "results.json has the Cllr and minimum Cllr of each."
     if len(results) <= _SHOWN:
         numbers = {name: metrics["privacy"] for name, metrics in results.items()}
-        each = [f"{name} {privacy['cllr']:.2f} for {privacy['min_cllr']:.2f}" for name, privacy in numbers.items()]
-        losses = f"Cllr as they are, for calibrated ones: {', '.join(each)}."
-    lines.append(f"Scores are not calibrated, ZEBRA calibrates them. {losses}")
+        each = [f"{name} {privacy['cllr']:.2f} and {privacy['min_cllr']:.2f}" for name, privacy in numbers.items()]
+        losses = f"Cllr and minimum Cllr (calibrated): {', '.join(each)}."
+    lines.append(f"Scores are not calibrated; ZEBRA calibrates them. {losses}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Files that SIDEKIT writes and reads, so that its users keep what they have.
+"""SIDEKIT's files: what its users have can be read, and what is written here can be read by SIDEKIT.
 
 Layouts are those of SIDEKIT 1.3 and 1.4. Trials, keys and scores in SIDEKIT's form are in `evaluation.formats`.
 """

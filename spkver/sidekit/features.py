@@ -29,7 +29,7 @@ _HEADER_STEP = 1.52590218966964e-05
 @one_line
 @dataclass(frozen=True, eq=False)
 class SidekitFeatures:
-    """Features of one recording; what the file does not hold is None.
+    """Features of one recording; None for those that the file does not hold.
 
     Attributes
     ----------
@@ -42,8 +42,8 @@ class SidekitFeatures:
     fb : ndarray of float32 of shape (T, n_filters), optional
         Log filter bank.
     means, stds : dict of str to ndarray of float32 of shape (d,)
-        Mean and standard deviation of "cep", "energy" and "fb" over speech frames, where the file holds them;
-        computed when a file is written.
+        Mean and standard deviation of "cep", "energy" and "fb" over speech frames, if the file holds them; computed
+        when a file is written.
     """
 
     cep: NDArray[np.float32] | None = None
@@ -121,7 +121,7 @@ def write_feature_file(path: str | Path, features: Mapping[str, SidekitFeatures]
                 raise DataError(
                     f"id {show!r} collides with another id, or with the name of a dataset",
                     file=path,
-                    remedy="write it into a file of its own",
+                    remedy="write it to another file",
                 ) from error
 
 

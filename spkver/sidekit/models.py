@@ -1,13 +1,10 @@
 """SIDEKIT's models: mixtures, factor analysers, and SVMs.
 
-**Mixture**: weights, means and covariances, diagonal or full.
-
-**FactorAnalyser**: the matrices of a total variability model, a PLDA or a joint factor analysis. In HDF5, ``fa/mean``,
-``fa/f``, ``fa/g``, ``fa/h`` and ``fa/sigma`` (those that there are) and ``fa/kind``, five int16 that say which: 1 for
-each that stands in the file.
-
-**SVM**: a gzip'ed pickle of (w, b), read only on demand by `spkbase.plain_pickle`, which admits plain data and runs
-nothing.
+- **Mixture**: weights, means and covariances, diagonal or full.
+- **FactorAnalyser**: the matrices of a total variability model, a PLDA or a joint factor analysis. In HDF5 ``fa/mean``,
+  ``fa/f``, ``fa/g``, ``fa/h`` and ``fa/sigma`` (those that exist) and ``fa/kind``, five int16: 1 for each that exists.
+- **SVM**: a gzip'ed pickle of (w, b), read only on request by `spkbase.plain_pickle`, which admits plain data and runs
+  nothing.
 """
 
 from __future__ import annotations
@@ -96,7 +93,7 @@ def write_mixture(
     prefix: str = "",
     attributes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a mixture, with the constants that SIDEKIT expects beside the parameters.
+    """Write a mixture, with the constants that SIDEKIT expects besides the parameters.
 
     Parameters
     ----------
@@ -109,7 +106,7 @@ def write_mixture(
     variances : ndarray of shape (C, D) or (C, D, D)
         Of each dimension, or whole covariances.
     prefix : str
-        What to put before the names of the datasets.
+        Prefix of the names of the datasets.
     attributes : dict, optional
         Attributes of the file, such as a fingerprint.
 
@@ -121,8 +118,8 @@ def write_mixture(
     Notes
     -----
     With many dimensions the determinant of the covariance, `det`, leaves the range of float64 (60 variances of 1e-6
-    multiply to 1e-360) and `cst` with it; both are written as they come. `a` comes from sums of logarithms instead
-    and stays finite; our own reader uses none of the three.
+    multiply to 1e-360) and `cst` with it; both are written nevertheless. `a` is computed from sums of logarithms
+    and stays finite; `read_mixture` uses none of the three.
     """
     weights, means, variances, control = (
         np.asarray(x, dtype=np.float64) for x in (weights, means, variances, variance_control)
@@ -235,7 +232,7 @@ _NAMES = {"mean": "mean", "loadings": "f", "channel": "g", "diagonal": "h", "res
 @one_line
 @dataclass(frozen=True, eq=False)
 class FactorAnalyser:
-    """Matrices of a factor analysis in R dimensions; None for those that are not there.
+    """Matrices of a factor analysis in R dimensions; None for those that do not exist.
 
     Attributes
     ----------
@@ -325,8 +322,8 @@ def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[n
     path : path
         File ``{model}.svm``.
     allow_pickle : bool
-        Must be true: says that the caller knows that the file is a pickle. It is read by a restricted reader, which
-        admits arrays of floats and floats only.
+        Must be true: the caller knows that the file is a pickle. A restricted reader admits only arrays of floats and
+        floats.
 
     Returns
     -------
@@ -364,12 +361,12 @@ def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[n
 
 
 def write_svm(path: str | Path, weights: NDArray[Any], offset: float) -> None:
-    """Write an SVM as SIDEKIT does: what is written holds arrays and a float alone, and SIDEKIT unpickles it.
+    """Write an SVM as SIDEKIT does: a pickle of an array and a float, which SIDEKIT unpickles.
 
     Parameters
     ----------
     path : path
-        File ``{model}.svm``; its folder is there.
+        File ``{model}.svm``; its folder exists.
     weights : ndarray of shape (D,)
     offset : float
         Of the score ``w @ x + b``.

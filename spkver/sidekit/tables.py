@@ -1,11 +1,10 @@
 """SIDEKIT's lists and statistics in HDF5, and what all of its HDF5 files have in common.
 
 SIDEKIT keeps ids as ASCII byte strings. Other ids are written here as UTF-8 strings and marked as such: SIDEKIT, which
-reads ASCII alone, then stops with an error rather than take a wrong id. Here both are read, marked or not.
+reads only ASCII, then stops with an error instead of reading a wrong id. Here both are read, marked or not.
 
-**IdMap**: HDF5 (leftids, rightids, start, stop) and text ("model segment" or with " start stop").
-
-**StatServer**: statistics or supervectors of segments, in float32.
+- **IdMap**: HDF5 (leftids, rightids, start, stop) and text ("model segment" or with " start stop").
+- **StatServer**: statistics or supervectors of segments, in float32.
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ _SPACE = re.compile(r"\s|^\ufeff")
 
 
 def read_idmap(path: str | Path) -> IdMap:
-    """Read a map of models to segments, HDF5 or text as the content tells.
+    """Read a map of models to segments, HDF5 or text by its content.
 
     Raises
     ------
@@ -142,13 +141,12 @@ def read_idmap(path: str | Path) -> IdMap:
 def write_idmap(path: str | Path, idmap: IdMap) -> None:
     """Write a map: HDF5 where the name ends in .h5 or .hdf5, else text.
 
-    Text has the columns start and stop only where some row has them, with None for none.
+    Text has the columns start and stop only if some row has them, with None for none.
 
     Raises
     ------
     DataError
-        If an id holds what the format cannot hold (white space in text), a frame is beyond 32 bits, or the file
-        cannot be written.
+        If the format cannot hold an id (white space in text), a frame exceeds 32 bits, or the file cannot be written.
     """
     path = Path(path)
     if path.suffix.lower() in _HDF5_EXTENSIONS:
@@ -160,7 +158,9 @@ def write_idmap(path: str | Path, idmap: IdMap) -> None:
         return
     torn = next((name for ids in (idmap.models, idmap.segments) for name in ids if _SPACE.search(name)), None)
     if torn is not None:
-        raise DataError(f"id {torn!r} holds white space, which tears a line of text", remedy="write .h5, or rename it")
+        raise DataError(
+            f"id {torn!r} holds white space, which separates columns of text", remedy="write .h5, or rename it"
+        )
     columns = [idmap.models, idmap.segments]
     if (idmap.start != _NONE).any() or (idmap.stop != _NONE).any():
         columns += [
@@ -171,7 +171,7 @@ def write_idmap(path: str | Path, idmap: IdMap) -> None:
 
 
 def as_int32(frames: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return frame numbers as SIDEKIT stores them; beyond 32 bits is an error, never another number."""
+    """Return frame numbers as SIDEKIT stores them; an error if they exceed 32 bits."""
     if len(frames) and (frames.max() > np.iinfo(np.int32).max or frames.min() < _NONE):
         raise DataError(f"frame numbers {frames.min()} to {frames.max()} do not fit into 32 bits")
     return frames.astype(np.int32)
@@ -222,12 +222,12 @@ class StatServer:
     models, segments : ndarray of str of shape (S,)
         Model and segment of each row; lists become arrays.
     stat0 : ndarray of float32 of shape (S, C)
-        Occupation counts of each component; ones of shape (S, 1) beside supervectors.
+        Occupation counts of each component; ones of shape (S, 1) with supervectors.
     stat1 : ndarray of float32 of shape (S, C * D)
         First-order statistics, component after component, not centred; or supervectors.
     start, stop : ndarray of int64 of shape (S,), optional
-        Frames [start, stop) of the segment, -1 for none, as by default. SIDEKIT 1.3 kept them in 8 bits, where larger
-        ones are lost.
+        Frames [start, stop) of the segment, -1 (default) for none. SIDEKIT 1.3 kept them in 8 bits and lost larger
+        ones.
     """
 
     models: NDArray[np.object_]
@@ -253,7 +253,7 @@ def read_stat_server(path: str | Path, prefix: str = "") -> StatServer:
     path : path
         HDF5 file that SIDEKIT or `write_stat_server` wrote.
     prefix : str
-        What stands before the names of the datasets, for files with several.
+        Prefix of the names of the datasets, for files with several.
 
     Raises
     ------
@@ -287,7 +287,7 @@ def write_stat_server(path: str | Path, server: StatServer, *, prefix: str = "")
     server : StatServer
         Statistics or supervectors; a memory map of them is read some rows at a time.
     prefix : str
-        What to put before the names of the datasets.
+        Prefix of the names of the datasets.
 
     Raises
     ------

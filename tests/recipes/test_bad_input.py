@@ -72,7 +72,7 @@ HEADER_SHOWS = {
     "wav cut": (replaced("wav", keep=0.6), ["cut off", "copy"]),
     "in two containers": (
         lambda corpus: shutil.copy(corpus / f"{BAD}.wav", corpus / f"{BAD}.flac"),
-        ["is there twice", "keep one"],
+        ["exists twice", "keep one"],
     ),
 }
 SAMPLES_SHOW = {

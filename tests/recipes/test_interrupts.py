@@ -87,7 +87,7 @@ def check_end(run: subprocess.Popen, output: Path, number: signal.Signals) -> No
     assert run.returncode == STATUS[number], err
     assert "Traceback" not in err
     assert "Error" not in err
-    assert "the same command goes on from there" in err
+    assert "the same command resumes from there" in err
     wait_for(lambda: not processes(run.pid), seconds=5)
     assert not leftovers(output)
 

@@ -117,7 +117,7 @@ BAD_LISTS = {
         replace_map("background", map_of(GOOD, ("m009", "m009/m009_01_001")), "txt"),
         "_back.txt: no recording 'm009/m009_01_001'",
     ),
-    "part": (replace_map("nap", map_of(GOOD, parts=[3]), "txt"), "_nap.txt: row 0 means a part of recording"),
+    "part": (replace_map("nap", map_of(GOOD, parts=[3]), "txt"), "_nap.txt: row 0 is a part of recording"),
     "several": (
         replace_map("enrolment", map_of(("m101_001", "m101/m101_01_001"), ("m101_001", "m102/m102_01_001"))),
         "model 'm101_001' is enrolled by recordings of several speakers: m101, m102",
@@ -209,7 +209,11 @@ def drop_row(sidekit: Path) -> None:
 
 
 BAD_STAGES = {
-    "no mixture": ({"given__statistics": "."}, None, "given.statistics are of a mixture that is not given (name the"),
+    "no mixture": (
+        {"given__statistics": "."},
+        None,
+        "given.statistics are of a mixture that is not given (set ubm.file",
+    ),
     "row": ({"given__supervectors": "."}, drop_row, "1 of 16 rows of the list are not there: m"),
     "machine": (
         {"given__machines": "svm-gmm"},

@@ -311,5 +311,5 @@ def test_flipped_bit_is_damaged_then_mended(recipe: Recipe, tiny, finished, outp
     assert status(output)["supervectors of test"] == "damaged"
     outcome = recipe(tiny, output)
     assert made(outcome.err) == {"supervectors of test"}
-    assert "is not as it was written" in outcome.err
+    assert "has changed since it was written" in outcome.err
     assert datasets(output) == datasets(finished)

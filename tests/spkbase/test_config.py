@@ -85,7 +85,7 @@ def test_values(setting, name, value):
         ("inner.rate=.nan", "inner.rate must be a finite number, got nan"),
         ("inner.pair=[1, 2, 3]", "inner.pair must hold 2 values, got [1, 2, 3]"),
         ("inner.pair=[1, a]", "inner.pair must be a whole number, got 'a'"),
-        ("inner=3", "inner holds keys of its own, got 3"),
+        ("inner=3", "inner is a section with keys, got 3"),
         ("inner.rate=-1", "inner.rate is -1.0: expected at least 0"),
         ("seed", "--set 'seed': expected KEY=VALUE"),
         ("seed=[1", "the value of 'seed=[1' is not YAML: expected ',' or ']', but got '<stream end>'"),
@@ -122,7 +122,7 @@ def test_presets_give_way_to_keys(preset):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\nb: 2\na: 3\n", ":3: not YAML: key 'a' stands twice"),
+        ("a: 1\nb: 2\na: 3\n", ":3: not YAML: key 'a' is repeated"),
         ("1: 2\n", ":1: not YAML: key 1 is not a string"),
         ("a: [1\n", ":2: not YAML"),
         ("a: !!python/name:os.system\n", ":1: not YAML"),

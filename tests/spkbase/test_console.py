@@ -64,7 +64,7 @@ def test_signals_end_with_their_status(capsys, number, status, word, grouped):
     found, err = run(lambda: signal.raise_signal(number), capsys, grouped=grouped)
     assert (found, err) == (status, f"{word}\n")
     found, err = run(lambda: signal.raise_signal(number), capsys, grouped=grouped, kind=ResumableCommand)
-    assert (found, err) == (status, f"{word}; finished steps are kept, the same command goes on from there\n")
+    assert (found, err) == (status, f"{word}; finished steps are kept, the same command resumes from there\n")
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == handlers
 
 

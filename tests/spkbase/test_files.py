@@ -164,7 +164,7 @@ def test_cells_are_no_markup_in_markdown() -> None:
     [
         (b"", "expected lines 'id speaker', got an empty file"),
         (b"u1 a\nu2\n", ":2: expected 'id speaker', got 1 columns: 'u2'"),
-        (b"u1 a\nu1 a\n", ":2: 'u1' is there already, in line 1"),
+        (b"u1 a\nu1 a\n", ":2: 'u1' is repeated, first in line 1"),
         (b"u1 a\nu2 \xff\n", ":2: expected text in UTF-8, but it holds other bytes"),
         (b"u1 a\nu2 \0\n", ":2: expected text in UTF-8, but it holds zero bytes"),
         (gzip.compress(b"u1 a", mtime=0)[:-9], "cannot be decompressed"),

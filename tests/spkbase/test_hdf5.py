@@ -120,10 +120,10 @@ def virtual(file: h5py.File) -> None:
 
 
 TRICKS: dict[str, tuple[Callable[[h5py.File], object], str]] = {
-    "external link": (lambda file: file.update(x=h5py.ExternalLink("other.h5", "/x")), "x is a link to elsewhere"),
-    "soft link": (lambda file: file.update(x=h5py.SoftLink("/other/x")), "x is a link to elsewhere"),
-    "external storage": (external_storage, "x is a link to elsewhere"),
-    "virtual": (virtual, "x is a link to elsewhere"),
+    "external link": (lambda file: file.update(x=h5py.ExternalLink("other.h5", "/x")), "x is a link to another file"),
+    "soft link": (lambda file: file.update(x=h5py.SoftLink("/other/x")), "x is a link to another file"),
+    "external storage": (external_storage, "x is a link to another file"),
+    "virtual": (virtual, "x is a link to another file"),
 }
 
 

@@ -56,8 +56,8 @@ def test_a_plugin_is_named_by_its_module_or_file(tmp_path):
     ("template", "message"),
     [
         ("do {in}", "has no {out}"),
-        ("do {in} {out} {what}", r"cannot be filled in: 'what' \(places are {in}, {out}"),
-        ("do {in} '{out}'", "has a place in quotes"),
+        ("do {in} {out} {what}", r"cannot be filled in: 'what' \(placeholders are {in}, {out}"),
+        ("do {in} '{out}'", "has a placeholder in quotes"),
         ("do {in} {out} {", "cannot be filled in"),
     ],
 )

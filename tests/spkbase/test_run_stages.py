@@ -188,7 +188,7 @@ def test_the_command_tells_and_changes_nothing(output, tmp_path):
     assert [one["state"] for one in json.loads(result.stdout)[0]["stages"]] == ["done"] * 3
     assert CliRunner().invoke(main, ["status", str(output), "--verify"]).stdout.startswith("3 of 3 stages done")
     assert {path: path.read_bytes() for path in output.iterdir()} == before
-    for folder, text in ((tmp_path / "none", "no such folder"), (tmp_path, "no run has been here")):
+    for folder, text in ((tmp_path / "none", "no such folder"), (tmp_path, "no run in this folder")):
         failed = CliRunner().invoke(main, ["status", str(folder)])
         assert failed.exit_code == 2 or folder == tmp_path
         assert text in failed.stderr or folder == tmp_path

@@ -193,7 +193,7 @@ def test_no_interval_without_draws_or_with_one_speaker() -> None:
     [
         (b"", "got an empty file"),
         (b"\n \n", "got an empty file"),
-        (b"a one\nb two\na three\n", ":3: 'a' is there already, in line 1"),
+        (b"a one\nb two\na three\n", ":3: 'a' is repeated, first in line 1"),
         (b"a \xff\n", ":1: expected text in UTF-8"),
         (b"a b\0c\n", ":1: expected text in UTF-8, but it holds zero bytes"),
         (b"\x1f\x8bnot gzip", "cannot be decompressed"),
@@ -219,7 +219,7 @@ def test_all_problems_of_a_list_come_at_once(tmp_path: Path) -> None:
     assert "3 problems" in text
     assert "2: expected 'id emotion', got 1 columns" in text
     assert "3: expected 'id emotion', got 3 columns" in text
-    assert "4: 'a' is there already" in text
+    assert "4: 'a' is repeated" in text
 
 
 def test_recordings_are_found_beside_the_list_and_never_run(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_scores_are_the_same_twice_and_do_not_depend_on_other_trials(tmp_path) -
     [
         (None, "no transcripts: there is no"),
         (b"ts0-0 \xff\xfe words\n", "UTF-8|other bytes"),
-        (b"ts0-0 one\nts0-0 two\n", "there already, in line 1"),
+        (b"ts0-0 one\nts0-0 two\n", "is repeated, first in line 1"),
         (b"ts0-0 one\n", "23 of 24 utterances without a transcript"),
         ("".join(f"ts{s}-{n} ...\n" for s in range(6) for n in range(4)).encode(), "no transcript holds a word"),
     ],

@@ -115,7 +115,7 @@ def test_channels(tmp_path: Path, container: str) -> None:
     with pytest.raises(DataError, match=r"has 3 channels, expected one \(choose one with channel=0 to channel=2\)"):
         read_audio(path)
     for channel in (3, -1):
-        with pytest.raises(DataError, match=f"channel {channel} was asked for, the file has 3"):
+        with pytest.raises(DataError, match=f"channel {channel} was requested, the file has 3"):
             read_audio(path, channel=channel)
 
 

@@ -154,9 +154,9 @@ def test_the_challenges_own_lists_are_taken(tree: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "line", "messages"),
     [
-        ("enrolls/enrolls", "2009-1-0001", ["1 utterances are not there: '2009-1-0001'"]),
-        ("trials_f/trials", "2006 2000-128104-0001 nontarget", ["1 enrolled speakers are not there: '2006'"]),
-        ("trials_m/trials", "2001 2001-2200-0001 target", ["1 utterances are enrolled with and tried"]),
+        ("enrolls/enrolls", "2009-1-0001", ["1 utterances are missing: '2009-1-0001'"]),
+        ("trials_f/trials", "2006 2000-128104-0001 nontarget", ["1 enrolled speakers are missing: '2006'"]),
+        ("trials_m/trials", "2001 2001-2200-0001 target", ["1 utterances are in enrolment and in trials"]),
         ("trials_f/trials", "2000 2000-128104-0002 nontarget", ["is marked nontarget, against the speaker's id"]),
         ("trials_f/trials", "2000 x", ["libri_test_trials_f/trials:4"]),
     ],
@@ -194,16 +194,16 @@ def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own
     for message in (
         "SPEAKERS.TXT: 1 speakers of dev-clean are not in it: '1000'",
         "expected 'id | F or M | ...', got '77 | x | dev-clean'",
-        "speaker '1001' is there already, with another sex",
+        "speaker '1001' is repeated, with another sex",
         "1001-2200-0000.flac",
         "1001-2200-0001.flac",
         "1 transcripts without a recording: '1002-2200-0002'",
-        "1003-2200-0000.flac: is no recording of this speaker and chapter by its name",
-        "with blank; rm -rf.flac: is no recording of this speaker",
-        "recording '1003-2200-0000' is there already",
+        "1003-2200-0000.flac: its name is not one of this speaker and chapter",
+        "with blank; rm -rf.flac: its name is not one of this speaker",
+        "recording '1003-2200-0000' exists twice",
         "2002-2200.trans.txt:1: expected text in UTF-8",
         "1004-2200.trans.txt:4: expected 'id WORDS', got 'no id at all'",
-        "1004-2200.trans.txt:5: utterance '1004-2200-0000' is there already",
+        "1004-2200.trans.txt:5: utterance '1004-2200-0000' is repeated",
     ):
         assert message in text
     assert "._2001" not in text
@@ -226,7 +226,7 @@ def test_folders_that_are_not_there(tree: Path, tmp_path: Path) -> None:
 def test_what_is_there_is_not_overwritten(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "data/libri_dev_enrolls").mkdir(parents=True)
     status, text = run("librispeech", tree, tmp_path / "data")
-    assert (status, "libri_dev_enrolls: is there already" in text) == (2, True)
+    assert (status, "libri_dev_enrolls: already exists" in text) == (2, True)
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["libri_dev_enrolls"]
 
 
@@ -323,7 +323,7 @@ def test_everything_wrong_with_the_labels_is_told_at_once(emotional: Path, tmp_p
     status, text = run("iemocap", emotional, tmp_path / "data")
     assert status == 2
     for message in (
-        "'Ses01F_impro01_F000' is labelled already",
+        "'Ses01F_impro01_F000' is labelled twice",
         "label 'bored': expected one of neu, sad",
         "passwd_F001",
         "'Ses02F_impro01_F050' is of another session",

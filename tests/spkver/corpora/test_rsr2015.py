@@ -208,7 +208,7 @@ BREAKAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "two containers": (
         lambda c: (c / "sph/male/m101/m101_04_001.WAV").touch(),
-        r"recording 'm101/m101_04_001' is there twice: .*m101_04_001\.WAV and .*m101_04_001\.sph",
+        r"recording 'm101/m101_04_001' exists twice: .*m101_04_001\.WAV and .*m101_04_001\.sph",
     ),
     "no audio folder": (lambda c: (c / "sph/male").rename(c / "sph/males"), r"sph/male: cannot be read: No such file"),
     "no background": (
@@ -241,7 +241,7 @@ def test_all_problems_at_once(corpus: Path) -> None:
     assert "ndx:1: a trial of types TC and IC" in text
     assert "trn:1: model 'm101_001' has the same file twice" in text
     assert "no recording 'm102/m102_03_030'" in text
-    assert "is there twice" in text
+    assert "exists twice" in text
     assert "background.size is 1000, but there are only 36 recordings to take from" in text
     assert "nap.size is 70, but there are only 6 recordings" in text
 

@@ -85,6 +85,6 @@ def test_command_takes_each_size(made: Simulated) -> None:
     options = [part for name, value in vars(SMALL).items() for part in ("--set", f"{name}={value}")]
     result = CliRunner().invoke(main, ["simulate", "voiceprivacy", str(made.folder), *options])
     assert result.exit_code == 0, result.output
-    assert "there already: SIMULATED speech of 5 enrolled" in result.stdout
+    assert "exists already: SIMULATED speech of 5 enrolled" in result.stdout
     result = CliRunner().invoke(main, ["simulate", "voiceprivacy", str(made.folder), "--set", "training=1"])
     assert (result.exit_code, "training is 2 to 499, not 1" in result.stderr) == (2, True)

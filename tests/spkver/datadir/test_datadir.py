@@ -72,7 +72,7 @@ def test_relative_paths(folder, base, monkeypatch, tmp_path):
 
 WRONG = {
     "a missing wav.scp": ("wav.scp", None, "wav.scp: cannot be read: No such file"),
-    "a repeated utterance": ("utt2spk", b"a-1 a\na-2 a\na-1 b\n", "utt2spk:3: 'a-1' is there already, in line 1"),
+    "a repeated utterance": ("utt2spk", b"a-1 a\na-2 a\na-1 b\n", "utt2spk:3: 'a-1' is repeated, first in line 1"),
     "zero bytes": ("utt2spk", b"a-1 a\na-2\0 a\n", "utt2spk:2: expected text in UTF-8, but it holds zero bytes"),
     "a sex that is none": ("spk2gender", b"a x\nb m\n", "spk2gender: speaker 'a': expected f or m, got 'x'"),
     "an unknown sex": ("spk2gender", b"a f\n", "spk2gender: 1 speakers of unknown sex: 'b'"),
@@ -80,8 +80,8 @@ WRONG = {
     "a label that is none": ("trials", b"a a-1 maybe\n", "trials:1: expected target or nontarget, got 'maybe'"),
     "a repeated trial": ("trials", b"a a-1 target\na a-1 target\n", "trials:2: trial 'a a-1' is repeated; also in line 1"),
     "a false label": ("trials", b"b a-1 target\n", "trial 'b a-1' is marked target, but 'a-1' is spoken by 'a'"),
-    "lists that disagree": ("spk2utt", b"a a-1\nb a-2 b-1\n", "speaker of 'a-2': utt2spk says 'a', spk2utt says 'b'"),
-    "two speakers": ("spk2utt", b"a a-1 a-2 b-1\nb b-1\n", "utterance 'b-1' stands with two speakers, 'a' and 'b'"),
+    "lists that disagree": ("spk2utt", b"a a-1\nb a-2 b-1\n", "speaker of 'a-2': a in utt2spk, b in spk2utt"),
+    "two speakers": ("spk2utt", b"a a-1 a-2 b-1\nb b-1\n", "utterance 'b-1' has two speakers, 'a' and 'b'"),
     "an id with a separator": ("utt2spk", b"../x a\n", "utt2spk: id '../x' holds a path separator"),
     "a file that is not there": (
         "wav.scp",
@@ -203,7 +203,7 @@ def test_lists_of_any_ids_survive_and_are_sorted_as_by_bytes(tmp_path_factory, i
         ({"recordings": {}, "speakers": {}}, "no utterances"),
         ({"recordings": {"../u": "x"}, "speakers": {"../u": "a"}}, "id '../u' holds a path separator"),
         ({"speakers": {"u": "a", "v": "a"}}, "utterance 'v' has no audio"),
-        ({"recordings": {"u": "x |"}}, "cannot stand in wav.scp"),
+        ({"recordings": {"u": "x |"}}, "cannot be written to wav.scp"),
     ],
 )
 def test_what_lists_cannot_hold_is_not_written(tmp_path, change, message):

@@ -51,7 +51,7 @@ def test_without_folders_the_name_begins_with_the_speaker(tmp_path):
     [
         ((), "found no .wav, .flac, .sph file"),
         (("anna.wav", "bert-1.wav"), "anna.wav: expected a name like SPEAKER-1.wav"),
-        (("a/1.wav", "2.wav"), "1 recordings stand beside the folders of speakers: '2.wav'"),
+        (("a/1.wav", "2.wav"), "1 recordings are outside of the folders of speakers: '2.wav'"),
         (("a/1.wav", "a/1.flac"), "a/1.wav and a/1.flac are both utterance 'a-1'"),
     ],
 )
@@ -65,7 +65,7 @@ def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
     [
         (("Anna/1.wav", "anna/2.wav"), "differ only by case or Unicode form: 'Anna' and 'anna' (rename"),
         (("Zo\u00eb-1.wav", "Zoe\u0308-2.wav"), r"Unicode form: 'Zoe\u0308' and 'Zo\xeb' (rename"),
-        (("a/1.wav", "a/2.mp3", "a/3.OGG", "a/4.mp3", "a/.5.mp3"), "left out: 2 .mp3, 1 .ogg (convert"),
+        (("a/1.wav", "a/2.mp3", "a/3.OGG", "a/4.mp3", "a/.5.mp3"), "ignored: 2 .mp3, 1 .ogg (convert"),
     ],
 )
 def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):
