@@ -566,9 +566,8 @@ def _folder_status(folder: Path, verify: bool) -> Json:
     for artefact, name in plan.items():
         entry = entries.get(artefact, {})
         state: State = _state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
-        why = {"damaged": "it has changed since it was written", "missing": "it was begun" if entry else ""}.get(
-            state, ""
-        )
+        whys = {"damaged": "it has changed since it was written", "missing": "it was begun" if entry else ""}
+        why = whys.get(state, "")
         if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
             state, reasons[name] = "stale", why.split(": ", 1)[-1]
         stages.append(stage_status(name, artefact, state, why, entry.get("seconds") if state == "done" else None))

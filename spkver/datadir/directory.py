@@ -140,24 +140,26 @@ def write_datadir(datadir: DataDir) -> None:
         if re.search(r"[\n\r\0]", str(path)) or str(path) != str(path).strip() or str(path).endswith("|"):
             problems.add(f"path {str(path)!r} cannot be written to wav.scp", remedy="rename the file")
     problems.raise_if_any()
-    folder = datadir.path
-    write_text(folder / "utt2spk", _lines(datadir.speakers))
-    write_text(folder / "spk2utt", _lines({speaker: " ".join(of) for speaker, of in datadir.by_speaker().items()}))
-    absent = {
-        "spk2gender": not datadir.genders, "enrolls": datadir.enrolls is None, "trials": datadir.trials is None
-    }  # fmt: skip
-    for name in filter(absent.get, absent):
-        (folder / name).unlink(missing_ok=True)
-    if datadir.genders:
-        write_text(folder / "spk2gender", _lines(datadir.genders))
-    if datadir.enrolls is not None:
-        write_text(folder / "enrolls", "".join(f"{utterance}\n" for utterance in sorted(datadir.enrolls)))
-    if datadir.trials is not None:
-        write_text_list(folder / "trials", datadir.trials)
+    folder, base = datadir.path, datadir.path.absolute()
     entries = {utterance: path.absolute() for utterance, path in datadir.recordings.items()}
-    base = folder.absolute()
     inside = {key: path.relative_to(base.parent.parent) for key, path in entries.items() if path.is_relative_to(base)}
-    write_text(folder / "wav.scp", _lines(entries | inside))
+    enrolls = None if datadir.enrolls is None else "".join(f"{utterance}\n" for utterance in sorted(datadir.enrolls))
+    lists = {
+        "utt2spk": _lines(datadir.speakers),
+        "spk2utt": _lines({speaker: " ".join(of) for speaker, of in datadir.by_speaker().items()}),
+        "spk2gender": _lines(datadir.genders) or None,
+        "enrolls": enrolls,
+        "wav.scp": _lines(entries | inside),
+    }
+    if datadir.trials is None:
+        (folder / "trials").unlink(missing_ok=True)
+    else:
+        write_text_list(folder / "trials", datadir.trials)
+    for name, text in lists.items():
+        if text is None:
+            (folder / name).unlink(missing_ok=True)
+        else:
+            write_text(folder / name, text)
 
 
 def _lines(values: Mapping[str, object]) -> str:
