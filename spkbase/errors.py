@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ _MAX_ALIKE = 3
 _MAX_SHOWN = 20
 
 
-def few(names: Iterable[Any], show: Callable[[Any], str] = str, most: int = 3) -> str:
+def few(names: Collection[Any], show: Callable[[Any], str] = str, most: int = 3) -> str:
     """List the first few names, for an error; names of a set or mapping are sorted.
 
     Examples
