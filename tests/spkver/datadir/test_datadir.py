@@ -81,7 +81,7 @@ WRONG = {
     "a repeated trial": (
         "trials",
         b"a a-1 target\na a-1 target\n",
-        "trials:2: trial 'a a-1' is repeated; also in line 1",
+        "trials:2: trial 'a a-1' is repeated; also in",
     ),
     "a false label": ("trials", b"b a-1 target\n", "trial 'b a-1' is marked target, but 'a-1' is spoken by 'a'"),
     "lists that disagree": ("spk2utt", b"a a-1\nb a-2 b-1\n", "speaker of 'a-2': a in utt2spk, b in spk2utt"),
