@@ -126,7 +126,7 @@ class ResumableCommand(Command):
     going_on = "; finished steps are kept, the same command resumes from there"
 
 
-class Group(_CleanEnd, click.Group):
+class CommandGroup(_CleanEnd, click.Group):
     """A group whose commands are imported when they are called, so that its help costs nothing.
 
     Parameters
@@ -152,7 +152,7 @@ class Group(_CleanEnd, click.Group):
         start = f"{cmd_name} "
         below = {name.removeprefix(start): row for name, row in self.table.items() if name.startswith(start)}
         if below:
-            return Group(cmd_name, table=below, help=about)
+            return CommandGroup(cmd_name, table=below, help=about)
         module, _, name = where.partition(":")
         command: click.Command = getattr(import_module(module), name)
         if lines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from spkbase.console import Group
+from spkbase.console import CommandGroup
 from spkbase.version import __version__
 
 # words: where it is, what it does, lines that call it
@@ -162,7 +162,7 @@ COMMANDS = {
 }
 
 
-@click.group(cls=Group, table=COMMANDS)
+@click.group(cls=CommandGroup, table=COMMANDS)
 @click.version_option(__version__, prog_name="spkver")
 def main() -> None:
     """Classic speaker verification: speech in, scores out.

@@ -6,7 +6,7 @@ import logging
 
 import click
 
-from spkbase.console import Group, echo_log
+from spkbase.console import CommandGroup, echo_log
 from spkbase.version import __version__
 
 # name: where it is, what it does, lines that call it
@@ -129,7 +129,7 @@ COMMANDS = {
 }
 
 
-@click.group(cls=Group, table=COMMANDS)
+@click.group(cls=CommandGroup, table=COMMANDS)
 @click.version_option(__version__, prog_name="spkver-eval")
 @click.option("-v", "--verbose", is_flag=True, help="Tell what is done.")
 @click.pass_context

@@ -19,7 +19,7 @@ from spkbase.configuration import load_config
 from spkbase.version import __version__
 from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main as evaluation_main
-from spkver.rsr2015.lists import Config
+from spkver.rsr2015.lists import RecipeConfig
 from spkver.voiceprivacy.settings import Config as VoicePrivacyConfig
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,7 +46,7 @@ CALL = re.compile(
     r"(?:[A-Z_]+=\S+ +)*(?:time +)?(?:(?:\.venv/bin/)?python3? +)?(?:\.venv/bin/)?"
     rf"(?P<name>spkver-eval|spkver|{'|'.join(SCRIPTS)})(?: +(?P<rest>.+))$"
 )
-CONFIGS = {"rsr2015": Config, "voiceprivacy": VoicePrivacyConfig}
+CONFIGS = {"rsr2015": RecipeConfig, "voiceprivacy": VoicePrivacyConfig}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -168,7 +168,7 @@ def test_scripts_and_settings_in_commands_exist(path):
         recipe = next(iter(re.findall(r"(?:recipes/|spkver )(voiceprivacy|rsr2015)(?:/\w+\.py| )", line)), recipe)
         for setting in re.findall(r"--set '?([\w.]+=[^\s'`)]+)", line):
             if setting != "KEY=VALUE]..." and "$" not in setting:
-                load_config(CONFIGS.get(recipe, Config), settings=[setting])
+                load_config(CONFIGS.get(recipe, RecipeConfig), settings=[setting])
 
 
 def test_make_targets_exist():
@@ -180,7 +180,7 @@ def test_make_targets_exist():
 
 
 def test_keys_of_the_recipe_table_exist():
-    keys = asdict(Config(systems={"NAME": ["cosine"]}))  # keys that came later too
+    keys = asdict(RecipeConfig(systems={"NAME": ["cosine"]}))  # keys that came later too
     rows = re.findall(
         r"^\| ((?:`[^`]+`(?:, )?)+)(?:, \.\.\.)? \|", (ROOT / "recipes/rsr2015/README.md").read_text(), re.M
     )

@@ -11,7 +11,7 @@ from spkbase import runs
 from spkver import rsr2015
 
 
-def write_lists(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
+def write_lists(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     """Check the corpus, write the lists to ``task/`` and count them."""
     lists = rsr2015.prepare(run, corpus, config)
     return (

@@ -14,7 +14,7 @@ from spkbase import runs
 from spkver import pipeline, rsr2015
 
 
-def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
+def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     """Go from audio to scores, stage by stage, and report; returns the table of results."""
     lists = rsr2015.prepare(run, corpus, config)
     trials = lists.key.trials()

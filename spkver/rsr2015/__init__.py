@@ -2,5 +2,13 @@
 recipes/rsr2015, which are installed with the package."""
 
 from spkver.rsr2015.command import recipe_command
-from spkver.rsr2015.lists import NAP_LISTS, Config, given_files, named_lists, prepare, speaker_lists, training_lists
+from spkver.rsr2015.lists import (
+    NAP_LISTS,
+    RecipeConfig,
+    given_files,
+    named_lists,
+    prepare,
+    speaker_lists,
+    training_lists,
+)
 from spkver.rsr2015.results import report

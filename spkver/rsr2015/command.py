@@ -14,7 +14,7 @@ from spkbase.errors import DataError
 
 if TYPE_CHECKING:
     from spkbase.runs import Run
-    from spkver.rsr2015.lists import Config
+    from spkver.rsr2015.lists import RecipeConfig
 
 _LIMITS = [
     click.option("--force", is_flag=True, help="Make every stage again, also those that are up to date."),
@@ -24,7 +24,12 @@ _LIMITS = [
 
 
 def recipe_command(
-    recipe: Callable[[Run, Path, Config], str], page: str, *, about: str, config: str = "", has_stages: bool = True
+    recipe: Callable[[Run, Path, RecipeConfig], str],
+    page: str,
+    *,
+    about: str,
+    config: str = "",
+    has_stages: bool = True,
 ) -> click.Command:
     """Return the command of a recipe.
 
@@ -47,10 +52,10 @@ def recipe_command(
     def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
         from spkbase.configuration import load_config
         from spkbase.runs import Ended, format_status, read_status, start_run
-        from spkver.rsr2015.lists import Config
+        from spkver.rsr2015.lists import RecipeConfig
 
         defaults = _defaults(own, corpus)
-        chosen = load_config(Config, file=config_file, settings=settings, defaults=defaults)
+        chosen = load_config(RecipeConfig, file=config_file, settings=settings, defaults=defaults)
         _check_corpus(corpus)
         with echo_log(logging.INFO):
             try:
@@ -97,7 +102,7 @@ def _check_corpus(corpus: str) -> None:
         )
 
 
-def _corpus_folder(corpus: str, run: Run, config: Config) -> Path:
+def _corpus_folder(corpus: str, run: Run, config: RecipeConfig) -> Path:
     from spkver.corpora import CorpusSize, simulate_rsr2015
 
     if corpus != "simulated":

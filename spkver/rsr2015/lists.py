@@ -63,12 +63,12 @@ class GivenConfig:
     vectors: str | None = None
 
 
-def given_files(config: Config, maps: dict[str, IdMap], takes: Sequence[str]) -> dict[str, Any]:
+def given_files(config: RecipeConfig, maps: dict[str, IdMap], takes: Sequence[str]) -> dict[str, Any]:
     """Return the results that replace stages; their files must exist and hold the rows of the lists.
 
     Parameters
     ----------
-    config : Config
+    config : RecipeConfig
     maps : dict of str to IdMap
         The lists that the recipe uses, by name.
     takes : sequence of str
@@ -239,7 +239,7 @@ class ListsConfig:
 
 
 @dataclass(frozen=True)
-class Config:
+class RecipeConfig:
     """Everything that an RSR2015 experiment depends on.
 
     `seed` is that of everything drawn; `systems` names chains of steps on vectors (docs/backends.md).
@@ -285,7 +285,7 @@ def named_lists(lists: Rsr2015, *names: str) -> dict[str, IdMap]:
     return {name: known[name] for name in names or known}
 
 
-def training_lists(config: Config, lists: Rsr2015) -> dict[str, IdMap]:
+def training_lists(config: RecipeConfig, lists: Rsr2015) -> dict[str, IdMap]:
     """Return the lists training, enroll and test of systems of one vector a recording, checked against their chains.
 
     Raises
@@ -315,7 +315,7 @@ def training_lists(config: Config, lists: Rsr2015) -> dict[str, IdMap]:
     return maps
 
 
-def speaker_lists(config: Config, lists: Rsr2015) -> dict[str, IdMap]:
+def speaker_lists(config: RecipeConfig, lists: Rsr2015) -> dict[str, IdMap]:
     """Return the lists training, enroll and test of joint factors, checked against their ranks.
 
     Raises
@@ -329,7 +329,7 @@ def speaker_lists(config: Config, lists: Rsr2015) -> dict[str, IdMap]:
     return maps
 
 
-def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
+def prepare(run: Run, corpus: Path, config: RecipeConfig) -> Rsr2015:
     """Read and check all lists and the header of every recording, then write the lists to `task/`.
 
     Raises

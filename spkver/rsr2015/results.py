@@ -24,7 +24,7 @@ from spkbase.files import file_digest, format_table, load_json, write_json
 from spkbase.runs import REPORT, Run, Stage, versions
 from spkver.corpora import Rsr2015, is_simulated, list_hashes
 from spkver.mixture import TrainedUbm, schedule_marks
-from spkver.rsr2015.lists import Config
+from spkver.rsr2015.lists import RecipeConfig
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ _SHOWN = 3  # systems whose histograms and bands are drawn; of more, one histogr
 def report(
     recipe: str,
     run: Run,
-    config: Config,
+    config: RecipeConfig,
     lists: Rsr2015,
     ubm: Stage[TrainedUbm] | None,
     systems: Mapping[str, Stage[Scores]],
@@ -177,7 +177,7 @@ def report(
     recipe : str
         Name of the recipe, for the results.
     run : Run
-    config : Config
+    config : RecipeConfig
     lists : Rsr2015
     ubm : Stage of TrainedUbm, optional
         Its likelihoods are drawn.
@@ -206,7 +206,7 @@ def report(
 
 
 def _measured(
-    run: Run, config: Config, lists: Rsr2015, systems: Mapping[str, Stage[Scores]], ubm: Stage[TrainedUbm] | None
+    run: Run, config: RecipeConfig, lists: Rsr2015, systems: Mapping[str, Stage[Scores]], ubm: Stage[TrainedUbm] | None
 ) -> Stage[dict[str, Any]]:
     """Return the numbers of all systems (`evaluation.json`); with them the plots are made."""
     title = _title(config, lists)
@@ -232,11 +232,11 @@ def _measured(
     )
 
 
-def _plots(name: str, config: Config) -> list[str]:
+def _plots(name: str, config: RecipeConfig) -> list[str]:
     return [f"{name}.{form}" for form in config.report.formats]
 
 
-def _evaluate(scores: Scores, key: Key, config: Config, speakers: Speakers) -> dict[str, Any]:
+def _evaluate(scores: Scores, key: Key, config: RecipeConfig, speakers: Speakers) -> dict[str, Any]:
     """Metrics of all trials together, and of each pair of a target and a nontarget type."""
     types = [(target, nontarget) for target in config.trials.target for nontarget in config.trials.nontarget]
     pairs = {"-".join(pair): _metrics(scores, key.of_types(*pair), config) for pair in types}
@@ -247,7 +247,7 @@ def _evaluate(scores: Scores, key: Key, config: Config, speakers: Speakers) -> d
     return {**_metrics(scores, key, config), "trial_types": pairs, "privacy": privacy}
 
 
-def _linkability(scores: Mapping[str, Scores], key: Key, config: Config, speakers: Speakers) -> dict[str, Curve]:
+def _linkability(scores: Mapping[str, Scores], key: Key, config: RecipeConfig, speakers: Speakers) -> dict[str, Curve]:
     """Linkability of each system over sizes of the gallery; none without trials of the correct sentence by all."""
     if "TC" not in config.trials.target or "IC" not in config.trials.nontarget:
         return {}
@@ -259,7 +259,7 @@ def _linkability(scores: Mapping[str, Scores], key: Key, config: Config, speaker
         return {}
 
 
-def _metrics(scores: Scores, key: Key, config: Config) -> dict[str, Any]:
+def _metrics(scores: Scores, key: Key, config: RecipeConfig) -> dict[str, Any]:
     target, nontarget = split_scores(scores, key)
     both, point = sort_scores(target, nontarget), config.report
     return {
@@ -273,7 +273,7 @@ def _metrics(scores: Scores, key: Key, config: Config) -> dict[str, Any]:
     }
 
 
-def _title(config: Config, lists: Rsr2015) -> str:
+def _title(config: RecipeConfig, lists: Rsr2015) -> str:
     root = next(iter(lists.recordings.values())).parents[3]  # root/sph/male/m001/recording
     corpus = "Synthetic speech in the form of RSR2015" if is_simulated(root) else "RSR2015 part 1"
     sex = "male" if config.gender == "m" else "female"
@@ -283,7 +283,7 @@ def _title(config: Config, lists: Rsr2015) -> str:
 
 def _plot(
     run: Run,
-    config: Config,
+    config: RecipeConfig,
     lists: Rsr2015,
     systems: dict[str, Scores],
     ubm: TrainedUbm | None,

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from spkver.recipes.rsr2015 import svm_gmm
 from spkver.rsr2015 import results as report
-from spkver.rsr2015.lists import Config
+from spkver.rsr2015.lists import RecipeConfig
 
 pytest.importorskip("espeakng_loader")
 
@@ -31,6 +31,6 @@ def test_plots_of_synthetic_speech_say_so(tmp_path):
     """The record that `spkver simulate` leaves at the root of its trees decides, however the tree is named."""
     recording = tmp_path / "sph" / "male" / "m001" / "m001_01_001.wav"
     lists = SimpleNamespace(recordings={"m001/m001_01_001": recording})
-    assert "Synthetic" not in report._title(Config(), lists)
+    assert "Synthetic" not in report._title(RecipeConfig(), lists)
     (tmp_path / "simulation.json").touch()
-    assert "Synthetic" in report._title(Config(), lists)
+    assert "Synthetic" in report._title(RecipeConfig(), lists)

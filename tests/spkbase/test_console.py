@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from spkbase.console import Command, Group, ResumableCommand, echo_log, worker_options
+from spkbase.console import Command, CommandGroup, ResumableCommand, echo_log, worker_options
 from spkbase.errors import DataError, WorkerError
 from spkbase.work import engine_kind
 from spkver.cli import main as spkver_main
@@ -24,7 +24,7 @@ def run(action, capsys, *, grouped=False, kind=Command) -> tuple[int, str]:
 
     command, arguments = main, []
     if grouped:
-        command, arguments = Group("main", table={}), ["main"]
+        command, arguments = CommandGroup("main", table={}), ["main"]
         command.get_command = lambda *_: main
     with pytest.raises(SystemExit) as end:
         command.main(arguments)
