@@ -48,6 +48,7 @@ from evaluation.metrics.table import (
     SpeakerVerificationMetrics,
     detection_score,
     evaluate,
+    find_metric,
     is_prior,
     method_of,
     metrics_at_thresholds_of,

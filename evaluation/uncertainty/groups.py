@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics import METRICS, Method, Metric, method_of
-from evaluation.metrics.table import find_metric
+from evaluation.metrics import METRICS, Method, Metric, find_metric, method_of
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous
 from evaluation.uncertainty.resampling import NO_INTERVALS, Resampling, Sample, Statistic, bootstrap
 from spkbase.errors import DataError

@@ -24,7 +24,6 @@ from evaluation.linkage.agreement import (
     mean_agreement,
     pair_agreement,
     published,
-    write_lists,
 )
 from evaluation.linkage.ranks import Ranks, write_ranks
 from spkbase.errors import DataError
@@ -74,13 +73,6 @@ def test_quarters_are_ends_of_the_order(values: list[int], rule: str) -> None:
     if rule == "nearest" and len(set(values)) > 1:
         sizes = [sum(value >= one for value in values) for one in set(values)]
         assert abs(len(found.easy) - len(values) / 4) == min(abs(size - len(values) / 4) for size in sizes)
-
-
-def test_lists_are_written(tmp_path: Path) -> None:
-    paths = write_lists(tmp_path, disclosure_sets(named([0.1, 0.2, 0.3, 0.9])), suffix="_L3")
-    assert paths["easy"].name == "easy_speakers_L3.txt"
-    assert paths["easy"].read_text() == "# easy to link: 1 of 4 speakers, Q3 0.45, ties nearest\ns03\n"
-    assert paths["hard"].read_text().splitlines()[1:] == ["s00"]
 
 
 @pytest.mark.parametrize(

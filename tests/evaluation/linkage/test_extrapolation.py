@@ -29,7 +29,6 @@ from evaluation.linkage.extrapolation import (
 from evaluation.linkage.ranks import Ranks
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
-from spkbase.files import to_json
 
 FAR = np.array([20_000.0, 1e5, 1e6, 1e8])
 # closed_forms.json of the reference and a quadrature: normal scores, d' = 2
@@ -155,17 +154,6 @@ def test_speakers_are_drawn_not_rows(ranks: Ranks) -> None:
     )
     width = [float(np.log(one.high[0] / one.low[0])) for one in (by_speaker, by_row)]
     assert width[0] > 1.5 * width[1]
-
-
-def test_everything_is_marked_as_extrapolated(ranks: Ranks) -> None:
-    report = json.loads(to_json(extrapolate(ranks, [10**6], resampling=Resampling(5)).to_dict()))
-    assert report["kind"] == "extrapolated"
-    assert report["measured_to"] == 1000
-    assert report["sizes"] == [10**6]
-    assert "linkability" not in report["methods"]["bounds"]
-    assert set(report["methods"]["normal"]) == {
-        "linkability", "low", "high", "largest_distance_from_measured", "note"
-    }  # fmt: skip
 
 
 # ---- bounds
