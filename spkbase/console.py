@@ -73,8 +73,7 @@ def _handle(handler: Any) -> dict[int, Any]:
     if threading.current_thread() is not threading.main_thread():
         return {}
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    heard = {number: of_it for number, of_it in before.items() if of_it != signal.SIG_IGN}
-    return {number: signal.signal(number, handler) for number in heard}
+    return {number: signal.signal(number, handler) for number, old in before.items() if old != signal.SIG_IGN}
 
 
 def _message(error: BaseException) -> str:
@@ -105,8 +104,8 @@ class Command(_CleanEnd):
                 raise click.UsageError(f"{option.opts[-1]} is given more than once; it takes one value", ctx)
         taken: dict[Path, str] = {}
         for parameter in sorted(dict.fromkeys(given), key=_is_output):  # inputs first
-            said = values.get(parameter.name or "") if isinstance(parameter.type, click.Path) else None
-            for text in said if isinstance(said, (list, tuple)) else [said]:
+            given_path = values.get(parameter.name or "") if isinstance(parameter.type, click.Path) else None
+            for text in given_path if isinstance(given_path, (list, tuple)) else [given_path]:
                 if not isinstance(text, str) or text == "-" or Path(text).is_dir():
                     continue
                 name = parameter.opts[-1]

@@ -52,7 +52,7 @@ COMMANDS = {
         "Show which stages of a run are done, stale, missing or damaged.",
         "spkver status demo",
     ),
-    "simulate": ("", "Make corpora of synthetic speech, for trying things out."),
+    "simulate": ("", "Make corpora of synthetic speech, for trials and demos."),
     "simulate rsr2015": (
         "spkver.commands.speech:rsr2015",
         "In the form of RSR2015.",
@@ -93,7 +93,7 @@ COMMANDS = {
     ),
     "anonymize-vectors": (
         "spkver.commands.anonymize:anonymize_vectors",
-        "Put pseudo-speakers in place of speakers' vectors, without synthesis.",
+        "Replace speakers' vectors by pseudo-speakers, without synthesis.",
         "spkver anonymize-vectors trials.h5 --pool pool.h5 --sexes spk2gender --output pseudo.h5",
         "spkver anonymize-vectors train.h5 --pool pool.h5 --sex any --distance cosine --draws 4 --output pseudo.h5",
     ),
@@ -112,10 +112,10 @@ COMMANDS = {
         "Compare the voices in two recordings.",
         "spkver verify first.wav second.wav --extractor campplus --backend backend.h5",
     ),
-    "backend": ("", "Score vectors of any extractor by a chain of steps, which is learnt from vectors with speakers."),
+    "backend": ("", "Score vectors of any extractor by a trained chain of steps."),
     "backend train": (
         "spkver.commands.vectors:train",
-        "Learn a chain: LDA, WCCN, PLDA, cosine.",
+        "Train a chain: LDA, WCCN, PLDA, cosine.",
         "spkver backend train vectors.h5 --chain '[centre, lda: 20, length, plda: {rank: 10}]' --output backend.h5",
     ),
     "backend score": (
@@ -130,7 +130,7 @@ COMMANDS = {
     ),
     "backend show": (
         "spkver.commands.vectors:show",
-        "Show what a chain is.",
+        "Show the steps of a chain.",
         "spkver backend show backend.h5",
     ),
     "transcribe": (

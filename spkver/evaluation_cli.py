@@ -30,7 +30,7 @@ COMMANDS = {
     ),
     "page": (
         "evaluation.commands.challenge:page",
-        "Make the page that a person reads first, from results.json.",
+        "Write the HTML report of results.json.",
         "spkver-eval page exp/results.json --output report.html",
     ),
     "challenge": (
@@ -60,18 +60,18 @@ COMMANDS = {
     ),
     "linkability": (
         "evaluation.commands.linkability:linkability",
-        "How often the owner of a voice is linked among N enrolled.",
+        "How often the target speaker is linked among N enrolled.",
         "spkver-eval linkability --enroll enrol.h5 --test trial.h5 --output linkability",
         "spkver-eval linkability -s scores.txt -k key.txt --output linkability",
     ),
     "linkability-extrapolate": (
         "evaluation.commands.linkability:extrapolate",
-        "The same in populations larger than the gallery.",
+        "Linkability in populations larger than the gallery.",
         "spkver-eval linkability-extrapolate linkability --populations 10000,1000000 --output beyond",
     ),
     "singling-out": (
         "evaluation.commands.linkability:single_out",
-        "How often exactly one speaker of a crowd is isolated.",
+        "How often exactly one speaker of a crowd is singled out.",
         "spkver-eval singling-out --enroll enrol.h5 --test trial.h5 --utterances 1,3",
     ),
     "linkability-batch": (
@@ -81,7 +81,7 @@ COMMANDS = {
     ),
     "linkability-compare": (
         "evaluation.commands.linkability_compare:linkability_compare",
-        "Who is easy and who is hard to link.",
+        "Agreement of runs on easy and hard speakers.",
         "spkver-eval linkability-compare ECAPA/B3=exp/a ECAPA/B5=exp/b --output exp/compared",
     ),
     "similarity": (
@@ -96,13 +96,13 @@ COMMANDS = {
     ),
     "align": (
         "evaluation.commands.embeddings:align",
-        "How many anonymised embeddings are linked once the spaces are aligned.",
+        "Link anonymised embeddings after aligning the spaces.",
         "spkver-eval align --original orig/xvector.scp --anonymised anon/xvector.scp --model-speakers utt2spk",
         "spkver-eval align --original o.h5 --anonymised a.h5 --train-original to.h5 --train-anonymised ta.h5",
     ),
     "attributes": (
         "evaluation.commands.embeddings:attributes",
-        "How well sex, age or accent is read from vectors.",
+        "How well sex, age or accent is recognised from vectors.",
         "spkver-eval attributes -e trials.h5 --anonymised trials_anon.h5 --labels spk2gender",
     ),
     "wer": (
@@ -122,7 +122,7 @@ COMMANDS = {
     ),
     "rank": (
         "evaluation.commands.challenge:rank",
-        "Rank systems by utility within each least EER.",
+        "Rank systems by utility at each minimum EER.",
         "spkver-eval rank exp/results_summary/result_for_rank_mcadams -l mcadams",
         "spkver-eval rank exp/mine/results.json result_for_rank_* --plot systems.png --latex systems.tex --figures",
     ),
@@ -131,7 +131,7 @@ COMMANDS = {
 
 @click.group(cls=CommandGroup, table=COMMANDS)
 @click.version_option(__version__, prog_name="spkver-eval")
-@click.option("-v", "--verbose", is_flag=True, help="Tell what is done.")
+@click.option("-v", "--verbose", is_flag=True, help="Log what is done.")
 @click.pass_context
 def main(ctx: click.Context, verbose: bool) -> None:
     """Scores in, evidence out: metrics, disclosure and plots of speaker verification scores."""

@@ -20,7 +20,7 @@ from spkbase.files import format_table
 if TYPE_CHECKING:
     from evaluation.challenges import ComparedSystem, OrderingRule, SystemOrder
 
-_MIXED = "the EERs are of different attackers or readings ('EER of'), so places compare these as well as systems"
+_MIXED = "the EERs are of different attackers or definitions ('EER of'), so ranks compare these too"
 
 
 @click.command(cls=Command)
@@ -33,14 +33,14 @@ _MIXED = "the EERs are of different attackers or readings ('EER of'), so places 
     multiple=True,
     default=("png",),
     type=click.Choice(["png", "pdf", "svg", "tex", "none"]),
-    help="Formats of the plots; repeatable; none for the tables alone.",
+    help="Formats of the plots; repeatable; none: tables only.",
 )
 def challenge(results: Path, keys: Path, output: Path, extensions: tuple[str, ...], resampling: Resampling) -> None:
     """Assess a whole VoicePrivacy challenge.
 
     RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores. Written are results.csv, results.md and results.tex,
     a page for each system, the weighted averages of VoicePrivacy 2022, and ZEBRA plots for each system and condition.
-    Intervals are by speakers, whom an utt2spk beside a key's trials names.
+    Intervals are over speakers, as the utt2spk in the folder of a key's trials gives them.
     """
     from evaluation.challenges import assess, find_score_lists, write_challenge
 
@@ -51,12 +51,12 @@ def challenge(results: Path, keys: Path, output: Path, extensions: tuple[str, ..
 
 @click.command(cls=Command)
 @click.argument("results", type=FILE, nargs=-1, required=True)
-@path_option("-o", "--output", help="The HTML file; report.html beside the results by default.")
+@path_option("-o", "--output", help="HTML file; by default report.html in the folder of the results.")
 def page(results: tuple[Path, ...], output: Path | None) -> None:
-    """Make the page that a person reads first, from RESULTS.json and the score files that it names.
+    """Write the HTML report of RESULTS.json and the score files that it names.
 
-    Several RESULTS make one page of their anonymisers side by side, comparison.html in the current folder by default.
-    The page holds everything it shows: it needs no network and no JavaScript, and can be printed.
+    Several RESULTS make one page that compares their anonymisers, by default comparison.html in the current folder.
+    The page is self-contained: it needs no network and no JavaScript, and can be printed.
     """
     from evaluation.reports import read_results, write_comparison, write_page
 
@@ -73,22 +73,20 @@ def page(results: tuple[Path, ...], output: Path | None) -> None:
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @label_option
-@choice_option("--rule", "rule_name", of=["vpc2024", "vpc2022"], help="Of which challenge.")
-@click.option("--target", "targets", multiple=True, type=float, help="Least EER in percent, instead; repeatable.")
-@click.option("--utility", "utilities", multiple=True, help="What to rank by, instead: wer, uar, cer, f0; repeatable.")
-@choice_option(
-    "--assignment", of=["reached", "highest"], help="Rank where a target is reached, or in the highest alone."
-)
+@choice_option("--rule", "rule_name", of=["vpc2024", "vpc2022"], help="Rule of which challenge.")
+@click.option("--target", "targets", multiple=True, type=float, help="Minimum EER in percent; repeatable.")
+@click.option("--utility", "utilities", multiple=True, help="Rank by wer, uar, cer or f0; repeatable.")
+@choice_option("--assignment", of=["reached", "highest"], help="Rank at each target reached, or at the highest only.")
 @click.option("--split", default="test", help="Split of the sets.")
-@click.option("--dataset", "datasets", multiple=True, help="Sets of EER and WER, as libri or en; repeatable; else all.")
+@click.option("--dataset", "datasets", multiple=True, help="Sets of EER and WER; repeatable; default all.")
 @choice_option("--average", of=["mean", "least"], help="EER of a system over sets and sexes.")
 @click.option(
     "--correlation",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.0,
-    help="How much the errors of two systems on the same speech go together, for ties; 0 errs on their side.",
+    help="Correlation of the errors of two systems on the same speech, for ties; 0 gives more ties.",
 )
-@click.option("--figures", is_flag=True, help="Show every figure of the files beside each other too, set by set.")
+@click.option("--figures", is_flag=True, help="Also show all figures of the files, set by set.")
 @path_option("--plot", help="Draw EER over each utility: .png, .pdf, .svg or .tex; of several, NAME_wer.png ...")
 @path_option("--latex", help="Write the table of systems: LaTeX with booktabs.")
 @path_option("--markdown", help="Write the table of systems as Markdown.")
@@ -110,11 +108,11 @@ def rank(
     markdown: Path | None,
     json_path: Path | None,
 ) -> None:
-    """Rank systems by utility within each least EER that they reach.
+    """Rank systems by utility at each minimum EER that they reach.
 
     FILES are results.json of the recipe (or its output folder), result_for_rank* of VoicePrivacy 2024 and 2026 (both
     tracks), or summaries of 2022; the EER is that of the semi-informed attacker. The table of the systems comes first
-    and tells whose EER each is (of results.json the attacker's that challenge.attacker names, else the strongest's);
+    and names the attacker of each EER (for results.json that of challenge.attacker, else the strongest);
     --plot, --latex and --markdown write it for a paper.
     """
     from evaluation import challenges
@@ -129,10 +127,9 @@ def rank(
         raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
     systems = [challenges.read_system(path, name, **reading) for path, name in zip(files, names, strict=True)]
     count = Counter(system.name for system in systems)
-    systems = [
-        replace(system, name=f"{system.name} ({path.resolve().parent.name})") if count[system.name] > 1 else system
-        for system, path in zip(systems, files, strict=True)
-    ]
+    for place, (system, path) in enumerate(zip(systems, files, strict=True)):
+        if count[system.name] > 1:
+            systems[place] = replace(system, name=f"{system.name} ({path.resolve().parent.name})")
     orders = challenges.order_systems(systems, rule)
     if len({system.sets for system in systems if system.sets}) > 1:
         click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
@@ -166,8 +163,10 @@ def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], ru
     for order in orders:
         lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]
         for entry in order.entries:
-            shared = f" (places {entry.best} to {entry.worst})" if entry.best and entry.best != entry.worst else ""
-            lines.append(f"  {entry.place}. {entry.system}{shared}: {entry.reason}")
+            line = f"  {entry.place}. {entry.system}"
+            if entry.best and entry.best != entry.worst:
+                line += f" (places {entry.best} to {entry.worst})"
+            lines.append(f"{line}: {entry.reason}")
         for name, why in order.excluded.items():
             doubt = f"; in doubt: {order.doubts[name]}" if name in order.doubts else ""
             lines.append(f"  -  {name}: {why}{doubt}")

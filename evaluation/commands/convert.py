@@ -36,7 +36,7 @@ _MATLAB = f"{formats.MATLAB.name}, {formats.MATLAB.title}"
     cls=Command,
     help="Convert a file of scores, a key or a list of trials.\n\n"
     f"The content of SOURCE says what it is, the extension of DESTINATION what to write: {_EXTENSIONS}; each with "
-    ".gz behind it too. --to writes the text of another tool.",
+    ".gz behind it too. --to writes the text format of another tool.",
 )
 @click.argument("kind", type=click.Choice(formats.KINDS))
 @click.argument("source", type=FILE)
@@ -44,11 +44,11 @@ _MATLAB = f"{formats.MATLAB.name}, {formats.MATLAB.title}"
 @click.option(
     "--to",
     "order",
-    help=f"Order of the columns of a text: {', '.join(formats.SCORES)} (a key: {_OF_KEYS} too), or roles such as "
+    help=f"Order of the columns of text: {', '.join(formats.SCORES)} (a key: {_OF_KEYS} too), or roles such as "
     f"{','.join(formats.SCORES['voxsrc'])}; or {_MATLAB}, or another format by its name.",
 )
-@path_option("-k", "--key", "key_path", help="The truth of scores, for orders that hold it.")
-@path_option("--segment-speakers", help="Who speaks in each segment, as in utt2spk, for bob's orders.")
+@path_option("-k", "--key", "key_path", help="Labels of the scores, for orders that hold them.")
+@path_option("--segment-speakers", help="Speakers of segments (utt2spk), for bob's orders.")
 @shared.reader_options()
 def convert(
     kind: formats.Kind,
@@ -85,11 +85,11 @@ def convert(
     of=["z", "t", "s", "as", "closed-set"],
     required=True,
     help="z: by each model's cohort; t: by each segment's; s: by both; as: by the highest scores of both; closed-set:"
-    " less each segment's mean over the enrolled.",
+    " minus each segment's mean over the enrolled.",
 )
 @path_option("--model-cohort", help="Scores 'model cohort score' of each model against the cohort.")
 @path_option("--segment-cohort", help="Scores 'cohort segment score' of the cohort against each segment.")
-@number_option("--top", default=300, least=2, help="Cohort scores that 'as' takes a side.")
+@number_option("--top", default=300, least=2, help="as: cohort scores used on each side.")
 @shared.reader_options(key=False)
 def normalise(
     scores: Path,
@@ -116,7 +116,7 @@ def normalise(
         if path is None:
             raise click.UsageError(f"method {method} needs --{side}-cohort")
         cohorts.append(formats.read_scores(path, reader.scores))
-        text = "stand in the cohort too: a score is normalised by itself (give scores of others)"
+        text = "are in the cohort too: scores normalised by themselves (give a cohort of other speakers)"
         shared.warn_of_own(given, cohorts[-1], text)
     result = norm(given, *cohorts)
     formats.write_scores(output, result, formats=reader.scores.formats)
@@ -126,7 +126,7 @@ def normalise(
 _training_options = together(
     path_option("--train-key", help="Key of the scores to train on."),
     path_option("--calibration", help="Apply this saved calibration instead of training one."),
-    number_option("--seed", help="Deals the speakers into folds."),
+    number_option("--seed", help="Of the folds of speakers."),
     shared.speaker_options,
     click.option("-p", "--prior", type=shared.SHARE, default=0.5, help="Target prior to train for."),
     click.option(
@@ -160,7 +160,7 @@ def calibrate(
     """Turn scores into natural log-likelihood ratios by an affine map (logistic regression).
 
     Three ways: train on other scores (--train-scores, --train-key), apply a saved calibration (--calibration), or
-    cross-validate by speaker on the scores' own key (-k), which then says which trials are written.
+    cross-validate by speaker on the key of the scores (-k); its trials are written.
     """
     ways = [train_scores is not None and train_key is not None, calibration is not None, key is not None]
     if sum(ways) != 1 or (train_scores is None) != (train_key is None):
@@ -189,8 +189,8 @@ def fuse(
 ) -> None:
     """Fuse the scores of several systems into log-likelihood ratios by logistic regression.
 
-    Without --train-scores, the systems' own scores of the trials of --train-key are trained on; with --cross-validate,
-    each of these trials is fused by those of other speakers alone. Trials are joined by their ids; each system must
+    Without --train-scores, the fusion is trained on the systems' scores of --train-key; with --cross-validate, each of
+    these trials is fused by those of other speakers only. Trials are joined by their ids; each system must
     score those of the first.
     """
     if (train_key is None) == (calibration is None):
@@ -198,7 +198,7 @@ def fuse(
     if train_scores and len(train_scores) != len(scores):
         raise click.UsageError(f"expected --train-scores for each of {len(scores)} systems, got {len(train_scores)}")
     if folds is not None and (train_key is None or train_scores or save is not None):
-        text = "--cross-validate takes the systems' own scores of --train-key, and trains several fusions"
+        text = "--cross-validate uses the systems' scores of --train-key, and trains several fusions"
         raise click.UsageError(f"{text}: leave out --calibration, --train-scores and --save")
     _to_ratios(scores, train_scores, train_key, calibration, folds, save, **options)
 
@@ -228,7 +228,7 @@ def _to_ratios(
         ids = (key.model_ids, key.segment_ids, key.models, key.segments)
         if folds is not None:
             if doubt := doubt_speakers(key, **maps):
-                text = "folds may part a speaker's trials, which makes the calibration look better than it is"
+                text = "folds may split a speaker's trials, so the calibration looks better than it is"
                 logger.warning("%s: %s (give the speakers: --%s-speakers FILE)", text, doubt.text, doubt.side)
             speakers = find_speakers(key, **maps)
             llr = maps_of_scores.cross_validate_affine(rows, key.is_target, speakers, folds=folds, seed=seed, **how)
@@ -236,7 +236,7 @@ def _to_ratios(
             return
         if len(paths) == 1:
             reader.split((training[0], key), learnt_from[0], key_path)  # with its warnings
-        text = "are trained on too: they look better than new ones will (train on other trials, or cross-validate)"
+        text = "are training scores too: results are optimistic (train on other trials, or cross-validate)"
         shared.warn_of_own(systems[0], Scores(*ids, values=rows[:, 0]), text)
         names = tuple(map(str, paths)) if len(paths) > 1 else ()
         affine = maps_of_scores.train_affine(rows[key.is_target], rows[~key.is_target], names=names, **how)
@@ -251,7 +251,7 @@ def _to_ratios(
 
 def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path) -> list[int]:
     """Return the places of a fusion's systems among the given ones, by the names of their files."""
-    trained, given = shared.told_apart(tuple(map(Path, names or paths))), shared.told_apart(paths)
+    trained, given = shared.distinct_names(tuple(map(Path, names or paths))), shared.distinct_names(paths)
     if sorted(trained) == sorted(given):
         if trained != given:
             logger.warning("the systems are taken in the order of %s: %s", calibration, ", ".join(trained))

@@ -58,7 +58,7 @@ def cosine(
     A model is an enrolled speaker, whose embeddings are averaged, or one enrolled utterance. Who speaks is read from
     --model-speakers, else from the file.
 
-    --enroll and --test take, by content: HDF5 and npz (vectors, ids, speakers); npy with a list of ids beside it;
+    --enroll and --test take, by content: HDF5 and npz (vectors, ids, speakers); npy with a list of ids;
     Kaldi's ark and scp; files of PyTorch (.pt), safetensors; CSV, TSV and lines 'id v1 v2 ...'; pickled dictionaries
     with --allow-pickle. A folder may hold any of these, Kaldi's archives, or the cache of VoicePrivacy
     (speaker_vectors.pt, id2idx, idx2spk); a pattern in quotes ('xvector.*.scp') stands for several files.
@@ -79,24 +79,24 @@ def cosine(
 @path_option("--original", required=True, multiple=True, help="Embeddings of original speech; repeatable.")
 @path_option("--anonymised", required=True, multiple=True, help="Of anonymised speech; repeatable.")
 @shared.model_speakers_option
-@path_option("--segment-speakers", help="Of the anonymised utterances; those of --model-speakers by default.")
-@path_option("--train-original", multiple=True, help="What maps are learnt from: other speakers' ...")
-@path_option("--train-anonymised", multiple=True, help="... with an original of the same id for each.")
-@path_option("--train-speakers", help="Speakers of what maps are learnt from, as in utt2spk.")
-@click.option("--own-pairs", is_flag=True, help="These may be other utterances of the speakers who are linked.")
-@number_option("--folds", default=5, least=2, help="Without these: folds of speakers, aligned by a map of the others.")
+@path_option("--segment-speakers", help="Speakers of anonymised utterances; default --model-speakers.")
+@path_option("--train-original", multiple=True, help="Training vectors of other speakers, original.")
+@path_option("--train-anonymised", multiple=True, help="The same, anonymised; paired by id.")
+@path_option("--train-speakers", help="Speakers of the training vectors: utt2spk.")
+@click.option("--own-pairs", is_flag=True, help="Training may use other utterances of the linked speakers.")
+@number_option("--folds", default=5, least=2, help="Folds of speakers, where no training vectors are given.")
 @click.option(
     *("--alignment", "alignments"), multiple=True, type=click.Choice(ALIGNMENTS), default=_COMPARED, help="Repeatable."
 )
 @click.option(
     "--own-means",
     is_flag=True,
-    help="Every alignment but none takes off each side's own mean, over all that is linked, in place of the means "
-    "that it learnt: knowledge of the whole list of unlabelled segments.",
+    help="Subtract each side's mean over all linked vectors, not the mean of the training vectors: the attacker "
+    "knows the whole list of unlabelled segments.",
 )
 @click.option("--top", multiple=True, type=click.IntRange(min=1), default=(1, 5), help="Among the first k; repeatable.")
-@click.option("--plain", is_flag=True, help="Align vectors as they are, not scaled to length 1.")
-@click.option("--other-extractor", is_flag=True, help="wasserstein: the two sides are of two extractors.")
+@click.option("--plain", is_flag=True, help="Do not scale vectors to length 1.")
+@click.option("--other-extractor", is_flag=True, help="wasserstein: the sides have different extractors.")
 @shared.pickle_option
 @shared.resampling_options()
 @path_option("-o", "--output", help="Folder for the aligned vectors, ALIGNMENT.h5, for other back-ends.")
@@ -104,9 +104,9 @@ def cosine(
 def align(resampling: Resampling, **options: Any) -> None:
     """Link anonymised embeddings to original speakers, after aligning the two spaces.
 
-    Compared are: none (as they are), centred (the mean of each side moved), orthogonal (Procrustes), ridge (any linear
-    map), all three learnt on pairs of other speakers, by id; wasserstein (Procrustes without pairs, learnt from the
-    training vectors, or from what is linked where none are given). Anonymised segments are linked to the speaker of
+    Alignments: none, centred (means subtracted), orthogonal (Procrustes) and ridge (any linear map), all three trained
+    on pairs of other speakers, by id; wasserstein (Procrustes without pairs, trained on the training vectors, or on the
+    linked vectors where none are given). Anonymised segments are linked to the speaker of
     the nearest original segment and to the nearest mean of a speaker, means of speakers to means of speakers. Original
     segments are linked to the speaker of the nearest anonymised one: the accuracy of Champion et al. (ASRU 2021).
 
@@ -131,11 +131,14 @@ def align(resampling: Resampling, **options: Any) -> None:
     rows = []
     for kind in kinds:
         vectors, ranks = link_aligned(linked, learnt, kind, how)
-        rows += [{"alignment": kind, **row} for row in linked_shares(ranks, sorted(set(options["top"])), resampling)]
+        shares = linked_shares(ranks, sorted(set(options["top"])), resampling)
+        rows += [{"alignment": kind, **row} for row in shares]
         if options["output"] is not None:
             write_embeddings(make_folder(options["output"]) / f"{kind}.h5", replace(sides[1], vectors=vectors))
     whose = "other utterances of the same speakers" if options["own_pairs"] else "other speakers"
-    learnt_from = f"{len(training[1]):,} pairs of {whose}" if training else f"{options['folds']} folds of speakers"
+    learnt_from = f"{options['folds']} folds of speakers"
+    if training:
+        learnt_from = f"{len(training[1]):,} pairs of {whose}"
     settings = ("own_pairs", "own_means", "folds", "ridge", "prior", "plain", "other_extractor", "restarts")
     report: dict[str, Any] = {
         "segments": len(sides[1]),
@@ -149,8 +152,8 @@ def align(resampling: Resampling, **options: Any) -> None:
     if shared.show_json(report, options["json_path"]):
         return
     counts = f"{report['segments']:,} segments of {report['speakers']:,} speakers among {report['gallery']:,}"
-    means = ", each side's own mean taken off (level: whole list)" if options["own_means"] else ""
-    click.echo(f"{counts}; maps are learnt from {report['learnt_from']}{means}.\n")
+    means = ", mean of each side subtracted (level: whole list)" if options["own_means"] else ""
+    click.echo(f"{counts}; maps trained on {report['learnt_from']}{means}.\n")
     click.echo(format_table(rows, _FORMS))
     for note in report["notes"]:
         click.echo(f"note: {note}", err=True)
@@ -165,7 +168,7 @@ def _sides(options: dict[str, Any]) -> tuple[Embeddings, Embeddings]:
     )
     people, known = set(anonymised.speakers), set(original.speakers)
     if absent := sorted(people - known):
-        text = f"{len(absent)} of {len(people)} speakers have no original vector to be linked to: {few(absent)}"
+        text = f"{len(absent)} of {len(people)} speakers have no original vector to link to: {few(absent)}"
         remedy = "name the speakers by --model-speakers and --segment-speakers utt2spk, or leave these out"
         raise DataError(text, file=options["anonymised"][0], remedy=remedy)
     if len(known) < 2:
@@ -175,7 +178,7 @@ def _sides(options: dict[str, Any]) -> tuple[Embeddings, Embeddings]:
 
 
 def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> tuple[Embeddings, Embeddings] | None:
-    """Read what maps are learnt from, if it is given."""
+    """Read what maps trained on, if it is given."""
     paths = options["train_original"], options["train_anonymised"]
     if not any(paths) and not options["own_pairs"]:
         return None
@@ -191,7 +194,7 @@ def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> 
         what, linked = "speakers", {*sides[0].speakers, *sides[1].speakers}
         learnt = {*original.speakers, *anonymised.speakers}
     if common := sorted(linked & learnt):
-        text = f"{len(common)} {what} would be both learnt from and linked: {few(common)}"
+        text = f"{len(common)} {what} are both in training and linked: {few(common)}"
         remedy = "give others; --own-pairs allows other utterances of the same speakers; without, --folds of speakers"
         raise DataError(text, file=paths[1][0], remedy=remedy)
     return original, anonymised
@@ -201,11 +204,11 @@ def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> 
 @path_option("-e", "--embeddings", "original", required=True, help="Vectors of original speech.")
 @path_option("--anonymised", help="Vectors of the same utterances, anonymised.")
 @path_option(
-    *("--labels", "labels_path"), required=True, help="Lines 'speaker label', as spk2gender; with --column a table."
+    *("--labels", "labels_path"), required=True, help="Lines 'speaker label' (spk2gender); with --column a table."
 )
 @click.option("--column", "columns", multiple=True, help="Column of the table; repeatable, one attribute each.")
-@path_option("--training", help="Vectors of other speakers to learn from; else cross-validation.")
-@path_option("--training-anonymised", help="The same, anonymised, for the informed attacker.")
+@path_option("--training", help="Training vectors of other speakers; default cross-validation.")
+@path_option("--training-anonymised", help="The same, anonymised: the informed attacker.")
 @shared.segment_speakers_option
 @choice_option("--missing", of=["error", "drop"], help="Utterances without a label: stop, or drop and count.")
 @shared.pickle_option
@@ -224,14 +227,14 @@ def attributes(
     json_path: Path | None,
     resampling: Resampling,
 ) -> None:
-    """Compute how well sex, age, accent or another attribute is read from vectors.
+    """Compute how well sex, age, accent or another attribute is recognised from vectors.
 
-    The unweighted average recall of a logistic regression for speakers that it has not learnt from: on original
-    vectors (original), on anonymised ones by what was learnt from original ones (ignorant), and by what was learnt from
-    anonymised ones (informed). Intervals are by a bootstrap of speakers, differences from original under shared draws.
+    The unweighted average recall of a logistic regression for speakers outside its training data: on original
+    vectors (original), on anonymised ones after training on original ones (ignorant), and after training on anonymised
+    ones (informed). Intervals are by a bootstrap of speakers, differences from original under shared draws.
     """
     if training is None and training_anonymised is not None:
-        raise ConfigError("--training-anonymised needs --training", remedy="give the vectors of original speech too")
+        raise ConfigError("--training-anonymised needs --training", remedy="give original vectors too")
     if columns:
         tables = {column: read_metadata(labels_path, column) for column in columns}
     else:
@@ -244,7 +247,8 @@ def attributes(
             check_anonymised(sides.original, sides.anonymised)
         return sides
 
-    tested, others = read(original, anonymised), None if training is None else read(training, training_anonymised)
+    tested = read(original, anonymised)
+    others = None if training is None else read(training, training_anonymised)
     rows, report, notes = [], {}, []
     for name, labels in tables.items():
         try:
@@ -259,7 +263,7 @@ def attributes(
             row = {"attribute": name, "scenario": scenario, "UAR [%]": 100 * interval.value}
             row |= {"from": 100 * interval.low, "to": 100 * interval.high, "chance": 100 * recall.chance}
             if gap is not None:
-                row |= {"less original": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
+                row |= {"minus original": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
             rows.append(row | {"classes": len(recall.recalls), "speakers": recall.n_speakers})
     source = "the training set" if training is not None else "the other folds of the speakers"
-    show_rows(rows, report, json_path, "\n".join([f"learnt from {source}", *notes]))
+    show_rows(rows, report, json_path, "\n".join([f"trained on {source}", *notes]))

@@ -1,5 +1,5 @@
-"""How often a voice is linked to its owner among N enrolled speakers: ``spkver-eval linkability``, for all N;
-``linkability-extrapolate``, beyond the gallery; ``singling-out``; and ``linkability-batch``, of many from one file."""
+"""Commands on linkability: ``spkver-eval linkability``, ``linkability-extrapolate``, ``singling-out`` and
+``linkability-batch``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SHOWN = (2, 10, 100, 1000, 10_000, 100_000)
 _MOST = 10**12
 _NO_INTERVALS = "no intervals:"
 _NOT_SPEAKERS = (
-    "give the speakers of the models, lines 'id speaker': --model-speakers FILE; if each model is a speaker say"
+    "give the speakers of the models: --model-speakers FILE (lines 'id speaker'); if each model is a speaker:"
     " --bootstrap-by id"
 )
 
@@ -67,10 +67,9 @@ _utterances_option = numbers_option(
     "--utterances",
     least=1,
     words=("all",),
-    help="Utterances averaged into a trial: numbers, or all, as 1,3,all. 1 by default; of scores, each segment is then "
-    "a trial.",
+    help="Utterances averaged into a trial, such as 1,3,all. Default 1; for scores, each segment is a trial.",
 )
-_ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="What a tie counts.")
+_ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="How ties count.")
 
 
 def _embeddings_options(*, required: bool) -> list[Decorator]:
@@ -94,9 +93,9 @@ _RESULTS_OPTIONS = [
     click.option(
         *("-o", "--output"),
         type=click.Path(file_okay=False, path_type=Path),
-        help="Folder for all results: numbers, plots, lists of easy and hard speakers.",
+        help="Folder for all results.",
     ),
-    click.option("--no-plots", is_flag=True, help="Leave the plots of the folder out."),
+    click.option("--no-plots", is_flag=True, help="Write no plots."),
     shared.json_option,
 ]
 
@@ -104,28 +103,28 @@ _RESULTS_OPTIONS = [
 @click.command(cls=Command)
 @together(
     *_embeddings_options(required=False),
-    path_option("-s", "--scores", help="Scores of any kind, or a .pt of similarities, instead of embeddings."),
+    path_option("-s", "--scores", help="Scores, or a .pt of similarities, instead of embeddings."),
     path_option("-k", "--key", help="Their key; none where the scores hold labels."),
-    path_option("--ranks", help="Ranks of an earlier run, its --output: for other sizes, ties or intervals."),
+    path_option("--ranks", help="Ranks of an earlier run (its --output)."),
     shared.reader_options(missing=True),
-    choice_option("--bootstrap-by", of=["speaker", "id"], help="Intervals draw speakers, or each model id as one."),
-    choice_option("--not-enrolled", of=["error", "drop"], help="Trial speakers that are not enrolled: stop, or drop."),
+    choice_option("--bootstrap-by", of=["speaker", "id"], help="What resamples draw: speakers, or model ids."),
+    choice_option("--not-enrolled", of=["error", "drop"], help="Test speakers not enrolled: stop, or drop."),
     numbers_option(
         "--sizes",
         least=2,
         words=("all", "log", "published"),
-        help="Gallery sizes: all (default), log, published, or numbers as 2,10,100.",
+        help="Gallery sizes: all (default), log, published, or 2,10,100.",
     ),
-    numbers_option("--top", least=1, help="Also: the owner among the first R; numbers as 5,10."),
+    numbers_option("--top", least=1, help="Also the target speaker among the first R: 5,10."),
     _ties_option,
-    number_option("--runs", help="Draw galleries, this often, in place of the exact values; 0 for these."),
-    click.option("--keep-impostors", is_flag=True, help="Write what linkability-extrapolate needs into the folder."),
+    number_option("--runs", help="Random galleries in place of exact values; 0: exact."),
+    click.option("--keep-impostors", is_flag=True, help="Keep the scores that linkability-extrapolate needs."),
     shared.resampling_options(),
     worker_options,
     *_RESULTS_OPTIONS,
 )
 def linkability(resampling: Resampling, **options: Any) -> None:
-    """Compute how often the owner of a voice scores highest among N enrolled speakers, exactly, for all N.
+    """Compute how often the target speaker scores highest among N enrolled speakers, exactly, for all N.
 
     Give embeddings (--enroll and --test), scores (-s and -k), or the folder of an earlier run (--ranks).
     """
@@ -165,7 +164,7 @@ def linkability(resampling: Resampling, **options: Any) -> None:
 @click.command(cls=Command)
 @click.argument("ranks", type=FILE)
 @together(
-    numbers_option("--populations", least=2, required=True, help="How many speakers: numbers as 10000,1000000."),
+    numbers_option("--populations", least=2, required=True, help="Numbers of speakers, such as 10000,1000000."),
     _utterances_option,
     _ties_option,
     shared.resampling_options(),
@@ -198,7 +197,7 @@ def single_out(utterances: list[Any], resampling: Resampling, **options: Any) ->
             report[name] = linkage.singling_out(
                 enrol, trial, utterances=number, averaging=averaging, resampling=resampling
             ).to_dict()
-        except DataError as error:  # too few utterances for so long conversations, which shorter ones may not have
+        except DataError as error:  # too few utterances of this length; shorter ones may have enough
             failure = error
             logger.warning("no singling out for L = %d: %s", number, error.text)
             report[name] = dict.fromkeys(linkage.REPORTED) | {"notes": [error.text]}
@@ -241,14 +240,15 @@ def _rank_embeddings(options: Mapping[str, Any], numbers: list[int] | None, seed
     ranks, largest = {}, {}
     for number in numbers or [1]:
         with errors_of(options["test"]):
-            trials = speaker_vectors(trial, averaging=averaging, utterances=None if number == reports.ALL else number)
+            utterances = None if number == reports.ALL else number
+            trials = speaker_vectors(trial, averaging=averaging, utterances=utterances)
             ranks[number] = linkage.rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], work=work)
             if options["keep_impostors"] and ranks[number].largest_size > linkage.KEPT:
                 largest[number] = linkage.largest_impostor_scores(gallery, trials, ranks[number], jobs=work.jobs)
         if numbers is None and len(trial.ids) > len(trials.names):
-            which = "first" if averaging.choice == "first" else "one drawn"
-            text = f"each speaker is tried by the {which} of its utterances alone ({len(trials.names)} of"
-            note = f"{text} {len(trial.ids)}); --utterances all averages them"
+            which = "first" if averaging.choice == "first" else "randomly drawn"
+            text = f"only the {which} utterance of each speaker is tested ({len(trials.names)} of"
+            note = f"{text} {len(trial.ids)}); --utterances all averages all"
             ranks[number] = replace(ranks[number], notes=(*ranks[number].notes, note))
     return ranks, largest
 
@@ -262,7 +262,7 @@ def _rank_scores(options: Mapping[str, Any], numbers: list[int] | None) -> Ranke
     reader, files = options["reader"], (options["scores"], options["key"])
     if files[0].suffix == ".pt" and files[1] is None:
         if len(numbers or [1]) > 1:
-            raise click.UsageError("a matrix of similarities is of one number of utterances: say which")
+            raise click.UsageError("a matrix of similarities is for one number of utterances: give it")
         with errors_of(files[0]):
             return {(numbers or [1])[0]: linkage.ranks_of_matrix(read_torch(files[0]))}, {}
     scores, key = reader.read(*files)
@@ -361,17 +361,17 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]
         text = f"L = {name}: rank-1 rate {block['rank1']:.4f}, mean over sizes {block['linkability_mean']:.4f}"
-        lines.append(
-            text if bits is None else f"{text}, rank disclosure {bits:.2f} bits (worst {block['srd_worst_bits']:.2f})"
-        )
+        if bits is not None:
+            text += f", rank disclosure {bits:.2f} bits (worst {block['srd_worst_bits']:.2f})"
+        lines.append(text)
         lines += [f"note: {note}" for note in block["notes"]]
     return "\n".join(lines)
 
 
 def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
-    """Return lines that show the extrapolated in a table of its own, so that nobody takes it for measured."""
+    """Return the lines of a separate table of extrapolated values."""
     first = next(iter(beyond.values()))
-    lines = ["", f"EXTRAPOLATED beyond the {first.populations.measured_to:,} of the gallery, not measured:", ""]
+    lines = ["", f"EXTRAPOLATED beyond the gallery of {first.populations.measured_to:,}, not measured:", ""]
     rows = []
     for number, part in beyond.items():
         low, high = part.populations.span()
@@ -379,7 +379,8 @@ def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
             said = {name: method.linkability[row].item() for name, method in part.populations.predictions.items()}
             methods = {name: value for name, value in said.items() if value == value}  # bounds have no estimate
             ends = {"low": low[row].item(), "high": high[row].item()}
-            rows.append({"utterances": reports.utterances_name(number), "population": f"{size:,.0f}"} | methods | ends)
+            names = {"utterances": reports.utterances_name(number), "population": f"{size:,.0f}"}
+            rows.append(names | methods | ends)
     forms = {name: "" if name in ("utterances", "population") else ".4g" for name in rows[0]}
     notes = [
         f"note: L = {reports.utterances_name(number)}: {note}"

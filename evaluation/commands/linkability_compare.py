@@ -1,4 +1,4 @@
-"""``spkver-eval linkability-compare``: do runs agree on who is easy and who is hard to link?"""
+"""``spkver-eval linkability-compare``: agreement of runs on easy and hard speakers."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ _REPLICATES, _MOST_BANDS = 500, 6
 @choice_option(
     *("--quartile-ties", "rule"),
     of=linkage.RULES,
-    help="Equal speakers at the edge of a quarter: all in or all out, whichever is nearer to a quarter; all in, as "
-    "published; all out; or as many as a quarter by a draw.",
+    help="Speakers tied at the edge of a quarter: nearest to a quarter; all in (published); all out; or random.",
 )
-@choice_option("--ties", of=linkage.TIE_RULES, help="What equal scores count, however the runs counted them.")
-@number_option("--permutations", default=1000, least=1, help="For chance.")
+@choice_option("--ties", of=linkage.TIE_RULES, help="How tied scores count.")
+@number_option("--permutations", default=1000, least=1, help="Permutations for chance.")
 @number_option("--seed", help="Of permutations and draws.")
-@click.option("--level", type=SHARE, default=0.95, help="Share of permutations that intervals of chance hold.")
+@click.option("--level", type=SHARE, default=0.95, help="Coverage of the intervals of chance.")
 @click.option(
-    *("--original", "originals"), multiple=True, metavar="NAME", help="A level that is drawn, not compared; repeatable."
+    *("--original", "originals"), multiple=True, metavar="NAME", help="A level to plot, not to compare; repeatable."
 )
 @path_option(
     *("-o", "--output"),
@@ -121,7 +120,9 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
             path = Path(text)
             label = (path.parent if path.name == RANKS else path).resolve().name
         names = label.split("/")
-        levels = list(zip(("attacker", "anonymiser"), names, strict=False)) if len(names) == 2 else [("run", label)]
+        levels = [("run", label)]
+        if len(names) == 2:
+            levels = [("attacker", names[0]), ("anonymiser", names[1])]
         try:
             tables = linkage.read_ranks(path / RANKS if path.is_dir() else path)
         except DataError as error:
@@ -136,7 +137,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
             same = firsts.setdefault((utterances, ranks.beaters.tobytes(), ranks.mated.tobytes()), condition)
             if same != condition:
                 pair = linkage.condition_name(same), linkage.condition_name(condition)
-                logger.warning("%s and %s are the same run, so they agree for that alone", *pair)
+                logger.warning("%s and %s are the same run: their agreement means nothing", *pair)
     problems.raise_if_any()
     return ranks_of
 
@@ -198,11 +199,13 @@ def format_comparisons(found: linkage.Comparisons) -> str:
         for kind, mean in kinds.items():
             row = {"differ in": factor, "speakers": kind, "pairs": mean.n_pairs, **_numbers(mean)}
             if factor in known:
-                row |= {"published": known[factor][kind]["jaccard"], "its corrected": known[factor][kind]["corrected"]}
+                published = known[factor][kind]
+                row |= {"published": published["jaccard"], "its corrected": published["corrected"]}
             rows.append(row)
     if rows:
         columns = {"differ in": "", "speakers": "", "pairs": "", **forms}
-        columns |= dict.fromkeys(("published", "its corrected"), ".3f") if found.factors.keys() & known.keys() else {}
+        if found.factors.keys() & known.keys():
+            columns |= dict.fromkeys(("published", "its corrected"), ".3f")
         parts.append("Mean Jaccard similarity of pairs:\n" + format_table(rows, columns))
     columns = {"compared": "", "at": "", "speakers": "", "in all": ".0f", "in any": ".0f", **forms}
     titles = {"Pairs": found.pairs, "Unions over utterances": found.unions, "All at once": found.joint}
@@ -214,7 +217,8 @@ def format_comparisons(found: linkage.Comparisons) -> str:
             else:
                 compared = " / ".join(one.compared)
                 compared = compared if one.factor == "all" else f"{one.factor} {compared}"
-            at = ", ".join(f"L = {level}" if factor == linkage.UTTERANCES else level for factor, level in one.fixed)
+            fixed = [f"L = {level}" if factor == linkage.UTTERANCES else level for factor, level in one.fixed]
+            at = ", ".join(fixed)
             for kind in linkage.KINDS:
                 of_kind: linkage.Agreement = getattr(one, kind)
                 counts = {"in all": of_kind.intersection, "in any": of_kind.union}
@@ -236,4 +240,7 @@ def members_csv(comparisons: linkage.Comparisons, conditions: dict[linkage.Level
             kinds = [kind for kind in linkage.KINDS if speaker in getattr(sets, kind)]
             row += [f"{conditions[condition][speaker]:.6g}", "+".join(kinds)]
         rows.append(row)
-    return format_csv(["speaker", *(f"{name} {what}" for name in names for what in ("linkability", "set"))], rows)
+    heads = ["speaker"]
+    for name in names:
+        heads += [f"{name} linkability", f"{name} set"]
+    return format_csv(heads, rows)

@@ -19,7 +19,7 @@ from spkbase.files import format_table
 
 @dataclass(frozen=True)
 class _Assessed:
-    """What was found of a system; its trials by a number that others share with the same ones, and their counts."""
+    """Results of a system; `trials` identifies its trials: a digest and counts."""
 
     result: measures.Evaluation
     report: dict[str, Any]
@@ -40,19 +40,19 @@ class _Assessed:
 @choice_option(
     "--bootstrap-by",
     of=["speaker", "id", "trial"],
-    help="What resamples draw. speaker: who the maps and the key name; id: each id that no map names is a speaker; "
+    help="What resamples draw. speaker: speakers of the maps and the key; id: each id without a map is a speaker; "
     "trial: far too narrow where trials share speakers.",
 )
-@click.option("--reference", help="Label of the system that others are compared with; the first by default.")
+@click.option("--reference", help="System that others are compared with; default the first.")
 @click.option("--metric", "own_metrics", **shared.OWN, help="A user-supplied metric (docs/own_metric.md); repeatable.")
 @path_option(
-    "--threshold-from", nargs=2, metavar="SCORES KEY", help="Add error rates at the thresholds of this other list."
+    "--threshold-from", nargs=2, metavar="SCORES KEY", help="Add error rates at thresholds chosen on another list."
 )
-@click.option("--by", "column", help="Column of --metadata by which to group.")
-@path_option("--metadata", help="Table with a header; ids of models, segments or speakers first.")
-@path_option("--latex", help="Write a table for a paper: LaTeX with booktabs.")
+@click.option("--by", "column", help="Column of --metadata to group by.")
+@path_option("--metadata", help="Table with header; first column ids of models, segments or speakers.")
+@path_option("--latex", help="Write the table as LaTeX (booktabs).")
 @path_option("--markdown", help="Write the table as Markdown.")
-@click.option("--columns", help="Metrics of these tables by their names in the JSON, such as eer.rocch,min_cllr.")
+@click.option("--columns", help="Metrics in these tables, named as in the JSON: eer.rocch,cllr.")
 @worker_options
 @shared.json_option
 def metrics(
@@ -77,8 +77,8 @@ def metrics(
 ) -> None:
     """Compute every metric of scores.
 
-    Equal error rates are fractions by five readings, of which `rocch`, that of the convex hull, is the default. Costs
-    count misses and false alarms alike. Scores are taken as natural log-likelihood ratios by cllr and act_dcf alone.
+    Equal error rates are fractions by five definitions; `rocch`, that of the convex hull, is the default. A miss and a
+    false alarm cost 1 each. Only cllr and act_dcf take scores as natural log-likelihood ratios.
 
     Repeat -s, and -k and -l where they differ, for several systems in one table; with --bootstrap there are paired
     differences from the --reference too.
@@ -109,28 +109,32 @@ def metrics(
         except DataError as error:
             notes["differences"] = error.text
     if unlike := [name for name, of_it in found.items() if of_it.trials != found[reference].trials]:
-        text = f"other trials than {reference}, so figures may differ for that alone"
+        text = f"other trials than {reference}, so figures are not comparable"
         notes["trials"] = f"{', '.join(unlike)}: {text}"
 
     results = {name: of_it.result for name, of_it in found.items()}
     shown = tables.chosen_columns(
         results[systems[0].name], [name.strip() for name in columns.split(",")] if columns else ()
     )
-    less = tables.difference_rows(differences, shown, reference)
+    gaps = tables.difference_rows(differences, shown, reference)
     intervals = results[systems[0].name].notes.get("intervals", "")
     caption = "Metrics of the systems." + (f" In brackets: {intervals}." if intervals else "")
     tables.write_papers(
-        tables.system_rows(results, shown), less, latex=latex, markdown=markdown, caption=caption, label="tab:metrics"
+        tables.system_rows(results, shown), gaps, latex=latex, markdown=markdown, caption=caption, label="tab:metrics"
     )
     report: dict[str, Any] = {name: of_it.report for name, of_it in found.items()}
     if len(systems) > 1:
-        gaps = {name: {metric: gap.to_dict() for metric, gap in of_it.items()} for name, of_it in differences.items()}
-        report = {"systems": report, "reference": reference, "differences": gaps} | ({"notes": notes} if notes else {})
-    if shared.show_json(report if len(systems) > 1 else report[systems[0].name], json_path):
+        pairs = {name: {metric: gap.to_dict() for metric, gap in of_it.items()} for name, of_it in differences.items()}
+        report = {"systems": report, "reference": reference, "differences": pairs}
+        if notes:
+            report["notes"] = notes
+    else:
+        report = report[systems[0].name]
+    if shared.show_json(report, json_path):
         return
     click.echo(tables.format_systems(results, shown) if len(systems) > 1 else str(results[systems[0].name]))
     if differences:
-        click.echo("\n" + format_table(less))
+        click.echo("\n" + format_table(gaps))
     if "trials" in notes:
         click.echo(f"\nnote: {notes['trials']}")
     if "differences" in notes:
@@ -145,9 +149,9 @@ def _development(
 ) -> measures.SortedScores:
     """Read the scores that thresholds are taken from."""
     if len(systems) > 1:
-        raise click.UsageError("--threshold-from is for one system: its threshold is no other's")
+        raise click.UsageError("--threshold-from takes one system")
     development = reader.read(*files)
-    text = "chose the threshold too: its error rates look better than new ones will (give other trials)"
+    text = "chose the threshold too: error rates are optimistic (give other trials)"
     shared.warn_of_own(reader.read(systems[0].scores, systems[0].key)[0], development[0], text)
     return measures.sort_scores(*reader.split(development, *files))
 
@@ -181,8 +185,8 @@ def _assess(
         if by == "trial":
             units, warning = "trials", "; far too narrow where trials share speakers"
         else:
-            units = "speakers" if by == "speaker" else "ids, each taken for a speaker,"
-            units, warning = f"{units} ({sample.n_effective} of the scarcer class)", ""
+            units = "speakers" if by == "speaker" else "ids, each counted as a speaker"
+            units, warning = f"{units} ({sample.n_effective} of the rarer class)", ""
         text = f"{100 * resampling.level:g} % by {resampling.replicates} resamples of {units}, seed {resampling.seed}"
         notes = {"intervals": text + warning}
         notes |= {f"intervals.{name}": ends.note for name, ends in intervals.items() if ends.note}

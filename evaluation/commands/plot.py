@@ -22,7 +22,7 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "nece": ("the same, divided by the entropy of the prior", partial(plots.plot_ece, normalised=True), _OVER_PRIORS),
     "ape": ("Bayes error rate of log-likelihood ratios", plots.plot_ape, (*_OVER_PRIORS, "with_eer")),
     "nber": ("the same, divided by that of the prior alone", partial(plots.plot_ape, normalised=True), _OVER_PRIORS),
-    "zebra": ("what the best attacker leaves unknown, over the prior", plots.plot_zebra, (*_OVER_PRIORS, "scale")),
+    "zebra": ("what the best attacker does not learn, over the prior", plots.plot_zebra, (*_OVER_PRIORS, "scale")),
     "histogram": ("distributions of target and nontarget scores", plots.plot_histogram, ("bins", "own_scale")),
     "reliability": ("how often a trial is a target trial, by its ratio", plots.plot_reliability, ("prior", "sort")),
 }
@@ -39,16 +39,14 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
 @path_option("-o", "--output", "path", required=True, multiple=True, help="PNG, PDF, SVG or TEX; repeatable.")
 @click.option("--title", help="Title of the plot.")
 @click.option("--sort", is_flag=True, help="Order the systems by the metric that the legend names.")
-@click.option("--log-odds", nargs=2, type=float, help="ece to zebra: lowest and highest prior log-odds.  [-10 10]")
+@click.option("--log-odds", nargs=2, type=float, help="ece to zebra: range of prior log-odds.  [-10 10]")
 @click.option("--eer", "with_eer", is_flag=True, help="ape: draw the EER of each system too.")
 @click.option("--window", type=click.Choice(["auto", *plots.WINDOWS]), help="det: part of the plane; auto holds all.")
 @click.option("-p", "--prior", type=SHARE, help="Target prior. det: of the minDCF point, [0.0917]; reliability: [0.5].")
-@click.option("--hull-only", is_flag=True, help="det: draw the convex hull alone, not the curve itself too.")
-@click.option(
-    "--lowest-fpr", type=float, help="roc: left end of the axis, as 1e-4, else one nontarget trial; 0: linear."
-)
+@click.option("--hull-only", is_flag=True, help="det: draw the convex hull only.")
+@click.option("--lowest-fpr", type=float, help="roc: left end of the axis, such as 1e-4; 0: linear.")
 @number_option("--bins", default=None, least=1, help="histogram: number of bins.  [60]")
-@click.option("--own-scale", is_flag=True, help="histogram: bins, scores and densities of each system's own scale.")
+@click.option("--own-scale", is_flag=True, help="histogram: separate scales for each system.")
 @scale_option
 @click.pass_context
 def plot(
@@ -58,11 +56,11 @@ def plot(
     reader: Reader,
     path: tuple[Path, ...],
     title: str | None,
-    **own: Any,
+    **options: Any,
 ) -> None:
     """Plot scores."""
     _, draw, takes = KINDS[kind]
-    given = {name: value for name, value in own.items() if value is not None and value is not False}
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
     if unfit := sorted(one.opts[-1] for one in context.command.params if one.name in given.keys() - set(takes)):
         raise click.UsageError(f"plot {kind} takes no {', '.join(unfit)}")
     if "scale" in given:

@@ -32,22 +32,18 @@ OWN: dict[str, Any] = {"multiple": True, "metavar": "MODULE:NAME|FILE.py:NAME"}
 LISTS = "a table, npz or HDF5"
 SCORES_HELP = f"Scores: lines 'model segment score', {LISTS}."
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
-json_option = path_option(
-    "--json", "json_path", help="Write JSON to this file; '-' for standard output, then without table."
-)
-label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; else of its file.")
-pickle_option = click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
-model_speakers_option = path_option("--model-speakers", help="Speakers of models, or of enrolled utterances: utt2spk.")
-segment_speakers_option = path_option(
-    "--segment-speakers", help="Speakers of the tested utterances: lines as in utt2spk."
-)
+json_option = path_option("--json", "json_path", help="Write JSON to this file; '-': standard output, no table.")
+label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; default its file.")
+pickle_option = click.option("--allow-pickle", is_flag=True, help="Read pickles too; their code is not run.")
+model_speakers_option = path_option("--model-speakers", help="Speakers of models or enrolled utterances: utt2spk.")
+segment_speakers_option = path_option("--segment-speakers", help="Speakers of the tested utterances: utt2spk.")
 mean_option = choice_option(
-    "--mean", of=["plain", "normalised"], help="Average embeddings as they are, or scaled to length 1 first."
+    "--mean", of=["plain", "normalised"], help="Average embeddings as they are, or scaled to length 1."
 )
 convention_option = choice_option(
     "--convention",
     of=CONVENTIONS,
-    help="Whose way to follow where tools disagree; the default pools equal scores and adds nothing.",
+    help="Definitions of which tool; the default pools equal scores.",
 )
 scale_option = path_option("--scale", help="YAML file of ZEBRA's categories: each tag with its upper |log10 LLR|.")
 scores_option = path_option("-s", "--scores", required=True, help=SCORES_HELP)
@@ -63,7 +59,10 @@ def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
     def decorate(command: Function) -> Function:
         @wraps(command)
         def wrapped(**given: Any) -> Any:
-            values = {parameter: given.pop(parameter) for parameter in signature(make).parameters if parameter in given}
+            values = {}
+            for parameter in signature(make).parameters:
+                if parameter in given:
+                    values[parameter] = given.pop(parameter)
             return command(**{name: make(**values)}, **given)
 
         return together(*options)(wrapped)
@@ -87,8 +86,8 @@ def resampling_options(replicates: int = 1000) -> Decorator:
         "resampling",
         Resampling,
         number_option("--bootstrap", "replicates", default=replicates, help="Resamples for intervals; 0 for none."),
-        number_option("--seed", help="Of all draws."),
-        click.option("--level", type=SHARE, default=0.95, help="Share of true values that intervals should cover."),
+        number_option("--seed", help="Seed of all draws."),
+        click.option("--level", type=SHARE, default=0.95, help="Coverage of the intervals."),
     )
 
 
@@ -109,7 +108,7 @@ class Reader:
     Attributes
     ----------
     scores, key : Choice
-        What is said about the columns.
+        Columns, as the options name them.
     missing : {"error", "drop"}
         What to do with trials that lack a score.
     """
@@ -119,12 +118,17 @@ class Reader:
     missing: Literal["error", "drop"] = "error"
 
     def read(self, scores: Path, key: Path | None) -> tuple[Scores, Key]:
-        """Read scores and their key; without a key the scores' own file tells the truth."""
+        """Read scores and their key; without a key the scores hold the labels."""
         of_scores, of_key = self.scores, self.key
         if key is None or key == scores:
             of_scores = replace(of_scores, labelled=True, label=of_scores.label or of_key.label)
-            of_key = replace(of_key, layout=of_key.layout or of_scores.layout, label=of_scores.label)
-            of_key = replace(of_key, model=of_key.model or of_scores.model, segment=of_key.segment or of_scores.segment)
+            of_key = replace(
+                of_key,
+                layout=of_key.layout or of_scores.layout,
+                model=of_key.model or of_scores.model,
+                segment=of_key.segment or of_scores.segment,
+                label=of_scores.label,
+            )
         try:
             return read_scores_and_key(scores, key or scores, scores_columns=of_scores, key_columns=of_key)
         except DataError as error:
@@ -137,14 +141,14 @@ class Reader:
         """Return the scores of target and of nontarget trials; a warning where they look reversed."""
         columns = (self.scores, self.key if key is not None else self.scores)
         parts = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
-        turned = reversal(*parts)
-        if turned is not None and turned.clear:
-            logger.warning("%s: %s", scores, turned.text)
+        reversed_ = reversal(*parts)
+        if reversed_ is not None and reversed_.clear:
+            logger.warning("%s: %s", scores, reversed_.text)
         if own := own_trials(read[1]):
-            text = "try a recording against itself (leave them out, unless ids are of speakers)"
+            text = "compare a recording with itself (leave them out, unless ids are speakers)"
             logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
         if all(len(side) and (side == parts[0][0]).all() for side in parts):
-            logger.warning("%s: all scores are equal: that is a broken system, not privacy", scores)
+            logger.warning("%s: all scores are equal: a broken system, not privacy", scores)
         return parts
 
 
@@ -175,12 +179,12 @@ def reader_options(*, key: bool = True, missing: bool = False) -> Decorator:
     if key:
         options.append(click.option("--key-columns", help="The same of a key: target in place of score."))
     options += [
-        click.option("--format", "format_names", **OWN, help="A format of your own (docs/formats.md); repeatable."),
-        click.option("--distances", is_flag=True, help="The scores are distances, the lower the more alike."),
+        click.option("--format", "format_names", **OWN, help="A user-supplied format (docs/formats.md); repeatable."),
+        click.option("--distances", is_flag=True, help="The scores are distances: lower is more similar."),
     ]
     if missing:
-        told = "Trials without a score, and scores with ids that the key does not know: stop, or drop and count."
-        options.append(choice_option("--missing", of=["error", "drop"], help=told))
+        text = "Trials without a score, and scores with ids unknown to the key: stop, or drop and count."
+        options.append(choice_option("--missing", of=["error", "drop"], help=text))
     return gathered("reader", _reader, *options)
 
 
@@ -208,7 +212,7 @@ class System:
     Attributes
     ----------
     name : str
-        Without a label that of its file, and as much of the path before as tells it from the others.
+        The label, else the name of the file, with folders where names are equal.
     scores : Path
     key : Path or None
         None where the scores hold labels.
@@ -220,14 +224,14 @@ class System:
 
 
 def _systems(scores: tuple[Path, ...], keys: tuple[Path, ...], labels: tuple[str, ...]) -> list[System]:
-    names = labels or told_apart(scores)
+    names = labels or distinct_names(scores)
     of_each = one_each(keys, len(scores))
     if not len(scores) == len(of_each) == len(names):
         counts = f"{len(scores)} of scores, {len(keys)} keys and {len(labels)} labels"
         raise click.UsageError(f"expected a key (or one for all) and a label for each file of scores, got {counts}")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise click.UsageError(f"two systems are called {twice!r}: give each a label of its own with -l")
+        raise click.UsageError(f"two systems are called {twice!r}: give different labels with -l")
     return list(map(System, names, scores, of_each))
 
 
@@ -250,8 +254,8 @@ def system_options(command: Function) -> Function:
     return systems(reader_options(missing=True)(command))
 
 
-def told_apart(paths: tuple[Path, ...]) -> tuple[str, ...]:
-    """Name files by as few of the last parts of their paths as tell them apart; the same file twice stays the same."""
+def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
+    """Name files by the shortest ends of their paths that differ; the same file has the same name."""
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
         names = tuple(
             "/".join([*path.parts[-depth:-1], path.name.removesuffix(".gz").rsplit(".", 1)[0]]) for path in paths
@@ -262,7 +266,7 @@ def told_apart(paths: tuple[Path, ...]) -> tuple[str, ...]:
 
 
 def warn_of_own(scores: Scores, others: Scores, text: str) -> None:
-    """Warn where scores of the same trials, with the same values, stand on both sides."""
+    """Warn where both sides hold scores of the same trials with the same values."""
     rows = find_rows(scores, others)
     same = int((scores.values[rows >= 0] == others.values[rows[rows >= 0]]).sum())
     if same:
@@ -275,7 +279,7 @@ def show_json(report: Any, json_path: Path | None) -> bool:
     Returns
     -------
     bool
-        Whether it went to the standard output, where nothing else should stand then.
+        Whether it went to standard output, where nothing else is written then.
     """
     if json_path is None:
         return False

@@ -31,10 +31,10 @@ from spkbase.errors import errors_of
 @choice_option(
     *("--calibrate", "calibration"),
     of=utility.CALIBRATIONS,
-    help="How scores become log-likelihood ratios. folds: learnt from other speakers' trials; pav: by isotonic "
-    "regression on these very trials, as VoicePrivacy 2022 means to; none: they are already.",
+    help="How scores become log-likelihood ratios. folds: trained on other speakers; pav: isotonic regression on "
+    "these trials, as VoicePrivacy 2022 intends; none: they are.",
 )
-@click.option("--symmetric", is_flag=True, help="Lists of one kind of speech hold each pair once: count it both ways.")
+@click.option("--symmetric", is_flag=True, help="Count each pair both ways in lists of one kind of speech.")
 @shared.resampling_options(0)
 @path_option("--plot", help="Draw the matrices side by side: PNG, PDF or SVG.")
 @shared.reader_options()
@@ -54,14 +54,14 @@ def similarity(
 ) -> None:
     """Compare voices before and after anonymisation by similarity matrices of speakers.
 
-    DeID says how far anonymised voices are from their originals (1: nobody is known again), the gain of voice
-    distinctiveness G_VD how well they can be told apart from each other (0 dB: as well as before). Both rest on
+    DeID says how far anonymised voices are from their originals (1: nobody is recognised), the gain of voice
+    distinctiveness G_VD how well voices can be distinguished (0 dB: as well as before). Both use
     calibrated log-likelihood ratios of one attacker; see docs/metrics.md.
     """
     files = {"oo": original, "oa": original_anonymised, "aa": anonymised}
     given = {name: path for name, path in files.items() if path is not None}
     if len(given) < 2:
-        raise click.UsageError("expected --original-anonymised FILE or --anonymised FILE, or both, beside --original")
+        raise click.UsageError("expected --original-anonymised FILE or --anonymised FILE, or both, with --original")
     if len(keys) not in (0, 1, len(given)):
         raise click.UsageError(f"expected a key, or one for each of {len(given)} files of scores, got {len(keys)}")
     how: dict[str, Any] = {"calibration": calibration, "seed": resampling.seed, **maps}

@@ -46,7 +46,7 @@ class Column:
     form: str
 
     def cell(self, value: float, low: float = math.nan, high: float = math.nan) -> str:
-        """Return a number as it stands in a cell, with its interval in brackets where there is one."""
+        """Return a number as a cell shows it, with its interval in brackets where there is one."""
 
         def written(number: float) -> str:
             if self.form == "zebra" and number == number:
@@ -63,7 +63,7 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
     Raises
     ------
     ConfigError
-        If a name is not there; those that are stand in the error.
+        If a name is unknown; the error lists the known ones.
     """
     known = {
         name: Column(name, f"{title} [%]" if unit.form == "%" else title, unit.form)
@@ -88,12 +88,12 @@ def system_rows(results: Mapping[str, Evaluation], columns: Sequence[Column]) ->
 def difference_rows(
     differences: Mapping[str, Mapping[str, Interval]], columns: Sequence[Column], reference: str
 ) -> list[dict[str, str]]:
-    """Return a row for each system: its metrics less those of the reference, with intervals."""
+    """Return a row for each system: its metrics minus those of the reference, with intervals."""
     rows = []
     for label, found in differences.items():
         gaps = {one: found[one.name] for one in columns if found[one.name] is not None}
         cells = {one.heading: one.cell(gap.value, gap.low, gap.high) for one, gap in gaps.items()}
-        rows.append({"system": f"{label} less {reference}", **cells})
+        rows.append({"system": f"{label} minus {reference}", **cells})
     return rows
 
 
@@ -102,15 +102,15 @@ def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column])
     counts = {label: f"{result.n_target:,} + {result.n_nontarget:,}" for label, result in results.items()}
     rows = [{"system": row["system"], "trials": counts[row["system"]]} | row for row in system_rows(results, columns)]
     shown = ("scores", "intervals", *(column.name for column in columns))
-    told = [(label, name, text) for label, result in results.items() for name, text in result.notes.items()]
-    notes = [f"{label}: {text}" for label, name, text in told if name in shown]
+    texts = [(label, name, text) for label, result in results.items() for name, text in result.notes.items()]
+    notes = [f"{label}: {text}" for label, name, text in texts if name in shown]
     return "\n".join([format_table(rows), *([""] if notes else []), *dict.fromkeys(notes)])
 
 
 def write_papers(
     rows: Rows, differences: Rows, *, latex: Path | None, markdown: Path | None, caption: str, label: str
 ) -> None:
-    """Write a table of systems, and of their differences, where it was asked for."""
+    """Write a table of systems and of their differences to the files given."""
     if markdown is not None:
         parts = [format_table(rows, markdown=True)]
         parts += ["Differences:", format_table(differences, markdown=True)] if differences else []
@@ -120,7 +120,7 @@ def write_papers(
 
 
 def format_latex(rows: Rows, differences: Rows, *, caption: str, label: str) -> str:
-    r"""Return a ``table`` for a paper, of booktabs; differences stand below a rule of their own."""
+    r"""Return a ``table`` for a paper, of booktabs; differences are below a separate rule."""
 
     def line(cells: Sequence[str]) -> str:
         # a minus is one only in mathematics
@@ -168,7 +168,7 @@ def format_groups(groups: Groups) -> str:
         forms = dict.fromkeys(("metric", "worst", "highest", "lowest"), "") | dict.fromkeys(gaps, ".4f")
         lines += ["", format_table(extremes, forms)]
     if groups.n_across or groups.n_unknown:
-        lines += ["", f"{groups.n_across:,} trials across groups, {groups.n_unknown:,} of unknown group: in none"]
+        lines += ["", f"{groups.n_across:,} trials across groups and {groups.n_unknown:,} of unknown group are in none"]
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""The commands ``spkver-eval wer``, ``uar`` and ``f0``: what speech is still good for."""
+"""The commands ``spkver-eval wer``, ``uar`` and ``f0``: utility of anonymised speech."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters
 
 
 @click.command(cls=Command)
-@path_option("--ref", "reference", required=True, help="Kaldi's text: lines 'utterance words'.")
-@path_option("--hyp", "hypotheses", required=True, multiple=True, help="What was recognised; repeatable.")
+@path_option("--ref", "reference", required=True, help="Reference: Kaldi's text.")
+@path_option("--hyp", "hypotheses", required=True, multiple=True, help="Recognised words, as text; repeatable.")
 @segment_speakers_option
 @label_option
 @click.option(
@@ -32,12 +32,10 @@ _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters
     multiple=True,
     default=("wer",),
     type=click.Choice(list(_UNITS)),
-    help="What is counted: words, or characters with or without the blanks between words; repeatable.",
+    help="Words, or characters with or without blanks; repeatable.",
 )
-@choice_option(
-    "--normaliser", of=utility.NORMALISERS, help="Both transcripts as they are, or lower case without punctuation."
-)
-@choice_option("--missing", of=["error", "empty", "drop"], help="No hypothesis: stop, count all as deleted, or drop.")
+@choice_option("--normaliser", of=utility.NORMALISERS, help="none, or lower case without punctuation.")
+@choice_option("--missing", of=["error", "empty", "drop"], help="No hypothesis: stop, count as deletions, or drop.")
 @resampling_options()
 @json_option
 def wer(
@@ -74,8 +72,8 @@ def wer(
         _doubt(path, truth, text, missing)
         cases = [_case(" ".join(words.values())) for words in (text, truth)]
         if normaliser == "none" and cases[0] != cases[1] and all(cases):
-            told = "%s: is %s, the reference %s, and a word in another case counts as an error (--normaliser basic)"
-            logger.warning(told, path, *cases)
+            message = "%s: is %s, the reference %s: a word in another case is an error (--normaliser basic)"
+            logger.warning(message, path, *cases)
     show_rows(rows, report, json_path, f"normaliser: {normaliser}")
 
 
@@ -84,9 +82,9 @@ def wer(
 @path_option("--predictions", required=True, multiple=True, help="Lines 'utterance emotion'; repeatable for systems.")
 @segment_speakers_option
 @label_option
-@path_option("--spk2fold", help="Fold of each speaker; each speaker is a fold by default.")
+@path_option("--spk2fold", help="Fold of each speaker; default one fold a speaker.")
 @choice_option(
-    "--convention", of=["default", "vpc2024", "pooled"], help="Recalls by fold, as the challenge does, or in one fold."
+    "--convention", of=["default", "vpc2024", "pooled"], help="Recalls by fold (the challenge's), or in one fold."
 )
 @choice_option("--missing", of=["error", "drop"], help="No prediction, or no label: stop, or drop.")
 @resampling_options()
@@ -116,13 +114,13 @@ def uar(
     convention = "pooled" if segment_speakers is None else convention
     folds = None if spk2fold is None else utility.read_labels(spk2fold, "fold")
     settings: dict[str, Any] = {"folds": folds, "convention": convention, "missing": missing}
-    heard = [(path, utility.read_labels(path)) for path in predictions]
-    counted = [utility.confusions(truth, said, speakers, file=path, **settings) for path, said in heard]
-    for path, said in heard:
+    recognised = [(path, utility.read_labels(path)) for path in predictions]
+    counted = [utility.confusions(truth, said, speakers, file=path, **settings) for path, said in recognised]
+    for path, said in recognised:
         _doubt(path, truth, said, missing)
         if strange := sorted(set(said.values()) - set(truth.values())):
-            told = "%s: %d labels that the reference does not have, each an error: %s (its own: %s)"
-            logger.warning(told, path, len(strange), few(strange, repr), few(sorted(set(truth.values())), repr))
+            text = "%s: %d labels unknown to the reference, each an error: %s (known: %s)"
+            logger.warning(text, path, len(strange), few(strange, repr), few(sorted(set(truth.values())), repr))
     averages = [utility.average_recall(confused, resampling) for confused in counted]
     gaps = [None, *utility.recall_differences(counted, resampling)] if len(counted) > 1 else [None]
     rows, report = [], {}
@@ -137,10 +135,8 @@ def uar(
 @click.command(cls=Command)
 @click.argument("original", type=FILE)
 @click.argument("anonymised", type=FILE)
-@path_option("--segment-speakers", help="Speaker of each utterance; by default that of the original's folder.")
-@choice_option(
-    "--convention", of=["default", "vpc2022"], help="Frames with voice in both, or all as the challenge has it."
-)
+@path_option("--segment-speakers", help="Speakers of utterances; default ORIGINAL/utt2spk.")
+@choice_option("--convention", of=["default", "vpc2022"], help="Frames voiced in both, or all (the challenge's).")
 @worker_options
 @resampling_options()
 @json_option
@@ -178,7 +174,7 @@ def _speakers(path: Path | None, truth: Mapping[str, str], resampling: Resamplin
     if path is not None:
         return read_speakers(path)
     if resampling.replicates:
-        logger.warning("no intervals, for which speakers are drawn: give --segment-speakers, or say --bootstrap 0")
+        logger.warning("no intervals without speakers: give --segment-speakers, or --bootstrap 0")
     return dict.fromkeys(truth, "all")
 
 
@@ -186,11 +182,9 @@ def _doubt(path: Path, truth: Mapping[str, Any], said: Mapping[str, Any], missin
     """Warn of utterances that are left out, and of a file that is the reference once more."""
     shared, lone = truth.keys() & said.keys(), sorted(truth.keys() ^ said.keys())
     if missing == "drop" and lone:
-        logger.warning("%s: left out %d utterances that are not in both files: %s", path, len(lone), few(lone, repr))
+        logger.warning("%s: dropped %d utterances that are not in both files: %s", path, len(lone), few(lone, repr))
     if all(truth[name] == said[name] for name in shared):
-        logger.warning(
-            "%s: the same as the reference in all %d utterances: was one file given twice?", path, len(shared)
-        )
+        logger.warning("%s: equals the reference in all %d utterances: was one file given twice?", path, len(shared))
 
 
 def _case(text: str) -> str:
@@ -201,7 +195,7 @@ def _case(text: str) -> str:
 
 
 def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
-    """Name the systems: as asked for, else by their files, with the folder where that is not enough."""
+    """Name the systems by labels, else by files, with the path where names are equal."""
     names = list(labels) or [path.name for path in paths]
     if not labels and len(set(names)) < len(names):
         names = [str(path) for path in paths]
@@ -213,7 +207,7 @@ def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
 def _row(name: str, title: str, found: Interval, gap: Interval | None) -> dict[str, Any]:
     values = {"[%]": 100 * found.value, "from": 100 * found.low, "to": 100 * found.high}
     if gap is not None:
-        values |= {"less first": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
+        values |= {"minus first": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
     return {"system": name, "measure": title, **values}
 
 

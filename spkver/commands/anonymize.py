@@ -26,21 +26,21 @@ from spkver.commands.speech import read_sexes
 @click.command("anonymize", cls=ResumableCommand)
 @click.argument("name")
 @datadir_argument
-@click.option("--suffix", help="Of the folder that is written beside DATADIR; by default _NAME.")
+@click.option("--suffix", help="Suffix of the new folder next to DATADIR; default _NAME.")
 @click.option("--level", default="utterance", help="A draw for each utterance or each speaker.")
 @click.option(
     "--side",
     type=click.Choice(["training", "enrolment", "trials"]),
-    help="At --level speaker what DATADIR is for: each side has draws of its own. Without it give each another --seed.",
+    help="Use of DATADIR at --level speaker: each side has different draws. Without it give different --seed.",
 )
 @click.option("--command", default="", help="command: shell command with {input} and {output}, both WAV.")
 @click.option(
     *("--set", "settings"),
     multiple=True,
     metavar="KEY=VALUE",
-    help="A range that is drawn from, such as alpha=[0.6,0.8]; or seeding=vpc2024, the challenge's draws.",
+    help="A range to draw from, such as alpha=[0.6,0.8]; or seeding=vpc2024, the challenge's draws.",
 )
-@number_option("--seed", help="Of draws by id; a secret one where the speech is given away.")
+@number_option("--seed", help="Seed of draws by id; keep it secret where the speech is published.")
 @allow_pipes
 @worker_options
 def anonymize(
@@ -52,7 +52,7 @@ def anonymize(
     seed: int,
     allow_pipes: bool,
     jobs: int | None,
-    **said: str,
+    **values: str,
 ) -> None:
     """Anonymise the data directory DATADIR by NAME into the folder DATADIR with a suffix.
 
@@ -63,17 +63,17 @@ def anonymize(
       vtln               vocal tract length: a warp of the spectral envelope
       world              pitch and formants through a vocoder; extra [world]
       none               nothing
-      MODULE:FUNCTION    your own: samples, rate, utterance, rng -> samples (or FILE.py:FUNCTION)
-      command            your own: a shell command, see --command
+      MODULE:FUNCTION    user-supplied: samples, rate, utterance, rng -> samples (or FILE.py:FUNCTION)
+      command            user-supplied shell command, see --command
 
     The folder becomes a complete data directory: wav.scp, utt2spk and all other lists, and wav/*.wav, 16 bits, one
-    channel, at the rate of the source. What is already there and up to date is kept.
+    channel, at the rate of the source. Files that are up to date are kept.
     """
     from spkbase.configuration import load_config
     from spkver.anonymization import AnonymizerConfig, anonymize_datadir
     from spkver.datadir import read_datadir, unfit_id
 
-    config = load_config(AnonymizerConfig, settings=settings, defaults={"name": name, **said})
+    config = load_config(AnonymizerConfig, settings=settings, defaults={"name": name, **values})
     ending = f"_{name.rpartition(':')[2]}" if suffix is None else suffix
     set_name = datadir.resolve().name
     if unfit := unfit_id(set_name + ending):
@@ -91,14 +91,14 @@ def anonymize(
 @click.argument("source", type=FILE)
 @path_option("--pool", required=True, metavar="VECTORS", help="Vectors of other speakers.")
 @path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
-@choice_option("--distance", of=["plda", "cosine"], help="What tells how far two voices are apart.")
+@choice_option("--distance", of=["plda", "cosine"], help="Distance of voices.")
 @path_option("--backend", help="PLDA of spkver backend train or import; by default trained on the pool.")
 @choice_option("--sex", of=["same", "other", "random", "any"], help="Of the new voices, by the speaker's.")
 @path_option("--sexes", multiple=True, help="Lines 'speaker f|m', such as spk2gender; repeatable, for both sides.")
 @choice_option("--level", of=["speaker", "utterance"], help="A pseudo-speaker for each speaker, or for each utterance.")
-@click.option("--farthest", type=int, default=200, help="Candidates: so many voices far away.")
-@click.option("--mean-of", type=int, default=100, help="So many of them are drawn and averaged.")
-@click.option("--draws", type=int, default=1, help="Versions of each vector, to train attackers on.")
+@click.option("--farthest", type=int, default=200, help="Number of farthest voices that are candidates.")
+@click.option("--mean-of", type=int, default=100, help="Number of candidates drawn and averaged.")
+@click.option("--draws", type=int, default=1, help="Realisations of each vector, to train attackers.")
 @number_option("--seed", help="Of draws, by seed and id.")
 @path_option("--segment-speakers", metavar="UTT2SPK", help="Speakers of SOURCE; as in its file by default.")
 @path_option("--pool-speakers", metavar="UTT2SPK", help="Speakers of the pool; as in its file by default.")
@@ -114,7 +114,7 @@ def anonymize_vectors(
     allow_pickle: bool,
     **rules: Any,
 ) -> None:
-    """Put pseudo-speakers in place of the speakers of SOURCE, one vector an utterance, without synthesis.
+    """Replace the speakers of SOURCE by pseudo-speakers, one vector an utterance, without synthesis.
 
     As baseline B1 of the VoicePrivacy Challenges chooses voices: of the pool's speakers the farthest are candidates,
     some are drawn, and their mean is the new vector. What is still recognised in the new vectors, scored by

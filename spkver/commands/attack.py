@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="gmm-ubm, gmm-svm, gmm-svm-cms or supervector-cosine.",
 )
-@path_option("--config", "config_file", help="YAML file with what differs from NAME's own values.")
+@path_option("--config", "config_file", help="YAML file of what differs from NAME's values.")
 @settings_option
 @path_option("-o", "--output", required=True, metavar="ATTACKER", help="Folder of the attacker.")
 @path_option("--work", help="Folder for features and background models.  [default: ATTACKER/work]")
-@number_option("--seed", help="All that is drawn depends on it.")
+@number_option("--seed", help="Seed of all draws.")
 @click.option("--force", is_flag=True, help="Train again, also over an attacker of other inputs.")
 @allow_pipes
 @worker_options
@@ -49,11 +49,11 @@ def train(
 ) -> None:
     """Train an attacker on the data directory DATADIR.
 
-    Several directories are one training set. They may hold the same utterances: speech that a random anonymiser has
-    worked on several times, each time with another seed, makes a stronger attacker.
+    Several directories are one training set. They may hold the same utterances: several realisations of a random
+    anonymiser, each with another seed, train a stronger attacker.
 
-    ATTACKER is one folder that scores alone; its subfolder work only saves time when attackers are trained that have
-    features and background model in common, and may be removed.
+    ATTACKER is a self-contained folder; its subfolder work may be removed: it saves time when other attackers with the
+    same features and background model are trained.
     """
     from spkver.attackers import Workplace, attacker_config, train_attacker
 
@@ -74,7 +74,7 @@ def train(
 @path_option("--test", "test_dir", required=True, metavar="DATADIR", help="Speech that is tested.")
 @path_option("--trials", "trial_list", metavar="FILE", help="Trials or key.  [default: trials in the tested DATADIR]")
 @path_option("-o", "--output", required=True, metavar="SCORES", help="File: Kaldi's format, or by its extension.")
-@path_option("--work", help="Folder for features and statistics.  [default: work beside SCORES]")
+@path_option("--work", help="Folder for features and statistics.  [default: work in the folder of SCORES]")
 @allow_pipes
 @worker_options
 def score(
@@ -119,7 +119,7 @@ def score(
 @click.option("--extractor", help="As spkver embed takes it.  [default: campplus, where its weights are]")
 @path_option("--backend", help="What spkver backend train wrote, in place of the cosine.")
 def verify(first: Path, second: Path, attacker: Path | None, extractor: str | None, backend: Path | None) -> None:
-    """Say how much alike the voices in the recordings FIRST and SECOND are.
+    """Score how similar the voices of the recordings FIRST and SECOND are.
 
     With a backend whose chain ends with calibrate the score is a log-likelihood ratio: how much more probable the
     recordings are if one person speaks in both than if two do. Without calibration it has no absolute meaning.
@@ -133,7 +133,7 @@ def verify(first: Path, second: Path, attacker: Path | None, extractor: str | No
     from spkver.extractors import embed_directory, find_weights, open_extractor
 
     if attacker and (extractor or backend):
-        raise click.UsageError("--attacker stands alone: it has features and a backend of its own")
+        raise click.UsageError("--attacker has its features and backend: give no --extractor or --backend")
     loaded = None if backend is None else read_backend(backend)
     if loaded is not None and loaded.adapts_to_list:
         raise ConfigError("its scores are adapted to a list of trials, and this is one trial", file=backend)
@@ -150,14 +150,16 @@ def verify(first: Path, second: Path, attacker: Path | None, extractor: str | No
                     find_weights(extractor := "campplus")
                 except ConfigError as error:
                     remedy = "give --attacker or --extractor, or get the weights: spkver weights campplus"
-                    raise ConfigError("there is no network to compare voices by", remedy=remedy) from error
+                    raise ConfigError("no network to compare voices is installed", remedy=remedy) from error
             vectors = embed_directory(both, open_extractor(extractor), Path(work) / "vectors.npz", work=Work(1))
             unit = vectors.vectors / vectors.norms()[:, None]
             how = f"{extractor}, {'cosine' if loaded is None else backend}"
             value = unit[0] @ unit[1] if loaded is None else loaded.score(vectors, vectors, trial).values[0]
     if loaded is None or loaded.calibration is None:
         click.echo(f"score: {value:.4f} ({how})")
-        text = "Without calibration this has no absolute meaning: higher is more alike. Compare it with scores of pairs"
+        text = (
+            "Without calibration this has no absolute meaning: higher is more similar. Compare it with scores of pairs"
+        )
         click.echo(f"{text} whose speakers are known, by the same means, or give a --backend with calibrate.")
         return
     odds = math.exp(min(abs(value), 700.0))

@@ -1,4 +1,4 @@
-"""The commands ``spkver demo``, both recipes on synthetic speech, and ``spkver status``, how far a run is."""
+"""The commands ``spkver demo``, both recipes on synthetic speech, and ``spkver status``, progress of a run."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def demo(context: click.Context, output: Path, jobs: int | None) -> None:
     left_out = [name for name in DEFAULT if name not in taken]
     click.echo(f"""
 Attackers: {", ".join(taken)}.
-Left out, for a run on data of your own to have: {", ".join(left_out)}.
-Nothing was opened. Look at
+Left out, for a run on your data: {", ".join(left_out)}.
+Look at
   {privacy / "report.html"}  in a browser: what the McAdams anonymiser hides, and what it does not
   {output / "det.png"}  the DET curves of the speaker verification system
-and go on with spkver status {output}, spkver-eval --help, spkver split --help (data of your own).""")
+and go on with spkver status {output}, spkver-eval --help, spkver split --help (your data).""")
 
 
 def _recipe(context: click.Context, name: str, **options: object) -> None:
-    """Call the command of a recipe's script in this process, with its own defaults beside these options."""
+    """Call the command of a recipe's script in this process, with its defaults for other options."""
     command: click.Command = import_module(f"spkver.recipes.{name}").main
     context.invoke(command, **options)
 

@@ -1,4 +1,4 @@
-"""Commands that lay speech out: ``spkver datadir``, ``split``, ``prepare``, ``simulate`` and ``features export``."""
+"""Commands that prepare speech: ``spkver datadir``, ``split``, ``prepare``, ``simulate`` and ``features export``."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from spkver.datadir import DataDir
 
 RECORD = "split.json"
-_LISTS = path_option("--lists", metavar="FOLDER", help="The challenge's own data directories, whose lists are taken.")
+_LISTS = path_option("--lists", metavar="FOLDER", help="Data directories of the challenge, whose lists are used.")
 
 
 @click.command("datadir", cls=Command)
 @click.argument("folder", type=FILE)
 @path_option("-o", "--output", required=True, help="Folder of the data directory, which holds lists.")
 @path_option("--sexes", help="Lines 'speaker f|m', or a table whose header has a column sex or gender.")
-@click.option("--separator", default="-", help="What ends the speaker's name in names of files.")
+@click.option("--separator", default="-", help="Separator after the speaker's name in file names.")
 def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> None:
     """Make a data directory of FOLDER, which holds .wav, .flac or .sph files.
 
@@ -59,17 +59,19 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
 @click.command("split", cls=Command)
 @datadir_argument
 @path_option("-o", "--output", required=True, help="Folder of the new data directories.")
-@path_option("--twin", help="Its anonymised twin: a data directory of the same utterances.")
-@click.option("--suffix", metavar="_NAME", help="What the names of the twin's parts end with; needed with --twin.")
-@click.option("--name", help="What the names of all parts begin with; the name of DATADIR by default.")
-@click.option("--training-share", type=float, default=1 / 3, show_default="a third", help="Of the speakers of a sex.")
+@path_option("--twin", help="Its anonymised version: a data directory of the same utterances.")
+@click.option("--suffix", metavar="_NAME", help="Ending of the names of the anonymised parts; needed with --twin.")
+@click.option("--name", help="Beginning of the names of all parts; default DATADIR's.")
+@click.option(
+    "--training-share", type=float, default=1 / 3, show_default="a third", help="Share of the speakers of a sex."
+)
 @click.option("--enrolment-utterances", type=int, default=3, help="Of each tested speaker.")
-@number_option("--seed", help="Of all draws.")
+@number_option("--seed", help="Seed of all draws.")
 def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, **rules: Any) -> None:
     """Split DATADIR into the sets of an evaluation: training, enrolment and trials.
 
     A share of the speakers of each sex, drawn by the seed, trains; of each other speaker some utterances, drawn too,
-    enrol, and all others are tried against every enrolled speaker of the same sex. Speakers with too few utterances
+    enrol, and all others are tested against every enrolled speaker of the same sex. Speakers with too few utterances
     train. Without spk2gender women and men are pooled. The audio stays where it is.
     """
     from spkbase.files import load_json, write_json
@@ -160,7 +162,7 @@ def librispeech(
     """Write libri_dev and libri_test (enrolment and trials) and train-clean-360 to OUTPUT.
 
     LIBRISPEECH is the unpacked corpus, with SPEAKERS.TXT. Without --lists three of four speakers of each sex are
-    enrolled, with a third of their utterances, drawn by the seed; everything else is tried against every enrolled
+    enrolled, with a third of their utterances, drawn by the seed; everything else is tested against every enrolled
     speaker of the same sex (in 2026 of both): the numbers are then near the challenge's, not the same.
 
     The audio stays where it is, FLAC included: wav.scp names it.
@@ -203,7 +205,7 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
 
 @click.command("rsr2015", cls=ResumableCommand)
 @click.argument("output", type=FILE)
-@click.option("--speakers", "n_speakers", type=int, default=36, help="Speakers of each sex asked for.")
+@click.option("--speakers", "n_speakers", type=int, default=36, help="Speakers of each sex.")
 @click.option(
     *("--background", "n_background"),
     type=int,
@@ -211,7 +213,7 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
 )
 @click.option("--sentences", "n_sentences", type=int, default=5, help="Sentences that each speaker says, up to 30.")
 @click.option("--sessions", "n_sessions", type=int, default=7, help="Sessions of each speaker, up to 9.")
-@click.option("--seed", type=int, default=0, help="Everything drawn depends on it.")
+@click.option("--seed", type=int, default=0, help="Seed of all draws.")
 @choice_option("--gender", of=["m", "f", "both"], help="Of the speakers.")
 @choice_option("--format", "audio_format", of=["wav", "sph", "flac"], help="Of the recordings.")
 @worker_options
@@ -243,7 +245,7 @@ def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> N
 
     Sizes are enrolled_f and enrolled_m, enrolled women and men (16 and 13); of each sex strangers, who are tried but
     not enrolled (2), and training speakers (24); of each speaker enrolment_utterances, trial_utterances and
-    training_utterances (3, 5, 5), of so many sentences (2); and the seed of all draws (0).
+    training_utterances (3, 5, 5), of several sentences (2); and the seed of all draws (0).
     """
     from spkbase.configuration import load_config
     from spkver.corpora import Sizes, simulate_voiceprivacy
@@ -258,8 +260,8 @@ def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> N
 def export_features(store: Path, folder: Path) -> None:
     """Write STORE (a recipe's features.h5) as SIDEKIT's feature files, one for each recording, lossless, to FOLDER.
 
-    The other way round, a recipe takes SIDEKIT's feature files, in any of their three forms, in place of features of
-    its own: --set features.files=FOLDER.
+    Conversely, a recipe takes SIDEKIT's feature files, in any of their three forms, in place of its
+    features: --set features.files=FOLDER.
     """
     from spkver.features import export_sidekit, read_feature_table
 

@@ -1,4 +1,4 @@
-"""The commands ``spkver transcribe`` and ``spkver emotion``: what speech is still good for."""
+"""The commands ``spkver transcribe`` and ``spkver emotion``: utility of speech."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from spkbase.console import ResumableCommand, echo_log, path_option, worker_options
 from spkver.commands.options import allow_pipes, datadir_argument
 
-_FORCE = click.option("--force", is_flag=True, help="Redo what is there.")
+_FORCE = click.option("--force", is_flag=True, help="Redo finished steps.")
 _OUTPUT = path_option("-o", "--output", required=True, help="Folder to write into.")
 
 
@@ -40,8 +40,8 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
 @click.command(cls=ResumableCommand)
 @datadir_argument
 @_OUTPUT
-@path_option("--train", help="Data directory to learn from, such as the original; DATADIR by default.")
-@click.option("--no-speaker-normalisation", is_flag=True, help="Do not use who speaks in DATADIR.")
+@path_option("--train", help="Data directory to train on, such as the original; default DATADIR.")
+@click.option("--no-speaker-normalisation", is_flag=True, help="Do not use the speakers of DATADIR.")
 @worker_options
 @allow_pipes
 @_FORCE
@@ -54,9 +54,9 @@ def emotion(
     allow_pipes: bool,
     force: bool,
 ) -> None:
-    """Recognise the emotions of DATADIR, each speaker by a machine that has not heard it; write OUTPUT/predictions.
+    """Recognise the emotions of DATADIR, each speaker by a model of others; write OUTPUT/predictions.
 
-    The directory to learn from needs utt2emo; folds of speakers are those of DATADIR/spk2fold, else each speaker is
+    The training directory needs utt2emo; folds of speakers are those of DATADIR/spk2fold, else each speaker is
     one. The recall is then given by: spkver-eval uar --ref DATADIR/utt2emo --predictions OUTPUT/predictions
     --segment-speakers DATADIR/utt2spk
     """

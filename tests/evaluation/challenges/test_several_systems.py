@@ -165,7 +165,7 @@ def test_one_table_and_one_chart_of_results_and_rank_files(files: list[Path], tm
     assert re.search(r"own <one> & \$2\$ +8\.00 \[6\.00, 10\.00\] +strongest of 2 \(rocch\) +6\.00\n", outcome.stdout)
     assert re.search(r"x +22\.25 +not stated +4\.12\n", outcome.stdout)
     assert re.search(r"EER +mine +test +mixed +lazy-informed +20\.000 \[18\.000, 22\.000\] +30\.500", outcome.stdout)
-    mixed = "the EERs are of different attackers or readings"
+    mixed = "the EERs are of different attackers or definitions"
     assert mixed in outcome.stdout
     assert mixed in outcome.stderr
     alike = CliRunner().invoke(main, ["rank", str(files[1]), str(files[1]), "-l", "one", "-l", "two"])

@@ -119,8 +119,8 @@ def test_pairs_of_the_linked_speakers_are_learnt_from_where_it_is_said(folder: P
             )
     enrols = ("--train-original", "enrols_original.h5", "--train-anonymised", "enrols_anonymised.h5")
     tested = {"original": "tested_original.h5", "anonymised": "tested_anonymised.h5"}
-    assert "24 speakers would be both learnt from and linked" in run(*enrols, **tested).output
-    assert "24 utterances would be both learnt from and linked" in run(*enrols, "--own-pairs").output
+    assert "24 speakers are both in training and linked" in run(*enrols, **tested).output
+    assert "24 utterances are both in training and linked" in run(*enrols, "--own-pairs").output
     found = shares(*enrols, "--own-pairs", "--plain", "--alignment", "orthogonal", **tested)
     assert found["orthogonal", "anonymised to original", 1] > 0.9
     to_enrolled = {**tested, "original": "enrols_original.h5"}  # which whoever enrols has
@@ -148,7 +148,7 @@ def test_kaldi_archives_and_the_table(folder: Path) -> None:
     sides = {"original": "original/xvector.ark", "anonymised": "anonymised/xvector.ark"}
     result = run("--model-speakers", "utt2spk", "--alignment", "orthogonal", **sides)
     assert result.exit_code == 0, result.output
-    assert "72 segments of 24 speakers among 24; maps are learnt from 5 folds of speakers" in result.stdout
+    assert "72 segments of 24 speakers among 24; maps trained on 5 folds of speakers" in result.stdout
     expected = shares("--alignment", "orthogonal")
     assert shares("--model-speakers", "utt2spk", "--alignment", "orthogonal", **sides) == pytest.approx(expected)
 
@@ -173,7 +173,7 @@ def test_intervals_hold_the_share(folder: Path) -> None:
     ("arguments", "text"),
     [
         (("--train-original", "train_original.h5"), "expected --train-original and --train-anonymised"),
-        (("--train-original", "original.h5", "--train-anonymised", "anonymised.h5"), "both learnt from and linked"),
+        (("--train-original", "original.h5", "--train-anonymised", "anonymised.h5"), "both in training and linked"),
         (("--train-original", "train_original.h5", "--train-anonymised", "foreign.h5"), "0 of 6 anonymised"),
         (("--segment-speakers", "others"), "speakers have no original vector"),
         (("--model-speakers", "one"), "at least two original speakers"),

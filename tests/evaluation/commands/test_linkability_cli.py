@@ -149,7 +149,7 @@ def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path: Path
     beyond = (tmp_path / "gallery", "--bootstrap", 0, "--populations")
     result = run(*beyond, "1000,100000", "--output", tmp_path / "out", command="linkability-extrapolate")
     assert result.exit_code == 0, result.output
-    assert "EXTRAPOLATED beyond the 60 of the gallery, not measured" in result.stdout
+    assert "EXTRAPOLATED beyond the gallery of 60, not measured" in result.stdout
     rows = rows_of(tmp_path / "out/curve.csv")
     assert {int(row["size"]) <= 60: row["kind"] for row in rows} == {True: "measured", False: "extrapolated"}
     report = json.loads((tmp_path / "out/linkability.json").read_text())
@@ -429,7 +429,7 @@ def test_a_matrix_of_similarities_gives_what_its_vectors_give(files: dict[str, P
         (
             np.eye(3, dtype=np.float32),
             ("--utterances", "1,3"),
-            "a matrix of similarities is of one number of utterances",
+            "a matrix of similarities is for one number of utterances",
         ),
     ],
 )

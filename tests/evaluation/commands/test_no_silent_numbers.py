@@ -90,12 +90,12 @@ def test_a_map_counts_speakers(files: Path, maps: Sequence[str]) -> None:
     names = {"model": "model2spk", "segment": "utt2spk"}
     options = [part for side in maps for part in (f"--{side}-speakers", files / names[side])]
     notes = metrics(files, "--bootstrap", "20", *options)["notes"]
-    assert f"speakers ({N_SPEAKERS} of the scarcer class)" in notes["intervals"]
+    assert f"speakers ({N_SPEAKERS} of the rarer class)" in notes["intervals"]
 
 
 def test_who_insists_is_told_what_was_drawn(files: Path) -> None:
     ids = metrics(files, "--bootstrap", "20", "--bootstrap-by", "id")["notes"]["intervals"]
-    assert "ids, each taken for a speaker" in ids
+    assert "ids, each counted as a speaker" in ids
     trials = metrics(files, "--bootstrap", "20", "--bootstrap-by", "trial")["notes"]["intervals"]
     assert "resamples of trials" in trials
     assert "far too narrow" in trials
@@ -151,7 +151,7 @@ def test_a_gallery_of_speakers_has_the_best_of_their_models(tmp_path: Path) -> N
 def test_folds_over_models_are_told(files: Path) -> None:
     command = ("calibrate", *paths(files), "-o", files / "llr.txt", "--ridge", "0.1")
     told = passes(*command).stderr
-    assert "folds may part a speaker's trials" in told
+    assert "folds may split a speaker's trials" in told
     assert "--model-speakers FILE" in told
     assert passes(*command, "--model-speakers", files / "model2spk").stderr == ""
 
@@ -281,7 +281,7 @@ def test_a_threshold_of_another_list(two: Path) -> None:
     own = passes(*given, "--threshold-from", two / "scores.txt", two / "key.txt").stderr
     assert "scores chose the threshold too" in own
     message = refused(*given, "-s", two / "other.txt", "--threshold-from", *development)
-    assert "--threshold-from is for one system" in message
+    assert "--threshold-from takes one system" in message
 
 
 def test_tables_for_a_paper(two: Path) -> None:
@@ -346,12 +346,12 @@ def test_a_fusion_knows_its_systems(two: Path) -> None:
     [
         (
             "calibrate -s scores.txt --train-scores scores.txt --train-key key.txt",
-            "384 of 384 scores are trained on too",
+            "384 of 384 scores are training scores too",
         ),
         ("calibrate -s scores.txt --train-scores other.txt --train-key key.txt", ""),
-        ("fuse -s scores.txt -s other.txt --train-key key.txt", "384 of 384 scores are trained on too"),
+        ("fuse -s scores.txt -s other.txt --train-key key.txt", "384 of 384 scores are training scores too"),
         ("fuse -s scores.txt --train-scores other.txt --train-key key.txt", ""),
-        ("normalise -s scores.txt -m z --model-cohort scores.txt", "384 of 384 scores stand in the cohort too"),
+        ("normalise -s scores.txt -m z --model-cohort scores.txt", "384 of 384 scores are in the cohort too"),
         ("normalise -s scores.txt -m z --model-cohort other.txt", ""),
     ],
 )
@@ -382,7 +382,7 @@ def test_recordings_that_meet_themselves(tmp_path: Path, enrolled: str, n_own: i
         made = passes("cosine", *given, "--trials", tmp_path / "key.txt", "-o", tmp_path / "scores.txt")
         assert (f"8 of {len(pairs)} trials meet a model of the same recording" in made.stderr) == (n_own > 0)
         of_ids = passes("metrics", *paths(tmp_path), "--json", "-").stderr
-        assert ("8 target trials, such as 'te0', 'te1', 'te2', ..., try a recording against itself" in of_ids) == (
+        assert ("8 target trials, such as 'te0', 'te1', 'te2', ..., compare a recording with itself" in of_ids) == (
             n_own > 0 and name == "ids"
         )
 
@@ -449,10 +449,10 @@ def test_one_utterance_of_several_is_told(tmp_path: Path) -> None:
     names = [f"s{number // 2}" for number in range(12)]
     write_embeddings(tmp_path / "a.npz", Embeddings([f"u{number}" for number in range(12)], names, vectors))
     sides = ("--enroll", tmp_path / "a.npz", "--test", tmp_path / "a.npz", "--bootstrap", "0")
-    note = "each speaker is tried by the first of its utterances alone (6 of 12); --utterances all averages them"
+    note = "only the first utterance of each speaker is tested (6 of 12); --utterances all averages all"
     assert f"note: {note}" in passes("linkability", *sides).stdout
     assert note in json.loads(passes("linkability", *sides, "--json", "-").stdout)["utterances"]["1"]["notes"]
-    assert "alone" not in passes("linkability", *sides, "--utterances", "1").stdout
+    assert "only the first" not in passes("linkability", *sides, "--utterances", "1").stdout
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------
@@ -509,7 +509,7 @@ def test_systems_on_other_trials_are_told(files: Path) -> None:
     scores, labels = ("-s", files / "scores.txt", "-s", files / "scores.csv"), ("-l", "old", "-l", "new")
     for name in ("half.txt", "turned.txt"):
         keys = ("-k", files / "key.txt", "-k", files / name)
-        words = "new: other trials than old, so figures may differ for that alone"
+        words = "new: other trials than old, so figures are not comparable"
         assert f"note: {words}" in passes("metrics", *scores, *keys, *labels).stdout
         report = json.loads(passes("metrics", *scores, *keys, *labels, "--json", "-").stdout)
         assert report["notes"] == {"trials": words}

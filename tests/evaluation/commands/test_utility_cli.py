@@ -96,14 +96,14 @@ WER, UAR = "wer --ref text --segment-speakers utt2spk", "uar --ref utt2emo --seg
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (f"{WER} --hyp text", "text: the same as the reference in all 3 utterances"),
+        (f"{WER} --hyp text", "text: equals the reference in all 3 utterances"),
         (f"{WER} --hyp lower", "lower: is in lower case, the reference in upper case"),
-        (f"{WER} --hyp part --missing drop", "part: left out 2 utterances that are not in both files: 'a2', 'b1'"),
-        (f"{UAR} --predictions utt2emo", "utt2emo: the same as the reference in all 3 utterances"),
-        (f"{UAR} --predictions other", "other: 2 labels that the reference does not have, each an error: '1', 'Sad'"),
-        (f"{UAR} --predictions more --missing drop", "more: left out 1 utterances that are not in both files: 'c1'"),
-        ("wer --ref text --hyp hyp", "no intervals, for which speakers are drawn: give --segment-speakers"),
-        ("uar --ref utt2emo --predictions predictions", "no intervals, for which speakers are drawn"),
+        (f"{WER} --hyp part --missing drop", "part: dropped 2 utterances that are not in both files: 'a2', 'b1'"),
+        (f"{UAR} --predictions utt2emo", "utt2emo: equals the reference in all 3 utterances"),
+        (f"{UAR} --predictions other", "other: 2 labels unknown to the reference, each an error: '1', 'Sad'"),
+        (f"{UAR} --predictions more --missing drop", "more: dropped 1 utterances that are not in both files: 'c1'"),
+        ("wer --ref text --hyp hyp", "no intervals without speakers: give --segment-speakers"),
+        ("uar --ref utt2emo --predictions predictions", "no intervals without speakers"),
         (f"{WER} --hyp hyp", ""),
         (f"{WER} --hyp lower --normaliser basic", ""),
         (f"{UAR} --predictions predictions", ""),
@@ -151,7 +151,7 @@ def test_a_folder_compared_with_itself_is_told(tmp_path: Path) -> None:
     write(tmp_path / "utt2spk", "u a\n")
     done = run("f0", tmp_path, tmp_path, "--jobs", 1)
     assert done.exit_code == 0, done.output
-    assert "the same as the reference in all 1 utterances: was one file given twice?" in done.stderr
+    assert "equals the reference in all 1 utterances: was one file given twice?" in done.stderr
 
 
 def rank_file(path: Path, eer: float, wer: float) -> Path:

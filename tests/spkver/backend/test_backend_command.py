@@ -101,7 +101,7 @@ def test_scores_that_are_adapted_to_their_list_say_so(folder: Path) -> None:
     assert "adapted to this list, to all its 4 models and 20 segments" in whole.stderr
     before = dict(zip(read_scores(output).pairs(), read_scores(output).values, strict=True))
     run("train", folder / "train.npz", "--chain", "single_test_cosine", "--output", folder / "single.h5")
-    assert "adapted to this list, to all its 4 models: those" in score(folder, folder / "single.h5", output).stderr
+    assert "adapted to this list, to all its 4 models: scores" in score(folder, folder / "single.h5", output).stderr
     lines = (folder / "trials").read_text().splitlines(keepends=True)
     (folder / "trials").write_text("".join(lines[:30]))
     score(folder, backend, output)
