@@ -67,11 +67,13 @@ def test_prediction_is_that_of_a_logistic_regression_on_standardised_vectors() -
     assert np.array_equal(np.array(predict_labels(vectors, list(labels), tested))[clear], expected)
 
 
-def test_what_is_far_apart_is_read_and_what_is_the_same_is_guessed() -> None:
+def test_what_is_far_apart_is_read_and_what_is_the_same_is_chance() -> None:
     apart, labels = people(20, shift=12)
     same, _ = people(20, shift=0)
     assert uars(attribute_leakage(Sides(apart), labels, resampling=NONE)) == {"original": 1}
     assert uars(attribute_leakage(Sides(same), labels, resampling=NONE))["original"] == pytest.approx(0.5, abs=0.12)
+    flat = Embeddings(apart.ids, apart.speakers, np.ones_like(apart.vectors))
+    assert uars(attribute_leakage(Sides(flat), labels, resampling=NONE)) == {"original": 0.5}
 
 
 def test_recall_is_that_of_two_gaussians() -> None:
@@ -101,6 +103,9 @@ def test_training_set_of_other_speakers_is_learnt_from() -> None:
     found = attribute_leakage(Sides(tested), labels | more, training=Sides(others), resampling=NONE)
     assert found.learnt_from == "training"
     assert uars(found) == {"original": 1}
+    found = attribute_leakage(Sides(tested), labels | more | {"s00": "x"}, training=Sides(others), resampling=NONE)
+    assert found.notes == ("no training speakers of class 'x', which is never predicted",)
+    assert found.recalls["original"].recalls["x"] == 0
     sides = {"training": Sides(others, turned(others)), "resampling": NONE}
     found = attribute_leakage(Sides(tested, tested), labels | more, **sides)
     assert uars(found) == {"original": 1, "ignorant": 1, "informed": pytest.approx(0, abs=0.1)}
@@ -114,12 +119,9 @@ def test_tested_speakers_are_never_learnt_from() -> None:
     vectors = np.repeat(means, 6, axis=0) + rng.standard_normal((96, 40))
     given = Embeddings([f"u{number}" for number in range(96)], owners, vectors)
     labels = {f"s{number:02d}": "ab"[number % 2] for number in range(16)}
-    for training in (None, Sides(given)):
-        if training is not None:
-            with pytest.raises(DataError, match="at least two classes"):  # nobody is left
-                attribute_leakage(Sides(given), labels, training=training, resampling=NONE)
-            continue
-        assert 0.1 < uars(attribute_leakage(Sides(given), labels, resampling=NONE))["original"] < 0.9
+    assert 0.1 < uars(attribute_leakage(Sides(given), labels, resampling=NONE))["original"] < 0.9
+    with pytest.raises(DataError, match="at least two classes"):  # nobody is left
+        attribute_leakage(Sides(given), labels, training=Sides(given), resampling=NONE)
 
 
 def test_labels_may_be_of_utterances_and_of_many_classes() -> None:
@@ -136,7 +138,10 @@ def test_order_of_utterances_does_not_count() -> None:
     vectors, labels = people(20, shift=1)
     order = np.random.default_rng(0).permutation(len(vectors.ids))
     other = Embeddings(vectors.ids[order], vectors.speakers[order], np.asarray(vectors.vectors)[order])
-    first, second = (attribute_leakage(Sides(sides, sides), labels).to_dict() for sides in (vectors, other))
+    first, second = (
+        attribute_leakage(Sides(sides, sides), labels, resampling=Resampling(50)).to_dict()
+        for sides in (vectors, other)
+    )
     assert first == second
 
 
@@ -153,14 +158,6 @@ def test_rare_classes_and_missing_labels_are_left_out_and_noted() -> None:
         "classes of one speaker were left out: 'x'",
     )
     assert found.recalls["original"].n_speakers == 17
-
-
-def test_what_training_speakers_are_not_is_noted() -> None:
-    tested, labels = people(4, shift=12)
-    others, more = people(30, shift=12, seed=1, prefix="t")
-    found = attribute_leakage(Sides(tested), labels | more | {"s00": "x"}, training=Sides(others), resampling=NONE)
-    assert found.notes == ("no training speakers of class 'x', which is never predicted",)
-    assert found.recalls["original"].recalls["x"] == 0
 
 
 def test_input_that_cannot_be_used_is_told() -> None:
@@ -181,12 +178,6 @@ def test_input_that_cannot_be_used_is_told() -> None:
     wide = Embeddings(vectors.ids, vectors.speakers, np.hstack([values[:, :1]] * 3))
     with pytest.raises(DataError, match="dimensions"):
         attribute_leakage(Sides(vectors, wide), labels)
-
-
-def test_constant_vectors_are_guessed() -> None:
-    vectors, labels = people(8, shift=0)
-    flat = Embeddings(vectors.ids, vectors.speakers, np.ones_like(vectors.vectors))
-    assert uars(attribute_leakage(Sides(flat), labels, resampling=NONE)) == {"original": 0.5}
 
 
 @pytest.fixture
@@ -224,17 +215,13 @@ def test_command_says_what_the_function_says(folder) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--labels", "people.csv"], "people.csv"),
         (["--labels", "people.csv", "--column", "height"], "no column 'height'"),
         (["--labels", "missing"], "missing"),
         (["--labels", "spk2gender", "--training-anonymised", "b.npz"], "needs --training"),
         (["--labels", "spk2gender", "--training", "a.npz"], "at least two classes"),
-        (["--labels", "spk2gender", "--anonymised", "spk2gender"], "spk2gender"),
-        (["--labels", "nul"], "zero bytes"),
     ],
 )
 def test_command_ends_with_one_error(arguments: list[str], says: str, folder) -> None:
-    (folder / "nul").write_bytes(b"s00 \x00\n")
     located = [str(folder / name) if (folder / name).exists() or name == "missing" else name for name in arguments]
     status, output = run("-e", folder / "a.npz", *located)
     assert status == 2, output

@@ -90,12 +90,8 @@ def test_a_reference_without_words_adds_its_insertions_and_a_rate_may_pass_one()
 def test_normalisers(name: str, text: str, words: str) -> None:
     assert NORMALISERS[name](text) == words
     assert NORMALISERS[name](words) == words
-
-
-def test_the_normaliser_is_applied_to_both_sides_and_named() -> None:
-    found = count_errors({"a": "HELLO, world"}, {"a": "hello World."}, normaliser="basic")
-    assert (found.rate, found.normaliser) == (0.0, "basic")
-    assert count_errors({"a": "HELLO, world"}, {"a": "hello World."}).rate == 1.0
+    found = count_errors({"a": text}, {"a": words}, normaliser=name)
+    assert (found.rate, found.normaliser) == (0.0, name)
 
 
 def test_missing_hypotheses() -> None:
@@ -183,43 +179,14 @@ def test_no_interval_without_draws_or_with_one_speaker() -> None:
     alone = error_rate(counts, dict.fromkeys(speakers, "s"), Resampling(20)).interval
     assert np.isnan(alone.low)
     assert "one speaker" in alone.note
-    for wrong in ({"replicates": 1}, {"seed": -1}, {"level": 1.0}):
-        with pytest.raises(DataError, match="expected"):
-            Resampling(**wrong)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        (b"", "got an empty file"),
-        (b"\n \n", "got an empty file"),
-        (b"a one\nb two\na three\n", ":3: 'a' is repeated, first in line 1"),
-        (b"a \xff\n", ":1: expected text in UTF-8"),
-        (b"a b\0c\n", ":1: expected text in UTF-8, but it holds zero bytes"),
-        (b"\x1f\x8bnot gzip", "cannot be decompressed"),
-    ],
-)
-def test_bad_transcripts(tmp_path: Path, raw: bytes, message: str) -> None:
-    (tmp_path / "text").write_bytes(raw)
-    with pytest.raises(DataError) as caught:
-        read_transcripts(tmp_path / "text")
-    assert message in str(caught.value)
 
 
 def test_transcripts_are_read_in_every_usual_form(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes("\ufeffb  two  words \r\n\r\na\r\nc\tvieil \u0153uvre\u2028x\n".encode())
     assert read_transcripts(tmp_path / "text") == {"b": "two  words", "a": "", "c": "vieil \u0153uvre\u2028x"}
-
-
-def test_all_problems_of_a_list_come_at_once(tmp_path: Path) -> None:
-    (tmp_path / "utt2emo").write_text("a sad\nb\nc very sad\na angry\n")
-    with pytest.raises(DataError) as caught:
+    (tmp_path / "utt2emo").write_text("a sad\nb\na angry\n")
+    with pytest.raises(DataError, match=r"(?s)2 problems.*2: expected 'id emotion', got 1 columns.*3: 'a' is repeated"):
         read_labels(tmp_path / "utt2emo")
-    text = str(caught.value)
-    assert "3 problems" in text
-    assert "2: expected 'id emotion', got 1 columns" in text
-    assert "3: expected 'id emotion', got 3 columns" in text
-    assert "4: 'a' is repeated" in text
 
 
 def test_recordings_are_found_beside_the_list_and_never_run(tmp_path: Path) -> None:
