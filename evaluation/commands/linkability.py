@@ -410,8 +410,8 @@ class Batch:
     ranks: str | None = None
     model_speakers: str | None = None
     segment_speakers: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-    compare: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, object] = field(default_factory=dict)
+    compare: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("attackers", "anonymisers"):
