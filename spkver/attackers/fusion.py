@@ -40,6 +40,7 @@ from spkver.attackers.protocol import (
     Wanted,
     as_scores,
     level_of,
+    recordings_of,
     select,
     speech_of,
 )
@@ -185,14 +186,7 @@ def _known(background: Background, kind: str) -> Any:
 
 def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage[Scores]:
     """Have an attacker learn from a fold and score it, unless it has."""
-    attack = fold.attack
-
-    speech = speech_of(attacker, attack)
-    sources = {
-        f"{number} {name}": path
-        for number, directory in enumerate(speech)
-        for name, path in sorted(directory.recordings.items())
-    }
+    attack, speech = fold.attack, speech_of(attacker, fold.attack)
     lists = [sorted(directory.speakers.items()) for directory in speech]
     run = Run(make_folder(place.output / folder), place.jobs, place.force, quiet=True)
     return run.stage(
@@ -201,7 +195,7 @@ def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> St
         make=lambda path: write_scores(path, attacker.learn(attack)(attack)),
         read=read_scores,
         inputs=[attacker.record(attack), place.seed, attack.trials, lists],
-        sources=sources,
+        sources=recordings_of(speech),
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     )
 

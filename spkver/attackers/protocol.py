@@ -281,6 +281,15 @@ def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
     return DataDir(path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers)
 
 
+def recordings_of(directories: Sequence[DataDir]) -> dict[str, Path]:
+    """Return the recordings of several data directories, sorted by utterance, as sources of a stage."""
+    return {
+        f"{number} {name}": Path(path)
+        for number, directory in enumerate(directories)
+        for name, path in sorted(directory.recordings.items())
+    }
+
+
 def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: int) -> list[str]:
     """Choose at most `limit` utterances, evenly over the speakers.
 

@@ -50,6 +50,7 @@ from spkver.attackers.protocol import (
     merge_versions,
     naming,
     owners_of,
+    recordings_of,
     rows_as_embeddings,
     select,
 )
@@ -487,11 +488,6 @@ def learn_backend(
     """
     folder = make_folder(place.output / "attackers" / training[0].name / choice.name)
     run = Run(folder, jobs=place.jobs, force=place.force, quiet=True)
-    recordings = {
-        f"{number} {utterance}": path
-        for number, version in enumerate(training)
-        for utterance, path in version.recordings.items()
-    }
     speakers = [sorted(version.speakers.items()) for version in training]
 
     def make(path: Path) -> None:
@@ -506,7 +502,7 @@ def learn_backend(
         read=load_json,
         also=("backend.h5",),
         inputs=[record, choice.record(), speakers, sorted(training[0].genders.items()), place.seed],
-        sources=recordings,
+        sources=recordings_of(training),
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     ).value
     return read_backend(folder / "backend.h5"), found
