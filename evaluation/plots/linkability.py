@@ -462,13 +462,19 @@ def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canva
                     axes.fill_between([0.0, length], *ends, color=colour, alpha=opaque, linewidth=0)
                 numbers.append(f"{kind} {found.jaccard:.2f}")
                 most = max(most, float(found.union))
-            levels = [f"L = {level}" if comparison.factor == "utterances" else level for level in comparison.compared]
-            fixed = [f"L = {level}" if factor == "utterances" else level for factor, level in comparison.fixed]
+            levels = [_level(comparison.factor, level) for level in comparison.compared]
             compared = " / ".join(levels) if len(levels) < 5 else f"{len(levels)} levels"
-            texts = [compared, *([", ".join(fixed)] if fixed else []), f"Jaccard: {', '.join(numbers)}"]
-            ticks.append((float(row), "\n".join(texts)))
-        entries = [(plain(colour, 8.0), f"{words}, in all that are compared") for colour, words in _EASE.values()]
-        entries += [(plain(colour, 8.0) | {"alpha": 0.3}, f"{words}, in any") for colour, words in _EASE.values()]
+            fixed = ", ".join(_level(*level) for level in comparison.fixed)
+            texts = [compared, fixed, f"Jaccard: {', '.join(numbers)}"]
+            ticks.append((float(row), "\n".join(filter(None, texts))))
+        entries = []
+        for opaque, among in ((1.0, "in all that are compared"), (0.3, "in any")):
+            for colour, words in _EASE.values():
+                entries.append((plain(colour, 8.0) | {"alpha": opaque}, f"{words}, {among}"))
         x, y = ("Number of speakers", 0.0, 1.05 * most), ("", -0.6, len(comparisons) - 0.4, ticks)
         title = "Who is easy or hard to link in all conditions, and in any"
         return finish(axes, canvas, title, x, y, entries, "Jaccard: in all / in any")
+
+
+def _level(factor: str, level: str) -> str:
+    return f"L = {level}" if factor == "utterances" else level

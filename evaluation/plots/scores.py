@@ -31,6 +31,7 @@ from evaluation.plots.style import (
     marker,
     named,
     plain,
+    ring_of,
     write_in_margin,
 )
 from evaluation.trials import Key, Scores, split_scores
@@ -209,7 +210,7 @@ def plot_det(
             elif not visible:
                 label += "\nminDCF point outside this window"
             if low <= rate <= high:
-                axes.plot([ndtri(rate)], [ndtri(rate)], **marker("ring", look["color"]))
+                axes.plot([ndtri(rate)], [ndtri(rate)], **ring_of(look["color"]))
             dot = marker(MARKERS[number % len(MARKERS)], look["color"])
             if visible:
                 axes.plot([ndtri(p_fa)], [ndtri(p_miss)], **dot)
@@ -577,7 +578,8 @@ def _plot_pairs(
     with_eer: bool = False,
 ) -> Figure:
     """Plot the actual curve of each system as its line, and the least one dotted below it."""
-    dotted, level = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}, {"linestyle": (0, (4, 2)), "linewidth": 1.0}
+    dotted = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}
+    level = {"linestyle": (0, (4, 2)), "linewidth": 1.0}
     entries, highest = [(_DEFAULT, "default: the prior alone")], float(default.max())
     with axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, default, **_DEFAULT)

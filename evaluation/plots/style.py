@@ -95,12 +95,15 @@ def plain(colour: str, linewidth: float = 1.8, dash: tuple[float, ...] = ()) -> 
 
 
 def marker(shape: str, colour: str) -> Style:
-    """Return a marker alone, without a line; ``ring`` is a hollow circle."""
-    if shape == "ring":
-        look = {"marker": "o", "markersize": 6.5, "markerfacecolor": "white", "markeredgecolor": colour}
-        return {"color": colour, "linestyle": "none", "markeredgewidth": 1.6, "zorder": 5} | look
+    """Return a marker alone, without a line."""
     look = {"marker": shape, "markersize": 8, "markeredgecolor": "white", "zorder": 5}
     return {"color": colour, "linestyle": "none"} | look
+
+
+def ring_of(colour: str) -> Style:
+    """Return a hollow circle."""
+    look = {"markersize": 6.5, "markerfacecolor": "white", "markeredgecolor": colour}
+    return marker("o", colour) | look | {"markeredgewidth": 1.6}
 
 
 def named(name: str, numbers: str) -> str:
@@ -126,7 +129,7 @@ def house_style() -> Iterator[None]:
 
 
 @contextmanager
-def figure_for(canvas: Canvas, width: float, height: float, extensions: Sequence[str] = EXTENSIONS) -> Iterator[Figure]:
+def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str] = EXTENSIONS) -> Iterator[Figure]:
     """The figure of given axes, or a new one; written into the files when the block ends.
 
     Parameters
@@ -135,8 +138,8 @@ def figure_for(canvas: Canvas, width: float, height: float, extensions: Sequence
         What the caller of a plot asks for.
     width, height : float
         Default size in inches, without what the legend takes.
-    extensions : sequence of str
-        Formats that the plot can be written in.
+    forms : sequence of str
+        Extensions of the formats that the plot can be written in.
 
     Raises
     ------
@@ -148,8 +151,8 @@ def figure_for(canvas: Canvas, width: float, height: float, extensions: Sequence
     path, ax, asked = canvas.get("path"), canvas.get("ax"), canvas.get("width")
     paths = [Path(file) for file in ([path] if isinstance(path, (str, Path)) else path or ())]
     for file in paths:
-        if file.suffix.lower() not in extensions:
-            remedy = f"use one of {', '.join(extensions)}"
+        if file.suffix.lower() not in forms:
+            remedy = f"use one of {', '.join(forms)}"
             raise DataError(f"no format of plots is known for the extension {file.suffix!r}", file=file, remedy=remedy)
     import matplotlib
 
@@ -177,9 +180,9 @@ def figure_for(canvas: Canvas, width: float, height: float, extensions: Sequence
 
 
 @contextmanager
-def axes_for(canvas: Canvas, width: float, height: float, extensions: Sequence[str] = EXTENSIONS) -> Iterator[Axes]:
+def axes_for(canvas: Canvas, width: float, height: float, forms: Sequence[str] = EXTENSIONS) -> Iterator[Axes]:
     """The given axes, or those of a new figure; see `figure_for`."""
-    with figure_for(canvas, width, height, extensions) as figure:
+    with figure_for(canvas, width, height, forms) as figure:
         yield canvas.get("ax") or figure.add_subplot()
 
 
@@ -261,18 +264,10 @@ def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False
     import matplotlib
 
     share = min(max(share, 0.1), 0.9)
-    axes.annotate(
-        text,
-        (1.0, share) if across else (share, 1.0),
-        (3, 0) if across else (0, 3),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        rotation=90 if across else 0,
-        ha="left" if across else "center",
-        va="center" if across else "bottom",
-        color=GREY,
-        fontsize=matplotlib.rcParams["legend.fontsize"],
-    )
+    place, shift = ((1.0, share), (3, 0)) if across else ((share, 1.0), (0, 3))
+    turned = {"rotation": 90, "ha": "left", "va": "center"} if across else {"ha": "center", "va": "bottom"}
+    look = {"color": GREY, "fontsize": matplotlib.rcParams["legend.fontsize"], "textcoords": "offset points"}
+    axes.annotate(text, place, shift, xycoords="axes fraction", **look, **turned)
 
 
 @cache

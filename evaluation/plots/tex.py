@@ -160,9 +160,8 @@ def _style(line: Any) -> str:
         pairs = zip(lengths[0::2], lengths[1::2], strict=True)
         parts.append("dash pattern=" + " ".join(f"on {on} off {off}" for on, off in pairs))
     if line.get_marker() in _MARKS:
-        edge, inside = (
-            _colour(*named) for named in (("draw", line.get_markeredgecolor()), ("fill", line.get_markerfacecolor()))
-        )
+        edge = _colour("draw", line.get_markeredgecolor())
+        inside = _colour("fill", line.get_markerfacecolor())
         turned = ", rotate=180" if line.get_marker() == "v" else ""
         options = f"solid, line width=0.6pt, {edge}, {inside}{turned}"
         parts.append(f"mark={_MARKS[line.get_marker()]}, mark size=3.5pt, mark options={{{options}}}")

@@ -402,29 +402,24 @@ def write_linkage(
     report = measured.report | {"per_speaker": str(folder / "per_speaker.csv")} | dict(additions or {})
     linkage.write_ranks(folder / RANKS, measured.ranks)
     write_text(folder / "per_speaker.csv", _csv(*speaker_table(measured)))
-    rows: list[tuple[Any, ...]] = []
-    for number, curve in measured.curves.items():
-        columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
-        rows += [(utterances_name(number), *point, "measured") for point in _points(columns)]
+    tables: list[tuple[int, str, list[NDArray[Any]]]] = [
+        (number, "measured", [curve.sizes, curve.values, curve.low, curve.high, curve.chance])
+        for number, curve in measured.curves.items()
+    ]
+    for number, part in (beyond or {}).items():  # the estimate by `SHOWN`, and the span of all intervals
+        found = part.populations
+        low, high = found.span()
+        estimate = found.predictions[SHOWN].linkability if SHOWN in found.predictions else np.full(len(low), np.nan)
+        columns = [found.sizes.astype(np.int64), estimate, low, high, linkage.chance(found.sizes)]
+        tables.append((number, "extrapolated", columns))
     header = ("utterances", "size", "linkability", "low", "high", "chance", "kind")
-    write_text(folder / "curve.csv", _csv(header, [*rows, *extrapolated_rows(beyond or {})]))
+    rows = [(utterances_name(number), *point, kind) for number, kind, columns in tables for point in _points(columns)]
+    write_text(folder / "curve.csv", _csv(header, rows))
     matches = {utterances_name(number): match for number, match in match_curves(measured).items()}
     rows = [(name, rank, share) for name, match in matches.items() for rank, share in enumerate(match.tolist(), 1)]
     write_text(folder / "cmc.csv", _csv(("utterances", "place", "share"), rows))
     write_json(folder / REPORT, report)
     return report
-
-
-def extrapolated_rows(beyond: Mapping[int, Beyond]) -> list[tuple[Any, ...]]:
-    """Return the extrapolated rows of ``curve.csv``: the estimate by `SHOWN`, and the span of all intervals."""
-    rows: list[tuple[Any, ...]] = []
-    for number, part in beyond.items():
-        found = part.populations
-        low, high = found.span()
-        estimate = found.predictions[SHOWN].linkability if SHOWN in found.predictions else np.full(len(low), np.nan)
-        columns = (found.sizes.astype(np.int64), estimate, low, high, linkage.chance(found.sizes))
-        rows += [(utterances_name(number), *point, "extrapolated") for point in _points(columns)]
-    return rows
 
 
 def write_extrapolation(folder: str | Path, beyond: Mapping[int, Beyond]) -> None:

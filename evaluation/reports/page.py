@@ -537,21 +537,10 @@ def _environment() -> Any:
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
     )
-    shown = (
-        decimal,
-        percent,
-        decimal_ends,
-        ends,
-        seconds,
-        unbroken,
-        first_two_sentences,
-        headlines,
-        badge,
-        one_in,
-        pictures.short,
-    )
+    shown = (decimal, percent, decimal_ends, ends, seconds, unbroken, first_two_sentences, headlines, badge, one_in)
     environment.filters |= {function.__name__: function for function in shown}
     environment.filters |= {
+        "short": pictures.short,
         "among": _among,
         "category": _category,
         "count": count_of,

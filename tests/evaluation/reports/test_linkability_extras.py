@@ -56,13 +56,15 @@ def beyond(run: Linkage) -> dict[int, Beyond]:
 # ---- what is extrapolated stands apart
 
 
-def test_rows_of_the_curve_are_marked(beyond: dict[int, Beyond]) -> None:
-    rows = extras.extrapolated_rows(beyond)
-    assert [row[:2] for row in rows] == [("1", 10_000), ("1", 10**6), ("3", 10_000), ("3", 10**6)]
-    assert {row[-1] for row in rows} == {"extrapolated"}
-    for row in rows:
-        assert row[3] <= row[2] <= row[4]
-        assert row[5] == 1 / row[1]
+def test_rows_of_the_curve_are_marked(run: Linkage, beyond: dict[int, Beyond], tmp_path: Path) -> None:
+    extras.write_linkage(tmp_path, run, beyond=beyond)
+    rows = list(csv.DictReader((tmp_path / "curve.csv").open()))
+    assert {int(row["size"]) <= 301 for row in rows if row["kind"] == "measured"} == {True}
+    found = [row for row in rows if row["kind"] == "extrapolated"]
+    assert [(row["utterances"], int(row["size"])) for row in found] == [*product("13", POPULATIONS)]
+    for row in found:
+        assert float(row["low"]) <= float(row["linkability"]) <= float(row["high"])
+        assert float(row["chance"]) == 1 / int(row["size"])
 
 
 def test_the_report_says_what_was_measured_and_how_the_methods_did(beyond: dict[int, Beyond]) -> None:
