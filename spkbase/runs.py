@@ -143,11 +143,9 @@ class Stage(Generic[Value]):
             run.tell("%s: up to date, %s", self.name, self.path)
             self._is_ready = True
             return
-        if run.frozen or not is_meant:
-            text, remedy = f"{self.name!r} is {state}, and is needed as it is", "make it first: run without --only"
-            if run.only is not None:
-                text = f"{run.only!r} needs stage {self.name!r}, which is {state}"
-                remedy = f"run with --until {self.name!r} first, or without --only"
+        if not is_meant:
+            text = f"{run.only!r} needs stage {self.name!r}, which is {state}"
+            remedy = f"run with --until {self.name!r} first, or without --only"
             raise DataError(text, file=self.path, remedy=remedy)
         if state == "damaged":
             logger.warning("%s has changed since it was written: it is made again", self.path)
@@ -181,8 +179,6 @@ class Run:
         Log the stages only to the file: for steps inside a larger run.
     only, until : str or None
         Make this stage alone, those before it must be up to date; or all up to this one.
-    frozen : bool
-        Make nothing: a stage that is not up to date is an error.
     timings : dict
         Stage name to seconds.
     """
@@ -193,7 +189,6 @@ class Run:
     quiet: bool = False
     only: str | None = None
     until: str | None = None
-    frozen: bool = False
     timings: dict[str, float] = field(default_factory=dict)
     plan: dict[str, str] = field(default_factory=dict, repr=False)
     """Stages of this run: artefact to name."""
@@ -207,7 +202,7 @@ class Run:
     def below(self, name: str) -> Run:
         """A run with the same options in a sub-folder, for a step with stages."""
         folder = make_folder(self.path(name))
-        return Run(folder, self.jobs, self.force, self.quiet, frozen=self.frozen)
+        return Run(folder, self.jobs, self.force, self.quiet)
 
     @property
     def work(self) -> Work:
@@ -235,7 +230,7 @@ class Run:
         Raises
         ------
         DataError
-            If it is not up to date and nothing is made (`frozen`).
+            If it is not up to date and another one is `only`.
         Ended
             If it is the last requested stage.
         """
@@ -302,7 +297,7 @@ class Run:
         parent = cache(os.path.realpath)
         stamps = [[f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)] for path in sources.values()]
         known = _read_json(self.output / _SOURCES)
-        if known.get(name) != stamps and not self.frozen:
+        if known.get(name) != stamps:
             text = json.dumps({**known, name: stamps}, separators=(",", ":")).replace("],", "],\n")
             write_text(self.output / _SOURCES, text + "\n")
         return fingerprint(list(sources), stamps)

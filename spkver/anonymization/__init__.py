@@ -8,7 +8,6 @@ from spkver.anonymization.anonymizers import BUILT_IN, INVERSES, LEVELS, Anonymi
 from spkver.anonymization.directories import (
     RECORD,
     anonymize_datadir,
-    finished_twin,
     progress,
     recorded_anonymizer,
     undo_datadir,

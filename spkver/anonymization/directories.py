@@ -134,27 +134,6 @@ def anonymize_datadir(
     return make_twin(source, Path(target), streams, _header(config, seed), change, jobs=jobs, force=force)
 
 
-def finished_twin(
-    source: DataDir, target: str | Path, config: AnonymizerConfig, *, seed: int = 0, side: str = ""
-) -> DataDir:
-    """Return the finished output of `anonymize_datadir`; parameters as there.
-
-    Raises
-    ------
-    DataError
-        If it is missing, unfinished or changed, or was made from another source or by another anonymiser.
-    """
-    target = Path(target)
-    if not (target / RECORD).is_file():
-        raise DataError("the anonymised folder is missing", file=target, remedy="anonymise it first")
-    tasks = _tasks(source, target, _streams(source, config, side))
-    done = len(tasks) - len(_due(tasks, _read_record(target) | _header(config, seed)))
-    if done < len(tasks) or not (target / "wav.scp").is_file():
-        text = f"{done} of {len(tasks)} utterances are anonymised by this anonymiser and unchanged"
-        raise DataError(text, file=target, remedy="anonymise it first")
-    return _twin(source, tasks, target)
-
-
 def progress(folder: str | Path) -> tuple[int, int] | None:
     """Return the number of finished utterances of an anonymised folder, and of all; None without a record.
 

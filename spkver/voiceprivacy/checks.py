@@ -231,7 +231,8 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
             continue
         served = {place(row)[:3] for row in run.rows if row["attacker"] == name}
         left = [" ".join(condition) for condition in conditions if condition not in served]
-        level, text = "note", f"{name} is {spec}; it serves every condition."
+        level = "note"
+        text = f"{name} is {spec}; it serves every condition."
         if left:
             level, text = (
                 "warning",
@@ -243,7 +244,8 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
 def fusions(run: Evaluated) -> Iterator[Finding]:
     """Note the weights of each fusion, and which attackers have none."""
     for fusion in run.fusions:
-        weights, alone = fusion["weights"]["weights"], fusion["alone"]
+        weights = fusion["weights"]["weights"]
+        alone = fusion["alone"]
         shown = ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items() if weight)
         best = min(alone, key=lambda name: alone[name]["cllr"])
         text = f"{fusion['attacker']}, trained on {fusion['training']} ({fusion['kind']} trials of background speakers)"
@@ -320,7 +322,8 @@ def independence(run: Evaluated) -> Iterator[Finding]:
     now = _original_rates(run.rows)
     ours = to_dict(run.config)
     for file, results in run.earlier.items():
-        theirs, found = results.get("config", {}), results.get("sanity", [])
+        theirs = results.get("config", {})
+        found = results.get("sanity", [])
         same = all(theirs.get(key) == ours[key] for key in ("seed", "attackers", "attacker_settings", "training_sets"))
         rates = next((one["text"] for one in found if one["check"] == RATES), "")
         before = _original_rates(results.get("conditions", []))

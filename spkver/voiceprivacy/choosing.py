@@ -79,7 +79,8 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
         shared = config.attacker_settings.get(ALL, {})
         if fitting := fitting_features(config, name, preset, rates):
             shared = merged({"features": fitting}, shared)
-        heard, limit = config.utility.hypotheses, config.attackers_time_limit
+        heard = config.utility.hypotheses
+        limit = config.attackers_time_limit
         context = Context("", "", config.seed, shared, config.attacker_settings, heard, limit)
         chosen.append(wanted_attacker(preset, name, settings, context))
     return chosen
@@ -191,8 +192,9 @@ def describe_estimate(config: Config, hours: float, n_workers: int) -> str:
     seconds = {name: cost * hours / n_workers for name, cost in costs.items() if cost is not None}
     unknown = [name for name, cost in costs.items() if cost is None]
     parts = ", ".join(f"{name} {_duration(value)}" for name, value in seconds.items())
-    text = f"attackers on {hours:.1f} h of speech, about {_duration(sum(seconds.values()))} on {n_workers} cores if all"
-    return f"{text} is new ({parts})" + (f"; not known: {', '.join(unknown)}" if unknown else "")
+    total = _duration(sum(seconds.values()))
+    text = f"attackers on {hours:.1f} h of speech, about {total} on {n_workers} cores if all is new ({parts})"
+    return text + (f"; not known: {', '.join(unknown)}" if unknown else "")
 
 
 def _duration(seconds: float) -> str:

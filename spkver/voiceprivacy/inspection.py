@@ -39,7 +39,8 @@ def check(experiment: Experiment) -> Sets:
         With all problems at once.
     """
     run, config = experiment.run, experiment.config
-    attackers, anonymizers = experiment.attackers, experiment.anonymizers  # what is wrong with options comes first
+    attackers = experiment.attackers  # errors in options come first
+    anonymizers = experiment.anonymizers
     experiment.begin("checks")
     with run.timed("checks"):
         sets = read_sets(

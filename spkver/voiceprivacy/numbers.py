@@ -56,7 +56,8 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
         The entry of ``results.json``.
     """
     key = read_key(output / condition.lists / "trials")
-    speakers, genders = (read_speakers(output / condition.lists / name) for name in ("utt2spk", "spk2gender"))
+    speakers = read_speakers(output / condition.lists / "utt2spk")
+    genders = read_speakers(output / condition.lists / "spk2gender")
     draws = [read_scores(output / path) for path in condition.scores.values()]
     ranked = [rank_owners(scores, key, genders) for scores in draws]
     tables = [ranks for ranks, _ in ranked if ranks is not None]

@@ -136,8 +136,13 @@ def report(
     shown = _format_summary(summary)
     logger.info("results\n%s", shown, extra={"file_only": True})
     warnings = [one for one in sanity if one["level"] == "warning" and one["check"] not in _IN_THE_VERDICT]
-    lines = [shown, "", *(f"Warning ({one['check']}): {one['text']}" for one in warnings), *([""] if warnings else [])]
-    lines += [results["verdict"], *filter(None, [tell_training_draws(table.training_draws)]), ""]
+    lines = [shown, ""]
+    if warnings:
+        lines += [f"Warning ({one['check']}): {one['text']}" for one in warnings] + [""]
+    lines.append(results["verdict"])
+    if any(len(entry["eer"]) > 1 for entry in table.training_draws):
+        lines.append(tell_training_draws(table.training_draws))
+    lines.append("")
     files = {"Report": "report.html", "Results": "results.json", "Table": f"results{suffix}.csv"}
     return "\n".join([*lines, *(f"{name + ':':9}{run.path(path)}" for name, path in files.items())])
 
@@ -264,7 +269,8 @@ def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence
             continue
         best = strongest(part)
         ends = (None if named else minima.get((dataset, gender, scenario))) or best["intervals"].get("eer.rocch", {})
-        low, high = (_rounded(ends.get(end)) for end in ("low", "high"))
+        low = _rounded(ends.get("low"))
+        high = _rounded(ends.get("high"))
         eers = [round(100 * best["eer"][reading], 3) for reading in (config.challenge.eer, "rocch")]
         first = *split_of(dataset), gender, *sides[scenario], eers[0]
         more = scenario, best["attacker"], len(part), len(best["draws"]), eers[1], low, high

@@ -183,7 +183,8 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
         expected = ", ".join(f"<set>_trials_{list_name}" for list_name in config.lists)
         raise DataError(f"no set was found: expected folders <set>_enrolls and {expected}", file=data)
     for name in wanted:
-        stem, lists = name.removesuffix("_common"), by_set.get(name, {})
+        stem = name.removesuffix("_common")
+        lists = by_set.get(name, {})
         if not lists:
             there = f"there are {', '.join(by_set)}" if by_set else "there is none at all"
             problems.add(f"no set {name}: no {stem}_trials_{'|'.join(config.lists)}", remedy=there)
@@ -327,7 +328,8 @@ def pooled_key(keys: Iterable[Key]) -> Key:
 
 def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: Problems) -> None:
     """Note what is wrong between the directories of a set."""
-    enrolls, training = original[dataset.enrolls], original[dataset.training]
+    enrolls = original[dataset.enrolls]
+    training = original[dataset.training]
     enrolled = set(enrolment(enrolls).models)
     if len(set(training.speakers.values())) < 2:
         text = "fewer than two training speakers"
@@ -348,7 +350,8 @@ def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: 
         # every speaker of the trials has a sex, that of the list where it is of one sex
         people = (trials, set(trials.speakers.values())), (enrolls, models & set(enrolls.speakers.values()))
         for directory, speakers in people:
-            sexes, listed = directory.genders, directory.path / "spk2gender"
+            sexes = directory.genders
+            listed = directory.path / "spk2gender"
             unknown = sorted(speakers - set(sexes))
             if unknown and (sexes or gender != POOLED):
                 text = f"{_count(unknown)} of unknown sex"

@@ -59,7 +59,8 @@ class TwinConfig(AnonymizerConfig):
         if not self.name and name not in BUILT_IN:
             return None
         values = {option.name: getattr(self, option.name) for option in fields(AnonymizerConfig)}
-        return AnonymizerConfig(**{**values, "name": name, "level": self.training_level if training else self.level})
+        level = self.training_level if training else self.level
+        return AnonymizerConfig(**{**values, "name": name, "level": level})
 
 
 @dataclass(frozen=True)

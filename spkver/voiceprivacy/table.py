@@ -501,8 +501,11 @@ def _worst(part: Sequence[Json]) -> Json:
         return -math.inf if math.isnan(found) else found
 
     by = {name: max(part, key=partial(order, name=name)) for name in ("population", "individual", "linkability_all")}
-    found = {name: value(row, name) for name, row in by.items()}
-    return {**found, "tag": by["individual"]["zebra"]["tag"], "worst_by": {name: by[name]["attacker"] for name in by}}
+    return {
+        **{name: value(row, name) for name, row in by.items()},
+        "tag": by["individual"]["zebra"]["tag"],
+        "worst_by": {name: row["attacker"] for name, row in by.items()},
+    }
 
 
 def verdict(summary: Sequence[Json], *, level: float, simulated: bool, draws: int = 0) -> str:

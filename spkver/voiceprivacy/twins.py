@@ -75,7 +75,8 @@ def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
     DataError
         If a package is missing.
     """
-    tested, training = (config.resolved(suffix, training=of_training) for of_training in (False, True))
+    tested = config.resolved(suffix, training=False)
+    training = config.resolved(suffix, training=True)
     if tested is None or training is None:
         if config.command:
             raise ConfigError("anonymizer.command is given without anonymizer.name=command")
@@ -164,7 +165,8 @@ def _undrawn(sets: Sets, anonymizers: Anonymizers) -> dict[str, str]:
     """Why directories that are asked for several times cannot be drawn again."""
     found = {}
     for name, side in sets.sides.items():
-        config, of_training = anonymizers.of(side), side == "training"
+        config = anonymizers.of(side)
+        of_training = side == "training"
         parts = ("training",) if of_training else ("enrolment", "trials")
         if max(anonymizers.draws[part] for part in parts) > 1:
             if is_fixed(config):

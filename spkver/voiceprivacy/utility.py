@@ -137,7 +137,8 @@ def _words(run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resam
 
 def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Json:
     names = tuple(dataset.trials.values())
-    original, anonymised = (_together([of[name].recordings for name in names]) for of in (sets.original, sets.twins))
+    original = _together([sets.original[name].recordings for name in names])
+    anonymised = _together([sets.twins[name].recordings for name in names])
     speakers = _together([sets.original[name].speakers for name in names])
     pairs = {utterance: (path, anonymised[utterance]) for utterance, path in original.items()}
     how: Json = {"settings": _TRACKER, "libraries": ("numpy", "scipy", "soundfile")}

@@ -124,7 +124,6 @@ def test_damaged_records_make_all_again(output, source, text):
         ({"only": REPORT}, DataError),
         ({"only": "suum"}, DataError),
         ({"only": "sum"}, DataError),
-        ({"frozen": True}, DataError),
         ({"until": "suum"}, ConfigError),
     ],
 )
