@@ -116,7 +116,10 @@ BAD = {
         lambda data: shutil.rmtree(data / TWIN),
         ["no anonymised twin of tiny_test_trials_f", "anonymizer.name"],
     ),
-    "one training speaker": (both(*map(alone, ("tiny_train", f"tiny_train{SUFFIX}"))), ["fewer than two training speakers"]),
+    "one training speaker": (
+        both(*map(alone, ("tiny_train", f"tiny_train{SUFFIX}"))),
+        ["fewer than two training speakers"],
+    ),
 }
 
 
