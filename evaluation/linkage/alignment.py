@@ -93,7 +93,7 @@ def learnt_maps(
         What is linked.
     training : (original, anonymised) or None
         What to learn from. Without, `options["folds"]` folds of speakers of what is linked; a map
-        without pairs then learns from all of it, since it is told nothing about whose it is.
+        without pairs then learns from all of it, since it does not use the speakers.
     kind : str
         One of `ALIGNMENTS`.
     options : mapping

@@ -1,4 +1,4 @@
-"""What ranks tell beside linkability: the cumulative match characteristic, and similarity rank disclosure in bits.
+"""What ranks disclose besides linkability: the cumulative match characteristic, and similarity rank disclosure in bits.
 
 Conventions
 -----------
@@ -8,9 +8,9 @@ whole gallery; ties are spread as `evaluation.linkage.curve` spreads them.
 Similarity rank disclosure [1]_ asks how much a rank tells about who somebody is. An attacker who knows nothing gives
 each of N speakers the probability 1 / N. With p(r) the probability that the target speaker has the rank r, seeing a
 list of ranks raises the probability of the one on rank r to p(r), which discloses log2(N p(r)) bits. The mean
-disclosure is the sum of p(r) log2(N p(r)), that is log2 N less the entropy of the rank; the worst is the largest over
+disclosure is the sum of p(r) log2(N p(r)), that is log2 N minus the entropy of the rank; the worst is the largest over
 r. For p the default is the beta-binomial distribution of largest likelihood, since there are seldom enough trials for N
-bins; the histogram, which is far too high where trials are fewer than ranks, is given beside it.
+bins; the histogram, which is far too high where trials are fewer than ranks, is reported with it.
 
 **The largest impostor scores of each trial: what a tail is fitted to beyond the gallery.**
 

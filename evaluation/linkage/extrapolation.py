@@ -195,7 +195,7 @@ def extrapolate(
     impostor_scores : array_like of float of shape (n, m), optional
         The m largest impostor scores of each trial, m at least 11, better 21; what the method ``tail`` needs.
     ties : {"shared", "strict", "lenient"}
-        Impostors of the same score: any order of them is as likely, all beat the target speaker, or none.
+        Impostors of the same score: any order of them is equally likely, all beat the target speaker, or none.
     resampling : Resampling
         Of the speakers, with at least 2 replicates; `DEFAULT` if it is left out.
 
@@ -430,7 +430,7 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> tuple[Array, Array]
     ranks : Ranks
         Rank counts; rows with different numbers of impostors have cells of their own.
     ties : {"shared", "strict", "lenient"}
-        Impostors of the same score: any order of them is as likely, all beat the target speaker, or none.
+        Impostors of the same score: any order of them is equally likely, all beat the target speaker, or none.
 
     Returns
     -------

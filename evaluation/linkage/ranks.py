@@ -133,7 +133,7 @@ class Ranks(Tabular):
     def span(self, ties: TieRule = "shared") -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the least and the largest number of beaters of each row under a rule for ties; see `places`.
 
-        All numbers between them are as likely.
+        All numbers between them are equally likely.
 
         Raises
         ------
@@ -199,7 +199,7 @@ def count_beaters(
     Parameters
     ----------
     gallery : ndarray of shape (G, D)
-        Vectors of the enrolled, of any floating type; they may stand in a file, and are read block by block, once.
+        Vectors of the enrolled, of any floating type; they may be in a file, and are read block by block, once.
     norms : ndarray of float64 of shape (G,)
         Their lengths, none 0.
     trials : ndarray of shape (n, D)

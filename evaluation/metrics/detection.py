@@ -1,7 +1,7 @@
 """Detection: equal error rates, costs and single points of the curve, which tell target from nontarget trials.
 
 A trial is accepted when its score is at or above the threshold. `p_miss` is the share of target trials rejected,
-`p_fa` of nontarget trials accepted, both as fractions. Equal scores cannot be told apart, so they are pooled: every
+`p_fa` of nontarget trials accepted, both as fractions. Equal scores cannot be distinguished, so they are pooled: every
 number here depends on the scores' order alone, not on the order of the trials. Infinite scores are legal.
 
 The *hull* is the convex hull of the receiver operating characteristic (ROCCH), the best that any monotone calibration
@@ -193,7 +193,7 @@ class Reversal:
     rate : float
         The interpolated EER, above 0.5.
     clear : bool
-        Whether that is more than a draw of so few trials would do; if not, the scores may tell nothing at all.
+        Whether that is more than chance gives for so few trials; if not, the scores may carry no information.
     """
 
     rate: float
@@ -211,7 +211,7 @@ class Reversal:
 def reversal_at(rate: float, n_trials: float) -> Reversal | None:
     """Return what an interpolated EER says of the direction of scores.
 
-    Scores that tell nothing have an EER of 0.5 with a standard error of at most 0.5 / sqrt(n_trials); above 0.5 by
+    Scores without information have an EER of 0.5 with a standard error of at most 0.5 / sqrt(n_trials); above 0.5 by
     twice that they are clearly reversed.
 
     Parameters

@@ -1,7 +1,7 @@
 """The core of every score metric: scores sorted once, equal ones merged, pooled into isotonic blocks.
 
 `SortedScores` holds the distinct scores, each with the weight (for trials that count once: the number) of target and of
-nontarget trials that have it. Equal scores cannot be told apart, so nothing here or above depends on the order of
+nontarget trials that have it. Equal scores cannot be distinguished, so nothing here or above depends on the order of
 trials. A *block* is a group of neighbouring scores that isotonic regression (pool adjacent violators, PAV) gives one
 posterior, and so one log-likelihood ratio (LLR): the best that any monotone calibration of the scores can make of them.
 The corners between the blocks are the vertices of the ROC convex hull.
@@ -200,7 +200,7 @@ class Hull:
 
 Prior = TypeVar("Prior", float, np.ndarray)
 GivenScores: TypeAlias = ArrayLike | SortedScores
-"""What a metric takes: the scores of target trials, beside those of nontarget ones, or `SortedScores` alone."""
+"""First argument of a metric: scores of target trials (the second: of nontarget trials), or `SortedScores` alone."""
 
 
 def sort_scores(

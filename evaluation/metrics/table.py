@@ -123,7 +123,7 @@ class Metric:
     Parameters
     ----------
     name : str
-        Key in reports. What precedes a dot is the key of the group that the rest stands in.
+        Key in reports. What precedes a dot is the key of its group.
     compute : callable
         Gives the number from the `SortedScores`, or a record that holds it as `value` and more about it, which the
         report then shows whole. Where the metric has `points`, it gets the point as last argument.
@@ -147,10 +147,10 @@ class Metric:
     about : str
         What it is, for a reader who knows scores.
     caveat : callable, optional
-        Says why the number is to be read with care, or gives None; gets what `compute` gave, the scores, the name of
+        Returns why the number is to be read with care, or None; gets what `compute` gave, the scores, the name of
         the convention, and the point.
     beside : callable, optional
-        What stands beside the number in its group of the report, by name, which the title may show too; gets the
+        What is shown with the number in its group of the report, by name; the title may show it too; gets the
         number and the scores.
     """
 
@@ -208,7 +208,7 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
     Raises
     ------
     DataError
-        If a name is empty, taken, or a key of the report; or a metric is made of one that does not stand above it.
+        If a name is empty, taken, or a key of the report; or a metric uses one that is not above it.
     """
     names = [name for metric in metrics for name, _ in metric.numbers()]
     groups = {name.partition(".")[0] for name in names if "." in name}
@@ -440,7 +440,7 @@ def number_text(value: float, form: str) -> str:
 class Evaluation(Tabular):
     """What `evaluate` finds; rates are fractions, information is in bits, LLRs are natural.
 
-    Each metric can be had as an attribute under its key in the report: ``result.cllr``, ``result.eer["rocch"]``,
+    Each metric is an attribute under its key in the report: ``result.cllr``, ``result.eer["rocch"]``,
     ``result.min_dcf["0.01"]``, ``result.tpr_at_fpr["0.01"].value``, ``result.zebra.population``.
 
     Parameters
@@ -562,7 +562,7 @@ class Metrics:
     priors : sequence of str or float
         Target priors of the detection costs.
     convention : str
-        Whose way to follow; see `evaluation.metrics.conventions`.
+        Which convention to follow; see `evaluation.metrics.conventions`.
     metrics : tuple of Metric
         What to compute.
     """
@@ -644,7 +644,7 @@ def evaluate(
         The class of each score: true for a target trial, or text (``target`` and ``nontarget``). `Scores` are joined
         with their `Key` by the pairs of ids. Truth values and text may be the second argument as well.
     convention : {"default", "bosaris", "zebra-2020", "vpc2022", "vpc2024"}
-        Whose way to follow; see `evaluation.metrics.conventions`.
+        Which convention to follow; see `evaluation.metrics.conventions`.
     priors : sequence of str or float
         Target priors of the detection costs; the keys of the result are as they are written here.
     metrics : tuple of Metric
@@ -719,7 +719,7 @@ class SpeakerVerificationMetrics:
         metrics: tuple[Metric, ...] = METRICS,
     ) -> None:
         self._metrics = Metrics(tuple(priors), convention, tuple(metrics))
-        assert self._metrics.rows  # an unknown convention or prior is said now, not after an epoch
+        assert self._metrics.rows  # an unknown convention or prior is reported now, not after an epoch
         self._batches: list[dict[str, NDArray[np.float64]]] = []
 
     def update(self, scores: ArrayLike, labels: ArrayLike) -> None:

@@ -30,7 +30,7 @@ however they depend on each other. As no end depends on who else was there, anot
 raises either end; this is why already the first one pays for those that may come. Minima of parts are joined by the
 same rule (`minimum_of`): those of scenarios, and of sets of other speakers.
 
-*What a perfect anonymiser would show* is the printed minimum if scores told nothing of identity: the speakers of the
+*What a perfect anonymiser would show* is the reported minimum if scores carried no identity: the speakers of the
 segments are permuted against those of the models, nobody staying in place, for all attackers alike. The nontarget
 trials that this pairs count as target trials, the other ones as nontarget trials, and true target trials not at all.
 So the sizes of lists, the choice of the smallest, and what attackers have in common stay as they are.
@@ -161,7 +161,7 @@ def paired_differences(
 ) -> Differences:
     """Return differences of systems on the same trials: each one's metrics minus those of the first, in shared draws.
 
-    What is easy or hard for both systems goes out of the difference, so its interval is shorter than the two apart.
+    What is easy or hard for both systems cancels in the difference, whose interval is shorter than theirs.
 
     Parameters
     ----------

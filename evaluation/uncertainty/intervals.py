@@ -219,7 +219,7 @@ class Interval(Tabular):
     low, high : float
         Ends; NaN where they are not known or undefined.
     method : str
-        How the interval was made; empty where nobody says.
+        How the interval was made; empty where it is not known.
     note : str
         Why it is undefined, or made in another way than usual; empty otherwise.
     p_value : float
