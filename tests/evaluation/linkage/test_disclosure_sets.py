@@ -267,7 +267,7 @@ def test_one_run_under_two_names_is_told(runs: Path) -> None:
     status, _, errors = run(*names, "--permutations", "20")
     assert status == 0
     assert errors.splitlines() == [
-        f"Warning: a, L = {number} and b, L = {number} are the same run, their agreement means nothing"
+        f"Warning: a, L = {number} and b, L = {number} are the same run: their agreement means nothing"
         for number in (1, 3)
     ]
 
