@@ -8,45 +8,14 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from evaluation import formats
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 
-few = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-ids = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5)
-pair_lists = st.lists(st.tuples(ids, ids), min_size=1, max_size=20, unique=True)
-
 
 def as_dict(listed: Scores | Key) -> dict[tuple[str, str], float]:
     return dict(zip(listed.pairs(), listed.values if isinstance(listed, Scores) else listed.is_target, strict=True))
-
-
-@few
-@given(pair_lists, st.data())
-def test_lists_come_back(tmp_path: Path, listed, draw) -> None:
-    size = {"min_size": len(listed), "max_size": len(listed)}
-    values = draw.draw(st.lists(st.floats(allow_nan=False), **size))
-    truth = draw.draw(st.lists(st.booleans(), **size))
-    types = draw.draw(st.none() | st.lists(st.sampled_from(["TC", "TW", "IC", "Ü"]), **size))
-    columns = tuple(zip(*listed, strict=True))
-    scores, key = Scores.from_ids(*columns, values), Key.from_ids(*columns, truth, types=types)
-    formats.write_scores(tmp_path / "s.h5", scores)
-    formats.write_key(tmp_path / "k.h5", key)
-    formats.write_trials(tmp_path / "t.h5", key)
-    order = np.lexsort((scores.segments, scores.models))
-    again = formats.read_scores(tmp_path / "s.h5")
-    assert list(again.pairs()) == list(scores.subset(order).pairs())
-    assert again.values.tobytes() == scores.values[order].tobytes()
-    key_again = formats.read_key(tmp_path / "k.h5")
-    assert as_dict(key_again) == as_dict(key)
-    assert (key_again.types is None) == (types is None)
-    if types is not None:
-        assert [key_again.type_names[code] for code in key_again.types] == [types[row] for row in order]
-    for name in ("t.h5", "k.h5"):
-        assert list(formats.read_trials(tmp_path / name).pairs()) == list(again.pairs())
 
 
 def test_the_layout_is_the_documented_one(tmp_path: Path) -> None:

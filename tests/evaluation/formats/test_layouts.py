@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from evaluation import formats
 from evaluation.formats.reading import read_split
 from evaluation.formats.text import Choice, forced_layout
-from evaluation.trials.lists import Key, Scores, Trials
+from evaluation.trials.lists import Key
 from spkbase.errors import DataError
 
 PAIRS = [("1", "-1"), ("tar", "imp"), ("tgt", "imp"), ("Genuine", "Impostor"), ("same", "different")]
@@ -221,30 +219,6 @@ def test_a_join_is_never_shifted(tmp_path: Path, damage: str) -> None:
             with pytest.raises(DataError) as caught:
                 read_split(tmp_path / "scores.txt", tmp_path / "key.txt")
             assert caught.value.line is not None
-
-
-IDS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5)
-
-
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(IDS, IDS), min_size=1, max_size=12, unique=True), st.data())
-@pytest.mark.parametrize("name", ["x.npz", "x.csv", "x.tsv"])
-def test_tables_and_npz_come_back(tmp_path: Path, name: str, listed, data) -> None:
-    if ".np" not in name:
-        # a table keeps ids as they are, but for line ends of old Macintoshes, which CSV cannot tell from others
-        listed = [(a, b) for a, b in listed if not set("\r\n") & set(a + b)] or [("a", "b")]
-    values = data.draw(st.lists(st.floats(allow_nan=False), min_size=len(listed), max_size=len(listed)))
-    path = tmp_path / name
-    formats.write_scores(path, Scores.from_ids(*zip(*listed, strict=True), values))
-    again = formats.read_scores(path)
-    assert list(again.pairs()) == listed
-    assert again.values.tobytes() == np.array(values).tobytes()
-    truth = [value > 0 for value in values]
-    formats.write_key(path, Key.from_ids(*zip(*listed, strict=True), truth))
-    key = formats.read_key(path)
-    assert (list(key.pairs()), key.is_target.tolist()) == (listed, truth)
-    formats.write_trials(path, Trials.from_ids(*zip(*listed, strict=True)))
-    assert list(formats.read_trials(path).pairs()) == listed
 
 
 def test_npz_of_plain_ids_is_read(tmp_path: Path) -> None:

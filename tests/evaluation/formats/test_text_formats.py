@@ -15,34 +15,6 @@ from evaluation.formats import text
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 
-one_file = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-# what a column of text can hold: no ASCII white space, no zero byte, no half of a surrogate pair
-ids = st.text(
-    st.characters(exclude_categories=("Cs",), exclude_characters=" \t\n\r\x0b\x0c\0"), min_size=1, max_size=5
-).filter(lambda name: not name.startswith("\ufeff"))
-pair_lists = st.lists(st.tuples(ids, ids), min_size=1, max_size=20, unique=True)
-
-
-@pytest.mark.parametrize("large", [False, True])
-@one_file
-@given(pair_lists, st.data())
-def test_lists_come_back_to_the_last_bit(tmp_path: Path, large: bool, listed, draw) -> None:
-    size = {"min_size": len(listed), "max_size": len(listed)}
-    values = draw.draw(st.lists(st.floats(allow_nan=False), **size))
-    truth = draw.draw(st.lists(st.booleans(), **size))
-    key = Key.from_ids(*zip(*listed, strict=True), truth)
-    formats.write_scores(tmp_path / "s.txt", Scores.from_ids(*zip(*listed, strict=True), values))
-    formats.write_key(tmp_path / "k.txt", key)
-    formats.write_trials(tmp_path / "t.ndx", key)
-    with mock.patch.object(text, "_LARGE", 0 if large else 1 << 40):
-        scores = formats.read_scores(tmp_path / "s.txt")
-        again = formats.read_key(tmp_path / "k.txt")
-        for name in ("k.txt", "t.ndx"):
-            assert list(formats.read_trials(tmp_path / name).pairs()) == listed
-    assert list(scores.pairs()) == list(again.pairs()) == listed
-    assert scores.values.tobytes() == np.array(values).tobytes()
-    assert again.is_target.tolist() == truth
-
 
 def test_the_form_is_kaldis(tmp_path: Path) -> None:
     scores = Scores.from_ids(["b", "é/1"], ["x" * 150, "s"], [0.1, -np.inf])
