@@ -91,13 +91,35 @@ def resampling_options(replicates: int = 1000) -> Decorator:
     )
 
 
-def speaker_maps(model_speakers: Path | None, segment_speakers: Path | None) -> dict[str, Mapping[str, str] | None]:
+class _Beginnings(dict[str, str]):
+    """The speaker of each id is what comes before a sign; of an id without the sign the id."""
+
+    def __init__(self, sign: str) -> None:
+        self.sign = sign
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __getitem__(self, name: str) -> str:
+        return name.partition(self.sign)[0]
+
+    def get(self, name: str, default: Any = None) -> str:
+        return self[name]
+
+
+def speaker_maps(
+    model_speakers: Path | None, segment_speakers: Path | None, speakers_by: str | None = None
+) -> dict[str, Mapping[str, str] | None]:
     """Read both maps of speakers, as `find_speakers` takes them."""
     files = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
-    return {name: None if path is None else read_speakers(path) for name, path in files.items()}
+    by_sign = None if speakers_by is None else _Beginnings(speakers_by)
+    return {name: by_sign if path is None else read_speakers(path) for name, path in files.items()}
 
 
-speaker_options = gathered("maps", speaker_maps, model_speakers_option, segment_speakers_option)
+speakers_by_option = click.option(
+    "--speakers-by", metavar="SIGN", help="The speaker of an id is what comes before this sign, as / in a path."
+)
+speaker_options = gathered("maps", speaker_maps, model_speakers_option, segment_speakers_option, speakers_by_option)
 
 
 @one_line
@@ -158,10 +180,13 @@ def _reader(
     distances: bool,
     key_columns: str | None = None,
     missing: Literal["error", "drop"] = "error",
+    duplicates: str = "error",
+    in_order: bool = False,
 ) -> Reader:
     formats = tuple(load_own(name, "format", Format) for name in format_names)
-    of_scores = Choice(**_columns(scores_columns, "score"), distances=distances, formats=formats)
-    return Reader(of_scores, Choice(**_columns(key_columns, "target"), formats=formats), missing)
+    both: dict[str, Any] = {"formats": formats, "first": duplicates == "first"}
+    of_scores = Choice(**_columns(scores_columns, "score"), distances=distances, in_order=in_order, **both)
+    return Reader(of_scores, Choice(**_columns(key_columns, "target"), **both), missing)
 
 
 def reader_options(*, key: bool = True, missing: bool = False) -> Decorator:
@@ -185,6 +210,10 @@ def reader_options(*, key: bool = True, missing: bool = False) -> Decorator:
     if missing:
         text = "Trials without a score, and scores with ids unknown to the key: stop, or drop and count."
         options.append(choice_option("--missing", of=["error", "drop"], help=text))
+        text = "Pairs that are repeated in a text, as in some lists of VoxCeleb: stop, or count the first line alone."
+        options.append(choice_option("--duplicates", of=["error", "first"], help=text))
+        text = "The scores are one a line, in the order of the key."
+        options.append(click.option("--in-order", is_flag=True, help=text))
     return gathered("reader", _reader, *options)
 
 

@@ -23,9 +23,9 @@ import numpy as np
 
 from evaluation.formats.binary import read_hdf5, read_npz_list, write_hdf5, write_npz
 from evaluation.formats.text import DETECT, Choice, find_columns, read_list, write_table, write_text_list
-from evaluation.trials import Key, Scores, TrialError, Trials, cut_lines, split_scores
+from evaluation.trials import Key, Scores, TrialError, Trials, cut_lines, is_number, split_scores
 from spkbase.errors import DataError
-from spkbase.files import check_text, inner_suffix, read_bytes
+from spkbase.files import check_text, inner_suffix, read_bytes, read_text_bytes
 from spkbase.showing import one_line
 
 Kind = Literal["scores", "key", "trials"]
@@ -393,11 +393,29 @@ def read_scores_and_key(
     DataError
         With file and line, if a file is malformed; or if scores are labels.
     """
-    found = read_scores(scores, scores_columns)
+    truth = read_key(key, key_columns)
+    found = (
+        _in_order(Path(scores), truth, scores_columns)
+        if scores_columns.in_order
+        else read_scores(scores, scores_columns)
+    )
     if not binary and np.array_equal(np.unique(np.abs(found.values)), [0, 1]):
         remedy = "swap scores and key if this is the key; binary=True in Python if the scores are decisions"
         raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
-    return found, read_key(key, key_columns)
+    return found, truth
+
+
+def _in_order(path: Path, key: Key, choice: Choice) -> Scores:
+    """Read one score a line, for the trials of a key in their order."""
+    values = []
+    for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").split("\n"), 1):
+        if line.strip():
+            if not is_number(line.strip()):
+                raise DataError(f"expected one score, got {line.strip()[:60]!r}", file=path, line=number)
+            values.append(-float(line) if choice.distances else float(line))
+    if len(values) != len(key):
+        raise DataError(f"expected a score for each of {len(key)} trials of the key, got {len(values)}", file=path)
+    return Scores(key.model_ids, key.segment_ids, key.models, key.segments, np.array(values))
 
 
 def join(

@@ -106,6 +106,10 @@ class Choice:
         The scores are distances, the lower the more similar: they are negated.
     labelled : bool
         The file of scores holds the truth too, so that a header without a column for it is an error.
+    first : bool
+        Of a pair that is repeated, as in some lists of VoxCeleb, only the first line counts; an error otherwise.
+    in_order : bool
+        The file of scores has one score a line, in the order of the key.
     """
 
     layout: str | Sequence[str] | None = None
@@ -116,6 +120,8 @@ class Choice:
     formats: tuple[Any, ...] = ()
     distances: bool = False
     labelled: bool = False
+    first: bool = False
+    in_order: bool = False
 
 
 DETECT: Choice = Choice()
@@ -333,7 +339,7 @@ def read_list(path: Path, raw: bytes, content: Content, choice: Choice = DETECT)
         is neither target nor nontarget (nor 1, 0, true, false), an empty file, not UTF-8.
     """
     columns = find_columns(path, raw, content, choice)
-    if len(raw) >= _LARGE:
+    if len(raw) >= _LARGE and not choice.first:
         with suppress(ValueError, TypeError):  # what is wrong is found below, with its line
             return _list_of(_parsed(raw, columns), content, columns)
     lines = cut_lines(path, raw, columns.delimiter)[columns.header :]
@@ -341,10 +347,15 @@ def read_list(path: Path, raw: bytes, content: Content, choice: Choice = DETECT)
         if len(row) != columns.count:
             text = f"expected {columns.expected}, got {len(row)}: {shown(' '.join(row).encode())}"
             remedy = None if columns.header else "columns are separated by white space; an id must not hold any"
+            remedy = "--in-order reads one score a line in the order of the key" if len(row) == 1 else remedy
             raise DataError(text, file=path, line=line, remedy=remedy)
     if not lines:
         got = "a header alone" if columns.header else "an empty file"
         raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
+    if choice.first and "segment" in columns.places:
+        ids = [place for role in ("model", "claimed", "segment") for place in columns.places.get(role, ())]
+        kept = {tuple(row[place] for place in ids): (line, row) for line, row in reversed(lines)}
+        lines = list(reversed(kept.values()))
     cells = list(zip(*(row for _, row in lines), strict=True))
     try:
         return _list_of(cells, content, columns)

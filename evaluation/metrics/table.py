@@ -357,7 +357,11 @@ def _at_the_ceiling(value: float, scores: SortedScores, convention: str, point: 
 
 def _why_infinite(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
     if not np.isinf(value):
-        return None
+        is_bounded = len(scores.thresholds) > 2 and scores.thresholds[0] >= 0 and scores.thresholds[-1] <= 1
+        text = (
+            "all scores are between 0 and 1, so they are no log-likelihood ratios: take the logit of probabilities, or"
+        )
+        return f"{text} calibrate" if is_bounded else None
     if np.isinf(scores.thresholds[[0, -1]]).any():
         return "infinite: a target trial has a score of -inf, or a nontarget trial +inf"
     return f"infinite: a posterior underflows, as the convention {convention} has it"

@@ -187,8 +187,9 @@ class Doubt(NamedTuple):
     def error(self) -> DataError:
         """Return the refusal of intervals over speakers, with its remedy."""
         remedy = (
-            f"give the speakers of the {self.side}s, lines 'id speaker': --{self.side}-speakers FILE; if each id is a"
-            " speaker say --bootstrap-by id; --bootstrap-by trial is far too narrow where trials share speakers"
+            f"give the speakers of the {self.side}s, lines 'id speaker': --{self.side}-speakers FILE, or --speakers-by"
+            " SIGN if ids begin with the speaker; if each id is a speaker say --bootstrap-by id; --bootstrap-by trial"
+            " is far too narrow where trials share speakers"
         )
         return DataError(f"the speakers are not known: {self.text}", remedy=remedy)
 

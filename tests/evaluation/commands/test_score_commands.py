@@ -205,3 +205,45 @@ def test_orders_are_forced_on_the_command_line(lists: Path) -> None:
         run("convert", "scores", lists / "s", lists / "x.txt", "--scores-columns", "score,segment,model").exit_code == 0
     )
     assert (lists / "x.txt").read_text() == "a 1 0.5\nb 2 -1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("scores", "options"),
+    [
+        ("0.5\n2\n\n-1\n", ["--in-order"]),
+        ("-0.5\n-2\n1\n", ["--in-order", "--distances"]),
+        ("a/1 b/1 0.5\na/1 a/2 2\nb/1 a/2 -1\na/1 a/2 9\n", ["--duplicates", "first"]),
+    ],
+)
+def test_scores_in_order_and_repeated_pairs(tmp_path, scores, options):
+    (tmp_path / "s").write_text(scores)
+    (tmp_path / "k").write_text("0 a/1 b/1\n1 a/1 a/2\n0 b/1 a/2\n")
+    arguments = ["metrics", "-s", tmp_path / "s", "-k", tmp_path / "k", "--json", tmp_path / "j", *options]
+    result = CliRunner().invoke(main, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    report = json.loads((tmp_path / "j").read_text())
+    assert (report["n_target"], report["n_nontarget"], report["eer"]["rocch"]) == (1, 2, 0)
+
+
+def test_scores_in_order_need_as_many_lines_as_the_key(tmp_path):
+    (tmp_path / "s").write_text("0.5\n2\n")
+    (tmp_path / "k").write_text("0 a/1 b/1\n1 a/1 a/2\n0 b/1 a/2\n")
+    arguments = ["metrics", "-s", tmp_path / "s", "-k", tmp_path / "k", "--in-order"]
+    result = CliRunner().invoke(main, list(map(str, arguments)))
+    assert "expected a score for each of 3 trials of the key, got 2" in result.output
+
+
+def test_speakers_by_the_beginning_of_ids(tmp_path):
+    pairs = [(f"{a}/{i}", f"{b}/x{j}") for a in "abcd" for b in "abcd" for i in range(2) for j in range(2)]
+    rng = np.random.default_rng(0)
+    lines = {pair: rng.normal() + 2 * (pair[0][0] == pair[1][0]) for pair in pairs}
+    (tmp_path / "s").write_text("".join(f"{a} {b} {score}\n" for (a, b), score in lines.items()))
+    (tmp_path / "k").write_text("".join(f"{int(a[0] == b[0])} {a} {b}\n" for a, b in pairs))
+    speakers = tmp_path / "utt2spk"
+    names = sorted({name for pair in pairs for name in pair})
+    speakers.write_text("".join(f"{name} {name[0]}\n" for name in names))
+    found = []
+    for options in (["--speakers-by", "/"], ["--model-speakers", speakers, "--segment-speakers", speakers]):
+        arguments = ["metrics", "-s", tmp_path / "s", "-k", tmp_path / "k", "--bootstrap", 20, "--json", "-", *options]
+        found.append(json.loads(CliRunner().invoke(main, list(map(str, arguments))).stdout)["intervals"])
+    assert found[0] == found[1]
