@@ -193,21 +193,6 @@ def test_bad_input(folder: Path, arguments: tuple[str, ...], text: str) -> None:
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize(
-    ("vectors", "text"),
-    [
-        (np.full((N_SPEAKERS * EACH, DIMENSIONS), np.nan), "not finite"),
-        (np.zeros((N_SPEAKERS * EACH, DIMENSIONS)), "zero"),
-        (np.ones((N_SPEAKERS * EACH, DIMENSIONS + 1)), "expected as many dimensions on both sides"),
-    ],
-)
-def test_bad_vectors(folder: Path, vectors: np.ndarray, text: str) -> None:
-    write("bad.h5", read_embeddings("anonymised.h5").speakers.tolist(), vectors)
-    result = run(anonymised="bad.h5")
-    assert (result.exit_code, "Traceback" in result.output) == (2, False), result.output
-    assert text in result.output
-
-
 def test_one_file_for_both_sides_is_refused(tmp_path):
     path = tmp_path / "vectors.h5"
     names = [f"s{speaker}-{take}" for speaker in range(6) for take in range(3)]

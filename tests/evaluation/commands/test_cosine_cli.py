@@ -66,23 +66,6 @@ def test_models_without_an_embedding_name_the_option(folder: Path) -> None:
     assert not Path("scores.txt").exists()
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [(np.nan, "1 vector is not finite"), (0.0, "1 vector is zero"), (np.inf, "1 vector is not finite")],
-)
-def test_bad_vectors_are_told_with_their_file(folder: Path, value: float, message: str) -> None:
-    bad = VECTORS[:3].copy()
-    bad[1] = value
-    np.savez("bad.npz", ids=np.array(["t1", "t2", "t3"]), vectors=bad)
-    result = run("--test", "bad.npz", "--model-speakers", "utt2spk")
-    assert result.exit_code == 2
-    assert result.output.startswith(f"Error: bad.npz: {message}")
-    assert ": t2 (extract" in result.output
-    np.savez("enrolled.npz", ids=np.array(["e1", "e2", "e3"]), vectors=bad)
-    result = run("--test", "kaldi", "--model-speakers", "utt2spk")
-    assert result.output.startswith(f"Error: enrolled.npz: {message}")
-
-
 def test_two_extractors(folder: Path) -> None:
     np.savez("wide.npz", ids=np.array(["t1", "t2", "t3"]), vectors=np.ones((3, 4)))
     result = run("--test", "wide.npz", "--model-speakers", "utt2spk")
@@ -107,9 +90,3 @@ def test_pickles_by_speaker_and_by_utterance(folder: Path) -> None:
     result = CliRunner().invoke(main, [*arguments, "--allow-pickle", "--output", "scores.txt"])
     assert result.exit_code == 0, result.output
     assert read_scores("scores.txt").values == pytest.approx(COSINES)
-
-
-def test_the_help_names_the_layouts() -> None:
-    text = CliRunner().invoke(main, ["cosine", "--help"]).output
-    for name in ("HDF5", "npz", "scp", "speaker_vectors.pt", "safetensors", "CSV", "id v1 v2", "Example:"):
-        assert name in text

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evaluation import formats
-from evaluation.trials.lists import Key, Scores, Trials
+from evaluation.trials.lists import Key, Scores
 from spkver.evaluation_cli import main
 
 
@@ -93,20 +93,6 @@ def test_several_systems_need_a_label_each(lists: Path) -> None:
     assert "expected a key (or one for all) and a label for each file of scores" in result.stderr
 
 
-@pytest.mark.parametrize("kind", ["scores", "key", "trials"])
-def test_conversion_there_and_back(tmp_path: Path, kind: str) -> None:
-    ids = ["a", "a", "b"], ["s", "t", "s"]
-    listed = {
-        "scores": Scores.from_ids(*ids, [1 / 3, 2.0, np.inf]),
-        "key": Key.from_ids(*ids, [True, False, True]),
-        "trials": Trials.from_ids(*ids),
-    }[kind]
-    getattr(formats, f"write_{kind}")(tmp_path / "a.txt", listed)
-    assert run("convert", kind, tmp_path / "a.txt", tmp_path / "b.h5").exit_code == 0
-    assert run("convert", kind, tmp_path / "b.h5", tmp_path / "c.txt").exit_code == 0
-    assert (tmp_path / "a.txt").read_text() == (tmp_path / "c.txt").read_text()
-
-
 def write(path: Path, content: str) -> Path:
     path.write_text(content)
     return path
@@ -154,27 +140,6 @@ def test_a_prior_out_of_range_is_refused(lists: Path, prior: str) -> None:
     result = run("metrics", "-s", lists / "scores.h5", "-k", lists / "key.h5", "-p", prior)
     assert result.exit_code == 2
     assert f"between 0 and 1, got '{prior}'" in result.stderr
-
-
-def test_other_errors_end_the_same_way(lists: Path) -> None:
-    for arguments in (
-        ("metrics", "-s", lists / "none.h5", "-k", lists / "key.h5"),
-        ("convert", "scores", lists / "scores.h5", lists / "scores.xls"),
-        ("plot", "det", "-s", lists / "scores.h5", "-k", lists / "key.h5", "-o", lists / "det.gif"),
-    ):
-        result = run(*arguments)
-        assert result.exit_code == 2
-        assert result.stderr.startswith("Error: ")
-
-
-def test_an_interrupt_ends_cleanly(lists: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(path: Path, choice: formats.Choice) -> Scores:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("evaluation.formats.reading.read_scores", interrupted)
-    result = run("metrics", "-s", lists / "scores.h5", "-k", lists / "key.h5")
-    assert result.exit_code == 130
-    assert result.stderr.startswith("interrupted")
 
 
 def test_the_command_works_inside_a_checkout_with_another_evaluation_package(lists: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -189,16 +188,6 @@ def test_short_speakers_are_noted(files) -> None:
     done = run(*embeddings(files), "--utterances", 9, "--json", "-")
     note = "12 of 12 speakers have fewer than 9 utterances: s00, s01, s02, ...; all of theirs are used"
     assert json.loads(done.stdout)["utterances"]["9"]["notes"] == [note]
-
-
-def test_pickles_on_request(files, tmp_path: Path) -> None:
-    path = tmp_path / "e.pkl"
-    rng = np.random.default_rng(0)
-    path.write_bytes(pickle.dumps({f"s{one:02d}": [rng.standard_normal(16)] for one in range(30)}))
-    refused = run("--enroll", path, "--test", files["trial"])
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith(f"Error: {path}: is a pickle, a format that can carry programs (--allow-pickle")
-    assert run("--enroll", path, "--test", files["trial"], "--allow-pickle").exit_code == 0
 
 
 @pytest.mark.parametrize(

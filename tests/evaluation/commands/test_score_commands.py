@@ -71,11 +71,6 @@ def test_every_kind_of_plot_is_written(lists: Path, kind: str, extra: list[str])
     assert "A title" in tex
 
 
-def test_a_systems_name_is_that_of_its_file(lists: Path) -> None:
-    run("plot", "zebra", "-s", lists / "one.txt", "-k", lists / "key.txt", "-o", lists / "x.tex")
-    assert r"\addlegendentry{one~(" in (lists / "x.tex").read_text() or "{one (" in (lists / "x.tex").read_text()
-
-
 @pytest.mark.parametrize("kind", ["z", "t", "s", "as"])
 def test_scores_are_normalised(lists: Path, kind: str) -> None:
     from evaluation.calibration.cohort_norm import s_norm, t_norm, z_norm

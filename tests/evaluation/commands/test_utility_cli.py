@@ -207,9 +207,3 @@ def test_every_bad_input_gets_one_clear_error(
     assert done.exit_code == 2
     assert "Traceback" not in done.output
     assert any(part in done.output for part in message.split("|")), done.output
-
-
-def test_nothing_is_written_where_something_is_wrong(lists: Path) -> None:
-    done = run("wer", "--ref", lists / "text", "--hyp", lists / "utt2emo", MAP, lists / "text", "--json", lists / "o")
-    assert done.exit_code == 2
-    assert not (lists / "o").exists()

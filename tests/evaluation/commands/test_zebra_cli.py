@@ -80,12 +80,6 @@ def test_exported_files_are_named_by_the_label(lists: Path) -> None:
     assert "my label" in (lists / "out" / "ZEBRA-my label.tex").read_text()
 
 
-def test_an_unknown_export_is_refused_before_all_computation(lists: Path) -> None:
-    result = run("zebra", "-s", "none", "-k", "none", "-e", "bogus")
-    assert result.exit_code == 2
-    assert "'bogus' is not one of 'tex', 'pdf', 'png', 'svg'" in result.stderr
-
-
 def test_json_alone_on_standard_output_or_in_a_file(lists: Path) -> None:
     alone = profile("vpc_like", "--json", "-")
     report = json.loads(alone.stdout)
@@ -124,9 +118,3 @@ def test_notes_stand_below_the_table(lists: Path) -> None:
     )
     assert ["D_sys", "linkability", "undefined"] in [line.split() for line in result.stdout.splitlines()]
     assert "tpr_at_fpr.0.001: not resolved: 700 nontarget trials, but at least 1,000 needed" in result.stdout
-
-
-def test_groups_need_column_and_table_together(lists: Path) -> None:
-    result = run("metrics", "-s", "all_ties.txt", "-k", "all_ties.key", "--by", "sex")
-    assert result.exit_code == 2
-    assert "expected --by COLUMN together with --metadata FILE" in result.stderr
