@@ -245,6 +245,8 @@ def check_values(section: str, config: Any, *, least: Mapping | None = None, cho
 
 def convert(value: Any, hint: Any, name: str) -> Any:
     """Return a value in the type that a field declares; YAML's types are not changed."""
+    if hint is Any:
+        return value
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in arguments:

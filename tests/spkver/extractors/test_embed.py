@@ -206,7 +206,7 @@ def test_two_recordings_that_cannot_be_compared(source, own, tmp_path, monkeypat
     first = source.recordings["u00"]
     assert "give --attacker or --extractor, or get the weights: spkver weights campplus" in verify(first, first)
     assert "nothing.wav: no such file" in verify(first, "nothing.wav", "--extractor", own)
-    assert "--attacker stands alone" in verify(first, first, "--extractor", own, "--attacker", tmp_path)
+    assert "--attacker has its features and backend" in verify(first, first, "--extractor", own, "--attacker", tmp_path)
     vectors = embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))
     write_backend(tmp_path / "b.h5", train_chain(vectors, "adapted_cosine"))
     said = verify(first, first, "--extractor", own, "--backend", tmp_path / "b.h5")
