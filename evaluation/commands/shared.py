@@ -76,7 +76,8 @@ def load_own(name: str, what: str, kind: type[Own]) -> Own:
     if not isinstance(found, kind):
         where = kind.__module__.rpartition(".")[0]
         text = f"the {what} {name!r} is a {type(found).__name__}, expected an {where}.{kind.__name__}"
-        raise ConfigError(text, remedy=f"docs/{what}s.md has an example")
+        page = "own_metric" if what == "metric" else "formats"
+        raise ConfigError(text, remedy=f"docs/{page}.md has an example")
     return found
 
 

@@ -23,8 +23,9 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from evaluation.metrics import reversal_at
+from evaluation.metrics import SortedScores, eer, method_of, reversal_at
 from evaluation.reports import INVERTING, SCENARIOS, number, strongest
+from evaluation.uncertainty import Interval, Resampling, bootstrap, interval_over_draws
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
 from spkbase.files import load_json
@@ -35,7 +36,7 @@ from spkver.voiceprivacy.choosing import adapts, attacker_specs, is_network
 from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.table import ends_of, main_places, percent, place, places, rate_of
+from spkver.voiceprivacy.table import ends_of, main_places, percent, place, places, rate_of, samples_of
 from spkver.voiceprivacy.twins import described, spaced, standardised
 
 Json = dict[str, Any]
@@ -53,6 +54,7 @@ FEW_TRAINING_SPEAKERS = 100
 _NO_VOICE_PRINT = ("fusion", "prosody", "session", "content")
 # docs/uncertainty.md: the fewest for which the coverage of all intervals was measured
 _FEW_SPEAKERS = 20
+_MOST_REPLICATES = 500
 _PART = 4096  # bytes
 _FEWEST = 10
 _MANY = 0.2  # of recordings that are not nearer to their own originals
@@ -87,6 +89,8 @@ class Evaluated:
     simulated : bool
         Whether the speech is SIMULATED.
     jobs : int or None
+    output : Path, optional
+        Folder of the run, whose scores say whether a difference may be chance.
     """
 
     rows: Rows
@@ -99,6 +103,7 @@ class Evaluated:
     earlier: Mapping[str, Json] = field(default_factory=dict)
     simulated: bool = False
     jobs: int | None = None
+    output: Path | None = None
 
     @cached_property
     def main(self) -> dict[Place, list[Json]]:
@@ -201,10 +206,38 @@ def attacker_order(run: Evaluated) -> Iterator[Finding]:
                 yield Finding("ok", check, text)
                 continue
             text = f"{_name(at)}: the semi-informed attacker is weaker than the {other} one, {rates}"
-            if ends_of(semi)[0] <= ends_of(rival)[1]:
-                yield Finding("note", check, f"{text}: that may be chance, the intervals overlap.")
+            gap = _difference(semi, rival, run) if other == "lazy-informed" else None
+            if gap is not None:
+                text += (
+                    f" (difference {100 * gap.value:.1f} points, interval {100 * gap.low:.1f} to {100 * gap.high:.1f})"
+                )
+            if gap is not None and gap.low <= 0:
+                yield Finding("note", check, f"{text}: that may be chance.")
             else:
                 yield Finding("warning", check, f"{text}. It knows more, so its training failed.")
+
+
+def _difference(semi: Json, lazy: Json, run: Evaluated) -> Interval | None:
+    """How much weaker one attacker is than the other, by paired resamples of all draws; None where they fail."""
+    replicates = min(run.config.evaluation.replicates, _MOST_REPLICATES)
+    if not replicates or run.output is None:
+        return None
+
+    def rate(scores: SortedScores) -> dict[str, float]:
+        return {"eer": eer(scores)}
+
+    try:
+        samples = [samples_of(row, run.output) for row in (semi, lazy)]
+        n_draws = min(map(len, samples))
+        pairs = [sample for side in samples for sample in side[:n_draws]]
+        resampled = bootstrap(pairs, rate, Resampling(replicates, run.config.seed))
+    except DataError:
+        return None
+    rates = np.array([rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)
+    resamples = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
+    settings = {"n_units": pairs[0].n_effective, "level": run.config.evaluation.level}
+    method = method_of("eer", difference=True)
+    return interval_over_draws(rates[0] - rates[1], resamples[0] - resamples[1], method=method, **settings)
 
 
 def corpus_leak(run: Evaluated) -> Iterator[Finding]:

@@ -92,6 +92,7 @@ def report(
             earlier=_earlier_results(run.output, suffix),
             simulated=simulated,
             jobs=run.jobs,
+            output=run.output,
         )
         sanity = [finding._asdict() for check in CHECKS for finding in check(evaluated)]
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)

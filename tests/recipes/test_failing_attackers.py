@@ -17,7 +17,7 @@ from test_interrupts import wait_for
 from voiceprivacy_runs import SUFFIX, lines_of, recipe_options, run_recipe, write
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
-LIMIT = 15.0  # seconds; whoever hangs, hangs for long
+LIMIT = 4.0  # seconds; whoever hangs, hangs for long
 PLACES = "{training} {enrolment} {tested} {trials} {scores} {work}"
 
 HEAD = """
