@@ -40,7 +40,7 @@ from spkbase.files import (
     write_text,
 )
 from spkbase.plugins import load_plugin
-from spkbase.runs import append_line, read_lines, remove_temporaries, sole_use
+from spkbase.runs import append_line, is_temporary, read_lines, remove_temporaries, sole_use
 from spkbase.version import __version__
 from spkbase.work import chunks, ordered_map
 from spkver.anonymization.anonymizers import (
@@ -244,7 +244,8 @@ def _check_target(source: DataDir, target: Path) -> None:
         raise DataError("is the source itself", file=target, remedy="give a suffix or another folder")
     if target.exists() and not target.is_dir():
         raise DataError("is a file", file=target, remedy="choose another suffix")
-    if target.is_dir() and any(target.iterdir()) and not (target / RECORD).is_file():
+    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))  # a killed run may leave no more
+    if theirs and not (target / RECORD).is_file():
         text = f"the folder holds other files (no {RECORD}) and is left unchanged"
         raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
 
