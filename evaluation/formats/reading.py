@@ -393,16 +393,14 @@ def read_scores_and_key(
     DataError
         With file and line, if a file is malformed; or if scores are labels.
     """
-    truth = read_key(key, key_columns)
-    found = (
-        _in_order(Path(scores), truth, scores_columns)
-        if scores_columns.in_order
-        else read_scores(scores, scores_columns)
-    )
+    if scores_columns.in_order:
+        truth = read_key(key, key_columns)
+        return _in_order(Path(scores), truth, scores_columns), truth
+    found = read_scores(scores, scores_columns)
     if not binary and np.array_equal(np.unique(np.abs(found.values)), [0, 1]):
         remedy = "swap scores and key if this is the key; binary=True in Python if the scores are decisions"
         raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
-    return found, truth
+    return found, read_key(key, key_columns)
 
 
 def _in_order(path: Path, key: Key, choice: Choice) -> Scores:

@@ -235,9 +235,13 @@ def _difference(semi: Json, lazy: Json, run: Evaluated) -> Interval | None:
         return None
     rates = np.array([rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)
     resamples = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
-    settings = {"n_units": pairs[0].n_effective, "level": run.config.evaluation.level}
-    method = method_of("eer", difference=True)
-    return interval_over_draws(rates[0] - rates[1], resamples[0] - resamples[1], method=method, **settings)
+    return interval_over_draws(
+        rates[0] - rates[1],
+        resamples[0] - resamples[1],
+        method=method_of("eer", difference=True),
+        n_units=pairs[0].n_effective,
+        level=run.config.evaluation.level,
+    )
 
 
 def corpus_leak(run: Evaluated) -> Iterator[Finding]:

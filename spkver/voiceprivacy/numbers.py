@@ -308,7 +308,7 @@ def first_among_all(ranks: linkage.Ranks) -> np.ndarray:
 
     Examples
     --------
-    >>> first_among_all(Ranks([0, 2, 0], [0, 0, 1], 9)).tolist()
+    >>> first_among_all(linkage.Ranks([0, 2, 0], [0, 0, 1], 9)).tolist()
     [1.0, 0.0, 0.5]
     """
     return np.where(ranks.beaters == 0, 1 / (1 + ranks.ties), 0.0)

@@ -17,7 +17,7 @@ from scipy.special import expit
 from evaluation.calibration.affine import apply_affine, train_affine
 from evaluation.embeddings import Embeddings
 from evaluation.linkage.curve import mean_interval
-from evaluation.metrics.disclosure import expected_disclosure
+from evaluation.metrics import SortedScores, population
 from evaluation.metrics.table import evaluate
 from evaluation.trials import Trials
 from evaluation.uncertainty.resampling import Resampling
@@ -47,7 +47,7 @@ CALLS = {
     "map": lambda: train_chain(TRAINING, "efr:2,lda").transform(VECTORS),
     "affine": lambda: apply_affine(train_affine(TARGET, NONTARGET), LLR),
     "cllr": lambda: evaluate(TARGET, NONTARGET, convention="bosaris").cllr,
-    "disclosure": lambda: expected_disclosure(LLR, COUNTS, OTHERS),
+    "disclosure": lambda: population(SortedScores(LLR, COUNTS, OTHERS)),
     "mean interval": lambda: mean_interval(expit(TARGET), Resampling(200)).low,
     "embed": lambda: embed_frames(SIGNAL.astype(np.float32), 16000, CAMPPLUS),
     "mfcc": lambda: mfcc(SIGNAL, FeatureConfig())[0],
