@@ -110,8 +110,11 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
 def _mapped(path: Path) -> Iterator[Raw]:
     """Open a file as bytes that are read where they are needed."""
     try:
-        with path.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as raw:
-            yield raw
+        with path.open("rb") as handle:
+            if not handle.read(1):
+                raise DataError("expected vectors, got an empty file", file=path, remedy="write the archive again")
+            with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as raw:
+                yield raw
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
 

@@ -312,3 +312,10 @@ def test_missing_files_and_unknown_extensions(tmp_path: Path) -> None:
             read_embeddings(tmp_path / name)
     with pytest.raises(DataError, match=r"no format of embeddings is known for '\.txt' \(use \.npz or \.h5\)"):
         write_embeddings(tmp_path / "e.txt", FOUND)
+
+
+def test_an_empty_archive_is_one_clear_error(tmp_path):
+    (tmp_path / "x.ark").write_bytes(b"")
+    (tmp_path / "x.scp").write_text("a x.ark:0\n")
+    with pytest.raises(DataError, match=r"expected vectors, got an empty file"):
+        read_embeddings(tmp_path / "x.scp")

@@ -29,7 +29,7 @@ def test_both_recipes_run_and_say_where_to_look(tmp_path):
     assert done.returncode == 0, done.stderr
     output = tmp_path / "out"
     end = done.stdout.rpartition("Attackers:")[2]
-    assert "gmm-ubm, gmm-svm, gmm-svm-cms, supervector-cosine.\nLeft out, for a run on data of your own" in end
+    assert "gmm-ubm, gmm-svm, gmm-svm-cms, supervector-cosine.\nLeft out, for a run on your data" in end
     left_out = end.partition("to have: ")[2].partition(".\n")[0].split(", ")
     assert {"campplus-adapted", "supervector-adapted", "ivector", "fusion"} <= set(left_out)
     assert "Nothing was opened" in end
