@@ -93,19 +93,16 @@ def resampling_options(replicates: int = 1000) -> Decorator:
 
 
 class _Beginnings(dict[str, str]):
-    """The speaker of each id is what comes before a sign; of an id without the sign the id."""
+    """The speaker of each id is what comes before a sign; a model without it is a speaker, a segment is none."""
 
-    def __init__(self, sign: str) -> None:
-        self.sign = sign
+    def __init__(self, sign: str, side: str) -> None:
+        self.sign, self.side = sign, side
 
     def __contains__(self, name: object) -> bool:
-        return True
+        return self.side == "model_speakers" or self.sign in str(name)
 
     def __getitem__(self, name: str) -> str:
         return name.partition(self.sign)[0]
-
-    def get(self, name: str, default: Any = None) -> str:
-        return self[name]
 
 
 def speaker_maps(
@@ -113,8 +110,10 @@ def speaker_maps(
 ) -> dict[str, Mapping[str, str] | None]:
     """Read both maps of speakers, as `find_speakers` takes them."""
     files = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
-    by_sign = None if speakers_by is None else _Beginnings(speakers_by)
-    return {name: by_sign if path is None else read_speakers(path) for name, path in files.items()}
+    maps: dict[str, Mapping[str, str] | None] = {}
+    for side, path in files.items():
+        maps[side] = read_speakers(path) if path else _Beginnings(speakers_by, side) if speakers_by else None
+    return maps
 
 
 speakers_by_option = click.option(

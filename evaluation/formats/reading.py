@@ -393,18 +393,19 @@ def read_scores_and_key(
     DataError
         With file and line, if a file is malformed; or if scores are labels.
     """
-    if scores_columns.in_order:
-        truth = read_key(key, key_columns)
-        return _in_order(Path(scores), truth, scores_columns), truth
-    found = read_scores(scores, scores_columns)
+    truth = read_key(key, key_columns) if scores_columns.in_order else None
+    found = read_scores(scores, scores_columns) if truth is None else _in_order(scores, key, truth, scores_columns)
     if not binary and np.array_equal(np.unique(np.abs(found.values)), [0, 1]):
         remedy = "swap scores and key if this is the key; binary=True in Python if the scores are decisions"
         raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
-    return found, read_key(key, key_columns)
+    return found, read_key(key, key_columns) if truth is None else truth
 
 
-def _in_order(path: Path, key: Key, choice: Choice) -> Scores:
+def _in_order(path: str | Path, key_path: str | Path, key: Key, choice: Choice) -> Scores:
     """Read one score a line, for the trials of a key in their order."""
+    if _is_hdf5(ListFile(Path(key_path), "key", choice)):
+        text = "a key as HDF5 is a matrix, which does not keep the order of its trials"
+        raise DataError(text, file=key_path, remedy="give the list that was scored, as text")
     values = []
     for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").split("\n"), 1):
         if line.strip():

@@ -354,8 +354,10 @@ def read_list(path: Path, raw: bytes, content: Content, choice: Choice = DETECT)
         raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
     if choice.first and "segment" in columns.places:
         ids = [place for role in ("model", "claimed", "segment") for place in columns.places.get(role, ())]
-        kept = {tuple(row[place] for place in ids): (line, row) for line, row in reversed(lines)}
-        lines = list(reversed(kept.values()))
+        kept: dict[tuple[str, ...], Any] = {}
+        for line, row in lines:
+            kept.setdefault(tuple(row[place] for place in ids), (line, row))
+        lines = list(kept.values())
     cells = list(zip(*(row for _, row in lines), strict=True))
     try:
         return _list_of(cells, content, columns)

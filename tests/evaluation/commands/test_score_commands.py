@@ -228,6 +228,23 @@ def test_scores_in_order_need_as_many_lines_as_the_key(tmp_path):
     assert "expected a score for each of 3 trials of the key, got 2" in result.output
 
 
+@pytest.mark.parametrize(
+    ("scores", "key", "options", "message"),
+    [
+        ("1\n0\n0\n", "k", ["--in-order"], "the scores are 0 and 1 alone"),
+        ("3\n2\n1\n", "k.h5", ["--in-order"], "does not keep the order"),
+        ("a/1 b/1 5\na/1 a/2 2\nb/1 a/2 1\n", "k", ["--bootstrap", "9", "--speakers-by", "_"], "without a speaker"),
+    ],
+)
+def test_what_would_give_a_plausible_wrong_number_is_refused(tmp_path, scores, key, options, message):
+    (tmp_path / "s").write_text(scores)
+    (tmp_path / "k").write_text("0 a/1 b/1\n1 a/1 a/2\n0 b/1 a/2\n")
+    formats.write_key(tmp_path / "k.h5", formats.read_key(tmp_path / "k"))
+    result = run("metrics", "-s", tmp_path / "s", "-k", tmp_path / key, *options)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
 def test_speakers_by_the_beginning_of_ids(tmp_path):
     pairs = [(f"{a}/{i}", f"{b}/x{j}") for a in "abcd" for b in "abcd" for i in range(2) for j in range(2)]
     rng = np.random.default_rng(0)
