@@ -30,7 +30,7 @@ from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
 from spkbase.files import load_json
 from spkver.anonymization import RECORD
-from spkver.attackers import find_row, is_outside
+from spkver.attackers import attacker_name, find_row, is_outside
 from spkver.datadir import SEXES_POOLED, DataDir, enrolment
 from spkver.voiceprivacy.choosing import adapts, attacker_specs, is_network
 from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
@@ -666,10 +666,10 @@ def reasons(run: Evaluated) -> Iterator[str]:
             yield f"semi-informed attackers learn from one anonymised version alone ({name})"
     served = {row["attacker"] for row in run.rows}
     specs = {name: spec for name, spec in attacker_specs(run.config).items() if name in served}
-    settings = run.config.attacker_settings
+    adapted = {attacker_name(one) for one, theirs in run.config.attacker_settings.items() if theirs.get("adapted")}
     if not any(map(is_network, specs.values())):
         yield "no attacker uses a neural network"
-    if not any(adapts(spec) or settings.get(name, {}).get("adapted") for name, spec in specs.items()):
+    if not any(adapts(spec) or name in adapted for name, spec in specs.items()):
         yield "no attacker adapts to the trials"
     if run.failures:
         yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"

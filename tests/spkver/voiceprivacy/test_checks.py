@@ -15,7 +15,7 @@ from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import sample_of
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
-from spkver.attackers import PRESETS, absent_attackers, default_attackers
+from spkver.attackers import PRESETS, absent_attackers, attacker_name, default_attackers
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, Evaluated
@@ -205,6 +205,16 @@ def test_reasons_of_training_and_failures() -> None:
     assert told.endswith("; and attackers failed (ge2e).")
     assert told.count("; ") == 2
     assert alarm(rows(VOICES, o=0.4), sets(1, 0)) == ""  # original speech alone
+
+
+def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None:
+    entry, name = "onnx:net.onnx", "onnx-net"
+    assert attacker_name(entry) == name
+    for adapted in ("", "adapted_cosine"):
+        settings = {entry: {"adapted": adapted}} if adapted else {}
+        config = replace(CONFIG, attackers=(entry,), attacker_settings=settings)
+        found = "".join(one.text for one in checks.overestimated(Evaluated(rows((name,), **GOOD), sets(), config)))
+        assert ("adapts to the trials" in found) != bool(adapted)
 
 
 @pytest.mark.parametrize("other", ["prosody", "session", "content", "fusion", "inverting"])
