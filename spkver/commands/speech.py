@@ -74,7 +74,7 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
     enrol, and all others are tested against every enrolled speaker of the same sex. Speakers with too few utterances
     train. Without spk2gender women and men are pooled. The audio stays where it is.
     """
-    from spkbase.files import load_json, write_json
+    from spkbase.files import load_json, read_id_list, write_json
     from spkver.datadir import SplitRules, check_suffix, read_datadir, split_datadir, twin_of_split, write_datadir
 
     if (twin is None) != (suffix is None):
@@ -99,6 +99,11 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
     if load_json(before) != record if before.is_file() else there:
         remedy = "choose another --output, or remove what is there"
         raise DataError("another split, or other data, is there already", file=output, remedy=remedy)
+    for part in [part for parts in copies for part in parts.parts() if (part.path / "wav.scp").is_file()]:
+        wanted = {utterance: str(path.absolute()) for utterance, path in part.recordings.items()}
+        if read_id_list(part.path / "wav.scp", "utterance path", rest=True) != wanted:
+            remedy = "choose another --suffix or --output, or remove this folder"
+            raise DataError("lists other recordings, such as those of another twin", file=part.path, remedy=remedy)
     for parts in copies:
         for part in parts.parts():
             write_datadir(part)

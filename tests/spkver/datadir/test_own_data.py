@@ -170,6 +170,9 @@ def test_from_two_folders_to_sets(recordings):
     done = CliRunner().invoke(main, [*map(str, command), "--seed", "1"])
     assert done.exit_code == 2
     assert "another split, or other data, is there already" in done.output
+    other = CliRunner().invoke(main, [*map(str, command[:3]), str(data / "mine"), *map(str, command[4:])])
+    assert other.exit_code == 2
+    assert "lists other recordings, such as those of another twin" in other.output
 
 
 @pytest.mark.parametrize(
