@@ -12,5 +12,5 @@ from spkver.voiceprivacy.outputs import report
 from spkver.voiceprivacy.scores import score, train
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.table import assess
-from spkver.voiceprivacy.twins import anonymise
 from spkver.voiceprivacy.utility import utility
+from spkver.voiceprivacy.versions import anonymise

@@ -37,7 +37,7 @@ from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.table import ends_of, main_places, percent, place, places, rate_of, samples_of
-from spkver.voiceprivacy.twins import described, spaced, standardised
+from spkver.voiceprivacy.versions import described, spaced, standardised
 
 Json = dict[str, Any]
 Rows = Sequence[Json]
@@ -390,14 +390,14 @@ def training_draws(run: Evaluated) -> Iterator[Finding]:
     if run.config.anonymizer.name == "none" or not any(row["scenario"] == "semi-informed" for row in run.rows):
         return
     for name in sets.training_sets:
-        count = 1 + len(sets.draws.get(name, ()))
-        why = f", {sets.undrawn[name]}" if name in sets.undrawn else ""
+        count = len(sets.versions[name])
+        why = f", {sets.once[name]}" if name in sets.once else ""
         text = (
             f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}{why}"
         )
         if count > 1:
             yield Finding("ok", check, f"{text}.")
-        elif sets.draws_nothing(name):
+        elif sets.is_fixed(name):
             yield Finding("note", check, f"{text}.")
         else:
             text += ": most are stronger with several. Give the anonymiser (anonymizer.name, or anonymizer.command)"
@@ -419,9 +419,9 @@ def trial_draws(run: Evaluated) -> Iterator[Finding]:
             text = f"{dataset.name}: results are means over {count} anonymised versions of the trials."
             yield Finding("ok", check, text)
             continue
-        reasons = dict.fromkeys(sets.undrawn[name] for name in dataset.tested if name in sets.undrawn)
+        reasons = dict.fromkeys(sets.once[name] for name in dataset.tested if name in sets.once)
         text = ", ".join([f"{dataset.name}: results are of one anonymised version of the trials", *reasons])
-        if not any(map(sets.draws_nothing, dataset.tested)):
+        if not any(map(sets.is_fixed, dataset.tested)):
             text += ": another one may differ by points. Give the anonymiser (anonymizer.name) to have"
             text += " anonymizer.trial_draws of them"
         yield Finding("note", check, f"{text}.")
@@ -449,7 +449,7 @@ def shared_draws(run: Evaluated) -> Iterator[Finding]:
 def _speaker_draws(sets: Sets, name: str) -> set[tuple[str, str, Any]]:
     """Anonymiser, stream of random numbers and seed of the speakers of a data directory, in all of its versions."""
     found: set[tuple[str, str, Any]] = set()
-    for twin in (sets.twins[name], *sets.draws.get(name, ())):
+    for twin in sets.versions[name]:
         with suppress(DataError, KeyError, TypeError):  # no record, or none of ours
             record = load_json(twin.path / RECORD)
             made, seed = record["anonymizer"], record["seed"]
@@ -661,7 +661,7 @@ def reasons(run: Evaluated) -> Iterator[str]:
         count = len(set(run.sets.original[name].speakers.values()))
         if count < FEW_TRAINING_SPEAKERS:
             yield f"attackers learn from few speakers ({name}: {count})"
-        several = run.sets.draws.get(name) or run.sets.draws_nothing(name)
+        several = len(run.sets.versions[name]) > 1 or run.sets.is_fixed(name)
         if informed and not several and run.config.anonymizer.name != "none":
             yield f"semi-informed attackers learn from one anonymised version alone ({name})"
     served = {row["attacker"] for row in run.rows}

@@ -21,8 +21,7 @@ from spkver.corpora import is_simulated, simulate_voiceprivacy
 from spkver.datadir import check_suffix
 from spkver.voiceprivacy.choosing import Chosen, chosen_attackers
 from spkver.voiceprivacy.sets import with_lists_there
-from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.twins import Anonymizers, find_anonymizers
+from spkver.voiceprivacy.settings import Config, TwinConfig
 
 logger = logging.getLogger(__name__)
 
@@ -81,9 +80,9 @@ class Experiment:
         return chosen_attackers(self.config)
 
     @cached_property
-    def anonymizers(self) -> Anonymizers | None:
-        """Anonymisers of the sets that are missing; None where none is configured."""
-        return find_anonymizers(self.config.anonymizer, self.suffix)
+    def anonymizer(self) -> TwinConfig | None:
+        """The anonymiser of the sets that are missing; None where none is named."""
+        return self.config.anonymizer.named_by(self.suffix)
 
     def begin(self, step: str) -> None:
         """Log which step begins."""

@@ -40,7 +40,7 @@ def check(experiment: Experiment) -> Sets:
     """
     run, config = experiment.run, experiment.config
     attackers = experiment.attackers  # errors in options come first
-    anonymizers = experiment.anonymizers
+    anonymizer = experiment.anonymizer
     experiment.begin("checks")
     with run.timed("checks"):
         sets = read_sets(
@@ -48,7 +48,7 @@ def check(experiment: Experiment) -> Sets:
             run.output,
             experiment.suffix,
             config,
-            can_make=anonymizers is not None,
+            can_make=anonymizer is not None,
             allow_pipes=experiment.allow_pipes,
             jobs=run.jobs,
             named=experiment.named,
@@ -61,10 +61,11 @@ def check(experiment: Experiment) -> Sets:
     if sets.rates:
         logger.info("sampling rates: %s", sets.rates)
     if experiment.until != "checks":  # estimated time, and attackers that cannot run here
-        draws = {} if anonymizers is None else anonymizers.draws
         seconds = 0.0
         for name, side in sets.sides.items():  # each original once, and all of its anonymised versions
-            seconds += (1 + draws.get(side, 1)) * sum(duration for _, duration in headers[name])
+            seconds += (1 + (anonymizer.draws(side) if anonymizer else 1)) * sum(
+                duration for _, duration in headers[name]
+            )
         logger.info("%s", describe_estimate(config, seconds / 3600, run.jobs or os.cpu_count() or 1))
         for line in describe_absent(config):
             logger.warning("%s", line)

@@ -45,8 +45,8 @@ from spkver.voiceprivacy.scores import Attackers, ScoreTable
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.table import Table, places, summarise, tell_training_draws, verdict
-from spkver.voiceprivacy.twins import describe
 from spkver.voiceprivacy.utility import measure_attributes
+from spkver.voiceprivacy.versions import describe
 
 logger = logging.getLogger(__name__)
 
@@ -75,9 +75,8 @@ def report(
     suffix = experiment.suffix
     attributes = measure_attributes(run, sets, config, attackers.by_training, table.rows)
     simulated = is_simulated(experiment.data)
-    anonymizers = experiment.anonymizers
     summary = summarise(table.rows, table.minima)
-    anonymiser = describe(anonymizers, sets, suffix=suffix, seed=config.seed)
+    anonymiser = describe(experiment.anonymizer, sets, suffix=suffix, seed=config.seed)
     rows = challenge_rows(table.rows, config, summary)
     protocol = challenge_protocol(table.rows, config, anonymiser)
     with run.timed("report"):

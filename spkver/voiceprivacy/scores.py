@@ -242,22 +242,27 @@ def put_to_work(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: Path |
 def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, int, Attack]]:
     """Every list of trials of one sex in every scenario and draw, with the speech that an attacker has there."""
     for dataset, scenario in product(sets.datasets, SCENARIOS):
-        anonymised = sets.twins[dataset.training], *sets.draws.get(dataset.training, ())
+        anonymised = sets.versions[dataset.training]
         background = Background(sets.original[dataset.training], anonymised)
         training = anonymised if scenario.training else (background.original,)
         original = enrolment = sets.original[dataset.enrolls]
-        versions: tuple[DataDir, ...] = ()
+        versions: list[DataDir] = []
         if scenario.enrolment:
-            enrolment = sets.twins[dataset.enrolls]
-            versions = sets.draws.get(dataset.enrolls, ())
+            enrolment, *versions = sets.versions[dataset.enrolls]
         draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
         for (gender, name), draw in product(dataset.trials.items(), draws):
             key = sets.original[name].trials
             assert key is not None  # checked before
             folder = condition_folder(dataset, gender, scenario, suffix, draw).removeprefix(f"{SCORES}/")
-            tested = _unlabelled(sets.version(name, draw) if scenario.trials else sets.original[name])
+            tested = _unlabelled(sets.versions[name][draw - 1] if scenario.trials else sets.original[name])
             sides = training, enrolment, tested, key.trials()
-            yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, background, versions, original)
+            yield (
+                dataset,
+                gender,
+                scenario,
+                draw,
+                Attack(folder, *sides, scenario.name, background, tuple(versions), original),
+            )
 
 
 _unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it
@@ -274,10 +279,10 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
     # some can be asked before they are at work
     others: list[Any] = [one for one in chosen if hasattr(one, "lacks")]
     expected = {
-        name: replace(original, path=original.path.with_name(f"{original.path.name}{suffix}"))
+        name: (replace(original, path=original.path.with_name(f"{original.path.name}{suffix}")),)
         for name, original in sets.original.items()
     }
-    attacks = [attack for *_, attack in attacks_of(replace(sets, twins={**expected, **sets.twins}, draws={}), suffix)]
+    attacks = [attack for *_, attack in attacks_of(replace(sets, versions=expected | sets.versions), suffix)]
     lacking = _lacking(product(others, attacks))
     for attacker in others:
         if all((attacker.name, attack.name) in lacking for attack in attacks if serves(attacker, attack)):

@@ -96,16 +96,15 @@ class Sets:
     datasets : tuple of Dataset
     original : dict of str to DataDir
         By the name of the directory.
-    twins : dict of str to DataDir
-        Anonymised, by the name of the original; those that are still to be made are missing.
+    versions : dict of str to tuple of DataDir
+        Anonymised versions, by the name of the original; the first is the directory that was found, or made first.
+        Those that are still to be made are missing.
     missing : tuple of str
-        Originals without an anonymised twin.
+        Originals without an anonymised directory, before any is made.
     emotions : tuple of str
         Originals whose emotions are recognised; they are no part of a dataset.
-    draws : dict of str to tuple of DataDir
-        Further anonymised versions, by the name of the original.
-    undrawn : dict of str to str
-        Why a data directory has no further versions though they are configured, by the name of the original.
+    once : dict of str to str
+        Why a data directory has one version though several are configured, by the name of the original.
     left_out : dict of str to set of str
         Speakers of a training set that attackers learn without, since they are enrolled or tested.
     rates : str
@@ -116,11 +115,10 @@ class Sets:
 
     datasets: tuple[Dataset, ...]
     original: dict[str, DataDir]
-    twins: dict[str, DataDir] = field(default_factory=dict)
+    versions: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     emotions: tuple[str, ...] = ()
-    draws: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
-    undrawn: dict[str, str] = field(default_factory=dict)
+    once: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, set[str]] = field(default_factory=dict)
     rates: str = ""
     heard: tuple[Heard, ...] = ()
@@ -129,6 +127,11 @@ class Sets:
     def training_sets(self) -> list[str]:
         """Names of the training sets, each once."""
         return list(dict.fromkeys(dataset.training for dataset in self.datasets))
+
+    @property
+    def twins(self) -> dict[str, DataDir]:
+        """The first anonymised version of each data directory, by the name of the original."""
+        return {name: versions[0] for name, versions in self.versions.items()}
 
     def pair(self, name: str) -> list[DataDir]:
         """Return a data directory and its twin, as far as they are there."""
@@ -143,19 +146,11 @@ class Sets:
 
     def tested_draws(self, dataset: Dataset) -> int:
         """Return how many anonymised versions of all trials of a set there are."""
-        return 1 + min(len(self.draws.get(name, ())) for name in dataset.trials.values())
+        return min(len(self.versions[name]) for name in dataset.trials.values())
 
-    def draws_nothing(self, name: str) -> bool:
+    def is_fixed(self, name: str) -> bool:
         """Return whether all anonymised versions of a data directory would be the same."""
-        return any(words in self.undrawn.get(name, "") for words in ("draws nothing", "the first one again"))
-
-    def enrolment_draws(self, dataset: Dataset) -> int:
-        """Return how many anonymised versions of the enrolment of a set there are."""
-        return 1 + len(self.draws.get(dataset.enrolls, ()))
-
-    def version(self, name: str, draw: int) -> DataDir:
-        """Return an anonymised version of a data directory; 1 is the twin."""
-        return self.twins[name] if draw == 1 else self.draws[name][draw - 2]
+        return "no random numbers" in self.once.get(name, "")
 
 
 def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> list[Dataset]:
@@ -298,7 +293,8 @@ def read_sets(
         if len(set(original[name].speakers.values())) < 2:
             text = "fewer than two training speakers who are neither enrolled nor tested"
             raise DataError(text, file=original[name].path, remedy="give a training set of other speakers")
-    return Sets(tuple(datasets), original, twins, missing, emotions, left_out=left_out)
+    versions: dict[str, tuple[DataDir, ...]] = {name: (twin,) for name, twin in twins.items()}
+    return Sets(tuple(datasets), original, versions, missing, emotions, left_out=left_out)
 
 
 @contextmanager

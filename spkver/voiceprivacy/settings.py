@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from evaluation.uncertainty import MOST_REPLICATES
 from spkbase.errors import ConfigError
-from spkver.anonymization import BUILT_IN, AnonymizerConfig
+from spkver.anonymization import BUILT_IN, AnonymizerConfig, make_anonymizer
 from spkver.attackers import CATALOGUE, attacker_name, default_attackers
 from spkver.corpora import Sizes
 
@@ -53,14 +53,36 @@ class TwinConfig(AnonymizerConfig):
         for key in ("training_draws", "trial_draws", "enrolment_draws"):
             _expect(f"anonymizer.{key}", getattr(self, key), "at least 1", getattr(self, key) >= 1)
 
-    def resolved(self, suffix: str, *, training: bool) -> AnonymizerConfig | None:
-        """Return the anonymiser of training sets, or of enrolment and trials; None where none is configured."""
+    def named_by(self, suffix: str) -> TwinConfig | None:
+        """Return it with a name, the one that the suffix gives where it has none; None where nothing is named.
+
+        Raises
+        ------
+        ConfigError
+            If a value is out of range, a function cannot be imported or a command lacks a place.
+        DataError
+            If a package is missing.
+        """
         name = self.name or suffix.removeprefix("_")
         if not self.name and name not in BUILT_IN:
+            if self.command:
+                raise ConfigError("anonymizer.command is given without anonymizer.name=command")
             return None
+        # the challenge's own numbers of a speaker do not depend on the side, so further draws do not either
+        found = replace(self, name=name, shared_draws=self.shared_draws or self.seeding == "vpc2024")
+        for side in ("training", "trials"):
+            make_anonymizer(found.of(side))
+        return found
+
+    def of(self, side: str) -> AnonymizerConfig:
+        """Return what anonymises a side: training, enrolment, trials or another."""
         values = {option.name: getattr(self, option.name) for option in fields(AnonymizerConfig)}
-        level = self.training_level if training else self.level
-        return AnonymizerConfig(**{**values, "name": name, "level": level})
+        return AnonymizerConfig(**{**values, "level": self.training_level if side == "training" else self.level})
+
+    def draws(self, side: str) -> int:
+        """Return how many times a side is anonymised."""
+        counts = {"training": self.training_draws, "enrolment": self.enrolment_draws, "trials": self.trial_draws}
+        return 1 if self.name == "none" else counts.get(side, 1)
 
 
 @dataclass(frozen=True)

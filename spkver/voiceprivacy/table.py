@@ -324,7 +324,7 @@ def _training_draws(
     """
     found = []
     for dataset in sets.datasets if experiment.config.evaluation.by_training_draws else ():
-        total = 1 + len(sets.draws.get(dataset.training, ()))
+        total = len(sets.versions[dataset.training])
         able = able_attackers(experiment, sets, attackers, dataset.training) if total > 1 else {}
         known = [
             row

@@ -173,15 +173,19 @@ def test_user_supplied_twins_of_one_seed_are_noticed(
         outcome = CliRunner().invoke(spkver_main, arguments)
         assert outcome.exit_code == 0, outcome.output
     sets = read_sets(data, tmp_path / "out", "_mcadams", Config(), can_make=True)
-    sets = replace(sets, twins={**sets.original, **sets.twins})
+    sets = replace(sets, versions={name: (of,) for name, of in {**sets.original, **sets.twins}.items()})
     assert [found.level for found in shared_draws(Evaluated([], sets, Config()))] == ["warning"] * told
 
 
 def test_what_draws_nothing_has_one_draw(originals: Path, tmp_path: Path) -> None:
-    assert "draws nothing" in anonymised(originals, tmp_path / "fixed", anonymizer__alpha="[0.8, 0.8]")
+    assert "these parameters uses no random numbers" in anonymised(
+        originals, tmp_path / "fixed", anonymizer__alpha="[0.8, 0.8]"
+    )
     path = tmp_path / "mine.py"
     path.write_text("def turn(samples, rate, utterance, rng):\n    return -0.5 * samples[::-1]\n")
-    assert "the first one again" in anonymised(originals, tmp_path / "same", anonymizer__name=f"{path}:turn")
+    assert "a second version is equal to the first" in anonymised(
+        originals, tmp_path / "same", anonymizer__name=f"{path}:turn"
+    )
     for name in ("fixed", "same"):
         twins = {path.name for path in (tmp_path / name / "data").iterdir() if "_test_" in path.name}
         assert f"tiny_test_trials_f{SUFFIX}-draw2" not in twins or name == "same"

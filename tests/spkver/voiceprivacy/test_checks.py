@@ -24,7 +24,6 @@ from spkver.voiceprivacy.outputs import averages, challenge_rows
 from spkver.voiceprivacy.sets import Sets, find_datasets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
 from spkver.voiceprivacy.table import summarise, verdict
-from spkver.voiceprivacy.twins import find_anonymizers
 
 CONFIGS = Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config"
 SCENARIOS = {"o": "original", "i": "ignorant", "l": "lazy-informed", "s": "semi-informed"}
@@ -61,8 +60,8 @@ def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
     return SimpleNamespace(
         training_sets=["train"],
         original={"train": directory},
-        draws={"train": (directory,) * draws} if draws else {},
-        draws_nothing=lambda name: False,
+        versions={"train": (directory,) * (1 + draws)},
+        is_fixed=lambda name: False,
         rates="",
     )
 
@@ -113,7 +112,7 @@ def test_paired_resamples_say_whether_the_informed_attacker_is_weaker_by_chance(
 @pytest.mark.parametrize(("draws", "level"), [(0, "warning"), (3, "ok")])
 def test_one_anonymised_version_of_the_training_set_is_a_warning(draws: int, level: str) -> None:
     given = sets(draws=draws)
-    given.undrawn = {} if draws else {"train": "since nothing says how it was made"}
+    given.once = {} if draws else {"train": "since nothing says how it was made"}
     (found,) = checks.training_draws(Evaluated(rows(s=0.1), given, Config()))
     assert found.level == level
     assert f"learnt from {draws + 1} anonymised version{'s' if draws else ''} of train" in found.text
@@ -278,7 +277,7 @@ def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(
             path = paths[kind][f"u{number:02d}"] = tmp_path / f"{kind}{number:02d}.wav"
             soundfile.write(path, np.clip(samples, -1, 1), 8000)
     sides = [DataDir(tmp_path / kind, paths[kind], dict.fromkeys(paths[kind], "s")) for kind in "oa"]
-    (found,) = checks.resemblance(Evaluated([], Sets((), {"x": sides[0]}, {"x": sides[1]}), Config(), jobs=1))
+    (found,) = checks.resemblance(Evaluated([], Sets((), {"x": sides[0]}, {"x": (sides[1],)}), Config(), jobs=1))
     assert found.level == level, found.text
 
 
@@ -288,7 +287,7 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
             file.artist = artist
             file.write(np.zeros(80))
     twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in "ab"}, {"a": "anna", "b": "berta"})
-    (found,) = checks.file_tags(Evaluated([], Sets((), {"x": twin}, {"x": twin}), Config()))
+    (found,) = checks.file_tags(Evaluated([], Sets((), {"x": twin}, {"x": (twin,)}), Config()))
     assert f"{tmp_path.name}/a, artist" in found.text
     assert "/b" not in found.text
 
@@ -443,10 +442,10 @@ def test_sets_are_found_by_their_names_with_their_training_sets(tmp_path: Path) 
 def test_the_anonymiser_is_configured_or_named_by_the_suffix(
     suffix: str, settings: list[str], expected: tuple[str, ...] | None
 ) -> None:
-    found = find_anonymizers(load_config(Config, settings=settings).anonymizer, suffix)
-    assert (found and (found.tested.name, found.tested.level, found.training.level)) == expected
+    found = load_config(Config, settings=settings).anonymizer.named_by(suffix)
+    assert (found and (found.name, found.of("trials").level, found.of("training").level)) == expected
 
 
 def test_options_of_an_anonymiser_without_a_name_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"anonymizer\.command"):
-        find_anonymizers(load_config(Config, settings=["anonymizer.command=cp {input} {output}"]).anonymizer, "_x")
+        load_config(Config, settings=["anonymizer.command=cp {input} {output}"]).anonymizer.named_by("_x")

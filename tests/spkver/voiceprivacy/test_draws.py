@@ -16,7 +16,7 @@ from spkver.voiceprivacy.scores import condition_folder
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
 from spkver.voiceprivacy.table import summarise, verdict
-from spkver.voiceprivacy.twins import find_anonymizers, is_fixed, not_drawn_again
+from spkver.voiceprivacy.versions import another_anonymizer, is_fixed
 
 Json = dict[str, object]
 
@@ -34,9 +34,9 @@ def test_three_draws_are_made_and_one_of_what_draws_nothing() -> None:
         ({"trial_draws": 5, "enrolment_draws": 1}, (1, 5)),
         ({"name": "none"}, (1, 1)),
     ):
-        found = find_anonymizers(TwinConfig(**settings), "_mcadams")
+        found = TwinConfig(**settings).named_by("_mcadams")
         assert found is not None
-        assert (found.draws["enrolment"], found.draws["trials"]) == expected
+        assert (found.draws("enrolment"), found.draws("trials")) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,20 +57,15 @@ def test_what_draws_nothing_is_known(settings: Json, expected: bool) -> None:
 
 
 def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) -> None:
-    twin = DataDir(tmp_path, {}, {}, {}, None, None)
-    named, by_suffix = (
-        find_anonymizers(TwinConfig(name=name, level="speaker"), "_mcadams") for name in ("mcadams", "")
-    )
-    assert named is not None
-    assert by_suffix is not None
-    assert "no record" in not_drawn_again(twin, by_suffix, training=False)
-    assert not not_drawn_again(twin, named, training=False)
+    twin, config = DataDir(tmp_path, {}, {}), TwinConfig(name="mcadams", level="speaker")
+    assert "no record" in another_anonymizer(twin, config.of("trials"), is_named=False)
+    assert not another_anonymizer(twin, config.of("trials"), is_named=True)
     record = {"name": "mcadams", "level": "speaker", "seeding": "vpc2024", "alpha": [0.5, 0.9]}
     (tmp_path / RECORD).write_text(json.dumps({"anonymizer": record, "seed": 0}))
-    assert not not_drawn_again(twin, by_suffix, training=False)  # enrolment and trials by speaker, as is configured
-    assert "another level" in not_drawn_again(twin, by_suffix)  # training sets by utterance
+    assert not another_anonymizer(twin, config.of("trials"), is_named=False)  # by speaker, as is configured
+    assert "another level" in another_anonymizer(twin, config.of("training"), is_named=False)  # by utterance
     (tmp_path / RECORD).write_text('{"anonymizer": [')  # a damaged one says nothing
-    assert not_drawn_again(twin, by_suffix, training=False)
+    assert another_anonymizer(twin, config.of("trials"), is_named=False)
 
 
 def test_folders_of_draws_are_named_after_the_trials() -> None:
@@ -89,14 +84,10 @@ def test_folders_of_draws_are_named_after_the_trials() -> None:
 
 def test_a_set_has_as_many_draws_as_the_list_of_trials_with_the_fewest() -> None:
     dataset = Dataset("a_test", "a_test_enrolls", {"f": "a_test_trials_f", "m": "a_test_trials_m"}, "train")
-    twins = {name: DataDir(Path(name), {}, {}, {}, None, None) for name in dataset.directories}
-    draws = {"a_test_enrolls": (twins["train"], twins["a_test_enrolls"]), "a_test_trials_f": (twins["train"],)}
-    draws["a_test_trials_m"] = draws["a_test_enrolls"]
-    sets = Sets((dataset,), {}, twins, draws=draws)
-    assert (sets.tested_draws(dataset), sets.enrolment_draws(dataset)) == (2, 3)
-    assert Sets((dataset,), {}, twins).tested_draws(dataset) == 1
-    assert sets.version("a_test_enrolls", 1) is twins["a_test_enrolls"]
-    assert sets.version("a_test_enrolls", 2) is twins["train"]
+    versions = dict.fromkeys(dataset.directories, (DataDir(Path("a"), {}, {}),) * 3)
+    assert Sets((dataset,), {}, versions).tested_draws(dataset) == 3
+    versions["a_test_trials_f"] = versions["a_test_trials_f"][:2]
+    assert Sets((dataset,), {}, versions).tested_draws(dataset) == 2
 
 
 def test_means_go_through_groups_and_lists() -> None:

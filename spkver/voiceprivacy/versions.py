@@ -1,0 +1,223 @@
+"""Anonymised versions of data directories: those that are missing are made below OUTPUT/data, others are used as found.
+
+The similarity of recordings and their anonymised versions is measured here, too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.configuration import to_dict
+from spkbase.errors import Problems, few
+from spkbase.files import load_json
+from spkbase.work import ordered_map
+from spkver.anonymization import BUILT_IN, RECORD, AnonymizerConfig, anonymize_datadir, recorded_anonymizer
+from spkver.audio import read_audio
+from spkver.datadir import DataDir, check_twin
+from spkver.voiceprivacy.sets import Sets, noted_each
+from spkver.voiceprivacy.settings import TwinConfig
+
+if TYPE_CHECKING:
+    from spkver.voiceprivacy.experiment import Experiment
+
+logger = logging.getLogger(__name__)
+
+FOLDER = "data"
+_FEWEST = 4  # speakers, for a test whether two versions are of one anonymiser
+_COMPARED = 100  # recordings of a directory with their originals
+_PLACES, _BANDS = 200, 32
+_LEAST = 1e-20
+_EQUAL = "since a second version is equal to the first: the anonymiser uses no random numbers"
+
+
+def is_fixed(config: AnonymizerConfig) -> bool:
+    """Return whether an anonymiser is known to make the same of the same recording whatever the random numbers.
+
+    Examples
+    --------
+    >>> is_fixed(AnonymizerConfig(alpha=(0.8, 0.8))), is_fixed(AnonymizerConfig(name="vtln", warp=(0.1, 0.1)))
+    (True, False)
+    """
+    if config.name not in BUILT_IN or config.name == "vtln":  # the sign of the warp is drawn, too
+        return False
+    return all(low == high for low, high in config.parameters().values())
+
+
+def anonymise(experiment: Experiment, sets: Sets) -> Sets:
+    """Anonymise the data directories without a twin, and all but those of emotions several times.
+
+    They are made below ``data/``. A training set is anonymised again by itself, enrolment and trials of a set together
+    or not at all; what would be equal to the first version, or by another anonymiser, is not made.
+
+    Raises
+    ------
+    DataError
+        If recordings cannot be anonymised, what comes out is the original, or twins are missing that cannot be made.
+    """
+    run, suffix, seed = experiment.run, experiment.suffix, experiment.config.seed
+    anonymizer, sides = experiment.anonymizer, sets.sides
+    versions, once, problems = dict(sets.versions), dict[str, str](), Problems()
+    is_named = bool(experiment.config.anonymizer.name)
+
+    def make(name: str, ending: str, config: AnonymizerConfig, seed: int) -> DataDir:
+        original = sets.original[name]
+        target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
+        side = "" if anonymizer is None or anonymizer.shared_draws else sides.get(name, "")
+        made = anonymize_datadir(original, target, config, seed=seed, side=side, jobs=run.jobs, force=run.force)
+        if config.name != "none":  # else the twin is the original, as was asked
+            change = {"duration_change": float("inf")} if config.changes_duration else {}
+            with noted_each(problems):
+                check_twin(original, made, jobs=run.jobs, **change)
+        return made
+
+    experiment.begin("anonymisation")
+    if anonymizer is not None:
+        with run.timed("anonymisation"):
+            for name in sets.missing:
+                versions[name] = (make(name, "", anonymizer.of(sides.get(name, "")), seed),)
+            for name, side in sides.items():
+                if max(map(anonymizer.draws, ("training",) if side == "training" else ("enrolment", "trials"))) > 1:
+                    config = anonymizer.of(side)
+                    if is_fixed(config):
+                        once[name] = f"since {config.name} with these parameters uses no random numbers"
+                    elif name not in sets.missing and (
+                        why := another_anonymizer(versions[name][0], config, is_named=is_named)
+                    ):
+                        once[name] = why
+            whole = [name for one in sets.datasets if not set(one.tested) & once.keys() for name in one.tested]
+            for name in dict.fromkeys([*sets.training_sets, *whole]):
+                # the challenge's own random numbers do not depend on the seed: a second version would equal the first
+                config = replace(anonymizer.of(sides[name]), seeding="utterance")
+                for draw in range(2, 1 + (1 if name in once else anonymizer.draws(sides[name]))):
+                    made = make(name, f"-draw{draw}", config, seed + draw)
+                    if draw == 2 and (why := _differs(sets.original[name], versions[name][0], made, config.name)):
+                        once[name] = why
+                        break
+                    versions[name] = (*versions[name], made)
+            for why in dict.fromkeys(once.values()):
+                names = [f"{name}{suffix}" for name in once if once[name] == why]
+                logger.warning("%s: one anonymised version only, %s", few(names), why)
+            problems.raise_if_any()
+    experiment.end("anonymisation", f"{len(sets.missing)} directories below {run.path(FOLDER)}")
+    return replace(sets, versions=versions, once=once)
+
+
+def _differs(original: DataDir, twin: DataDir, second: DataDir, name: str) -> str:
+    """Why a second version is by another anonymiser, or equal to the first; an empty text where all is well.
+
+    A twin without a record may be anybody's: how its levels go with those of the original, and how spectra differ,
+    averaged over the recordings of a speaker, must be alike in both (Welch's test, 33 of them at 1e-6 together).
+    """
+    from scipy.stats import ttest_ind
+
+    utterances = spaced(sorted(original.recordings))
+    paths = [[one.recordings[utterance] for utterance in utterances] for one in (original, twin, second)]
+    if all(first.read_bytes() == other.read_bytes() for first, other in zip(paths[1], paths[2], strict=True)):
+        return _EQUAL
+    speakers = np.array([original.speakers[utterance] for utterance in utterances])
+    if _record(twin) is not None or len(set(speakers)) < _FEWEST:
+        return ""
+    (levels, spectra), *others = map(described, paths)
+    sides = []
+    for heard, bands in others:
+        change = bands - spectra
+        likeness = (standardised(heard) * standardised(levels)).sum(axis=1)
+        values = np.column_stack([likeness, change - change.mean(axis=1, keepdims=True)])
+        sides.append(np.array([values[speakers == speaker].mean(axis=0) for speaker in np.unique(speakers)]))
+    if np.nanmin(ttest_ind(*sides, equal_var=False).pvalue) * sides[0].shape[1] > 1e-6:
+        return ""
+    return f"since another anonymiser than {name} made it, by its spectra and levels"
+
+
+def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: bool) -> str:
+    """Return why a twin that was found gets no further versions by an anonymiser, or an empty text.
+
+    A suffix is no proof of who made it, ``_mcadams`` is the challenge's own too. What its record says of the settings
+    must be what is configured; without a record the configuration must name the anonymiser (`is_named`).
+    """
+    record = _record(twin)
+    if record is None:
+        unknown = "since its folder has no record of how it was made; if you know, set anonymizer.name"
+        return "" if is_named else unknown
+    settings = to_dict(config.record())
+    other = [name for name, value in settings.items() if name != "seeding" and record.get(name) != value]
+    return f"since its record has another {', '.join(other)}" if other else ""
+
+
+def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: int) -> dict[str, Any]:
+    """Describe what anonymised, as far as it is known: which directories were made, which were used as found.
+
+    Returns
+    -------
+    dict
+        The entry ``anonymiser`` of ``results.json``.
+    """
+    found = [name for name in sets.versions if name not in sets.missing]
+    entry: dict[str, Any] = {
+        "taken": found,
+        "made": list(sets.missing),
+        "training_draws": max((len(sets.versions[name]) for name in sets.training_sets), default=1),
+        "trial_draws": {dataset.name: sets.tested_draws(dataset) for dataset in sets.datasets},
+        "enrolment_draws": {dataset.name: len(sets.versions[dataset.enrolls]) for dataset in sets.datasets},
+    }
+    if anonymizer is not None and sets.missing:
+        levels = {"training_level": anonymizer.training_level, "seed": seed}
+        return {**anonymizer.of("trials").record(), **levels, **entry}
+    records = [record for name in found if (record := _record(sets.versions[name][0]))]
+    if records and all(record == records[0] for record in records):  # made by `spkver anonymize`, all alike
+        return {**records[0], **entry}
+    return {"name": suffix.removeprefix("_"), **entry}
+
+
+def _record(twin: DataDir) -> dict[str, Any] | None:
+    """What `spkver anonymize` left about itself in a folder."""
+    config = recorded_anonymizer(twin.path)
+    if config is None:
+        return None
+    return {**to_dict(config.record()), "seed": load_json(twin.path / RECORD).get("seed")}
+
+
+def spaced(names: Sequence[str]) -> Sequence[str]:
+    """Return at most `_COMPARED` names, evenly spaced."""
+    return names[:: max(1, -(-len(names) // _COMPARED))]
+
+
+def described(paths: Sequence[Path], jobs: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how recordings rise and fall, and their long-term spectra.
+
+    Returns
+    -------
+    levels : ndarray of float64 of shape (n, 200)
+        Level in dB of frames of 20 ms, at 200 places from start to end; down to 60 dB below the loudest.
+    spectra : ndarray of float64 of shape (n, 32)
+        Mean power in dB in 32 bands of equal width.
+    """
+    found = list(ordered_map(_described, paths, jobs=jobs, threads=True))
+    return np.array([levels for levels, _ in found]), np.array([spectrum for _, spectrum in found])
+
+
+def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    audio = read_audio(path, channel=0, dtype="float64")
+    size = audio.rate // 50
+    padded = np.pad(audio.samples, (0, max(0, size - len(audio.samples))))
+    frames = np.lib.stride_tricks.sliding_window_view(padded, size)[:: size // 2]
+    power = np.abs(np.fft.rfft(frames * np.hanning(size), axis=1)) ** 2
+    levels = 10 * np.log10(power.sum(axis=1) + _LEAST)
+    levels = np.maximum(levels, levels.max() - 60)
+    bands = [band.mean() for band in np.array_split(power.mean(axis=0), _BANDS)]
+    return np.interp(np.linspace(0, 1, _PLACES), np.linspace(0, 1, len(levels)), levels), 10 * np.log10(
+        np.array(bands) + _LEAST
+    )
+
+
+def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return rows minus their means, of norm 1, so that products of two are correlations."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)
