@@ -10,6 +10,7 @@ the file on demand. Results of other tools, such as SIDEKIT's statistics, are re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ from spkver.features import (
     FeatureConfig,
     FeatureTable,
     Frames,
+    check_recordings,
     extract_features,
     label_file,
     load_frames,
@@ -59,6 +61,7 @@ from spkver.mixture import (
     TrainedUbm,
     UbmConfig,
     accumulate_statistics,
+    check_ubm,
     copy_stat_rows,
     open_statistics,
     read_ubm,
@@ -77,6 +80,7 @@ from spkver.vectors import (
     TotalVariabilityConfig,
     adapt_multisession,
     adapt_supervectors,
+    check_rank,
     extract_ivectors,
     open_ivectors,
     open_supervectors,
@@ -394,6 +398,52 @@ def svm_system(
 
 
 _LAPACK = ("numpy", "scipy")
+
+
+@dataclass(frozen=True)
+class IVectorTraining:
+    """How an extractor of i-vectors is trained; `seed` is that of the dither."""
+
+    seed: int = 0
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    ubm: UbmConfig = field(default_factory=UbmConfig)
+    total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
+
+
+def ivector_extractor(run: Run, recordings: Mapping[str, Path], config: IVectorTraining, *, work: Run) -> None:
+    """Train a mixture and a matrix of total variability on recordings (`gmm/ubm.h5`, `data/tv.h5`).
+
+    With the `config.yaml` of the run they are what the extractor ``ivector:FOLDER`` reads. No speakers are needed.
+
+    Parameters
+    ----------
+    run : Run
+    recordings : mapping of str to Path
+    config : IVectorTraining
+    work : Run
+        Where features and statistics are kept.
+
+    Raises
+    ------
+    DataError
+        With all problems of the recordings and the configuration, before any long step.
+    """
+    names: Any = tuple(sorted(recordings))
+    problems = Problems()
+    seconds = check_recordings(recordings, config.features, work=run.work, problems=problems)
+    if not problems.errors:  # the duration is that of all recordings
+        with problems.noted():
+            most_frames = seconds / config.features.shift
+            check_ubm(config.ubm, dimension=config.features.dimension, most_frames=most_frames)
+    with problems.noted():
+        width = config.ubm.components * config.features.dimension
+        check_rank(config.total_variability.rank, n_segments=len(names), width=width)
+    problems.raise_if_any()
+    frames = features(work, recordings, config.features, seed=config.seed)
+    ubm = universal_model(run, frames, names, config.ubm)
+    accumulated = statistics(work, "training", ubm, frames, IdMap(names, names))
+    frames.release()
+    total_variability(run, ubm, accumulated, config.total_variability)
 
 
 def total_variability(

@@ -77,7 +77,8 @@ def read_speakers(path: str | Path) -> dict[str, str]:
     Parameters
     ----------
     path : path
-        Text in UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted.
+        Text in UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted. Where the name of the
+        file begins with ``spk2utt`` lines are ``speaker id id ...``, as in Kaldi's enrolment maps.
 
     Raises
     ------
@@ -85,7 +86,16 @@ def read_speakers(path: str | Path) -> dict[str, str]:
         With file and line: wrong number of columns, an id with two speakers, an empty file, not UTF-8. All problems
         are reported together.
     """
-    return read_id_list(path, "id speaker", same_twice=True)
+    if not Path(path).name.startswith("spk2utt"):
+        return read_id_list(path, "id speaker", same_twice=True)
+    speakers: dict[str, str] = {}
+    problems = Problems(path)
+    for speaker, ids in read_id_list(path, "speaker id id ...", rest=True).items():
+        for name in ids.split():
+            if speakers.setdefault(name, speaker) != speaker:
+                problems.add(f"{name!r} has two speakers, {speakers[name]!r} and {speaker!r}")
+    problems.raise_if_any()
+    return speakers
 
 
 def find_speakers(

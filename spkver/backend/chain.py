@@ -43,7 +43,7 @@ from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.backend.kaldi import KaldiPlda, VbxTransform, plda_from_kaldi
 from spkver.backend.nap import Projection
 from spkver.backend.plda import Sessions
-from spkver.backend.steps import NEEDS, STEPS, Need, Parameter, Step, Training
+from spkver.backend.steps import ALIASES, NEEDS, STEPS, Need, Parameter, Step, Training
 from spkver.backend.transforms import AffineMap, LengthNorm, Map, apply_maps, class_means, dimension_after
 
 logger = logging.getLogger(__name__)
@@ -239,7 +239,8 @@ def _chosen(item: Any) -> ChosenStep:
         item, value = next(iter(item.items()))
     if not isinstance(item, str):
         raise ConfigError(f"expected the name of a step or one name with its values, got {item!r:.60}")
-    name, rows = item.strip(), {step.name: step for step in STEPS}
+    rows = {step.name: step for step in STEPS}
+    name = ALIASES.get(item.strip(), item.strip())
     if name not in rows:
         near = difflib.get_close_matches(name, rows, n=2)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(rows)}"

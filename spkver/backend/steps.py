@@ -458,6 +458,9 @@ _TOP = Parameter(
     "top", int, None, "highest cohort scores that are used of each side (adaptive); all by default", least=2
 )
 
+ALIASES = {"center": "centre", "lnorm": "length"}
+"""Other names of steps."""
+
 STEPS: tuple[Step, ...] = (
     Step(
         "centre",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     *("--attacker", "--system", "attacker"),
     required=True,
     metavar="NAME",
-    help="gmm-ubm, gmm-svm, gmm-svm-cms or supervector-cosine.",
+    help="gmm-ubm, gmm-svm, gmm-svm-cms, supervector-cosine or ivector.",
 )
 @path_option("--config", "config_file", help="YAML file of what differs from NAME's values.")
 @settings_option
@@ -54,11 +54,19 @@ def train(
 
     ATTACKER is a self-contained folder; its subfolder work may be removed: it saves time when other attackers with the
     same features and background model are trained.
+
+    The system ivector is an extractor: spkver embed takes it as ivector:FOLDER, and spkver backend trains the rest.
     """
     from spkver.attackers import Workplace, attacker_config, train_attacker
 
-    config = attacker_config(attacker, file=config_file, settings=settings)
     work_folder = work or output / "work"
+    if attacker == "ivector":
+        from spkver.commands.vectors import train_ivectors
+
+        data = _read(datadirs, work_folder, allow_pipes, jobs)
+        train_ivectors(data, config_file, settings, output, work_folder, seed=seed, jobs=jobs, force=force)
+        return
+    config = attacker_config(attacker, file=config_file, settings=settings)
     data = _read(datadirs, work_folder, allow_pipes, jobs)
     with echo_log():
         trained = train_attacker(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +21,9 @@ from spkbase.console import (
 )
 from spkbase.errors import ConfigError
 from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument, with_table
+
+if TYPE_CHECKING:
+    from spkver.datadir import DataDir
 
 
 def _extractors() -> list[tuple[str, str]]:
@@ -54,6 +58,33 @@ def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: 
         embeddings = embed_directory(source, opened, output, work=Work(jobs))
     shutil.rmtree(partial, ignore_errors=True)
     click.echo(f"{output}: {len(embeddings)} vectors of {embeddings.vectors.shape[1]} dimensions")
+
+
+def train_ivectors(
+    datadirs: Sequence[DataDir], config_file: Path | None, settings: Sequence[str], output: Path, work: Path, **how: Any
+) -> None:
+    """Train the extractor of i-vectors OUTPUT on data directories: ``spkver train --system ivector``."""
+    from spkbase.configuration import load_config
+    from spkbase.runs import Run, start_run
+    from spkver import pipeline
+    from spkver.audio import check_headers
+    from spkver.features import values_for_rates
+
+    several, seed = len(datadirs) > 1, how.pop("seed")
+    recordings = {
+        f"{number} {name}" if several else name: path
+        for number, directory in enumerate(datadirs, 1)
+        for name, path in directory.recordings.items()
+    }
+    rates = {header.rate for header in check_headers(recordings, jobs=how["jobs"]).values()}
+    defaults = {"seed": seed, "features": values_for_rates({}, rates), "total_variability": {"rank": 100, "seed": seed}}
+    config = load_config(pipeline.IVectorTraining, file=config_file, settings=settings, defaults=defaults)
+    with echo_log(), start_run(output, config, **how) as run:
+        work.mkdir(parents=True, exist_ok=True)
+        pipeline.ivector_extractor(run, recordings, config, work=Run(work, **how))
+    text = f"i-vectors of {config.total_variability.rank} dimensions at {config.features.rate} Hz"
+    click.echo(f"{output}: {text}, trained on {len(recordings)} utterances")
+    click.echo(f"Go on with: spkver embed DATADIR --extractor ivector:{output} --output vectors.h5")
 
 
 @click.command(cls=Command)

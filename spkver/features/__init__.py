@@ -8,11 +8,20 @@ from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
 from spkver.features.extraction import (
     check_recordings,
     export_sidekit,
+    extract_batch,
     extract_features,
     import_sidekit,
     label_file,
     recording_generator,
     sidekit_files,
 )
-from spkver.features.frames import FeatureTable, Frames, load_frames, rasta_labels, read_feature_table, row_index
+from spkver.features.frames import (
+    FeatureTable,
+    Frames,
+    load_frames,
+    post_process,
+    rasta_labels,
+    read_feature_table,
+    row_index,
+)
 from spkver.features.vad import snr_vad

@@ -122,6 +122,8 @@ _SPACE = re.compile(r"\s|^\ufeff")
 def read_idmap(path: str | Path) -> IdMap:
     """Read a map of models to segments, HDF5 or text by its content.
 
+    A file whose name begins with ``spk2utt`` has Kaldi's lines ``model segment segment ...``.
+
     Raises
     ------
     DataError
@@ -187,8 +189,12 @@ def _read_hdf5(path: Path) -> IdMap:
 def _read_text(path: Path) -> IdMap:
     problems = Problems(path)
     rows: list[tuple[str, str, int, int]] = []
+    of_kaldi = path.name.startswith("spk2utt")
     for line, content in enumerate(read_text(path).split("\n"), 1):
         fields = content.split()
+        if of_kaldi and len(fields) > 1:
+            rows += [(fields[0], segment, _NONE, _NONE) for segment in fields[1:]]
+            continue
         frames = [_frame(field) for field in [*fields, "None", "None"][2:4]]
         if fields and (len(fields) not in (2, 4) or None in frames):
             problems.add(f"expected 'model segment' or 'model segment start stop', found {content[:100]!r}", line=line)

@@ -13,6 +13,7 @@ from evaluation.embeddings import read_embeddings
 from evaluation.formats import read_scores, read_trials
 from spkver.backend import train_chain
 from spkver.cli import main
+from spkver.sidekit import read_idmap
 
 
 def run(*arguments: Any) -> Result:
@@ -129,6 +130,14 @@ def test_speakers_from_a_map(folder: Path) -> None:
     )
     assert mapped.exit_code == 0
     assert (folder / "a.txt").read_bytes() == (folder / "b.txt").read_bytes()
+    utterances: dict[str, list[str]] = {}
+    for line in (folder / "utt2spk_both").read_text().splitlines():
+        utterances.setdefault(line.split()[1], []).append(line.split()[0])
+    (folder / "spk2utt").write_text("".join(f"{model} {' '.join(ids)}\n" for model, ids in utterances.items()))
+    kaldi = "--model-speakers", folder / "spk2utt"
+    assert score(folder, folder / "train.h5", folder / "k.txt", *kaldi, enroll="bare_both.npz").exit_code == 0
+    assert (folder / "a.txt").read_bytes() == (folder / "k.txt").read_bytes()
+    assert read_idmap(folder / "spk2utt").rows_of_models().keys() == utterances.keys()
     bare = run("train", folder / "bare_train.npz", *chain, folder / "c.h5")
     refused(bare, "lda needs a speaker with two vectors, each has one: name the speakers", folder / "c.h5")
     refused(

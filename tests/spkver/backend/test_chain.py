@@ -62,6 +62,7 @@ SAME = [
     " centre, whiten:cholesky ,length,lda:3, length,plda: 2,snorm:5",
     "[centre, whiten: cholesky, length, lda: 3, length, plda: {rank: 2}, snorm: {top: 5}]",
     "- centre\n- whiten: {kind: cholesky}\n- length\n- lda: 3\n- length\n- plda: 2\n- snorm: 5\n",
+    "center,whiten:cholesky,lnorm,lda:3,lnorm,plda:2,snorm:5",  # SIDEKIT's and American names
     ["centre", "whiten:cholesky", "length", {"lda": 3}, "length", {"plda": {"rank": 2.0}}, {"snorm": 5}],
 ]
 

@@ -1,0 +1,79 @@
+"""The extractor ``ivector:FOLDER``: i-vectors of what ``spkver train --system ivector`` trained.
+
+    FOLDER/config.yaml    features, and the seed of their dither
+    FOLDER/gmm/ubm.h5     universal background model
+    FOLDER/data/tv.h5     matrix of total variability
+
+The output folder of ``spkver rsr2015 ivector`` holds them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from spkbase.configuration import load_config, read_yaml
+from spkbase.errors import ConfigError
+from spkbase.files import file_digest
+from spkbase.work import Work
+from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, Vectors
+from spkver.features import FeatureConfig, Frames, extract_batch, post_process
+from spkver.mixture import GaussianMixture, accumulate_statistics, read_ubm
+from spkver.vectors import TotalVariability, extract_ivectors, read_total_variability
+
+_BATCH = 32  # recordings in one task
+
+
+def open_ivector(folder: str, settings: ExtractorSettings) -> Extraction:
+    """Open an extractor of i-vectors; recordings of another rate than its features' are resampled.
+
+    Raises
+    ------
+    ConfigError
+        If the folder holds none, or there is a setting: whole recordings at the rate of the features are used.
+    """
+    if settings != ExtractorSettings():
+        raise ConfigError("extractor 'ivector' has the rate it was trained at and no windows", remedy="give none")
+    files = {name: Path(folder) / file for name, file in (("ubm", "gmm/ubm.h5"), ("matrix", "data/tv.h5"))}
+    config = Path(folder) / "config.yaml"
+    if absent := [path for path in (config, *files.values()) if not path.is_file()]:
+        remedy = "train one by: spkver train DATADIR --system ivector --output FOLDER"
+        raise ConfigError(f"no trained extractor: {absent[0].name} is missing", file=folder, remedy=remedy)
+    values = read_yaml(config)
+    features = replace(load_config(FeatureConfig, defaults=values.get("features", {})), resample=True)
+    seed, ubm = int(values.get("seed", 0)), read_ubm(files["ubm"]).mixture
+    if ubm.dimension != features.dimension:
+        text = f"the mixture has {ubm.dimension} dimensions, the features {features.dimension}"
+        raise ConfigError(text, file=folder, remedy="train the extractor again")
+    matrix = read_total_variability(files["matrix"])
+    read = partial(ivectors_of, features=features, seed=seed, ubm=ubm, matrix=matrix)
+    digests = {name: file_digest(path) for name, path in files.items()}
+    record = {**digests, **features.extraction(), **features.post_processing(), "seed": seed}
+    return Extraction(read, record, features.rate, features.min_samples / features.rate, batch=_BATCH)
+
+
+def ivectors_of(
+    recordings: Sequence[Recording],
+    *,
+    features: FeatureConfig,
+    seed: int,
+    ubm: GaussianMixture,
+    matrix: TotalVariability,
+) -> Vectors:
+    """Return the i-vector of each recording, or the error of one that cannot be read or has no speech."""
+    found, errors = extract_batch(recordings, features, seed)
+    if errors:  # which of them are wrong is seen one by one
+        if len(recordings) == 1:
+            return [*errors]
+        one_by_one = partial(ivectors_of, features=features, seed=seed, ubm=ubm, matrix=matrix)
+        return [one_by_one([recording])[0] for recording in recordings]
+    frames = [post_process(one.cepstra, one.log_energy, one.speech, features)[0] for one in found]
+    names = np.array([name for name, _ in recordings], object)
+    offsets = np.cumsum([0, *map(len, frames)], dtype=np.int64)
+    stacked = Frames(names, offsets, np.concatenate(frames).astype(features.dtype))
+    statistics = accumulate_statistics(ubm, stacked, names, names, work=Work(1))
+    return [*np.asarray(extract_ivectors(matrix, statistics, work=Work(1)).vectors)]
