@@ -26,6 +26,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import ExitStack, contextmanager
@@ -201,6 +202,8 @@ def _map_on_processes(function: Callable[[Item], Result], items: Iterable[Item],
     from loky.process_executor import TerminatedWorkerError
 
     global _POOL
+    # a worker whose memory has grown, by a network's buffers, is replaced: nothing that a user could act on
+    warnings.filterwarnings("ignore", "A worker (was restarted|stopped) while some jobs", UserWarning)
     before = dict(os.environ)
     os.environ.update(SAFE_PATH)  # for the helper processes of Python and loky too
     try:
