@@ -1,6 +1,7 @@
-"""Audio files: WAV, FLAC and NIST SPHERE in, one channel at a time, samples in [-1, 1] out.
+"""Audio files: WAV, FLAC, NIST SPHERE, Ogg and MP3 in, one channel at a time, samples in [-1, 1] out.
 
 `read_audio` returns an `Audio`: samples and rate; `audio_header` rate, channels and length, without decoding.
+`doubtful_recordings` names recordings that are clipped, far too quiet, too short or silent.
 
 Conventions
 -----------
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import stat
 import struct
 from collections.abc import Mapping
@@ -29,13 +31,16 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, few
 from spkbase.files import atomic_path
 from spkbase.work import ordered_map
 
 logger = logging.getLogger(__name__)
 
-_FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "NIST")
+EXTENSIONS = (".wav", ".flac", ".sph", ".ogg", ".oga", ".opus", ".mp3")
+"""Of the files that are looked for in folders; what a file holds is detected from its content."""
+
+_FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "NIST", "OGG", "MP3")
 _CONTAINERS = {".wav": "WAV", ".flac": "FLAC", ".sph": "NIST"}
 _PCM_BITS = {"PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
 # writers that cannot seek back leave a placeholder near the largest size: 0xFFFFFFFF, 0x7FFFFFFF or 0x7FFFF000
@@ -45,9 +50,13 @@ _SPHERE = b"NIST_1A\n"
 _SHAPE = ("sample_rate", "channel_count", "sample_count")
 _MAX_SPHERE_HEADER = 1 << 20
 _COPY_AGAIN = "copy the file again from its source"
-_MAGIC = (b"RIFF", b"RIFX", b"RF64", b"fLaC")
+_WAV, _MAGIC = (b"RIFF", b"RIFX", b"RF64"), (b"RIFF", b"RIFX", b"RF64", b"fLaC", b"OggS")
+_MP3 = re.compile(rb"ID3|\xff[\xe0-\xff]")  # a tag, or the first frame
 _LOUDEST = 16.0  # times full scale; louder floating-point samples are integers that were not scaled
 _LEAST_RATE = 1000  # Hz; a header with less is damaged, and to resample from it would take all memory
+_HIGHEST, _CLIPPED, _LOUD = 0.999, 0.001, 0.1  # of the peak; the share of samples above that clipping makes; its level
+_QUIET = 10 ** (-50 / 20)  # highest sample of a recording that is far too quiet
+_SHORT = 0.5  # s
 _TAG = 1024  # bytes after the last chunk of a WAV file that may be anything, such as an ID3 tag
 
 
@@ -91,7 +100,7 @@ def audio_header(path: str | Path) -> AudioHeader:
     Raises
     ------
     DataError
-        If the file is missing, empty, cut off, not WAV, FLAC or SPHERE, holds no samples, or needs an extra that is
+        If the file is missing, empty, cut off, in another format, holds no samples, or needs an extra that is
         not installed.
     """
     path = Path(path)
@@ -151,12 +160,62 @@ def _sound_header(path: Path, shortest: float) -> AudioHeader | DataError:
     except DataError as error:
         return error
     if header.channels > 1:
-        text, remedy = f"{header.channels} channels, expected one", "write one channel to a file of its own"
+        text, remedy = f"{header.channels} channels, expected one", "mix them or keep one: ffmpeg -i IN -ac 1 OUT"
         return DataError(text, file=path, remedy=remedy)
     if header.seconds < shortest:
         text = f"{header.seconds:.3f} s are too short: at least {shortest:g} s are needed"
         return DataError(text, file=path, remedy="remove it from the lists")
     return header
+
+
+def doubtful_recordings(recordings: Mapping[str, Path], *, jobs: int | None = None) -> list[str]:
+    """Return a sentence for each kind of recordings that are likely broken, such as by an anonymiser.
+
+    Parameters
+    ----------
+    recordings : mapping of str to Path
+        Id to audio file.
+    jobs : int, optional
+        Worker threads; all cores by default.
+
+    Returns
+    -------
+    list of str
+        With their ids: silent, clipped (0.1 % of the samples at their highest level), far too quiet (none above -50 dB
+        of full scale), or shorter than half a second.
+
+    Raises
+    ------
+    DataError
+        With all recordings that cannot be read.
+    """
+    problems, found = Problems(), dict[str, list[str]]()
+    doubts = ordered_map(_doubt, recordings.values(), jobs=jobs, threads=True, description="checking levels")
+    for name, doubt in zip(recordings, doubts, strict=True):
+        if isinstance(doubt, DataError):
+            problems.note(doubt)
+        elif doubt:
+            found.setdefault(doubt, []).append(name)
+    problems.raise_if_any()
+    return [
+        f"{len(ids)} of {len(recordings)} recordings are {doubt}: {few(sorted(ids), repr)}"
+        for doubt, ids in sorted(found.items())
+    ]
+
+
+def _doubt(path: Path) -> str | DataError:
+    try:
+        samples, rate = read_audio(path)
+    except DataError as error:
+        return error
+    sizes = np.abs(samples)
+    if not (peak := sizes.max()):
+        return "silent (all samples are 0)"
+    if peak > _LOUD and np.mean(sizes >= _HIGHEST * peak) > _CLIPPED:
+        return "clipped (more than 0.1 % of the samples at their highest level)"
+    if len(samples) < _SHORT * rate:
+        return f"shorter than {_SHORT:g} s"
+    return "far too quiet (no sample above -50 dB of full scale)" if peak < _QUIET else ""
 
 
 def read_audio(
@@ -167,7 +226,7 @@ def read_audio(
     resample: bool = False,
     dtype: str = "float32",
 ) -> Audio:
-    """Read one channel of a WAV, FLAC or SPHERE file.
+    """Read one channel of a WAV, FLAC, SPHERE, Ogg or MP3 file.
 
     Parameters
     ----------
@@ -343,7 +402,7 @@ def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> Au
 
 def _unreadable(path: Path, reason: object) -> DataError:
     remedy = "convert the file to one of these, or copy it again if it should be one"
-    return DataError(f"not readable as WAV, FLAC or SPHERE: {_reason(reason)}", file=path, remedy=remedy)
+    return DataError(f"not readable as WAV, FLAC, SPHERE, Ogg or MP3: {_reason(reason)}", file=path, remedy=remedy)
 
 
 def _reason(error: object) -> str:
@@ -368,9 +427,9 @@ def _check_file(path: Path) -> dict[str, str]:
             magic = handle.read(8)
             if magic == _SPHERE:
                 return _read_sphere_header(path, handle, status.st_size)
-            if magic[:4] not in _MAGIC:  # libsndfile would try its many other formats on it
+            if magic[:4] not in _MAGIC and not _MP3.match(magic):  # libsndfile would try its many other formats on it
                 raise _unreadable(path, f"it begins with {magic[:4]!r}")
-            if magic[:4] != b"fLaC":
+            if magic[:4] in _WAV:
                 _check_wav(path, handle, magic[:4], status.st_size)
     except FileNotFoundError as error:
         raise DataError("no such file", file=path, remedy="check the list and the folder it points to") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from spkbase.console import (
     path_option,
     worker_options,
 )
-from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.errors import DataError, Problems
 from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument
 from spkver.commands.speech import read_sexes
+
+logger = logging.getLogger(__name__)
 
 
 @click.command("anonymize", cls=ResumableCommand)
@@ -71,19 +74,20 @@ def anonymize(
     """
     from spkbase.configuration import load_config
     from spkver.anonymization import AnonymizerConfig, anonymize_datadir
-    from spkver.datadir import read_datadir, unfit_id
+    from spkver.audio import doubtful_recordings
+    from spkver.datadir import check_suffix, read_datadir
 
     config = load_config(AnonymizerConfig, settings=settings, defaults={"name": name, **values})
     ending = f"_{name.rpartition(':')[2]}" if suffix is None else suffix
-    set_name = datadir.resolve().name
-    if unfit := unfit_id(set_name + ending):
-        raise ConfigError(f"the suffix {ending!r} makes a name that {unfit}", remedy="give another --suffix")
-    target = datadir.resolve().with_name(set_name + ending)
+    check_suffix(ending)
+    folder = datadir.resolve()
+    target = folder.with_name(folder.name + ending)
     with echo_log():
-        source = read_datadir(
-            datadir, allow_pipes=allow_pipes, pipes_to=target.with_name(f"{set_name}.pipes"), jobs=jobs
-        )
+        pipes = folder.with_name(f"{folder.name}.pipes")
+        source = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=pipes, jobs=jobs)
         made = anonymize_datadir(source, target, config, seed=seed, side=side or "", jobs=jobs)
+        for doubt in doubtful_recordings(made.recordings, jobs=jobs):
+            logger.warning("%s: %s", made.path, doubt)
     click.echo(f"{made.path}: {len(made)} utterances")
 
 

@@ -27,6 +27,7 @@ from spkver.commands.options import datadir_argument
 if TYPE_CHECKING:
     from spkver.datadir import DataDir
 
+logger = logging.getLogger(__name__)
 RECORD = "split.json"
 _LISTS = path_option("--lists", metavar="FOLDER", help="Data directories of the challenge, whose lists are used.")
 
@@ -37,11 +38,13 @@ _LISTS = path_option("--lists", metavar="FOLDER", help="Data directories of the 
 @path_option("--sexes", help="Lines 'speaker f|m', or a table whose header has a column sex or gender.")
 @click.option("--separator", default="-", help="Separator after the speaker's name in file names.")
 def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> None:
-    """Make a data directory of FOLDER, which holds .wav, .flac or .sph files.
+    """Make a data directory of FOLDER, which holds .wav, .flac, .sph, .ogg or .mp3 files of one channel each.
 
     With sub-folders, the first names the speaker: anna/01.wav is the utterance anna-01 of anna. Without, the name of
-    the file begins with it: anna-01.wav. The recordings stay where they are.
+    the file begins with it: anna-01.wav. Blanks in names become _ in ids. The recordings stay where they are; those
+    that are clipped, far too quiet, too short or silent are named.
     """
+    from spkver.audio import check_headers, doubtful_recordings
     from spkver.datadir import datadir_of_folder, match_genders, write_datadir
 
     if (output / "wav.scp").exists():
@@ -49,6 +52,9 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
         raise DataError("a data directory is there already", file=output, remedy=remedy)
     with echo_log(logging.WARNING):
         made = datadir_of_folder(folder, output, separator=separator)
+        check_headers(made.recordings)
+        for doubt in doubtful_recordings(made.recordings):
+            logger.warning("%s: %s", folder, doubt)
     speakers = set(made.speakers.values())
     if sexes is not None:
         made = replace(made, genders=match_genders(read_sexes(sexes), speakers, sexes))
@@ -108,7 +114,8 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
         for part in parts.parts():
             write_datadir(part)
     write_json(output / RECORD, record)
-    click.echo("\n".join([_counts(made.parts()), *(f"Note: {note}." for note in made.notes)]))
+    notes = [f"Note: {note}." for parts in copies for note in parts.notes]
+    click.echo("\n".join([_counts(made.parts()), *notes]))
     start = "" if twin is None else "The anonymised twin is split in the same way. "
     suffix = suffix or "_mcadams"
     click.echo(f"{start}Go on with: spkver voiceprivacy --data {output} --suffix {suffix} --output results")

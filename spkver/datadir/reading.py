@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,8 +22,8 @@ from spkbase.errors import DataError, Problems, few
 from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_text
 from spkbase.plugins import run_command
 from spkbase.work import ordered_map
-from spkver.audio import audio_header
-from spkver.datadir.directory import GENDERS, DataDir, check_ids, no_folder
+from spkver.audio import EXTENSIONS, audio_header
+from spkver.datadir.directory import GENDERS, DataDir, alike, check_ids, no_folder
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +129,8 @@ def read_datadir(
         Number of commands that run at once.
     original : DataDir, optional
         The original of this anonymised twin. A twin without ``wav.scp`` has the lists of the original, and its
-        recordings are ``wav/<utterance>.wav`` or ``.flac``, as in the VoicePrivacy Challenge.
+        recordings are ``wav/<utterance>.wav``, or with another of `spkver.audio.EXTENSIONS`, as in the VoicePrivacy
+        Challenge.
 
     Raises
     ------
@@ -180,10 +182,10 @@ def read_datadir(
 
 def _own_recordings(folder: Path) -> dict[str, Path]:
     """The recordings of a folder without lists, by the names of their files."""
-    found = [path for path in sorted(folder.glob("wav/[!.]*")) if path.suffix in (".wav", ".flac")]
+    found = [path for path in sorted(folder.glob("wav/[!.]*")) if path.suffix.lower() in EXTENSIONS]
     files = {path.stem: path for path in found}
     if twice := Counter(path.stem for path in found) - Counter([*files]):
-        text = f"{len(twice)} utterances as .wav and as .flac: {few(twice, repr)}"
+        text = f"{len(twice)} utterances exist in several formats: {few(twice, repr)}"
         raise DataError(text, file=folder / "wav", remedy="keep one of each")
     return files
 
@@ -268,9 +270,6 @@ def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) ->
 
 # --- folders of recordings -------------------------------------------------------------------------------------------
 
-AUDIO = (".wav", ".flac", ".sph")
-_NOT_READ = (".mp3", ".m4a", ".ogg", ".opus", ".aac", ".wma", ".amr", ".aif", ".aiff", ".caf", ".au", ".mp4", ".webm")
-
 
 def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str = "-") -> DataDir:
     """Return the data directory of a folder of recordings, without sexes.
@@ -278,13 +277,13 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     Where the folder has sub-folders, the first names the speaker: ``anna/monday/01.wav`` is the utterance
     ``anna-monday-01`` of ``anna``; names that begin with that of the folder above, as ``anna/anna-01.wav``, do not
     repeat it. If it has none, the speaker is the part before the first separator: ``anna-01.wav`` is the utterance
-    ``anna-01`` of ``anna``.
+    ``anna-01`` of ``anna``. In ids white space becomes ``_``, and Unicode is composed (NFC).
 
     Parameters
     ----------
     folder : path
-        Holds .wav, .flac or .sph files, at any depth; other files and hidden ones are ignored, with a warning of
-        recordings in other formats, and a warning of names that may be one speaker: Anna and anna.
+        Holds recordings (`spkver.audio.EXTENSIONS`), at any depth. Hidden files are ignored; of other files, and of
+        names that may be one speaker, such as Anna and anna, a warning says so.
     target : path
         Folder of the data directory; it is not written here.
     separator : str
@@ -298,35 +297,40 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     ------
     DataError
         With all problems: no folder, no recordings, recordings both inside and outside of sub-folders, names without
-        a speaker, two files of one name.
+        a speaker, two files or two speakers of one id.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise no_folder(folder)
     if not separator:
         raise DataError("the separator is empty", remedy="give the end of the speaker's name, such as - or _")
-    files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if _is_recording(path, folder, AUDIO)]
-    others = Counter(path.suffix.lower() for path in folder.rglob("*") if _is_recording(path, folder, _NOT_READ))
-    left_out = ", ".join(f"{count} {suffix}" for suffix, count in sorted(others.items()))
-    flat = [path for path in files if len(path.parts) == 1]
+    found = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    found = [path for path in found if not any(part.startswith(".") for part in path.parts)]
+    files = [path for path in found if path.suffix.lower() in EXTENSIONS]
+    others = ""
+    if left := [str(path) for path in found if path.suffix.lower() not in EXTENSIONS]:
+        others = f"{len(left)} other files are left out: {few(left, repr)}"
     if not files:
         remedy = "give the folder above the recordings: one sub-folder a speaker, or names like SPEAKER-1.wav"
-        if others:
-            remedy = "convert them to .wav or .flac"
-        text = f"no recordings: found no {', '.join(AUDIO)} file" + (f", but {left_out}" if others else "")
+        remedy = "convert recordings of other formats to .wav or .flac" if left else remedy
+        text = "; ".join(filter(None, [f"no recordings: found no {', '.join(EXTENSIONS)} file", others]))
         raise DataError(text, file=folder, remedy=remedy)
+    flat = [path for path in files if len(path.parts) == 1]
     if 0 < len(flat) < len(files):
         text = f"{len(flat)} recordings are outside of the folders of speakers: {few(sorted(map(str, flat)), repr)}"
         raise DataError(text, file=folder, remedy="move them into the folders of their speakers, or elsewhere")
     problems = Problems(folder)
     recordings: dict[str, Path] = {}
     speakers: dict[str, str] = {}
+    names: dict[str, str] = {}  # of speakers, as they are written
     for path in files:
-        utterance = path.stem if flat else _joined(path.with_suffix("").parts)
-        speaker, found, _ = path.stem.partition(separator) if flat else (path.parts[0], "-", "")
-        if not (found and speaker):
+        name, end, _ = path.stem.partition(separator) if flat else (path.parts[0], separator, "")
+        utterance, speaker = _as_id(path.stem if flat else _joined(path.with_suffix("").parts)), _as_id(name)
+        if not (end and name):
             remedy = "give --separator, or one sub-folder a speaker"
             problems.add(f"{path}: expected a name like SPEAKER{separator}1{path.suffix}", remedy=remedy)
+        elif names.setdefault(speaker, name) != name:
+            problems.add(f"{names[speaker]!a} and {name!a} are both speaker {speaker!r}", remedy="rename one")
         elif utterance in recordings:
             first = recordings[utterance].relative_to(folder)
             problems.add(f"{path} and {first} are both utterance {utterance!r}", remedy="rename one")
@@ -334,14 +338,14 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
             recordings[utterance], speakers[utterance] = folder / path, speaker
     problems.raise_if_any()
     if others:
-        logger.warning("%s: ignored: %s (convert them to .wav or .flac)", folder, left_out)
-    alike: dict[str, set[str]] = {}
-    for speaker in speakers.values():
-        alike.setdefault(unicodedata.normalize("NFC", speaker.casefold()), set()).add(speaker)
-    if twice := [" and ".join(map(ascii, sorted(names))) for names in alike.values() if len(names) > 1]:
-        text = "%s: speakers whose names differ only by case or Unicode form: %s (rename them if they are one)"
-        logger.warning(text, folder, few(twice))
+        logger.warning("%s: %s (convert recordings of other formats to .wav or .flac)", folder, others)
+    if twice := alike(names.values()):
+        logger.warning("%s: %s", folder, twice)
     return DataDir(Path(target), recordings, speakers)
+
+
+def _as_id(name: str) -> str:
+    return re.sub(r"\s+", "_", unicodedata.normalize("NFC", name).strip())
 
 
 def match_genders(table: Mapping[str, str], speakers: set[str], file: str | Path) -> dict[str, str]:
@@ -364,11 +368,6 @@ def match_genders(table: Mapping[str, str], speakers: set[str], file: str | Path
             problems.add(f"speaker {speaker!r}: expected f or m, got {table[speaker]!r}", remedy="write f or m")
     problems.raise_if_any()
     return genders
-
-
-def _is_recording(path: Path, folder: Path, suffixes: tuple[str, ...]) -> bool:
-    is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    return path.suffix.lower() in suffixes and not is_hidden and path.is_file()
 
 
 def _joined(parts: tuple[str, ...]) -> str:

@@ -19,7 +19,7 @@ of the others, and an anonymised twin is split as its original.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from evaluation.trials import Key
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkver.datadir.directory import DataDir, unfit_id
+from spkver.datadir.directory import DataDir, alike, unfit_id
 
 _SEXES = {"f": "women", "m": "men"}
 MIXED = "mixed"  # end of the name of a list of trials across the sexes
@@ -36,6 +36,7 @@ SEXES_POOLED = (
     "mostly lower than within one sex (give them by spkver datadir --sexes)"
 )
 _SUFFIX = re.compile(r"_[A-Za-z0-9][A-Za-z0-9._+-]*")
+_TAKEN = re.compile(r"_(common|enrolls|train|f|m|mixed)|.*_trials_.*")
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,8 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
         notes.append(
             f"{len(training)} speakers with fewer than {needed} utterances are used for training: {few(training, repr)}"
         )
+    if twice := alike(by_speaker):
+        notes.append(f"{twice}; rename them if they are one")
     groups = _SEXES if datadir.genders else {MIXED: "speakers"}
     if not datadir.genders:
         notes.append(SEXES_POOLED)
@@ -170,18 +173,18 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
 
 
 def check_suffix(suffix: str) -> None:
-    """Check that a suffix can end the names of folders and is none of the layout's.
+    """Check that a suffix can end the names of anonymised sets, and that no set of the layout has it already.
 
     Raises
     ------
     ConfigError
-        If it is not.
+        If it is not so.
     """
-    if not _SUFFIX.fullmatch(suffix) or suffix in ("_common", "_enrolls", "_f", "_m", "_mixed"):
-        raise ConfigError(
-            f"--suffix is {suffix!r}: expected an underscore and a name, such as _mcadams",
-            remedy="the names of anonymised sets end with it",
-        )
+    remedy = "choose another, such as _mcadams: the names of anonymised sets end with it"
+    if not _SUFFIX.fullmatch(suffix):
+        raise ConfigError(f"--suffix is {suffix!r}: expected an underscore and a name", remedy=remedy)
+    if _TAKEN.fullmatch(suffix):
+        raise ConfigError(f"--suffix is {suffix!r}, with which names of original sets end", remedy=remedy)
 
 
 def full_cross(models: Iterable[str], datadir: DataDir) -> Key:
@@ -209,7 +212,7 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     split : Split
         Of the original.
     twin : DataDir
-        With the same utterances of the same speakers.
+        With the same utterances of the same speakers; their names may have one ending more, such as ``_anon``.
     suffix : str
         End of the names of its parts.
 
@@ -220,19 +223,35 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     """
     problems = Problems(twin.path)
     speakers = {utterance: speaker for part in split.parts() for utterance, speaker in part.speakers.items()}
-    if lacking := speakers.keys() - twin.recordings.keys():
-        problems.add(f"{len(lacking)} utterances of the original are missing: {few(lacking, repr)}", remedy="add them")
-    shared = speakers.keys() & twin.speakers.keys()
-    if moved := {utterance for utterance in shared if twin.speakers[utterance] != speakers[utterance]}:
+    ending, notes = _ending(speakers, twin), list[str]()
+    lacking = [utterance for utterance in speakers if utterance + ending not in twin.recordings]
+    if lacking:
+        text = f"{len(lacking)} utterances of the original are missing: {few(lacking, repr)}"
+        if doubt := alike({*lacking, *(twin.recordings.keys() - speakers.keys())}):
+            text += f"; {doubt.replace('speakers', 'utterances')}"
+        problems.add(text, remedy="add them, or name them as in the original; one ending of all, as _anon, is allowed")
+    shared = [utterance for utterance in speakers if utterance + ending in twin.speakers]
+    if moved := [utterance for utterance in shared if twin.speakers[utterance + ending] != speakers[utterance]]:
         problems.add(f"{len(moved)} utterances of other speakers than in the original: {few(moved, repr)}")
     problems.raise_if_any()
+    if ending:
+        notes.append(f"the names of the anonymised recordings end with {ending!r}, those of the original do not")
 
     def anonymised(part: DataDir) -> DataDir:
-        recordings = {utterance: twin.recordings[utterance] for utterance in part.recordings}
+        recordings = {utterance: twin.recordings[utterance + ending] for utterance in part.recordings}
         return replace(part, path=part.path.with_name(part.path.name + suffix), recordings=recordings)
 
     trials = {sex: anonymised(part) for sex, part in split.trials.items()}
-    return replace(split, training=anonymised(split.training), enrolls=anonymised(split.enrolls), trials=trials)
+    training, enrolls = anonymised(split.training), anonymised(split.enrolls)
+    return replace(split, training=training, enrolls=enrolls, trials=trials, notes=tuple(notes))
+
+
+def _ending(speakers: Mapping[str, str], twin: DataDir) -> str:
+    """What all names of an anonymised copy have behind those of the original; empty if they are the same."""
+    tried = {"", *(name.removeprefix(one) for one in (min(speakers), max(speakers)) for name in twin.recordings
+                   if name.startswith(one))}  # fmt: skip
+    counts = {ending: sum(name + ending in twin.recordings for name in speakers) for ending in tried}
+    return min(tried, key=lambda ending: (-counts[ending], len(ending), ending))
 
 
 def draw_order(ids: Iterable[str], seed: int, what: str) -> list[str]:

@@ -352,11 +352,11 @@ def run(*arguments: object):
 
 def test_command_line(source):
     result = run(
-        "mcadams", source.path, "--suffix", "_m", "--set", "alpha=[0.6, 0.7]", "--level", "speaker", "--jobs", 1
+        "mcadams", source.path, "--suffix", "_x", "--set", "alpha=[0.6, 0.7]", "--level", "speaker", "--jobs", 1
     )
     assert result.exit_code == 0, result.output
-    assert f"{source.path}_m: 3 utterances" in result.output
-    record = json.loads((source.path.with_name("set_m") / "anonymization.json").read_text())
+    assert f"{source.path}_x: 3 utterances" in result.output
+    record = json.loads((source.path.with_name("set_x") / "anonymization.json").read_text())
     assert record["anonymizer"]["alpha"] == [0.6, 0.7]
     assert record["anonymizer"]["level"] == "speaker"
 
@@ -365,8 +365,9 @@ def test_command_line(source):
     ("arguments", "message"),
     [
         (["nobody"], "anonymizer.name is 'nobody'"),
-        (["mcadams", "--suffix", ""], "is the source itself"),
-        (["mcadams", "--suffix", "/../x"], "the suffix '/../x' makes a name that holds a path separator"),
+        (["mcadams", "--suffix", ""], "--suffix is '': expected an underscore and a name"),
+        (["mcadams", "--suffix", "_/../x"], "--suffix is '_/../x': expected an underscore and a name"),
+        (["mcadams", "--suffix", "_enrolls"], "--suffix is '_enrolls', with which names of original sets end"),
         (["own_anonymizer:breaks_on_a2"], "utterance 'a-2': ZeroDivisionError"),
         (["command"], "anonymizer.command is needed"),
     ],

@@ -14,7 +14,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
-from spkver.audio import audio_header, read_audio, write_audio
+from spkver.audio import audio_header, doubtful_recordings, read_audio, write_audio
 from tests.shorten_bits import shorten_sphere, sphere
 
 RATE = 16000
@@ -50,6 +50,31 @@ def test_sixteen_bits_become_multiples_of_one_32768th(tmp_path: Path, container:
     assert audio.rate == RATE
     assert audio.samples.dtype == dtype
     assert np.array_equal(audio.samples, samples / 32768)
+
+
+@pytest.mark.parametrize(("container", "subtype"), [("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", "MPEG_LAYER_III")])
+def test_lossy_formats(tmp_path: Path, container: str, subtype: str) -> None:
+    tone = 0.5 * np.sin(2 * np.pi * 440 / RATE * np.arange(2 * RATE))
+    path = put(tmp_path, "a.bin", encoded(tone, container, subtype))
+    read = read_audio(path)
+    assert (read.rate, len(read.samples)) == (RATE, len(tone)) == (RATE, audio_header(path).n_samples)
+    assert np.corrcoef(read.samples, tone)[0, 1] > 0.99
+
+
+def test_doubtful_recordings_are_named(tmp_path: Path) -> None:
+    good = noise(RATE).astype(np.float32) / 65536
+    sounds = {"loud": np.clip(good * 40, -0.7, 0.7), "quiet": good * 1e-3, "short": good[:5000], "zero": good * 0}
+    paths = {}
+    for name, samples in {"good": good, **sounds}.items():
+        paths[name] = tmp_path / f"{name}.wav"
+        write_audio(paths[name], samples, RATE)
+    expected = {"loud": "clipped (", "quiet": "far too quiet (", "short": "shorter than 0.5 s", "zero": "silent ("}
+    for doubt, (name, kind) in zip(doubtful_recordings(paths, jobs=1), expected.items(), strict=True):
+        assert doubt.startswith(f"1 of 5 recordings are {kind}")
+        assert doubt.endswith(f": '{name}'")
+    paths["none"] = tmp_path / "none.wav"
+    with pytest.raises(DataError, match="no such file"):
+        doubtful_recordings(paths, jobs=1)
 
 
 @pytest.mark.parametrize("subtype", ["PCM_24", "PCM_32"])
@@ -191,7 +216,9 @@ def unknown_length_flac() -> bytes:
 PCM = noise().astype("<i2").tobytes()
 BROKEN = {
     "empty.wav": (b"", r"is empty \(0 bytes\)"),
-    "ogg.wav": (encoded(noise(), "OGG", "VORBIS"), "not readable as WAV, FLAC or SPHERE: it begins with b'OggS'"),
+    "au.wav": (encoded(noise(), "AU"), "not readable as WAV, FLAC, SPHERE, Ogg or MP3: it begins with b'.snd'"),
+    "cut.mp3": (encoded(noise(40000), "MP3", "MPEG_LAYER_III")[:4000], "cut off"),
+    "cut.ogg": (encoded(noise(40000), "OGG", "VORBIS")[:4000], "holds no samples"),
     "headerless.raw": (PCM, "headerless audio"),
     "zero.wav": (encoded(noise()[:0], "WAV"), "holds no samples"),
     "pipe.flac": (unknown_length_flac(), "FLAC header without the number of samples"),
@@ -210,7 +237,7 @@ def test_broken_file_is_one_error_with_its_name_and_a_remedy(tmp_path: Path, nam
     content, message = BROKEN[name]
     path = put(tmp_path, name, content)
     # the header does not give away how much of a compressed stream is there, nor how loud the samples are
-    for read in (read_audio,) if name == "int16.wav" else (read_audio, audio_header):
+    for read in (read_audio,) if name in ("int16.wav", "cut.mp3") else (read_audio, audio_header):
         with pytest.raises(DataError, match=message) as caught:
             read(path)
         assert caught.value.file == path

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,13 +18,14 @@ from spkbase.errors import DataError
 from spkver.cli import main
 from spkver.datadir.directory import DataDir
 from spkver.datadir.reading import datadir_of_folder, read_datadir
-from spkver.datadir.splitting import SplitRules, full_cross, split_datadir
+from spkver.datadir.splitting import SplitRules, full_cross, split_datadir, twin_of_split
 
 
-def touch(folder: Path, *names: str) -> Path:
+def touch(folder: Path, *names: str, channels: int = 1) -> Path:
+    noise = 0.1 * np.random.default_rng(0).standard_normal((8000, channels))
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(b"RIFF")
+        soundfile.write(folder / name, noise, 16000, format="WAV")
     return folder
 
 
@@ -49,23 +53,27 @@ def test_without_folders_the_name_begins_with_the_speaker(tmp_path):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ((), "found no .wav, .flac, .sph file"),
+        ((), "found no .wav, .flac, .sph, .ogg, .oga, .opus, .mp3 file"),
         (("anna.wav", "bert-1.wav"), "anna.wav: expected a name like SPEAKER-1.wav"),
         (("a/1.wav", "2.wav"), "1 recordings are outside of the folders of speakers: '2.wav'"),
-        (("a/1.wav", "a/1.flac"), "a/1.wav and a/1.flac are both utterance 'a-1'"),
+        (("a/1.flac", "a/1.wav"), "a/1.wav and a/1.flac are both utterance 'a-1'"),
+        (("a 1/1.wav", "a_1/2.wav"), "'a 1' and 'a_1' are both speaker 'a_1' (rename one)"),
+        (("Zo\u00eb-1.wav", "Zoe\u0308-2.wav"), r"'Zoe\u0308' and 'Zo\xeb' are both speaker 'Zoë' (rename one)"),
     ],
 )
 def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
-    with pytest.raises(DataError, match=message.replace("(", r"\(")):
+    with pytest.raises(DataError, match=re.escape(message)):
         datadir_of_folder(touch(tmp_path, *names), "d")
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("Anna/1.wav", "anna/2.wav"), "differ only by case or Unicode form: 'Anna' and 'anna' (rename"),
-        (("Zo\u00eb-1.wav", "Zoe\u0308-2.wav"), r"Unicode form: 'Zoe\u0308' and 'Zo\xeb' (rename"),
-        (("a/1.wav", "a/2.mp3", "a/3.OGG", "a/4.mp3", "a/.5.mp3"), "ignored: 2 .mp3, 1 .ogg (convert"),
+        (("Anna/1.wav", "anna/2.wav"), "differ only by case or Unicode form are different speakers: 'Anna' and 'anna'"),
+        (
+            ("a/1.wav", "a/2.m4a", "notes.txt", "a/.5.mp3"),
+            "2 other files are left out: 'a/2.m4a', 'notes.txt'",
+        ),
     ],
 )
 def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):
@@ -74,6 +82,24 @@ def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):
     assert done.stderr.startswith("Warning: ")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_blanks_and_unicode_of_names_are_made_ids(tmp_path):
+    folder = touch(tmp_path / "my recordings", "Zoe\u0308/take 1.wav", "b c/ 2.wav")
+    invoke("datadir", folder, "-o", tmp_path / "d")
+    made = read_datadir(tmp_path / "d")
+    assert made.speakers == {"Zo\u00eb-take_1": "Zo\u00eb", "b_c-_2": "b_c"}
+    assert made.recordings["b_c-_2"] == folder / "b c/ 2.wav"
+
+
+def test_recordings_that_are_not_fit_are_named_at_once(tmp_path):
+    folder = touch(tmp_path / "in", "a/1.wav", "a/2.wav", channels=2)
+    done = CliRunner().invoke(main, ["datadir", str(folder), "-o", str(tmp_path / "d")])
+    assert done.exit_code == 2
+    assert "2 channels, expected one" in done.output
+    assert "ffmpeg" in done.output
+    soundfile.write(touch(folder, "a/1.wav") / "a/2.wav", np.zeros(8000), 16000)
+    assert "1 of 2 recordings are silent" in invoke("datadir", folder, "-o", tmp_path / "d")
 
 
 @given(st.integers(3, 9), st.integers(3, 9), st.integers(2, 5), st.integers(0, 9))
@@ -175,13 +201,31 @@ def test_from_two_folders_to_sets(recordings):
     assert "lists other recordings, such as those of another twin" in other.output
 
 
+def test_names_of_anonymised_recordings_may_have_an_ending():
+    original = people(4, 4)
+    split = split_datadir(original, "out", "mine")
+    speakers = {f"{name}_anon": speaker for name, speaker in original.speakers.items()}
+    twin = DataDir(Path("twin"), {name: Path(name) for name in speakers}, speakers)
+    parts = twin_of_split(split, twin, "_x")
+    assert parts.notes == ("the names of the anonymised recordings end with '_anon', those of the original do not",)
+    for part, other in zip(split.parts(), parts.parts(), strict=True):
+        assert other.recordings == {name: Path(f"{name}_anon") for name in part.recordings}
+    del twin.recordings["f00-1_anon"], twin.speakers["f00-1_anon"]
+    with pytest.raises(DataError, match=r"1 utterances of the original are missing: 'f00-1' .*one ending of all"):
+        twin_of_split(split, twin, "_x")
+    upper = {name.upper(): path for name, path in original.recordings.items()}
+    with pytest.raises(DataError, match="differ only by case or Unicode form are different utterances: 'F00-0'"):
+        twin_of_split(split, DataDir(Path("twin"), upper, dict.fromkeys(upper, "x")), "_x")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--twin", "x"), "--twin and --suffix go together"),
         (("--twin", "x", "--suffix", "x"), "expected an underscore and a name"),
         (("--twin", "x", "--suffix", "_../../x"), "expected an underscore and a name"),
-        (("--twin", "x", "--suffix", "_enrolls"), "expected an underscore and a name"),
+        (("--twin", "x", "--suffix", "_enrolls"), "with which names of original sets end"),
+        (("--twin", "x", "--suffix", "_trials_f"), "with which names of original sets end"),
         (("--name", "a/b"), "holds a path separator"),
         (("--training-share", "2"), "the training share is 2.0"),
     ],
