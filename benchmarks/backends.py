@@ -192,7 +192,7 @@ def halve(source: DataDir, output: Path) -> DataDir:
             recordings[name] = output / "wav" / f"{name}.wav"
             speakers[name] = source.speakers[utterance]
             write_audio(recordings[name], samples, audio.rate)
-    halves = DataDir(output, recordings, speakers, source.genders)
+    halves = DataDir(output, recordings, speakers, source.sexes)
     write_datadir(halves)
     return halves
 

@@ -173,7 +173,7 @@ def write_directories(tree: Path, output: Path, utterances: Sequence[Utterance])
                 path=tree / directory,
                 recordings={utterance.name: wav_path(output, utterance) for utterance in members},
                 speakers={utterance.name: utterance.speaker for utterance in members},
-                genders={utterance.speaker: utterance.sex for utterance in members},
+                sexes={utterance.speaker: utterance.sex for utterance in members},
                 enrolls=tuple(utterance.name for utterance in members) if directory.endswith("_enrolls") else None,
                 trials=full_cross(members) if "_trials_" in directory else None,
             )

@@ -233,7 +233,7 @@ def _output(target: Path, utterance: str) -> Path:
 
 def _twin(source: DataDir, tasks: Sequence[Task], target: Path) -> DataDir:
     recordings = {task.utterance: task.target for task in tasks}
-    return DataDir(target, recordings, source.speakers, source.genders, source.enrolls, source.trials)
+    return DataDir(target, recordings, source.speakers, source.sexes, source.enrolls, source.trials)
 
 
 def _check_target(source: DataDir, target: Path) -> None:

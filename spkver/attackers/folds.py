@@ -230,7 +230,7 @@ def background_folds(
     versions = with_pieces(training, place) if cut else training
     common = set(versions[0].recordings).intersection(*(version.recordings for version in versions[1:]))
     units = {speaker: [name for name in names if name in common] for speaker, names in versions[0].by_speaker().items()}
-    fit = {speaker: training[0].genders.get(speaker, "") for speaker, names in units.items() if len(names) > 1}
+    fit = {speaker: training[0].sexes.get(speaker, "") for speaker, names in units.items() if len(names) > 1}
     if len(fit) < _LEAST:
         return []
     n_folds = max(2, min(folds, len(fit) // _LEAST))
@@ -282,7 +282,7 @@ def _directory(versions: Sequence[DataDir], pairs: Sequence[tuple[int, str]], en
         recordings[utterance] = versions[number].recordings[name]
         speakers[utterance] = versions[0].speakers[name]
     path = versions[0].path.with_name(f"{versions[0].name}-{end}")
-    return DataDir(path, recordings, speakers, versions[0].genders)
+    return DataDir(path, recordings, speakers, versions[0].sexes)
 
 
 def _key(enrolment: DataDir, tested: DataDir, genders: Mapping[str, str]) -> Key:
@@ -303,5 +303,5 @@ def _without(version: DataDir, speakers: set[str], number: int) -> DataDir:
     """A version of a training set without some speakers."""
     kept = {name: speaker for name, speaker in version.speakers.items() if speaker not in speakers}
     recordings = {name: path for name, path in version.recordings.items() if name in kept}
-    genders = {name: sex for name, sex in version.genders.items() if name not in speakers}
+    genders = {name: sex for name, sex in version.sexes.items() if name not in speakers}
     return DataDir(version.path.with_name(f"{version.name}-without{number}"), recordings, kept, genders)

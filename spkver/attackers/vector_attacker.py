@@ -501,7 +501,7 @@ def learn_backend(
         make=make,
         read=load_json,
         also=("backend.h5",),
-        inputs=[record, choice.record(), speakers, sorted(training[0].genders.items()), place.seed],
+        inputs=[record, choice.record(), speakers, sorted(training[0].sexes.items()), place.seed],
         sources=recordings_of(training),
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     ).value

@@ -148,13 +148,13 @@ def anonymize_vectors(
 
 def _sexes(paths: Iterable[Path], speakers: set[str]) -> Mapping[str, str]:
     """Sex of each speaker that a list names; two lists may not contradict each other."""
-    from spkver.datadir import match_genders
+    from spkver.datadir import match_sexes
 
     known: dict[str, str] = {}
     problems = Problems()
     for path in paths:
         table = read_sexes(path)
-        for speaker, sex in match_genders(table, speakers & table.keys(), path).items():
+        for speaker, sex in match_sexes(table, speakers & table.keys(), path).items():
             if known.setdefault(speaker, sex) != sex:
                 problems.add(f"speaker {speaker!r} is {sex} here, and {known[speaker]} in another list", file=path)
     problems.raise_if_any()

@@ -45,7 +45,7 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
     that are clipped, far too quiet, too short or silent are named.
     """
     from spkver.audio import check_headers, doubtful_recordings
-    from spkver.datadir import datadir_of_folder, match_genders, write_datadir
+    from spkver.datadir import datadir_of_folder, match_sexes, write_datadir
 
     if (output / "wav.scp").exists():
         remedy = "remove it, or choose another --output"
@@ -57,7 +57,7 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
             logger.warning("%s: %s", folder, doubt)
     speakers = set(made.speakers.values())
     if sexes is not None:
-        made = replace(made, genders=match_genders(read_sexes(sexes), speakers, sexes))
+        made = replace(made, sexes=match_sexes(read_sexes(sexes), speakers, sexes))
     write_datadir(made)
     click.echo(f"{output}: {len(made)} utterances of {_people(made)}")
 
@@ -132,8 +132,8 @@ def read_sexes(path: Path) -> Mapping[str, str]:
 
 
 def _people(part: DataDir) -> str:
-    sexes = [part.genders.get(speaker) for speaker in sorted(set(part.speakers.values()))]
-    if not part.genders:
+    sexes = [part.sexes.get(speaker) for speaker in sorted(set(part.speakers.values()))]
+    if not part.sexes:
         return f"{len(sexes)} speakers of unknown sex"
     counts = [(sexes.count("f"), "women"), (sexes.count("m"), "men")]
     return " and ".join(f"{count} {people}" for count, people in counts if count)

@@ -283,7 +283,7 @@ def draw_tested(datadir: DataDir, lists: Iterable[str], seed: int) -> Tested:
     by_speaker, enrolled = datadir.by_speaker(), dict[str, list[str]]()
     problems = Problems(datadir.path)
     for sex in _SEXES:
-        people = draw_order((name for name in by_speaker if datadir.genders[name] == sex), seed, "speaker")
+        people = draw_order((name for name in by_speaker if datadir.sexes[name] == sex), seed, "speaker")
         if len(people) < 2:
             problems.add(f"{len(people)} speakers of sex {sex!r}: expected at least two", remedy="unpack all of it")
         enrolled[sex] = sorted(people[: max(2, round(0.75 * len(people)))])
@@ -297,7 +297,7 @@ def draw_tested(datadir: DataDir, lists: Iterable[str], seed: int) -> Tested:
     trials = {}
     for name in lists:
         sexes = _SEXES if name == "mixed" else (name,)
-        chosen = {utt: datadir.speakers[utt] for utt in tried if datadir.genders[datadir.speakers[utt]] in sexes}
+        chosen = {utt: datadir.speakers[utt] for utt in tried if datadir.sexes[datadir.speakers[utt]] in sexes}
         part = DataDir(datadir.path, {}, chosen)
         trials[name] = full_cross(sorted(speaker for sex in sexes for speaker in enrolled[sex]), part)
     return Tested(tuple(sorted(enrolls)), trials)

@@ -24,7 +24,7 @@ from spkbase.errors import DataError, Problems, few
 from spkbase.files import write_text
 from spkver.idmap import IdMap
 
-GENDERS = {"f": "f", "m": "m", "female": "f", "male": "m"}
+SEXES = {"f": "f", "m": "m", "female": "f", "male": "m"}
 _LONGEST_ID = 200  # bytes; file names hold 255, and an id gets an extension and a temporary prefix
 _UNFIT = re.compile(r"[\s\x00-\x1f\x7f/\\]")
 
@@ -42,7 +42,7 @@ class DataDir:
         VoicePrivacy Challenge 2024 are drawn along it.
     speakers : dict of str to str
         Utterance to speaker.
-    genders : dict of str to str
+    sexes : dict of str to str
         Speaker to "f" or "m"; empty where there is no ``spk2gender``.
     enrolls : tuple of str or None
         Utterances to enrol with; None without the list.
@@ -55,7 +55,7 @@ class DataDir:
     path: Path
     recordings: dict[str, Path] = field(repr=False)
     speakers: dict[str, str] = field(repr=False)
-    genders: dict[str, str] = field(default_factory=dict, repr=False)
+    sexes: dict[str, str] = field(default_factory=dict, repr=False)
     enrolls: tuple[str, ...] | None = field(default=None, repr=False)
     trials: Key | None = field(default=None, repr=False)
     version_of: dict[str, str] = field(default_factory=dict, repr=False)
@@ -132,7 +132,7 @@ def write_datadir(datadir: DataDir) -> None:
     problems = Problems(datadir.path)
     if not datadir.recordings:
         problems.add("no utterances", remedy="a data directory holds at least one")
-    for identifier in sorted({*datadir.recordings, *datadir.speakers, *datadir.speakers.values(), *datadir.genders}):
+    for identifier in sorted({*datadir.recordings, *datadir.speakers, *datadir.speakers.values(), *datadir.sexes}):
         if (unfit := unfit_id(identifier)) is not None:
             problems.add(f"id {identifier!r} {unfit}", remedy="rename it")
     for utterance in sorted(datadir.recordings.keys() ^ datadir.speakers.keys()):
@@ -148,7 +148,7 @@ def write_datadir(datadir: DataDir) -> None:
     lists = {
         "utt2spk": _lines(datadir.speakers),
         "spk2utt": _lines({speaker: " ".join(of) for speaker, of in datadir.by_speaker().items()}),
-        "spk2gender": _lines(datadir.genders) or None,
+        "spk2gender": _lines(datadir.sexes) or None,
         "enrolls": enrolls,
         "wav.scp": _lines(entries | inside),
     }

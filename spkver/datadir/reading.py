@@ -23,7 +23,7 @@ from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_t
 from spkbase.plugins import run_command
 from spkbase.work import ordered_map
 from spkver.audio import EXTENSIONS, audio_header
-from spkver.datadir.directory import GENDERS, DataDir, alike, check_ids, no_folder
+from spkver.datadir.directory import SEXES, DataDir, alike, check_ids, no_folder
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ def read_datadir(
         raise no_folder(folder)
     if original is not None and not (folder / "wav.scp").exists() and (files := _own_recordings(folder)):
         speakers = {utterance: original.speakers.get(utterance, utterance) for utterance in files}
-        return DataDir(folder, files, speakers, original.genders, original.enrolls, original.trials)
+        return DataDir(folder, files, speakers, original.sexes, original.enrolls, original.trials)
     problems = Problems(folder)
     entries = _table(folder / "wav.scp", "utterance path ...", problems, needed=True)
     speakers = _speakers(folder, problems)
@@ -154,10 +154,10 @@ def read_datadir(
             problems.add(
                 f"{len(alone)} utterances of {what} are not in the other list: {few(alone, repr)}", remedy=remedy
             )
-    genders: dict[str, str] = {}
+    sexes: dict[str, str] = {}
     if table := _table(folder / "spk2gender", "speaker f|m", problems):
         with problems.noted():
-            genders = match_genders(table, set(speakers.values()), folder / "spk2gender")
+            sexes = match_sexes(table, set(speakers.values()), folder / "spk2gender")
     enrolls = None
     if (folder / "enrolls").exists():  # of VoicePrivacy 2022 with a second column
         enrolls = tuple(_table(folder / "enrolls", "utterance", problems))
@@ -177,7 +177,7 @@ def read_datadir(
     if pipes and pipes_to is not None:
         recordings.update(run_pipes(pipes, pipes_to, jobs=jobs))
         recordings = {utterance: recordings[utterance] for utterance in entries}
-    return DataDir(folder, recordings, speakers, genders, enrolls, trials)
+    return DataDir(folder, recordings, speakers, sexes, enrolls, trials)
 
 
 def _own_recordings(folder: Path) -> dict[str, Path]:
@@ -348,7 +348,7 @@ def _as_id(name: str) -> str:
     return re.sub(r"\s+", "_", unicodedata.normalize("NFC", name).strip())
 
 
-def match_genders(table: Mapping[str, str], speakers: set[str], file: str | Path) -> dict[str, str]:
+def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) -> dict[str, str]:
     """Return the sex of each speaker, from a table with words such as f, M, female.
 
     Raises
@@ -359,15 +359,15 @@ def match_genders(table: Mapping[str, str], speakers: set[str], file: str | Path
     problems = Problems(file)
     if lacking := speakers - table.keys():
         problems.add(f"{len(lacking)} speakers of unknown sex: {few(lacking, repr)}", remedy="add them, with f or m")
-    genders = {}
+    sexes = {}
     for speaker in sorted(speakers & table.keys()):
         word = table[speaker].strip().lower()
-        if word in GENDERS:
-            genders[speaker] = GENDERS[word]
+        if word in SEXES:
+            sexes[speaker] = SEXES[word]
         else:
             problems.add(f"speaker {speaker!r}: expected f or m, got {table[speaker]!r}", remedy="write f or m")
     problems.raise_if_any()
-    return genders
+    return sexes
 
 
 def _joined(parts: tuple[str, ...]) -> str:

@@ -117,7 +117,7 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     if unfit := unfit_id(name):
         raise ConfigError(f"the name {name!r} {unfit}", remedy="give another --name")
     by_speaker = datadir.by_speaker()
-    if datadir.genders and (unknown := by_speaker.keys() - datadir.genders.keys()):
+    if datadir.sexes and (unknown := by_speaker.keys() - datadir.sexes.keys()):
         text = f"{len(unknown)} speakers of unknown sex: {few(unknown, repr)}"
         raise DataError(text, file=datadir.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'")
     needed = rules.enrolment_utterances + 1
@@ -130,12 +130,12 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
         )
     if twice := alike(by_speaker):
         notes.append(f"{twice}; rename them if they are one")
-    groups = _SEXES if datadir.genders else {MIXED: "speakers"}
-    if not datadir.genders:
+    groups = _SEXES if datadir.sexes else {MIXED: "speakers"}
+    if not datadir.sexes:
         notes.append(SEXES_POOLED)
     for sex, people in groups.items():
         of_sex = draw_order(
-            (speaker for speaker in able if datadir.genders.get(speaker, MIXED) == sex), rules.seed, "speaker"
+            (speaker for speaker in able if datadir.sexes.get(speaker, MIXED) == sex), rules.seed, "speaker"
         )
         n_training = max(1, round(rules.training_share * len(of_sex)))
         chosen = of_sex[n_training:]
@@ -158,7 +158,7 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     trials = {}
     for sex in groups:
         of_sex = sorted(
-            utterance for utterance in tried if datadir.genders.get(datadir.speakers[utterance], MIXED) == sex
+            utterance for utterance in tried if datadir.sexes.get(datadir.speakers[utterance], MIXED) == sex
         )
         if of_sex:
             part = _part(datadir, output / f"{name}_test_trials_{sex}", of_sex)
@@ -262,6 +262,6 @@ def draw_order(ids: Iterable[str], seed: int, what: str) -> list[str]:
 def _part(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
     ids = sorted(utterances)
     speakers = {utterance: datadir.speakers[utterance] for utterance in ids}
-    known = sorted(set(speakers.values()) & datadir.genders.keys())
-    genders = {speaker: datadir.genders[speaker] for speaker in known}
-    return DataDir(path, {utterance: datadir.recordings[utterance] for utterance in ids}, speakers, genders)
+    known = sorted(set(speakers.values()) & datadir.sexes.keys())
+    sexes = {speaker: datadir.sexes[speaker] for speaker in known}
+    return DataDir(path, {utterance: datadir.recordings[utterance] for utterance in ids}, speakers, sexes)

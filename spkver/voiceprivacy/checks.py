@@ -319,7 +319,7 @@ def shared_speakers(run: Evaluated) -> Iterator[Finding]:
 def missing_lists(run: Evaluated) -> Iterator[Finding]:
     """Check that no set lacks a sex: averages over the sexes are not what they seem to be there."""
     for dataset in run.sets.datasets:
-        if not run.sets.original[dataset.enrolls].genders:
+        if not run.sets.original[dataset.enrolls].sexes:
             yield Finding("warning", "unknown sexes", f"{dataset.name}: {SEXES_POOLED}")
         stem = dataset.name.removesuffix("_common")
         lists = [f"{stem}_trials_{sex}" for sex in run.config.lists if sex != "mixed" and sex not in dataset.trials]

@@ -192,12 +192,12 @@ class ScoreTable:
 def write_lists(run: Run, sets: Sets) -> None:
     """Write the key and the maps of speakers of every trial list, pooled ones too, to ``lists/``."""
     for dataset in sets.datasets:
-        enrolled, lists = sets.original[dataset.enrolls].genders, {}
+        enrolled, lists = sets.original[dataset.enrolls].sexes, {}
         for gender, name in dataset.trials.items():
             trials = sets.original[name]
             assert trials.trials is not None  # checked before
             names = {*trials.speakers.values(), *trials.trials.model_ids[trials.trials.models]}
-            sexes = {speaker: trials.genders.get(speaker) or enrolled.get(speaker, "unknown") for speaker in names}
+            sexes = {speaker: trials.sexes.get(speaker) or enrolled.get(speaker, "unknown") for speaker in names}
             lists[gender] = trials.trials, dict(trials.speakers), sexes
         if len(lists) > 1:
             keys, *tables = zip(*lists.values(), strict=True)

@@ -271,11 +271,11 @@ def read_sets(
             with noted_each(problems):
                 check_twin(original[name], twins[name], duration_change=config.duration_change, jobs=jobs)
     problems.raise_if_any()
-    if unknown := [dataset.name for dataset in datasets if not original[dataset.enrolls].genders]:
+    if unknown := [dataset.name for dataset in datasets if not original[dataset.enrolls].sexes]:
         logger.warning("%s: %s", few(unknown), SEXES_POOLED)
     for name, twin in twins.items():  # enrolment and trials are no matter of the anonymiser
         lists = original[name]
-        twins[name] = replace(twin, genders=lists.genders, enrolls=lists.enrolls, trials=lists.trials)
+        twins[name] = replace(twin, sexes=lists.sexes, enrolls=lists.enrolls, trials=lists.trials)
     left_out: dict[str, set[str]] = {}  # of a training set, who are enrolled or tested in a set that trains on it
     for dataset in datasets:
         people = {speaker for name in dataset.tested for speaker in original[name].speakers.values()}
@@ -346,7 +346,7 @@ def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: 
         # every speaker of the trials has a sex, that of the list where it is of one sex
         people = (trials, set(trials.speakers.values())), (enrolls, models & set(enrolls.speakers.values()))
         for directory, speakers in people:
-            sexes = directory.genders
+            sexes = directory.sexes
             listed = directory.path / "spk2gender"
             unknown = sorted(speakers - set(sexes))
             if unknown and (sexes or gender != POOLED):

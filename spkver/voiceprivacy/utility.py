@@ -262,7 +262,7 @@ def measure_attributes(
             measured["notes"] += notes
         write_json(path, measured)
 
-    labels = {name: [sorted(of.speakers.items()), sorted(of.genders.items())] for name, of in directories.items()}
+    labels = {name: [sorted(of.speakers.items()), sorted(of.sexes.items())] for name, of in directories.items()}
     depends = {training: one.depends for training, one in able[best].items()}
     with run.timed("attributes"):
         stage = run.stage(
@@ -292,7 +292,7 @@ def _attributes_of(
     source = attacker.open_source((training,))
     sides = (sets.original, sets.twins)
     tested = measures.Sides(*[_joined_vectors([source.vectors(of[name]) for name in names]) for of in sides])
-    sexes = _together([sets.original[name].genders for name in (*names, dataset.training)])
+    sexes = _together([sets.original[name].sexes for name in (*names, dataset.training)])
     learning: measures.Sides | None = None
     found, notes = {}, []
     for name, labels in {_SEX: sexes, **tables}.items():

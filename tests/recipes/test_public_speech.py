@@ -118,7 +118,7 @@ def test_layout_is_of_two_sets_that_the_recipe_takes(layout):
     for name, (n_utterances, n_speakers) in sizes.items():
         datadir = read_datadir(output / name)
         assert (len(datadir), len(set(datadir.speakers.values()))) == (n_utterances, n_speakers)
-        assert datadir.genders.keys() == set(datadir.speakers.values())
+        assert datadir.sexes.keys() == set(datadir.speakers.values())
         assert f"{name}: {n_utterances} utterances of {n_speakers} speakers" in said
         assert len(list((output / name / "wav").iterdir())) == n_utterances
 
@@ -132,17 +132,17 @@ def test_who_enrols_and_who_is_tried(layout):
         tried = set()
         for sex in "fm":
             trials = read_datadir(output / f"{dataset}_trials_{sex}")
-            assert set(trials.genders.values()) == {sex}
+            assert set(trials.sexes.values()) == {sex}
             assert not set(trials.speakers) & set(enrolls.speakers)
             key = trials.trials
-            assert set(key.model_ids) == set(trials.genders)
+            assert set(key.model_ids) == set(trials.sexes)
             assert set(key.segment_ids) == set(trials.speakers)
             assert len(key.is_target) == len(key.model_ids) * len(key.segment_ids)
             for model, segment, target in zip(key.models, key.segments, key.is_target, strict=True):
                 assert target == (trials.speakers[key.segment_ids[segment]] == key.model_ids[model])
-            assert all(enrolls.genders[speaker] == sex for speaker in trials.genders)
-            tried |= set(trials.genders)
-        assert tried == set(enrolls.genders)
+            assert all(enrolls.sexes[speaker] == sex for speaker in trials.sexes)
+            tried |= set(trials.sexes)
+        assert tried == set(enrolls.sexes)
         per_speaker = Counter(enrolls.speakers.values())
         assert set(per_speaker.values()) == {3}
 

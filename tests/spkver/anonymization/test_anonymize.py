@@ -59,7 +59,7 @@ def test_the_twin_is_a_complete_data_directory(source, tmp_path):
     for one in (twin, again):
         assert one.recordings == {name: tmp_path / "set_x" / "wav" / f"{name}.wav" for name in NAMES}
         assert one.speakers == source.speakers
-        assert one.genders == source.genders
+        assert one.sexes == source.sexes
         assert one.enrolls == source.enrolls
         assert one.trials is not None
         assert list(one.trials.pairs()) == [("a", "a-2"), ("b", "a-2")]
@@ -172,7 +172,7 @@ def test_utterances_and_lists_that_are_gone_leave(source, tmp_path):
     lists = {"wav.scp", "utt2spk", "spk2utt", "anonymization.json", "mine"}
     assert {path.name for path in target.iterdir()} == {"wav", *lists}
     again = read_datadir(target)
-    assert (again.genders, again.enrolls, again.trials, list(again.recordings)) == ({}, None, None, ["a-1"])
+    assert (again.sexes, again.enrolls, again.trials, list(again.recordings)) == ({}, None, None, ["a-1"])
     assert [path.name for path in (target / "wav").iterdir()] == ["a-1.wav"]
 
 

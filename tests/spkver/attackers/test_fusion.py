@@ -223,5 +223,5 @@ def test_folds_are_of_some_speakers_with_some_tests(tmp_path):
         assert max(counts) == min(counts) == MOST_TESTED
         assert fold.key.is_target.sum() == MOST_SPEAKERS * MOST_TESTED
         assert not set(fold.attack.enrolment.recordings) & set(fold.attack.tested.recordings)
-        sexes = fold.attack.tested.genders
+        sexes = fold.attack.tested.sexes
         assert all(sexes[model] == sexes[segment[:4]] for model, segment in fold.key.pairs())

@@ -74,7 +74,7 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, 
     names = [f"libri_{part}_{what}" for part in ("dev", "test") for what in ("enrolls", "trials_f", "trials_m")]
     assert sorted(path.name for path in data.iterdir()) == sorted([*names, "train-clean-360", "librispeech.json"])
     training = read_datadir(data / "train-clean-360")
-    assert (len(training), len(training.genders)) == (48, 8)
+    assert (len(training), len(training.sexes)) == (48, 8)
     assert training.recordings["3000-2200-0001"] == tree / "train-clean-360/3000/2200/3000-2200-0001.flac"
     for part in ("dev", "test"):
         enrolls = read_datadir(data / f"libri_{part}_enrolls")
@@ -83,7 +83,7 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, 
         for sex in "fm":
             trials = read_datadir(data / f"libri_{part}_trials_{sex}")
             assert trials.trials is not None
-            assert set(trials.genders.values()) == {sex}
+            assert set(trials.sexes.values()) == {sex}
             assert len(trials) == 3 * 4 + 6  # what does not enrol, and a stranger
             assert len(trials.trials) == 3 * 18
             assert int(trials.trials.is_target.sum()) == 12
@@ -103,9 +103,7 @@ def test_trials_of_2026_are_across_the_sexes(tree: Path, tmp_path: Path) -> None
     trials = read_datadir(tmp_path / "data/libri_test_trials_mixed")
     assert trials.trials is not None
     assert len(trials.trials) == 6 * 36
-    sexes = {
-        (trials.genders[model], trials.genders[trials.speakers[segment]]) for model, segment in trials.trials.pairs()
-    }
+    sexes = {(trials.sexes[model], trials.sexes[trials.speakers[segment]]) for model, segment in trials.trials.pairs()}
     assert sexes == {("f", "f"), ("f", "m"), ("m", "f"), ("m", "m")}
     assert int(trials.trials.is_target.sum()) == 24
 
@@ -275,7 +273,7 @@ def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional: Path,
         assert set(emotions.values()) == ({"neu", "hap", "sad", "ang"})
         assert sorted(folds.values()) == list("12345")
         assert all(fold == speaker[4] for speaker, fold in folds.items())
-        assert all(directory.genders[speaker] == speaker[5].lower() for speaker in folds)
+        assert all(directory.sexes[speaker] == speaker[5].lower() for speaker in folds)
         speakers[name] = set(folds)
     assert speakers["IEMOCAP_dev"] == {"Ses01F", "Ses02M", "Ses03F", "Ses04M", "Ses05F"}
     assert not speakers["IEMOCAP_dev"] & speakers["IEMOCAP_test"]

@@ -40,8 +40,8 @@ def test_directories_are_there_and_whole(made: Simulated, directories: dict[str,
     counts = {name: (len(set(one.speakers.values())), len(one)) for name, one in directories.items()}
     assert counts == dict(zip(DIRECTORIES, [(5, 10), (4, 8), (3, 6), (4, 4)], strict=True))
     for one in directories.values():
-        assert set(one.genders) == set(one.speakers.values())
-        assert all(speaker[0] == sex for speaker, sex in one.genders.items())
+        assert set(one.sexes) == set(one.speakers.values())
+        assert all(speaker[0] == sex for speaker, sex in one.sexes.items())
         assert all(soundfile.info(path).samplerate == 16000 for path in one.recordings.values())
 
 

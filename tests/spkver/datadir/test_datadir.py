@@ -55,7 +55,7 @@ def test_versions_enrol_where_the_first_does_and_labels_can_be_taken_off(folder)
     assert with_versions(data, []) is data
     bare = without_labels(data)
     assert set(bare.speakers.values()) == set(data.recordings)
-    assert (bare.genders, bare.enrolls, bare.trials, bare.recordings) == ({}, None, None, data.recordings)
+    assert (bare.sexes, bare.enrolls, bare.trials, bare.recordings) == ({}, None, None, data.recordings)
 
 
 @pytest.mark.parametrize("base", ["current", "parent", "grandparent", "itself"])
@@ -128,7 +128,7 @@ def test_written_sorted_and_read_back(folder, tmp_path):
     data = read_datadir(folder)
     shuffled = DataDir(
         tmp_path / "copy", dict(reversed(data.recordings.items())), dict(reversed(data.speakers.items())),
-        dict(reversed(data.genders.items())), data.enrolls, data.trials,
+        dict(reversed(data.sexes.items())), data.enrolls, data.trials,
     )  # fmt: skip
     write_datadir(shuffled)
     for name in ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials"):

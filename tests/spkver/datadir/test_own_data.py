@@ -41,7 +41,7 @@ def test_the_first_folder_is_the_speaker(tmp_path):
     made = datadir_of_folder(folder, "d")
     assert made.speakers == {"anna-monday-01": "anna", "anna-02": "anna", "bert-03": "bert"}
     assert made.recordings["bert-03"] == folder / "bert/bert-03.sph"
-    assert made.genders == {}
+    assert made.sexes == {}
 
 
 def test_without_folders_the_name_begins_with_the_speaker(tmp_path):
@@ -110,12 +110,12 @@ def test_every_utterance_has_one_use_and_every_speaker_one_part(n_women, n_men, 
     assert sum(map(len, uses)) == len(source) == len(set().union(*uses))
     trained, enrolled = set(split.training.speakers.values()), set(split.enrolls.speakers.values())
     assert not trained & enrolled
-    assert trained | enrolled == set(source.genders)
+    assert trained | enrolled == set(source.sexes)
     assert len(trained) == max(1, round(n_women / 3)) + max(1, round(n_men / 3))
     for sex, part in split.trials.items():
-        assert {source.genders[speaker] for speaker in part.speakers.values()} == {sex}
+        assert {source.sexes[speaker] for speaker in part.speakers.values()} == {sex}
         assert part.trials is not None
-        models = {speaker for speaker in enrolled if source.genders[speaker] == sex}
+        models = {speaker for speaker in enrolled if source.sexes[speaker] == sex}
         assert len(part.trials) == len(models) * len(part)  # the full cross
         assert part.trials.is_target.sum() == len(part)
 
@@ -126,7 +126,7 @@ def test_draws_hang_on_ids_and_seed_alone():
     other = split_datadir(people(9, 9), "out", "mine", SplitRules(seed=1))
     assert other.enrolls.enrolls != first.enrolls.enrolls
     more = split_datadir(people(9, 12), "out", "mine")  # further men leave the women as they are
-    women = [{name for name in part.training.genders if name.startswith("f")} for part in (first, more)]
+    women = [{name for name in part.training.sexes if name.startswith("f")} for part in (first, more)]
     assert women[0] == women[1]
 
 
@@ -138,13 +138,13 @@ def test_too_few_speakers_are_refused(n_women, n_men, n_utterances):
 
 def test_without_sexes_all_are_one_pool():
     source = people(6, 6)
-    split = split_datadir(replace(source, genders={}), "out", "mine")
+    split = split_datadir(replace(source, sexes={}), "out", "mine")
     assert [part.path.name for part in split.trials.values()] == ["mine_test_trials_mixed"]
     assert len(split.notes) == 1
     assert "women and men are pooled" in split.notes[0]
     tested = set(split.enrolls.speakers.values())
     assert len(tested) == 8
-    assert len(split.training.genders) == 0
+    assert len(split.training.sexes) == 0
     key = split.trials["mixed"].trials
     assert key is not None
     assert len(key) == 8 * len(split.trials["mixed"]) == 8 * 8 * 3
@@ -160,10 +160,10 @@ def invoke(*arguments: object) -> str:
 @pytest.fixture
 def recordings(tmp_path):
     for kind in ("original", "anonymised"):
-        for speaker in people(4, 5).genders:
+        for speaker in people(4, 5).sexes:
             touch(tmp_path / kind, *(f"{speaker}/{number}.wav" for number in range(5)))
     (tmp_path / "speakers.tsv").write_text("speaker\tage\tGender\n" + "".join(
-        f"{speaker}\t30\t{'F' if speaker[0] == 'f' else 'M'}\n" for speaker in people(4, 5).genders))  # fmt: skip
+        f"{speaker}\t30\t{'F' if speaker[0] == 'f' else 'M'}\n" for speaker in people(4, 5).sexes))  # fmt: skip
     return tmp_path
 
 
