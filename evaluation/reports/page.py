@@ -12,11 +12,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, zip_longest
+from itertools import chain, product, zip_longest
 from pathlib import Path
 from typing import Any
 
-from evaluation.metrics import SCALE, ceiling_note, meaning_of
+from evaluation.formats import read_key, read_scores
+from evaluation.metrics import SCALE, SortedScores, ceiling_note, eer, meaning_of
 from evaluation.plots import TradeOff, plot_privacy_utility
 from evaluation.reports import pictures
 from evaluation.reports.results import (
@@ -33,8 +34,9 @@ from evaluation.reports.results import (
 )
 from evaluation.reports.tables import summary_rows
 from evaluation.reports.verdict import TARGETS, badge, headlines, one_in, word_of
-from evaluation.uncertainty import Interval
-from spkbase.errors import DataError
+from evaluation.trials import read_speakers
+from evaluation.uncertainty import Interval, Resampling, Sample, paired_differences, sample_from
+from spkbase.errors import DataError, few
 from spkbase.files import write_text
 
 MISSING = "n/a"
@@ -114,6 +116,7 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
     folders = {name: Path(folder) for name, (_, folder) in zip(names, sources, strict=True)}
     places = list(dict.fromkeys(place for results in parsed for place in results.main_places()))
     with one_error():
+        check_attackers(systems)
         curves = []
         for count, place in enumerate(places, 1):
             worst = {name: outcome for name, results in systems.items() if (outcome := results.worst(*place))}
@@ -132,7 +135,94 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
             rows.sort(key=lambda row: 1.0 if row[1] is None else -row[1].judged.value)
             side_by_side.append((dataset, rows))
         values = {"systems": systems, "curves": curves, "side_by_side": side_by_side, "unlike": unlike_in(systems)}
-        return _render("comparison.html.j2", values)
+        return _render("comparison.html.j2", values | {"paired": paired_rates(systems, folders)})
+
+
+def check_attackers(systems: Mapping[str, Results]) -> None:
+    """Refuse to compare anonymisers that other attackers were run on: the strongest of more attackers is stronger.
+
+    Raises
+    ------
+    DataError
+        If a data set and scenario of several anonymisers has other attackers in one of them.
+    """
+    run: dict[str, dict[str, set[str]]] = {}
+    for name, results in systems.items():
+        for row in results.conditions:
+            run.setdefault(f"{row.dataset}, {row.scenario}", {}).setdefault(name, set()).add(row.attacker)
+    for where, attackers in run.items():
+        every = set().union(*attackers.values())
+        for name, known in attackers.items():
+            if every - known:
+                text = f"expected the same attackers in all results, but on {where} {name} has no {few(every - known)}"
+                raise DataError(text, remedy="evaluate all anonymisers with the same setting 'attackers'")
+
+
+def paired_rates(
+    systems: Mapping[str, Results], folders: Mapping[str, Path]
+) -> list[tuple[str, dict[str, Interval], str]]:
+    """Return by how much the equal error rates of anonymisers differ from those of the first one, on the same trials.
+
+    Speakers are resampled once for both, as often as the first results say, so that what is easy or hard for both
+    cancels. The scenario is the best informed one that both have.
+
+    Parameters
+    ----------
+    systems : mapping of str to Results
+        By name; the others are compared with the first.
+    folders : mapping of str to path
+        Where the paths in the results start.
+
+    Returns
+    -------
+    list of (str, dict of str to Interval, str)
+        For each pair and data set what is compared, the differences with intervals and p-values by attacker, that
+        of either's strongest attacker first, and why there are none.
+    """
+    (base, first), *others = systems.items()
+    config = first.raw.get("config") or {}
+    settings = config.get("evaluation") or {}
+    resampling = Resampling(settings.get("replicates", 1000), config.get("seed") or 0, settings.get("level", 0.95))
+    found = []
+    for (dataset, gender), (name, results) in product(first.main_places(), others):
+        strongest = [{one.scenario: one for one in of.outcomes_of(dataset, gender)} for of in (first, results)]
+        common = [one for one in strongest[0] if one in strongest[1] and one != "original"]
+        if not common or not resampling.replicates:
+            continue
+        best = [of[common[-1]] for of in strongest]
+        who = " and ".join(dict.fromkeys(one.attacker for one in best))
+        pairs: dict[str, list[Condition]] = {f"strongest of either ({who})": [*best]}
+        for one in (first, results):
+            for row in one.conditions:
+                if row.place[:3] == (dataset, gender, common[-1]):
+                    pairs.setdefault(row.attacker, []).append(row)
+        gaps, problem = {}, ""
+        try:
+            for attacker, rows in pairs.items():
+                both = zip((base, name), rows, strict=True)
+                samples = {of: samples_of(row, folders[of]) for of, row in both}
+                gaps[attacker] = paired_differences(samples, _rate, resampling)[name]["eer.rocch"]
+        except DataError as error:
+            gaps, problem = {}, f"No paired differences: {error}"
+        found.append((f"{name} minus {base}: {_place((dataset, gender))}, {common[-1]}", gaps, problem))
+    return found
+
+
+def samples_of(row: Condition, folder: Path) -> list[Sample]:
+    """Return the trials of each draw of a condition, as they are resampled."""
+    keys = pictures.paths_of(row, "key")
+    if len(keys) != 1 or len(pictures.paths_of(row, "scores")) != 1:
+        raise DataError("the results name no scores with one key")
+    files = [draw["scores"] for draw in row.values.get("draws") or [row.values]]
+    speakers = row.values.get("segment_speakers")
+    maps = read_speakers(pictures.inside(folder, speakers)) if speakers else None
+    trials = read_key(pictures.inside(folder, keys[0]))
+    scores = [read_scores(pictures.inside(folder, file)) for file in files]
+    return [sample_from(one, trials, segment_speakers=maps, ids_are_speakers=True)[0] for one in scores]
+
+
+def _rate(scores: SortedScores) -> dict[str, float]:
+    return {"eer.rocch": eer(scores)}
 
 
 def unlike_in(systems: Mapping[str, Results]) -> list[str]:
@@ -452,7 +542,7 @@ def _in_short(outcome: Outcome) -> str:
     others = {level: one for level, one in beside.levels.items() if one.attacker != outcome.attacker}
     parts = [f"{level} {percent(one.rate.value)}" for level, one in others.items()]
     if beside.identification.attacker:
-        parts.append(f"named {percent(beside.identification.rate.value, 0)}")
+        parts.append(f"identified {percent(beside.identification.rate.value, 0)}")
     if beside.closed_set.attacker:
         parts.append(f"closed set {percent(beside.closed_set.rate.value)}")
     return ", ".join(parts)
@@ -554,7 +644,9 @@ def _environment() -> Any:
         "linked_among": _linked_among,
         "on_ruler": _on_ruler,
         "perfect": _perfect,
+        "p_value": lambda value: "<\u00a00.001" if value < 0.001 else decimal(value, 3),
         "place": _place,
+        "points": lambda gap: decimal_ends(Interval(0.0, 100 * gap.low, 100 * gap.high), 1, " to\u00a0"),
         "scenario": _scenario,
         "spelled_ends": lambda share: f"{decimal(100 * share.low, 1)} to {percent(share.high)}",
         "width": lambda share: f"{100 * min(max(share or 0.0, 0.0), 1.0):.4g}%",

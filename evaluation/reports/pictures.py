@@ -15,7 +15,8 @@ import numpy as np
 from evaluation import plots
 from evaluation.formats import read_split
 from evaluation.linkage import Curve
-from evaluation.reports.results import Condition, Outcome, number
+from evaluation.metrics import eer, sort_scores
+from evaluation.reports.results import Condition, Outcome, find, number
 from spkbase.errors import DataError
 
 _log = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ def picture(kind: str, plot: Callable[..., object], *given: Any, title: str, nam
     with TemporaryDirectory() as folder:
         path = Path(folder, "plot.svg")
         try:
-            plot(*given, path=path, title=title, **options)
+            plot(*given, path=path, title=title, notes=False, **options)  # the caption explains it
         except DataError as error:
             _log.warning("a plot is left out: %s", error)
             return {"kind": kind, "svg": "", "problem": f"A plot is left out: {error}"}
@@ -116,7 +117,7 @@ def label_of(outcome: Condition) -> str:
 
 
 def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str, name: str) -> list[Picture]:
-    """Draw DET and ZEBRA plots, and say of which outcomes the scores are missing.
+    """Draw DET and ZEBRA plots, and say of which outcomes the scores are missing or are no longer those of the results.
 
     Parameters
     ----------
@@ -127,13 +128,22 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
     name : str
         See `picture`.
     """
-    systems, missing = [], []
+    systems, problems = [], []
     for label, (words, outcome, folder) in outcomes.items():
         try:
-            systems.append((words, *read_scores_of(outcome, folder)))
+            scores = sort_scores(*read_scores_of(outcome, folder))
         except DataError as error:
             _log.warning("no curve of %s: %s", label, error)
-            missing.append({"kind": "det", "svg": "", "problem": f"No curve of {label}: {error}"})
+            problems.append(f"No curve of {label}: {error}")
+            continue
+        systems.append((words, scores))
+        found, stated = eer(scores), number(find((outcome.values.get("draws") or [outcome.values])[0], "eer", "rocch"))
+        if abs(found - stated) > 1e-6:
+            rates = f"they give an EER of {100 * found:.2f} %, the results state {100 * stated:.2f} %"
+            text = f"The score files of {label} have changed since the results were made: {rates}. Evaluate again."
+            _log.warning("%s", text)
+            problems.append(text)
+    missing = [{"kind": "det", "svg": "", "problem": problem} for problem in problems]
     if not systems:
         return missing
     det = picture("det", plots.plot_det, systems, title=f"Errors of the attacker: {where}", name=f"{name}-det")
@@ -147,22 +157,30 @@ def read_scores_of(condition: Condition, folder: Path) -> tuple[np.ndarray, np.n
     Raises
     ------
     DataError
-        If the results name no files, or these do not fit, or lie outside the folder of the results: results that came
-        from elsewhere must not bring files of this machine into the page.
+        If the results name no files, or these do not fit, or lie outside the folder of the results.
     """
-    scores, keys = ([folder / name for name in paths_of(condition, kind)] for kind in ("scores", "key"))
+    scores, keys = (paths_of(condition, kind) for kind in ("scores", "key"))
     if not scores or not keys:
         raise DataError("the results name no scores with their key")
-    for path in (*scores, *keys):
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise DataError("the results name a file outside their folder, which is not read", file=path)
     if len(keys) not in (1, len(scores)):
         raise DataError(f"expected one key or one for each of {len(scores)} files of scores, got {len(keys)}")
-    split = [read_split(*pair) for pair in zip(scores, keys * (len(scores) // len(keys)), strict=True)]
+    pairs = zip(scores, keys * (len(scores) // len(keys)), strict=True)
+    split = [read_split(*(inside(folder, name) for name in pair)) for pair in pairs]
     target, nontarget = (np.concatenate([pair[side] for pair in split]) for side in (0, 1))
     if not len(target) or not len(nontarget):
-        raise DataError("expected trials of both classes", file=scores[0])
+        raise DataError("expected trials of both classes", file=folder / scores[0])
     return target, nontarget
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return a file that results name; an error outside their folder.
+
+    Results that came from elsewhere must not bring files of this machine into the page.
+    """
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise DataError("the results name a file outside their folder, which is not read", file=path)
+    return path
 
 
 def paths_of(condition: Condition, kind: str) -> list[str]:

@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from evaluation.metrics import METRICS, Metrics, SortedScores, eer, is_prior, method_of, sort_scores
 from evaluation.trials import Key, Scores, doubt_speakers, find_speakers, join_scores
-from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval, interval_over_draws
+from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval_over_draws
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError
 from spkbase.files import format_table
@@ -153,7 +153,7 @@ def confidence_intervals(
 
 
 def paired_differences(
-    samples: Mapping[str, Sample],
+    samples: Mapping[str, Sample | Sequence[Sample]],
     statistic: Statistic,
     resampling: Resampling = DEFAULT,
     *,
@@ -165,8 +165,9 @@ def paired_differences(
 
     Parameters
     ----------
-    samples : mapping of str to Sample
-        Two systems at least, by name; their trials and speakers are the same ones.
+    samples : mapping of str to Sample or sequence of Sample
+        Two systems at least, by name; their trials and speakers are the same ones. Several samples of a system are
+        its draws, as in `confidence_intervals`; as many draws count as each system has.
     statistic, resampling, jobs
         See `confidence_intervals`.
 
@@ -185,20 +186,25 @@ def paired_differences(
     if len(samples) < 2:
         raise DataError(f"expected at least two systems to compare, got {len(samples)}")
     base, *others = samples
-    for name in others:
-        _check_same_trials(samples[base], samples[name], base, name)
-    resampled = dict(zip(samples, bootstrap(list(samples.values()), statistic, resampling, jobs=jobs), strict=True))
-    values = {name: statistic(sample.runs()) for name, sample in samples.items()}
-    rows, n_units = getattr(statistic, "rows", METRICS), samples[base].n_effective
+    draws = {name: [given] if isinstance(given, Sample) else list(given) for name, given in samples.items()}
+    count = min(map(len, draws.values()))
+    every = [(name, sample) for name, of_it in draws.items() for sample in of_it[:count]]
+    first = every[0][1]
+    for name, sample in every[1:]:
+        _check_same_trials(first, sample, base, name)
+    resampled = bootstrap([sample for _, sample in every], statistic, resampling, jobs=jobs)
+    values = [statistic(sample.runs()) for _, sample in every]
+    rows, n_units = getattr(statistic, "rows", METRICS), first.n_effective
     differences: dict[str, Intervals] = {}
-    for name in others:
+    for place, name in enumerate(others, 1):
         differences[name] = Intervals()
-        for metric in values[base]:
+        pairs = [(place * count + draw, draw) for draw in range(count)]
+        for metric in values[0]:
             with np.errstate(invalid="ignore"):  # of two infinite values it is undefined
-                value = float(np.subtract(values[name][metric], values[base][metric]))
-                drawn = resampled[name][metric] - resampled[base][metric]
+                gaps = [float(np.subtract(values[one][metric], values[other][metric])) for one, other in pairs]
+                drawn = [resampled[one][metric] - resampled[other][metric] for one, other in pairs]
             method = method_of(metric, difference=True, metrics=rows)
-            gap = interval(value, drawn, method=method, n_units=n_units, level=resampling.level)
+            gap = interval_over_draws(gaps, drawn, method=method, n_units=n_units, level=resampling.level)
             differences[name][metric] = replace(gap, p_value=_p_value(gap, n_units, resampling.level))
     return Differences(differences)
 

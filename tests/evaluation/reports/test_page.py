@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from gaussian_results import make_results
 
 from evaluation.reports import page as page_module
-from evaluation.reports.page import render_comparison, render_page, write_page
+from evaluation.reports.page import paired_rates, render_comparison, render_page, write_page
 from evaluation.reports.pictures import inline, read_scores_of
 from evaluation.reports.results import parse_results
 from spkbase.errors import DataError
@@ -434,8 +434,8 @@ def test_attackers_are_explained_in_a_line_each(results: dict[str, Any]) -> None
     assert "support vector machine" in lines[1]
 
 
-def test_several_anonymisers_stand_side_by_side(made: tuple[dict[str, Any], Path], tmp_path: Path) -> None:
-    results, folder = made
+def test_several_anonymisers_stand_side_by_side(results: dict[str, Any], made: Any, tmp_path: Path) -> None:
+    folder = made[1]
     write_json(folder / "results.json", results)
     other = dict(results) | {"anonymiser": {"name": "<b>other</b>"}}
     write_json(folder / "other.json", other)
@@ -453,7 +453,7 @@ def test_several_anonymisers_stand_side_by_side(made: tuple[dict[str, Any], Path
     assert len(names) == len(set(names))
     assert set(targets) <= set(names)
     assert page == render_comparison([(results, folder), (other, folder)])
-    twice = render_comparison([(results, folder), (results, folder)])
+    twice = render_comparison([(bare(results), folder)] * 2)
     assert "mcadams (1)" in twice
     assert "mcadams (2)" in twice
     with pytest.raises(DataError, match="at least 2 anonymisers"):
@@ -463,6 +463,7 @@ def test_several_anonymisers_stand_side_by_side(made: tuple[dict[str, Any], Path
 def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any], Path]) -> None:
     """Other attackers, other trials or fewer draws make another figure, which is not the anonymiser's doing."""
     results, folder = made
+    results = bare(copy.deepcopy(results))
     alike = render_comparison([(results, folder), (results, folder)])
     assert "Not measured in the same way" not in alike
     anonymiser = dict(results["anonymiser"]) | {"name": "quick", "training_draws": 4}
@@ -478,13 +479,47 @@ def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any
     assert "Simulated speech: " in page
     assert "Attackers of" not in page
     rows = [row for row in rows if row["attacker"] != dropped]
-    page = render_comparison([(first, folder), (dict(results) | other | {"conditions": rows}, folder)])
-    (attackers,) = set(re.findall(r"Attackers of \w+: ([^.]*)\.", page))
-    assert dropped in attackers.partition("; quick ")[0]
-    assert dropped not in attackers.partition("; quick ")[2]
+    with pytest.raises(DataError, match=f"libri_test, original quick has no {dropped}"):
+        render_comparison([(first, folder), (dict(results) | other | {"conditions": rows}, folder)])
     # what results do not say is not compared
     silent = {name: value for name, value in other.items() if name != "anonymiser"} | {"anonymiser": {"name": "quick"}}
     assert "Anonymised versions of" not in render_comparison([(first, folder), (dict(results) | silent, folder)])
+
+
+def test_differences_are_of_the_same_trials_and_turn_with_the_order(made: Any, tmp_path: Path) -> None:
+    """Of each attacker the difference of the stated rates, significant where the interval excludes 0."""
+    (results, folder), other = made, make_results(tmp_path, attackers=("gmm-ubm", "gmm-svm"), seed=1)
+    systems = {"one": parse_results(results), "two": parse_results(other)}
+    folders = {"one": folder, "two": tmp_path}
+    ((heading, gaps, problem),) = paired_rates(systems, folders)
+    assert (heading, problem) == ("two minus one: libri_test, semi-informed", "")
+    assert len(gaps) == 3
+    turned = paired_rates(dict(reversed(systems.items())), folders)[0][1]
+    for attacker, gap in gaps.items():
+        if attacker in ("gmm-ubm", "gmm-svm"):
+            rates = [one.eer("libri_test", "all", "semi-informed", attacker).value for one in systems.values()]
+            assert gap.value == pytest.approx(rates[1] - rates[0], abs=1e-12)
+        assert (gap.p_value < 0.05) == (gap.low > 0 or gap.high < 0)
+    for gap, back in zip(gaps.values(), turned.values(), strict=True):
+        assert (gap.value, gap.low, gap.high) == pytest.approx((-back.value, -back.high, -back.low), abs=1e-12)
+    (tmp_path / other["conditions"][-1]["key"]).unlink()
+    ((_, gaps, problem),) = paired_rates(systems, folders)
+    assert not gaps
+    assert "No paired differences: " in problem
+
+
+def test_score_files_that_have_changed_are_named(page: str, tmp_path: Path) -> None:
+    assert "have changed" not in page
+    results = make_results(tmp_path, genders=("all",), scenarios=("original", "semi-informed"), attackers=("gmm-svm",))
+    semi = results["conditions"][-1]
+    path = tmp_path / semi["scores"]
+    path.write_bytes((tmp_path / results["conditions"][0]["scores"]).read_bytes())
+    text = read(render_page(results, folder=tmp_path)).text
+    rates = f"EER of {100 * results['conditions'][0]['eer']['rocch']:.2f} %, the results state"
+    assert (
+        f"The score files of semi-informed, gmm-svm have changed since the results were made: they give an {rates}"
+        in text
+    )
 
 
 # --- averages -------------------------------------------------------------------------------------
