@@ -77,7 +77,7 @@ spkver embed {_SETS}_trials_f --extractor prosody --output {{o}}/test.h5 --jobs 
 spkver embed {{v}}/simulated/simulated_train --extractor prosody --output {{o}}/train.h5 --jobs 1
 cosine {_VECTORS} {_TRIED} --output {{o}}/cosine.txt
 linkability {_VECTORS} --not-enrolled drop --utterances 1 --utterances 3 --bootstrap 100 --output {{o}}/linked_vectors
-attributes -e {{o}}/enrol.h5 --labels {_SETS}_enrolls/spk2gender --json {{o}}/attributes.json
+attributes --original {{o}}/enrol.h5 --labels {_SETS}_enrolls/spk2gender --json {{o}}/attributes.json
 spkver backend train {{o}}/train.h5 --chain centre,whiten,length,lda:3,plda:2 --output {{o}}/backend.h5
 spkver backend score {{o}}/backend.h5 --enroll {{o}}/enrol.h5 --test {{o}}/test.h5 {_TRIED} --output {{o}}/plda.txt
 metrics -s {{o}}/plda.txt -k {_SETS}_trials_f/trials --json {{o}}/plda.json

@@ -103,7 +103,7 @@ COMMANDS = {
     "attributes": (
         "evaluation.commands.embeddings:attributes",
         "How well sex, age or accent is recognised from vectors.",
-        "spkver-eval attributes -e trials.h5 --anonymised trials_anon.h5 --labels spk2gender",
+        "spkver-eval attributes --original trials.h5 --anonymised trials_anon.h5 --labels spk2gender",
     ),
     "wer": (
         "evaluation.commands.utility:wer",

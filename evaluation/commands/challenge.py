@@ -79,13 +79,7 @@ def page(results: tuple[Path, ...], output: Path | None) -> None:
 @choice_option("--assignment", of=["reached", "highest"], help="Rank at each target reached, or at the highest only.")
 @click.option("--split", default="test", help="Split of the sets.")
 @click.option("--dataset", "datasets", multiple=True, help="Sets of EER and WER; repeatable; default all.")
-@choice_option("--average", of=["mean", "least"], help="EER of a system over sets and sexes.")
-@click.option(
-    "--correlation",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    help="Correlation of the errors of two systems on the same speech, for ties; 0 gives more ties.",
-)
+@choice_option("--average", of=["mean", "least"], help="EER of a system: mean or least over sets and sexes.")
 @click.option("--figures", is_flag=True, help="Also show all figures of the files, set by set.")
 @path_option("--plot", help="Draw EER over each utility: .png, .pdf, .svg or .tex; of several, NAME_wer.png ...")
 @path_option("--latex", help="Write the table of systems: LaTeX with booktabs.")
@@ -101,7 +95,6 @@ def rank(
     split: str,
     datasets: tuple[str, ...],
     average: str,
-    correlation: float,
     figures: bool,
     plot: Path | None,
     latex: Path | None,
@@ -117,7 +110,7 @@ def rank(
     """
     from evaluation import challenges
 
-    changes: dict[str, Any] = {"assignment": assignment, "correlation": correlation}
+    changes: dict[str, Any] = {"assignment": assignment}
     changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
     changes |= {"utilities": utilities} if utilities else {}
     rule = replace(challenges.RULES[rule_name], **changes)

@@ -89,7 +89,7 @@ def convert(
 )
 @path_option("--model-cohort", help="Scores 'model cohort score' of each model against the cohort.")
 @path_option("--segment-cohort", help="Scores 'cohort segment score' of the cohort against each segment.")
-@number_option("--top", default=300, least=2, help="as: cohort scores used on each side.")
+@number_option("--cohort-size", "top", default=300, least=2, help="as: cohort scores used on each side.")
 @shared.reader_options(key=False)
 def normalise(
     scores: Path,
@@ -126,7 +126,7 @@ def normalise(
 _training_options = together(
     path_option("--train-key", help="Key of the scores to train on."),
     path_option("--calibration", help="Apply this saved calibration instead of training one."),
-    number_option("--seed", help="Of the folds of speakers."),
+    number_option("--seed", help="Seed of the random numbers."),
     shared.speaker_options,
     click.option("-p", "--prior", type=shared.SHARE, default=0.5, help="Target prior to train for."),
     click.option(

@@ -201,14 +201,14 @@ def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> 
 
 
 @click.command(cls=Command)
-@path_option("-e", "--embeddings", "original", required=True, help="Vectors of original speech.")
+@path_option("--original", required=True, help="Vectors of original speech.")
 @path_option("--anonymised", help="Vectors of the same utterances, anonymised.")
 @path_option(
     *("--labels", "labels_path"), required=True, help="Lines 'speaker label' (spk2gender); with --column a table."
 )
 @click.option("--column", "columns", multiple=True, help="Column of the table; repeatable, one attribute each.")
-@path_option("--training", help="Training vectors of other speakers; default cross-validation.")
-@path_option("--training-anonymised", help="The same, anonymised: the informed attacker.")
+@path_option("--train-original", "training", help="Training vectors of other speakers; default cross-validation.")
+@path_option("--train-anonymised", "training_anonymised", help="The same, anonymised: the informed attacker.")
 @shared.segment_speakers_option
 @choice_option("--missing", of=["error", "drop"], help="Utterances without a label: stop, or drop and count.")
 @shared.pickle_option
@@ -231,10 +231,10 @@ def attributes(
 
     The unweighted average recall of a logistic regression for speakers outside its training data: on original
     vectors (original), on anonymised ones after training on original ones (ignorant), and after training on anonymised
-    ones (informed). Intervals are by a bootstrap of speakers, differences from original under shared draws.
+    ones (informed). Intervals are by a bootstrap of speakers, differences from original are from the same resamples.
     """
     if training is None and training_anonymised is not None:
-        raise ConfigError("--training-anonymised needs --training", remedy="give original vectors too")
+        raise ConfigError("--train-anonymised needs --train-original", remedy="give original vectors too")
     if columns:
         tables = {column: read_metadata(labels_path, column) for column in columns}
     else:

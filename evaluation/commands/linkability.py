@@ -69,7 +69,7 @@ _utterances_option = numbers_option(
     words=("all",),
     help="Utterances averaged into a trial, such as 1,3,all. Default 1; for scores, each segment is a trial.",
 )
-_ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="How ties count.")
+_ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="How equal scores count.")
 
 
 def _embeddings_options(*, required: bool) -> list[Decorator]:
@@ -80,11 +80,6 @@ def _embeddings_options(*, required: bool) -> list[Decorator]:
         shared.segment_speakers_option,
         shared.pickle_option,
         shared.mean_option,
-        choice_option(
-            "--choice",
-            of=["first", "random"],
-            help="Which utterances of a speaker: the first of the file, or by the seed.",
-        ),
         _utterances_option,
     ]
 
@@ -95,7 +90,6 @@ _RESULTS_OPTIONS = [
         type=click.Path(file_okay=False, path_type=Path),
         help="Folder for all results.",
     ),
-    click.option("--no-plots", is_flag=True, help="Write no plots."),
     shared.json_option,
 ]
 
@@ -107,7 +101,7 @@ _RESULTS_OPTIONS = [
     path_option("-k", "--key", help="Their key; none where the scores hold labels."),
     path_option("--ranks", help="Ranks of an earlier run (its --output)."),
     shared.reader_options(missing=True),
-    choice_option("--bootstrap-by", of=["speaker", "id"], help="What resamples draw: speakers, or model ids."),
+    choice_option("--bootstrap-by", of=["speaker", "id"], help="What is resampled: speakers, or model ids."),
     choice_option("--not-enrolled", of=["error", "drop"], help="Test speakers not enrolled: stop, or drop."),
     numbers_option(
         "--sizes",
@@ -118,6 +112,7 @@ _RESULTS_OPTIONS = [
     numbers_option("--top", least=1, help="Also the target speaker among the first R: 5,10."),
     _ties_option,
     number_option("--runs", help="Random galleries in place of exact values; 0: exact."),
+    click.option("--no-plots", is_flag=True, help="Write no plots."),
     click.option("--keep-impostors", is_flag=True, help="Keep the scores that linkability-extrapolate needs."),
     shared.resampling_options(),
     worker_options,
@@ -144,7 +139,7 @@ def linkability(resampling: Resampling, **options: Any) -> None:
     elif scored:
         ranks, largest = _rank_scores(options, numbers)
     else:
-        ranks, largest = _rank_embeddings(options, numbers, resampling.seed)
+        ranks, largest = _rank_embeddings(options, numbers)
     measured = _measure(
         ranks,
         resampling,
@@ -188,7 +183,7 @@ def extrapolate(ranks: Path, populations: list[int], resampling: Resampling, **o
 def single_out(utterances: list[Any], resampling: Resampling, **options: Any) -> None:
     """Compute how often exactly one speaker of a crowd is isolated, by embeddings."""
     enrol, trial = _sides(options)
-    averaging = Averaging(options["mean"], options["choice"], resampling.seed)
+    averaging = Averaging(options["mean"])
     report: dict[str, Any] = {}
     failure: DataError | None = None
     for number in [one for one in utterances if one != "all"] or [1]:
@@ -230,9 +225,9 @@ def _sides(options: Mapping[str, Any]) -> tuple[Embeddings, Embeddings]:
     return enrol, trial
 
 
-def _rank_embeddings(options: Mapping[str, Any], numbers: list[int] | None, seed: int) -> Ranked:
+def _rank_embeddings(options: Mapping[str, Any], numbers: list[int] | None) -> Ranked:
     enrol, trial = _sides(options)
-    averaging = Averaging(options["mean"], options["choice"], seed)
+    averaging = Averaging(options["mean"])
     work = Work(options["jobs"])
     warn_of_enrolled(enrol, trial)
     with errors_of(options["enroll"]):
@@ -246,8 +241,7 @@ def _rank_embeddings(options: Mapping[str, Any], numbers: list[int] | None, seed
             if options["keep_impostors"] and ranks[number].largest_size > linkage.KEPT:
                 largest[number] = linkage.largest_impostor_scores(gallery, trials, ranks[number], jobs=work.jobs)
         if numbers is None and len(trial.ids) > len(trials.names):
-            which = "first" if averaging.choice == "first" else "randomly drawn"
-            text = f"only the {which} utterance of each speaker is tested ({len(trials.names)} of"
+            text = f"only the first utterance of each speaker is tested ({len(trials.names)} of"
             note = f"{text} {len(trial.ids)}); --utterances all averages all"
             ranks[number] = replace(ranks[number], notes=(*ranks[number].notes, note))
     return ranks, largest
@@ -336,7 +330,7 @@ def _write(measured: reports.Linkage, beyond: dict[int, reports.Beyond], options
     additions["quartiles"] = reports.write_speaker_lists(folder, reports.speaker_quarters(measured, rule="nearest"))
     if beyond:
         reports.write_extrapolation(folder, beyond)
-    if not options["no_plots"]:
+    if not options.get("no_plots"):
         reports.write_plots(folder, measured, beyond)
     return reports.write_linkage(folder, measured, beyond=beyond, additions=additions)
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from evaluation import linkage
-from evaluation.commands.shared import SHARE, json_option, show_json
+from evaluation.commands.shared import json_option, show_json
 from evaluation.reports import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, number_option, path_option
@@ -29,10 +29,9 @@ _REPLICATES, _MOST_BANDS = 500, 6
     of=linkage.RULES,
     help="Speakers tied at the edge of a quarter: nearest to a quarter; all in (published); all out; or random.",
 )
-@choice_option("--ties", of=linkage.TIE_RULES, help="How tied scores count.")
+@choice_option("--ties", of=linkage.TIE_RULES, help="How equal scores count.")
 @number_option("--permutations", default=1000, least=1, help="Permutations for chance.")
-@number_option("--seed", help="Of permutations and draws.")
-@click.option("--level", type=SHARE, default=0.95, help="Coverage of the intervals of chance.")
+@number_option("--seed", help="Seed of the random numbers.")
 @click.option(
     *("--original", "originals"), multiple=True, metavar="NAME", help="A level to plot, not to compare; repeatable."
 )
@@ -48,7 +47,6 @@ def linkability_compare(
     ties: Any,
     permutations: int,
     seed: int,
-    level: float,
     originals: tuple[str, ...],
     output: Path | None,
     json_path: Path | None,
@@ -70,7 +68,7 @@ def linkability_compare(
         text = f"expected --original among the levels {', '.join(sorted(known))}, got {', '.join(unknown)}"
         raise DataError(text)
     conditions = {one: values for one, values in everything.items() if not levels[one] & set(originals)}
-    comparisons = linkage.compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
+    comparisons = linkage.compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed)
     report = {"measure": "log", "score_ties": ties, **comparisons.to_dict()}
     if originals:
         report["originals"] = sorted(originals)
@@ -78,7 +76,7 @@ def linkability_compare(
         write_json(output / "comparison.json", report)
         write_text(output / "speakers.csv", members_csv(comparisons, conditions))
         plot_agreement(output, comparisons)
-        plot_runs(output, tables, everything, ties, Resampling(_REPLICATES, seed, level))
+        plot_runs(output, tables, everything, ties, Resampling(_REPLICATES, seed))
     if not show_json(report, json_path):
         click.echo(format_comparisons(comparisons))
 

@@ -40,7 +40,7 @@ class _Assessed:
 @choice_option(
     "--bootstrap-by",
     of=["speaker", "id", "trial"],
-    help="What resamples draw. speaker: speakers of the maps and the key; id: each id without a map is a speaker; "
+    help="What is resampled. speaker: speakers of the maps and the key; id: each id without a map is a speaker; "
     "trial: far too narrow where trials share speakers.",
 )
 @click.option("--reference", help="System that others are compared with; default the first.")

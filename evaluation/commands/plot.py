@@ -9,20 +9,19 @@ from typing import Any
 import click
 
 from evaluation import plots
-from evaluation.commands.shared import SHARE, Reader, System, scale_option, system_options
-from evaluation.metrics import read_scale
+from evaluation.commands.shared import SHARE, Reader, System, system_options
 from spkbase.console import Command, number_option, path_option
 
 _OVER_PRIORS = ("log_odds", "sort")
 # kind: what it shows, by which function, and which of the options below it takes
 KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
-    "det": ("detection error trade-off curves", plots.plot_det, ("window", "prior", "hull_only", "sort")),
-    "roc": ("receiver operating characteristics", plots.plot_roc, ("lowest_fpr", "sort")),
+    "det": ("detection error trade-off curves", plots.plot_det, ("window", "prior", "sort")),
+    "roc": ("receiver operating characteristics", plots.plot_roc, ("sort",)),
     "ece": ("empirical cross-entropy of log-likelihood ratios over the prior", plots.plot_ece, _OVER_PRIORS),
     "nece": ("the same, divided by the entropy of the prior", partial(plots.plot_ece, normalised=True), _OVER_PRIORS),
     "ape": ("Bayes error rate of log-likelihood ratios", plots.plot_ape, (*_OVER_PRIORS, "with_eer")),
     "nber": ("the same, divided by that of the prior alone", partial(plots.plot_ape, normalised=True), _OVER_PRIORS),
-    "zebra": ("what the best attacker does not learn, over the prior", plots.plot_zebra, (*_OVER_PRIORS, "scale")),
+    "zebra": ("what the best attacker does not learn, over the prior", plots.plot_zebra, _OVER_PRIORS),
     "histogram": ("distributions of target and nontarget scores", plots.plot_histogram, ("bins", "own_scale")),
     "reliability": ("how often a trial is a target trial, by its ratio", plots.plot_reliability, ("prior", "sort")),
 }
@@ -43,11 +42,8 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
 @click.option("--eer", "with_eer", is_flag=True, help="ape: draw the EER of each system too.")
 @click.option("--window", type=click.Choice(["auto", *plots.WINDOWS]), help="det: part of the plane; auto holds all.")
 @click.option("-p", "--prior", type=SHARE, help="Target prior. det: of the minDCF point, [0.0917]; reliability: [0.5].")
-@click.option("--hull-only", is_flag=True, help="det: draw the convex hull only.")
-@click.option("--lowest-fpr", type=float, help="roc: left end of the axis, such as 1e-4; 0: linear.")
 @number_option("--bins", default=None, least=1, help="histogram: number of bins.  [60]")
 @click.option("--own-scale", is_flag=True, help="histogram: separate scales for each system.")
-@scale_option
 @click.pass_context
 def plot(
     context: click.Context,
@@ -63,8 +59,6 @@ def plot(
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     if unfit := sorted(one.opts[-1] for one in context.command.params if one.name in given.keys() - set(takes)):
         raise click.UsageError(f"plot {kind} takes no {', '.join(unfit)}")
-    if "scale" in given:
-        given["scale"] = read_scale(given["scale"])
     sides = [reader.split(reader.read(one.scores, one.key), one.scores, one.key) for one in systems]
     drawn = [(one.name, *parts) for one, parts in zip(systems, sides, strict=True)]
     draw(drawn, path=path, title=title, **given)

@@ -86,8 +86,13 @@ def resampling_options(replicates: int = 1000) -> Decorator:
     return gathered(
         "resampling",
         Resampling,
-        number_option("--bootstrap", "replicates", default=replicates, help="Resamples for intervals; 0 for none."),
-        number_option("--seed", help="Seed of all draws."),
+        number_option(
+            "--bootstrap",
+            "replicates",
+            default=replicates,
+            help="Resamples of the bootstrap for intervals; 0: no intervals.",
+        ),
+        number_option("--seed", help="Seed of the random numbers."),
         click.option("--level", type=SHARE, default=0.95, help="Coverage of the intervals."),
     )
 

@@ -52,7 +52,7 @@ def wer(
     """Compute word and character error rates.
 
     Counts are pooled over utterances; intervals are by a bootstrap of speakers, where they are given. With several
-    --hyp the differences from the first are given too, under shared draws.
+    --hyp the differences from the first are given too, from the same resamples.
     """
     names = _names(hypotheses, labels)
     truth = utility.read_transcripts(reference)
@@ -104,7 +104,7 @@ def uar(
 
     The mean over folds of the mean recall of the classes. Intervals are by a bootstrap of speakers; where these are not
     given there are none, and all utterances are one fold. With several --predictions the differences from the first
-    are given too, under shared draws.
+    are given too, from the same resamples.
     """
     names = _names(predictions, labels)
     if segment_speakers is None and (spk2fold is not None or convention == "vpc2024"):

@@ -71,9 +71,9 @@ class Settings:
     measure : {"log", "uniform"}
         How sizes count in the mean of a speaker.
     replicates, seed, level
-        Of the intervals; 0 replicates for none. The seed is that of the draws too.
+        Resamples of the intervals, 0 for none, seed of all random numbers, and coverage.
     runs : int
-        Repetitions of the published draws of galleries; 0 for the closed form.
+        Repetitions of the published random galleries; 0 for the closed form.
     """
 
     sizes: Sizes = "all"
@@ -87,7 +87,7 @@ class Settings:
 
     @property
     def resampling(self) -> Resampling:
-        """What intervals are drawn by."""
+        """How speakers are resampled for the intervals."""
         return Resampling(self.replicates, self.seed, self.level)
 
     def gallery_sizes(self, ranks: linkage.Ranks) -> NDArray[np.int64]:

@@ -202,7 +202,7 @@ def test_one_file_for_both_sides_is_refused(tmp_path):
     labels.write_text("".join(f"s{number} {'fm'[number % 2]}\n" for number in range(6)))
     for command in (
         ["align", "--original", path, "--anonymised", path],
-        ["attributes", "-e", path, "--anonymised", path, "--labels", labels],
+        ["attributes", "--original", path, "--anonymised", path, "--labels", labels],
     ):
         outcome = CliRunner().invoke(main, list(map(str, command)))
         assert outcome.exit_code == 2

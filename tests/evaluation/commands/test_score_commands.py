@@ -47,7 +47,7 @@ def lists(tmp_path: Path) -> Path:
     ("kind", "extra"),
     [
         ("det", ["--window", "big", "--sort"]),
-        ("roc", ["--lowest-fpr", "1e-3", "--sort"]),
+        ("roc", ["--sort"]),
         ("ece", ["--sort"]),
         ("nece", []),
         ("ape", []),
@@ -84,7 +84,7 @@ def test_scores_are_normalised(lists: Path, kind: str) -> None:
     }[kind]()
     cohorts = ["--model-cohort", lists / "z.txt"] if kind != "t" else []
     cohorts += ["--segment-cohort", lists / "t.txt"] if kind != "z" else []
-    result = run("normalise", "-s", lists / "one.txt", "-m", kind, *cohorts, "--top", 7, "-o", lists / "n.txt")
+    result = run("normalise", "-s", lists / "one.txt", "-m", kind, *cohorts, "--cohort-size", 7, "-o", lists / "n.txt")
     assert result.exit_code == 0, result.output
     assert formats.read_scores(lists / "n.txt").values.tolist() == expected.values.tolist()
 

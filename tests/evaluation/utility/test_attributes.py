@@ -198,13 +198,17 @@ def run(*arguments: object) -> tuple[int, str]:
 
 
 def test_command_says_what_the_function_says(folder) -> None:
-    status, output = run("-e", folder / "a.npz", "--anonymised", folder / "b.npz", "--labels", folder / "spk2gender")
+    status, output = run(
+        "--original", folder / "a.npz", "--anonymised", folder / "b.npz", "--labels", folder / "spk2gender"
+    )
     assert status == 0, output
     assert [line.split()[:2] for line in output.splitlines()[2:5]] == [
         ["spk2gender", name] for name in ("original", "ignorant", "informed")
     ]
     table = folder / "people.csv"
-    status, output = run("-e", folder / "a.npz", "--labels", table, "--column", "sex", "--column", "age", "--json", "-")
+    status, output = run(
+        "--original", folder / "a.npz", "--labels", table, "--column", "sex", "--column", "age", "--json", "-"
+    )
     assert status == 0, output
     report = json.loads(output)
     original, labels = people(20, shift=3)
@@ -217,13 +221,13 @@ def test_command_says_what_the_function_says(folder) -> None:
     [
         (["--labels", "people.csv", "--column", "height"], "no column 'height'"),
         (["--labels", "missing"], "missing"),
-        (["--labels", "spk2gender", "--training-anonymised", "b.npz"], "needs --training"),
-        (["--labels", "spk2gender", "--training", "a.npz"], "at least two classes"),
+        (["--labels", "spk2gender", "--train-anonymised", "b.npz"], "needs --train-original"),
+        (["--labels", "spk2gender", "--train-original", "a.npz"], "at least two classes"),
     ],
 )
 def test_command_ends_with_one_error(arguments: list[str], says: str, folder) -> None:
     located = [str(folder / name) if (folder / name).exists() or name == "missing" else name for name in arguments]
-    status, output = run("-e", folder / "a.npz", *located)
+    status, output = run("--original", folder / "a.npz", *located)
     assert status == 2, output
     assert says in output
     assert "Traceback" not in output
@@ -245,7 +249,15 @@ def test_utterances_of_one_voice_in_several_folds_are_told(tmp_path: Path) -> No
     np.savez(tmp_path / "e.npz", ids=ids, vectors=vectors)
     (tmp_path / "labels").write_text("".join(f"{name} {'fm'[v % 2]}\n" for name, v in zip(ids, voices, strict=True)))
     (tmp_path / "utt2spk").write_text("".join(f"{name} s{voice}\n" for name, voice in zip(ids, voices, strict=True)))
-    call = ["attributes", "-e", str(tmp_path / "e.npz"), "--labels", str(tmp_path / "labels"), "--bootstrap", "0"]
+    call = [
+        "attributes",
+        "--original",
+        str(tmp_path / "e.npz"),
+        "--labels",
+        str(tmp_path / "labels"),
+        "--bootstrap",
+        "0",
+    ]
     alone, known = (
         json.loads(CliRunner().invoke(main, [*call, *more, "--json", "-"]).stdout)["labels"]
         for more in ((), ("--segment-speakers", str(tmp_path / "utt2spk")))
