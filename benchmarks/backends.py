@@ -27,11 +27,11 @@ import numpy as np
 from benchmarks.measure import describe_machine
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.formats import read_key
-from evaluation.metrics import SortedScores, cllr, eer, method_of, min_cllr
-from evaluation.trials import Key, Scores, read_speakers
-from evaluation.uncertainty import Interval, Resampling, Sample, bootstrap, interval, sample_from
+from evaluation.metrics import SortedScores, cllr, eer, min_cllr
+from evaluation.trials import Key, read_speakers
+from evaluation.uncertainty import Interval, Resampling, Sample, confidence_intervals, paired_differences, sample_from
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import format_table, write_json
+from spkbase.files import format_table
 from spkver.audio import read_audio, write_audio
 from spkver.backend import parse_chain, train_chain
 from spkver.datadir import DataDir, read_datadir, write_datadir
@@ -75,18 +75,34 @@ class Condition:
     model_speakers: Mapping[str, str] | None = None
     segment_speakers: Mapping[str, str] | None = None
 
-    def sample(self, scores: Scores) -> Sample:
-        """Return scores of its trials, ready for the bootstrap."""
-        model_speakers, segment_speakers = self.model_speakers, self.segment_speakers
-        return sample_from(scores, self.key, model_speakers=model_speakers, segment_speakers=segment_speakers)[0]
+    def enrolled(self) -> int:
+        """Vectors of a model of the calibration: as many as those of the trials have, if the background has as many."""
+        per_model, per_speaker = (
+            int(np.median(np.unique(embeddings.speakers.astype(str), return_counts=True)[1]))
+            for embeddings in (self.enrol, self.training)
+        )
+        return max(1, min(per_model, per_speaker - 1))
+
+    def sample(self, chain: Any) -> Sample:
+        """Return the scores of a chain, ready for the bootstrap."""
+        scores = train_chain(self.training, chain).score(self.enrol, self.test, self.key.trials())
+        of_models, of_segments = self.model_speakers, self.segment_speakers
+        return sample_from(scores, self.key, model_speakers=of_models, segment_speakers=of_segments)[0]
+
+    def __str__(self) -> str:
+        n_target = int(self.key.is_target.sum())
+        return (
+            f"background {self.training!r}, enrolled {self.enrol!r}; {n_target} target and "
+            f"{len(self.key) - n_target} nontarget trials, calibration with {self.enrolled()} vectors a model"
+        )
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What a chain gave: metrics with intervals, whether they differ from the first chain's, why some are missing."""
 
-    intervals: Mapping[str, Interval]
-    differs: Mapping[str, bool]
+    intervals: dict[str, Interval]
+    differs: dict[str, bool]
     failure: str = ""
 
 
@@ -136,19 +152,8 @@ def voiceprivacy_conditions(
 ) -> dict[str, Condition]:
     """Return the four conditions of a set of the VoicePrivacy Challenge, trials of both sexes pooled.
 
-    Parameters
-    ----------
-    folder : Path
-        Vectors, ``SET_EXTRACTOR.h5`` for each set.
-    layout : Path
-        Data directories of the originals, for their trials.
-    name : str
-        Such as ``libri10_test``.
-    training : (str, sequence of str)
-        Names of the training set and of its anonymised twins, several where it was anonymised several times.
-    suffix : str
-        Of the anonymised sets.
-    extractor : str
+    Vectors are in ``folder/SET_EXTRACTOR.h5``, the trials of the originals in data directories of ``layout``;
+    `training` names the training set and its anonymised versions.
     """
 
     def vectors(*names: str) -> Embeddings:
@@ -214,7 +219,7 @@ def statistic(scores: SortedScores) -> dict[str, float]:
 
 def calibrated_statistic(scores: SortedScores) -> dict[str, float]:
     """Compute what stands in the table of calibrated scores: an affine map changes neither EER nor minCllr."""
-    return {"calibrated": cllr(scores)}
+    return {"cllr": cllr(scores)}
 
 
 def compare_chains(
@@ -224,52 +229,25 @@ def compare_chains(
 
     A chain that can be trained but not calibrated has the other metrics, and says why.
     """
-    raw: dict[str, Sample] = {}
-    calibrated: dict[str, Sample] = {}
-    failures: dict[str, str] = {}
+    samples: dict[str, dict[str, Sample]] = {"": {}, "calibrated": {}}
+    found = {chain: Outcome({}, {}) for chain in chains}
     for chain in chains:
+        calibrated = [*parse_chain(chain), {"calibrate": {"enrolled": condition.enrolled(), "ridge": RIDGE}}]
         try:
-            raw[chain] = condition.sample(_scores(condition, parse_chain(chain)))
-            steps = [*parse_chain(chain), {"calibrate": {"enrolled": enrolled_of(condition), "ridge": RIDGE}}]
-            calibrated[chain] = condition.sample(_scores(condition, steps))
+            samples[""][chain] = condition.sample(chain)
+            samples["calibrated"][chain] = condition.sample(calibrated)
         except (ConfigError, DataError) as error:
-            failures[chain] = str(error)
-    intervals: dict[str, dict[str, Interval]] = {chain: {} for chain in chains}
-    differs: dict[str, dict[str, bool]] = {chain: {} for chain in chains}
-    for samples, function in ((raw, statistic), (calibrated, calibrated_statistic)):
-        if not samples:
-            continue
-        draws = bootstrap(list(samples.values()), function, Resampling(replicates), jobs=jobs)
-        values = [function(sample.runs()) for sample in samples.values()]
-        has_first = chains[0] in samples
-        for number, (chain, sample) in enumerate(samples.items()):
-            for name, value in values[number].items():
-                drawn = draws[number][name]
-                intervals[chain][name] = _interval(name, value, drawn, sample)
-                if has_first and number:
-                    between = _interval(name, value - values[0][name], drawn - draws[0][name], sample, difference=True)
-                    differs[chain][name] = bool(between.low > 0 or between.high < 0)  # not where it is NaN
-    return {chain: Outcome(intervals[chain], differs[chain], failures.get(chain, "")) for chain in chains}
-
-
-def enrolled_of(condition: Condition) -> int:
-    """Return how many vectors models of the calibration have: as those of the trials, if the background has as many."""
-    per_model, per_speaker = (
-        int(np.median(np.unique(embeddings.speakers.astype(str), return_counts=True)[1]))
-        for embeddings in (condition.enrol, condition.training)
-    )
-    return max(1, min(per_model, per_speaker - 1))
-
-
-def _scores(condition: Condition, steps: Any) -> Scores:
-    backend = train_chain(condition.training, steps)
-    return backend.score(condition.enrol, condition.test, condition.key.trials())
-
-
-def _interval(name: str, value: float, drawn: Any, sample: Sample, *, difference: bool = False) -> Interval:
-    method = method_of("cllr" if name == "calibrated" else name, difference=difference)
-    counts = {} if difference else {"n_trials": sample.n_least}
-    return interval(value, drawn, method=method, n_units=sample.n_effective, **counts)
+            found[chain] = replace(found[chain], failure=str(error))
+    for title, function in (("", statistic), ("calibrated", calibrated_statistic)):
+        settings: dict[str, Any] = {"resampling": Resampling(replicates), "jobs": jobs}
+        for chain, sample in samples[title].items():
+            ends = confidence_intervals(sample, function, **settings)
+            found[chain].intervals.update({title or name: end for name, end in ends.items()})
+        if chains[0] in samples[title] and len(samples[title]) > 1:
+            for chain, gaps in paired_differences(samples[title], function, **settings).items():
+                stars = {title or name: bool(gap.low > 0 or gap.high < 0) for name, gap in gaps.items()}
+                found[chain].differs.update(stars)
+    return found
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -304,15 +282,6 @@ def _cell(name: str, outcome: Outcome) -> str:
     return value + ends + "*" * outcome.differs.get(name, False)
 
 
-def describe(condition: Condition) -> str:
-    """Return how many vectors, speakers and trials a condition has."""
-    n_target = int(condition.key.is_target.sum())
-    return (
-        f"background {condition.training!r}, enrolled {condition.enrol!r}; {n_target} target and "
-        f"{len(condition.key) - n_target} nontarget trials, calibration with {enrolled_of(condition)} vectors a model"
-    )
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables."""
     options = _options(arguments)
@@ -327,27 +296,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         conditions = voiceprivacy_conditions(
             options.folder, options.layout, options.set, training, suffix=options.suffix, extractor=options.extractor
         )
-    if options.background is not None:
-        conditions = {
-            name: replace(condition, training=first_speakers(condition.training, options.background))
-            for name, condition in conditions.items()
-        }
     print(describe_machine())
-    started = time.perf_counter()
-    chains = tuple(options.chain or CHAINS)
-    outcomes = {}
+    started, outcomes = time.perf_counter(), {}
     for name, condition in conditions.items():
-        print(f"{name}: {describe(condition)}")
+        if options.background is not None:
+            condition = replace(condition, training=first_speakers(condition.training, options.background))
+        print(f"{name}: {condition}")
+        chains = tuple(options.chain or CHAINS)
         outcomes[name] = compare_chains(condition, chains, replicates=options.replicates, jobs=options.jobs)
     print(f"{time.perf_counter() - started:.0f} s\n\n{tables_of(outcomes)}")
-    if options.json is not None:
-        write_json(options.json, {name: {chain: _plain(found) for chain, found in row.items()}
-                                  for name, row in outcomes.items()})  # fmt: skip
-
-
-def _plain(outcome: Outcome) -> dict[str, Any]:
-    ends = {name: [found.value, found.low, found.high] for name, found in outcome.intervals.items()}
-    return {"intervals": ends, "differs": dict(outcome.differs), "failure": outcome.failure}
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -369,7 +326,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser_of_tables.add_argument("--background", type=int, help="train on so many speakers alone, the first by id")
         parser_of_tables.add_argument("--replicates", type=int, default=1000)
         parser_of_tables.add_argument("--jobs", type=int, default=1)
-        parser_of_tables.add_argument("--json", type=Path)
     halves = kinds.add_parser("halve", help="each recording as two utterances")
     halves.add_argument("datadir", type=Path)
     halves.add_argument("output", type=Path)

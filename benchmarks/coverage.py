@@ -25,27 +25,14 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
-from benchmarks.measure import describe_machine
-from evaluation.metrics import (
-    METHODS,
-    Method,
-    SortedScores,
-    act_dcf,
-    cllr,
-    d_sys,
-    eer,
-    method_of,
-    min_cllr,
-    min_dcf,
-    population,
-    tpr_at_fpr,
-)
+from benchmarks.measure import covered, repeated, study_options
+from evaluation import metrics as m
+from evaluation.metrics import METHODS, Method, SortedScores, method_of
 from evaluation.metrics.calibration import softplus
 from evaluation.metrics.disclosure import d_sys_pav
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Resampling, Sample, bootstrap, interval, sample_of
 from spkbase.files import format_table
-from spkbase.work import default_jobs, ordered_map
 
 SEGMENTS, MAX_NONTARGET = 8, 8000
 TARGET_SHARES, NONTARGET_SHARES = (0.5, 0.1, 0.4), (0.15, 0.15, 0.1, 0.1, 0.5)
@@ -57,14 +44,14 @@ PERCENTILE = Method("percentile")
 
 def metrics(scores: SortedScores) -> dict[str, float]:
     """Compute what the study looks at."""
-    found = {f"eer.{method}": eer(scores, method=method) for method in METHODS}
-    found |= {f"min_dcf_unnormalised.{p:g}": min_dcf(scores, p_target=p, normalised=False) for p in PRIORS}
-    found["act_dcf_unnormalised.0.05"] = act_dcf(scores, p_target=0.05, normalised=False)
-    found["tpr_at_fpr.0.01"] = tpr_at_fpr(scores, fpr=0.01).value
-    found |= {"cllr": cllr(scores), "min_cllr": min_cllr(scores)}
+    found = {f"eer.{method}": m.eer(scores, method=method) for method in METHODS}
+    found |= {f"min_dcf_unnormalised.{p:g}": m.min_dcf(scores, p_target=p, normalised=False) for p in PRIORS}
+    found["act_dcf_unnormalised.0.05"] = m.act_dcf(scores, p_target=0.05, normalised=False)
+    found["tpr_at_fpr.0.01"] = m.tpr_at_fpr(scores, fpr=0.01).value
+    found |= {"cllr": m.cllr(scores), "min_cllr": m.min_cllr(scores)}
     found["calibration_loss"] = found["cllr"] - found["min_cllr"]
-    found |= {"d_sys": d_sys(scores), "d_sys_pav": d_sys_pav(scores)}
-    return found | {"zebra.population": population(scores)}
+    found |= {"d_sys": m.d_sys(scores), "d_sys_pav": d_sys_pav(scores)}
+    return found | {"zebra.population": m.population(scores)}
 
 
 def true_metrics(d: float) -> dict[str, float]:
@@ -148,17 +135,10 @@ def repeat(
 
 
 def study(
-    n_speakers: int,
-    *,
-    distance: float = 2.5,
-    repetitions: int = 500,
-    replicates: int = 200,
-    first_seed: int = 0,
-    jobs: int | None = None,
+    n_speakers: int, distance: float, replicates: int, options: argparse.Namespace
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Count misses over repetitions: as `repeat`, but shares of the repetitions."""
-    work = partial(repeat, n_speakers, distance, replicates)
-    results = list(ordered_map(work, range(first_seed, first_seed + repetitions), jobs=jobs))
+    results = repeated(partial(repeat, n_speakers, distance, replicates), options)
     single, paired = (
         {name: np.mean([result[place][name] for result in results], axis=0) for name in results[0][place]}
         for place in (0, 1)
@@ -167,14 +147,7 @@ def study(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repetitions", type=int, default=500)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--speakers", type=int, nargs="+", default=[20, 50, 100])
-    parser.add_argument("--distance", type=float, default=2.5)
-    parser.add_argument("--first-seed", type=int, default=0, help="the repetitions have this seed and the next ones")
-    options = parser.parse_args()
-    print(describe_machine())
+    options = study_options(__doc__, repetitions=500, replicates=200, speakers=[20, 50, 100], distance=2.5)
     print(
         f"true values in intervals of 95 %, in percent: {options.repetitions} repetitions from seed "
         f"{options.first_seed}, {options.replicates} "
@@ -182,42 +155,24 @@ def main() -> None:
         f"{100 * np.sqrt(0.95 * 0.05 / options.repetitions):.1f}\n"
     )
     started = time.perf_counter()
-    results = {
-        count: study(
-            count,
-            distance=options.distance,
-            repetitions=options.repetitions,
-            replicates=options.replicates,
-            first_seed=options.first_seed,
-        )
-        for count in options.speakers
-    }
-    truth = true_metrics(options.distance)
+    results = {count: study(count, options.distance, options.replicates, options) for count in options.speakers}
     further = true_metrics(options.distance * SECOND_DISTANCE)
     rows, differences = [], []
-    for name, true in truth.items():
+    for name, true in true_metrics(options.distance).items():
         row: dict[str, object] = {"metric": name, "true": true, "method": method_of(name).name}
         pair: dict[str, object] = {"difference of": name, "true": further[name] - true}
         pair["method"] = method_of(name, difference=True).name
         for count, (single, paired) in results.items():
-            row[f"{count} speakers"] = _covered(single[name][0])
-            row[f"{count}, percentile"] = f"{_share(single[name][1]):.1f}"
-            row[f"{count}, by trial"] = f"{_share(single[name][2]):.1f}"
-            pair[f"{count} speakers"] = _covered(paired[name][0])
+            row[f"{count} speakers"] = covered(single[name][0])
+            row[f"{count}, percentile"] = covered(single[name][1]).split()[0]
+            row[f"{count}, by trial"] = covered(single[name][2]).split()[0]
+            pair[f"{count} speakers"] = covered(paired[name][0])
         rows.append(row)
         differences.append(pair)
     for table in (rows, differences):
         columns = {name: ".4f" if name == "true" else "" for name in table[0]}
         print(format_table(table, columns, markdown=True), end="\n\n")
-    print(f"{time.perf_counter() - started:.0f} s with {default_jobs()} workers")
-
-
-def _share(misses: np.ndarray) -> float:
-    return 100 * (1 - float(misses.sum()))
-
-
-def _covered(misses: np.ndarray) -> str:
-    return f"{_share(misses):.1f} ({100 * misses[0]:.1f}, {100 * misses[1]:.1f})"
+    print(f"{time.perf_counter() - started:.0f} s with {options.jobs} workers")
 
 
 def _effects(

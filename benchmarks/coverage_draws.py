@@ -16,15 +16,15 @@ value is that of the mean over all draws with infinitely many speakers: the mean
 
 from __future__ import annotations
 
-import argparse
 import time
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from benchmarks.measure import describe_machine
+from benchmarks.measure import covered, repeated, study_options
 from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import (
@@ -37,7 +37,6 @@ from evaluation.uncertainty import (
     sample_of,
 )
 from spkbase.files import format_table
-from spkbase.work import default_jobs, ordered_map
 
 SEGMENTS = 8
 TARGET_SHARES, NONTARGET_SHARES = (0.3, 0.2, 0.1, 0.4), (0.1, 0.1, 0.1, 0.1, 0.1, 0.5)
@@ -112,35 +111,23 @@ def repeat(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repetitions", type=int, default=400)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--speakers", type=int, nargs="+", default=[10, 23, 50])
-    parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--distance", type=float, default=1.6)
-    options = parser.parse_args()
-    print(describe_machine())
+    options = study_options(__doc__, repetitions=400, replicates=200, speakers=[10, 23, 50], draws=3, distance=1.6)
     print(
         f"true values in intervals of 95 %, in percent: {options.repetitions} repetitions, {options.replicates}"
         f" resamples, {options.draws} draws, d = {options.distance:g}; in brackets true values below and above, and the"
         f" mean width in points; one standard error is {100 * np.sqrt(0.95 * 0.05 / options.repetitions):.1f}\n"
     )
     started, rows = time.perf_counter(), []
-    for name, moved in MOVED.items():
-        for count in options.speakers:
-            work = partial(repeat, count, options.draws, options.distance, moved, options.replicates)
-            results = list(ordered_map(work, range(options.repetitions), jobs=None))
-            for metric in METRICS:
-                row: dict[str, object] = {"draws": name, "speakers": count, "metric": metric}
-                row["true"] = f"{100 * true_rate(options.distance, moved):.2f}"
-                for way, (below, above, width) in zip(
-                    WAYS, np.mean([result[metric] for result in results], axis=0), strict=True
-                ):
-                    covered = 100 * (1 - below - above)
-                    row[way] = f"{covered:.1f} ({100 * below:.1f}, {100 * above:.1f}; {100 * width:.1f})"
-                rows.append(row)
+    for (name, moved), count in product(MOVED.items(), options.speakers):
+        results = repeated(partial(repeat, count, options.draws, options.distance, moved, options.replicates), options)
+        for metric in METRICS:
+            row: dict[str, object] = {"draws": name, "speakers": count, "metric": metric}
+            row["true"] = f"{100 * true_rate(options.distance, moved):.2f}"
+            means = np.mean([result[metric] for result in results], axis=0)
+            row |= {way: covered(one, f"; {100 * one[2]:.1f}") for way, one in zip(WAYS, means, strict=True)}
+            rows.append(row)
     print(format_table(rows, dict.fromkeys(rows[0], ""), markdown=True), end="\n\n")
-    print(f"{time.perf_counter() - started:.0f} s with {default_jobs()} workers")
+    print(f"{time.perf_counter() - started:.0f} s with {options.jobs} workers")
 
 
 if __name__ == "__main__":

@@ -8,20 +8,19 @@ the distance d of the log-likelihood ratios is that whose EER, Phi(-d / 2), is t
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 from scipy.special import ndtri
 
 from benchmarks.coverage import simulate
-from benchmarks.measure import describe_machine
+from benchmarks.measure import covered, repeated, study_options
 from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.uncertainty import Resampling, bootstrap, interval
 from spkbase.files import format_table
-from spkbase.work import default_jobs, ordered_map
 
 RATES = (0.005, 0.02, 0.1, 0.3)
 READINGS = ("rocch", "interpolated")
@@ -52,36 +51,16 @@ def repeat(n_speakers: int, rate: float, replicates: int, seed: int) -> np.ndarr
     return np.array(ends)
 
 
-def study(n_speakers: int, rate: float, *, repetitions: int, replicates: int, first_seed: int) -> np.ndarray:
-    """Repeat it; ndarray of float64 of shape (repetitions, 2, 3, 2)."""
-    work = partial(repeat, n_speakers, rate, replicates)
-    return np.array(list(ordered_map(work, range(first_seed, first_seed + repetitions), jobs=None)))
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repetitions", type=int, default=300)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--speakers", type=int, nargs="+", default=[10, 30, 80])
-    parser.add_argument("--first-seed", type=int, default=0, help="the repetitions have this seed and the next ones")
-    options = parser.parse_args()
-    print(describe_machine())
-    started = time.perf_counter()
-    rows = []
-    for rate in RATES:
-        for count in options.speakers:
-            found = study(
-                count,
-                rate,
-                repetitions=options.repetitions,
-                replicates=options.replicates,
-                first_seed=options.first_seed,
-            )
-            for place, reading in enumerate(READINGS):
-                rows.append({"true EER": f"{100 * rate:g} %", "speakers": count, "reading": reading})
-                rows[-1] |= _row(found[:, place], rate)
+    options = study_options(__doc__, repetitions=300, replicates=200, speakers=[10, 30, 80])
+    started, rows = time.perf_counter(), []
+    for rate, count in product(RATES, options.speakers):
+        found = np.array(repeated(partial(repeat, count, rate, options.replicates), options))
+        for place, reading in enumerate(READINGS):
+            rows.append({"true EER": f"{100 * rate:g} %", "speakers": count, "reading": reading})
+            rows[-1] |= _row(found[:, place], rate)
     print(format_table(rows, markdown=True))
-    print(f"\n{time.perf_counter() - started:.0f} s with {default_jobs()} workers")
+    print(f"\n{time.perf_counter() - started:.0f} s with {options.jobs} workers")
 
 
 def _row(found: np.ndarray, rate: float) -> dict[str, object]:
@@ -90,8 +69,7 @@ def _row(found: np.ndarray, rate: float) -> dict[str, object]:
     for place, name in ((1, ""), (2, " before")):
         low, high = found[:, place].T
         known = ~np.isnan(low)
-        below, above = np.mean(rate < low[known]), np.mean(rate > high[known])
-        row[f"covered{name}"] = f"{100 * (1 - below - above):.1f} ({100 * below:.1f}, {100 * above:.1f})"
+        row[f"covered{name}"] = covered(np.array([np.mean(rate < low[known]), np.mean(rate > high[known])]))
         row[f"width{name}"] = f"{100 * np.median(high[known] - low[known]):.1f}"
     return row | {"none before": f"{100 * np.mean(np.isnan(found[:, 2, 0])):.0f}"}
 

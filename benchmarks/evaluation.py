@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import describe_machine, median_seconds
+from benchmarks.measure import apart, describe_machine, median_seconds, peak_mb
 from evaluation.metrics import PRIORS, Metrics, SortedScores, eer, evaluate, min_dcf
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Resampling, bootstrap, sample_of
@@ -48,7 +48,7 @@ def ten_million() -> tuple[float, float]:
     target, nontarget = gaussian_scores(10_000_000)
     started = time.perf_counter()
     evaluate(target, nontarget)
-    return time.perf_counter() - started, _peak()
+    return time.perf_counter() - started, peak_mb()
 
 
 def text_files(n_models: int = 500, n_segments: int = 2000) -> tuple[float, float, float]:
@@ -73,7 +73,7 @@ def text_files(n_models: int = 500, n_segments: int = 2000) -> tuple[float, floa
         seconds, after = time.perf_counter() - started, os.times()
     processor = after.children_user + after.children_system - before.children_user - before.children_system
     assert json.loads(done.stdout)["n_target"] == int(is_target.sum())
-    return seconds, processor, _peak(children=True)
+    return seconds, processor, peak_mb(children=True)
 
 
 def two_metrics(scores: SortedScores) -> dict[str, float]:
@@ -102,37 +102,22 @@ def import_seconds() -> float:
     return full - bare
 
 
-def apart(call: str) -> list[float]:
-    """Run a function of this module in a process of its own."""
-    code = f"import json; from benchmarks import evaluation as e; print(json.dumps(e.{call}))"
-    return json.loads(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
-
-
 def main() -> None:
     print(describe_machine())
     for share in (0.1, 0.5):
-        sort, numbers = apart(f"ratio_to_sort(share={share})")
+        sort, numbers = apart("evaluation", f"ratio_to_sort(share={share})")
         print(
             f"1,000,000 scores, {share:.0%} targets: {numbers:.3f} s for every number, {sort:.3f} s for a sort, "
             f"ratio {numbers / sort:.2f} (median of 7)"
         )
-    seconds, peak = apart("ten_million()")
+    seconds, peak = apart("evaluation", "ten_million()")
     print(f"10,000,000 scores: {seconds:.2f} s, peak of the process {peak:.0f} MB")
-    seconds, processor, peak = apart("text_files()")
+    seconds, processor, peak = apart("evaluation", "text_files()")
     times = f"{seconds:.2f} s, {processor:.2f} s of them on the processor"
     print(f"metrics from two text files of 1,000,000 lines: {times}, peak {peak:.0f} MB")
     print(f"1,000 resamples of 50,000 trials: EER and minDCF {resamples(two_metrics):.1f} s", end=", ")
     print(f"every number {resamples(Metrics(PRIORS)):.1f} s (one worker)")
     print(f"import evaluation.metrics.table: {import_seconds():.2f} s")
-
-
-def _peak(*, children: bool = False) -> float:
-    """Peak of memory in MB (of the largest child, where asked); 0 where the system does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return 0.0
-    return resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

@@ -16,18 +16,17 @@ as gallery and as trials, and predicts the curve of all 20,000.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from benchmarks.measure import describe_machine
+from benchmarks.measure import repeated, study_options
 from evaluation.linkage import Extrapolation, Ranks, extrapolate
 from evaluation.uncertainty import Resampling
 from spkbase.files import format_table
-from spkbase.work import default_jobs, ordered_map
+from spkbase.work import ordered_map
 
 N_FIT, N_WORLD, DIMENSIONS = 1_000, 20_000, 64
 SIZES = (20_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
@@ -135,50 +134,30 @@ def summarise(world: str, estimates: list[Extrapolation], truth: np.ndarray) -> 
     spans = np.array([estimate.span() for estimate in estimates])
     for place, size in enumerate(estimates[0].sizes):
         true = truth[..., place]
-        for method in METHODS:
-            parts = [estimate.predictions[method] for estimate in estimates]
-            value = np.array([part.linkability[place] for part in parts])
-            low, high = (np.array([getattr(part, end)[place] for part in parts]) for end in ("low", "high"))
-            rows.append(_row(world, size, method, true, value, low, high))
-        rows.append(
-            _row(world, size, "span", true, np.full(len(estimates), np.nan), spans[:, 0, place], spans[:, 1, place])
-        )
+        for method in (*METHODS, "span"):
+            row: dict[str, object] = {"world": world, "N": f"{size:.0e}", "true": f"{np.mean(true):.2e}"}
+            row["method"] = method
+            if method == "span":
+                low, high = spans[:, 0, place], spans[:, 1, place]
+            else:
+                parts = [estimate.predictions[method] for estimate in estimates]
+                value, low, high = (
+                    np.array([getattr(part, name)[place] for part in parts]) for name in ("linkability", "low", "high")
+                )
+                off = np.abs(np.log2(np.maximum(value, 1e-12) / true))
+                row |= {"median": f"{np.median(value):.2e}", "off by a factor of": f"{2 ** np.median(off):.2f}"}
+            row["covered %"] = f"{100 * np.mean((low <= true) & (true <= high)):.0f}"
+            rows.append(row | {"low": f"{np.median(low):.1e}", "high": f"{np.median(high):.1e}"})
     return rows
 
 
-def _row(
-    world: str, size: float, method: str, true: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> dict[str, object]:
-    row: dict[str, object] = {"world": world, "N": f"{size:.0e}", "true": f"{np.mean(true):.2e}", "method": method}
-    if not np.isnan(value).all():
-        off = np.log2(np.maximum(value, 1e-12) / true)
-        row |= {"median": f"{np.median(value):.2e}", "off by a factor of": f"{2 ** np.median(np.abs(off)):.2f}"}
-    width = np.median(np.log10(np.maximum(high, 1e-12) / np.maximum(low, 1e-12)))
-    held = 100 * np.mean((low <= true) & (true <= high))
-    return (
-        row
-        | {"covered %": f"{held:.0f}", "low": f"{np.median(low):.1e}", "high": f"{np.median(high):.1e}"}
-        | {"decades": f"{width:.2f}"}
-    )
-
-
 def main() -> None:
-    """Print what was predicted and how often it held."""
-    parser = argparse.ArgumentParser(description="How well linkability is predicted at hidden populations.")
-    parser.add_argument("--repetitions", type=int, default=40)
-    parser.add_argument("--worlds", type=int, default=2, help="worlds of embeddings, with 20 samples each")
-    parser.add_argument("--kept", type=int, default=20)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=default_jobs())
-    options = parser.parse_args()
-    print(describe_machine())
+    options = study_options(__doc__, repetitions=40, worlds=2, kept=20, replicates=200)
     started = time.perf_counter()
     rows: list[dict[str, object]] = []
-    seeds = range(options.first_seed, options.first_seed + options.repetitions)
     for name in SCORE_WORLDS:
-        work = partial(repeat_scores, name, options.kept, options.replicates)
-        rows += summarise(f"scores, {name}", list(ordered_map(work, seeds, jobs=options.jobs)), true_curve(name))
+        found = repeated(partial(repeat_scores, name, options.kept, options.replicates), options)
+        rows += summarise(f"scores, {name}", found, true_curve(name))
     for name, draw in EMBEDDING_WORLDS.items():
         estimates: list[Extrapolation] = []
         truths = []
@@ -190,13 +169,8 @@ def main() -> None:
             estimates += ordered_map(sees, pairs, jobs=options.jobs)
             truths += [measured_curve(gallery, trials)] * len(pieces)
         rows += summarise(f"embeddings, {name}", estimates, np.array(truths)[:, None])
-    print(
-        format_table(
-            rows,
-            ["world", "N", "true", "method", "median", "off by a factor of", "covered %", "low", "high"],
-            markdown=True,
-        )
-    )
+    columns = ["world", "N", "true", "method", "median", "off by a factor of", "covered %", "low", "high"]
+    print(format_table(rows, columns, markdown=True))
     print(f"{time.perf_counter() - started:.0f} s with {options.jobs} workers")
 
 

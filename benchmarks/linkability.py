@@ -7,7 +7,6 @@ Each part runs in a process of its own, so that its peak of memory is its own.
 
 from __future__ import annotations
 
-import json
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import describe_machine, matmul_rate
+from benchmarks.measure import apart, describe_machine, matmul_rate, peak_mb
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.linkage import count_beaters, ranks_from_embeddings
 from evaluation.reports import Settings, measure_linkage, write_linkage
@@ -42,7 +41,7 @@ def all_sizes(n_enrolled: int = 22_024, n_trials: int = 4_949, replicates: int =
         n_lines = Path(folder, "per_speaker.csv").read_text().count("\n")
     assert len(run.curves[1].sizes) == n_enrolled - 1
     assert n_lines == n_trials + 1
-    return [done - started, counted - started, _peak()]
+    return [done - started, counted - started, peak_mb()]
 
 
 def mapped(n_enrolled: int = 1_000_000, n_trials: int = 10_000, repeats: int = 5, jobs: int = 2) -> list[float]:
@@ -61,7 +60,7 @@ def mapped(n_enrolled: int = 1_000_000, n_trials: int = 10_000, repeats: int = 5
         rate, share = (statistics.median(measured) for measured in zip(*((a, a / b) for a, b in pairs), strict=True))
         started = time.perf_counter()
         ranks_from_embeddings(enrol, trial, work=Work(jobs))
-        return [rate, share, time.perf_counter() - started, _peak()]
+        return [rate, share, time.perf_counter() - started, peak_mb()]
 
 
 def write_mapped(folder: str, n_enrolled: int, n_trials: int) -> None:
@@ -89,32 +88,17 @@ def _trials(vectors: np.ndarray) -> np.ndarray:
     return vectors + np.float32(2.5) * noise
 
 
-def _peak() -> float:
-    """Peak of memory in MB; 0 where the system does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return 0.0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def apart(call: str) -> list[float]:
-    """Run a function of this module in a process of its own."""
-    code = f"import json; from benchmarks import linkability as b; print(json.dumps(b.{call}))"
-    return json.loads(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
-
-
 def main() -> None:
     print(describe_machine())
     jobs = default_jobs()
     for replicates in (0, 1000):
-        runs = [apart(f"all_sizes(replicates={replicates}, jobs={jobs})") for _ in range(3)]
+        runs = [apart("linkability", f"all_sizes(replicates={replicates}, jobs={jobs})") for _ in range(3)]
         seconds, counted, peak = (statistics.median(measured) for measured in zip(*runs, strict=True))
         print(
             f"22,024 x 4,949 x 192, all sizes and speakers, {replicates} resamples: {seconds:.2f} s "
             f"({counted:.2f} s of them the ranks), peak {peak:.0f} MB (median of 3)"
         )
-    rate, share, seconds, peak = apart(f"mapped(jobs={jobs})")
+    rate, share, seconds, peak = apart("linkability", f"mapped(jobs={jobs})")
     print(
         f"1,000,000 x 10,000 x 192, mapped: {rate / 1e9:.0f} GFLOP/s with {jobs} threads, {share:.0%} of a product of "
         f"4096 x 4096 (median of 5); {seconds:.0f} s with all checks, peak {peak:.0f} MB"

@@ -11,18 +11,17 @@ Worlds of embeddings in 32 dimensions; a trial is its speaker with noise, and sc
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import numpy as np
 
-from benchmarks.measure import describe_machine
+from benchmarks.measure import repeated, study_options
 from evaluation.linkage import Ranks, linkability_at_sizes, linkability_curve
 from evaluation.uncertainty import Resampling
 from spkbase.files import format_table
-from spkbase.work import default_jobs, ordered_map
 
 DIMENSIONS, REPLICATES, FRESH = 32, 200, 2000
 SHAPES = ((30, 30), (30, 300), (300, 300))
@@ -75,27 +74,17 @@ def repeat(world: World, n_trials: int, n_enrolled: int, seed: int) -> np.ndarra
 
 
 def main() -> None:
-    """Print how often the intervals held."""
-    parser = argparse.ArgumentParser(description="Coverage of intervals of linkability.")
-    parser.add_argument("--repetitions", type=int, default=400)
-    parser.add_argument("--jobs", type=int, default=default_jobs())
-    options = parser.parse_args()
-    print(describe_machine())
-    started = time.perf_counter()
-    rows: list[dict[str, object]] = []
-    for name, world in WORLDS.items():
-        for n_trials, n_enrolled in SHAPES:
-            work = partial(repeat, world, n_trials, n_enrolled)
-            low, high, here = np.moveaxis(
-                np.array(list(ordered_map(work, range(options.repetitions), jobs=options.jobs))), 1, 0
-            )
-            anywhere = here.mean(axis=0)
-            row: dict[str, object] = {"world": name, "trial speakers": n_trials, "enrolled": n_enrolled}
-            row["true at 2, 20, all"] = _three(anywhere, ".3f")
-            row["held, this gallery %"] = _three(100 * ((low <= here) & (here <= high)).mean(axis=0), ".0f")
-            row["held, new galleries %"] = _three(100 * ((low <= anywhere) & (anywhere <= high)).mean(axis=0), ".0f")
-            row["width"] = _three(np.median(high - low, axis=0), ".3f")
-            rows.append(row)
+    options = study_options(__doc__, repetitions=400)
+    started, rows = time.perf_counter(), []
+    for (name, world), (n_trials, n_enrolled) in product(WORLDS.items(), SHAPES):
+        low, high, here = np.moveaxis(np.array(repeated(partial(repeat, world, n_trials, n_enrolled), options)), 1, 0)
+        anywhere = here.mean(axis=0)
+        row: dict[str, object] = {"world": name, "trial speakers": n_trials, "enrolled": n_enrolled}
+        row["true at 2, 20, all"] = _three(anywhere, ".3f")
+        row["held, this gallery %"] = _three(100 * ((low <= here) & (here <= high)).mean(axis=0), ".0f")
+        row["held, new galleries %"] = _three(100 * ((low <= anywhere) & (anywhere <= high)).mean(axis=0), ".0f")
+        row["width"] = _three(np.median(high - low, axis=0), ".3f")
+        rows.append(row)
     print(format_table(rows, markdown=True))
     print(f"{time.perf_counter() - started:.0f} s with {options.jobs} workers")
 

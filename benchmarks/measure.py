@@ -1,19 +1,25 @@
-"""What the benchmarks share: medians, the machine's own rates to compare with, and a line about the machine."""
+"""What the benchmarks share: medians, the machine's own rates to compare with, options and repetitions of studies."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import platform
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from spkbase.work import default_jobs
+from spkbase.work import default_jobs, ordered_map
 
 
 def median_seconds(function: Callable[[], object], *, repeats: int = 5, warm_up: int = 1) -> float:
@@ -70,3 +76,37 @@ def replace_block(page: Path, name: str, text: str) -> None:
     if not found or not found_last:
         raise SystemExit(f"{page} has no lines {first.strip()} and {last.strip()} to put the figures between")
     page.write_text(f"{before}{first}\n{text}\n\n{last}{after}", encoding="utf-8")
+
+
+def peak_mb(*, children: bool = False) -> float:
+    """Peak of memory of this process (of the largest child, where asked) in MB."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def apart(module: str, call: str) -> list[float]:
+    """Call a function of a benchmark in a process of its own, whose peak of memory is its own."""
+    code = f"import json; from benchmarks import {module} as module; print(json.dumps(module.{call}))"
+    return json.loads(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
+
+
+def study_options(description: str | None, **defaults: Any) -> argparse.Namespace:
+    """Options of a study, each with its default; a list takes several values. Prints what the figures depend on."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    for name, default in {**defaults, "first_seed": 0, "jobs": default_jobs()}.items():
+        several = {"nargs": "+", "type": type(default[0])} if isinstance(default, list) else {"type": type(default)}
+        parser.add_argument(f"--{name.replace('_', '-')}", default=default, help=f"default: {default}", **several)
+    options = parser.parse_args()
+    print(describe_machine(), flush=True)
+    return options
+
+
+def repeated(work: Callable[[int], Any], options: argparse.Namespace) -> list[Any]:
+    """Results of all repetitions; each has a seed of its own, `first_seed` and the next ones."""
+    seeds = range(options.first_seed, options.first_seed + options.repetitions)
+    return list(ordered_map(work, seeds, jobs=options.jobs))
+
+
+def covered(misses: np.ndarray, note: str = "") -> str:
+    """Share of intervals that hold the true value, in percent; in brackets true values below and above."""
+    below, above = (100 * np.asarray(misses, float)[:2]).tolist()
+    return f"{100 - below - above:.1f} ({below:.1f}, {above:.1f}{note})"

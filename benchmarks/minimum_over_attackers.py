@@ -13,7 +13,6 @@ half of whose variance is the attacker's own, that tell nothing of who speaks), 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from dataclasses import replace
@@ -25,13 +24,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from benchmarks.coverage import simulate
-from benchmarks.measure import describe_machine
+from benchmarks.measure import covered, repeated, study_options
 from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Resampling, bootstrap, interval, minima_over_attackers, minimum_of, sample_of
 from evaluation.uncertainty.confidence import AT_ONCE
 from spkbase.files import format_table
-from spkbase.work import default_jobs, one_blas_thread, ordered_map
+from spkbase.work import one_blas_thread
 
 ATTACKERS = (1, 4, 16)
 RATES = (0.005, 0.02, 0.1, 0.3)
@@ -93,23 +92,13 @@ def of_perfect(n_speakers: int, n_attackers: int, seed: int) -> tuple[float, flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repetitions", type=int, default=100)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--speakers", type=int, nargs="+", default=[10, 30, 80])
-    parser.add_argument("--rates", type=float, nargs="+", default=list(RATES))
-    parser.add_argument("--strengths", choices=list(RATIOS), nargs="+", default=list(RATIOS))
-    parser.add_argument("--first-seed", type=int, default=0, help="the repetitions have this seed and the next ones")
-    parser.add_argument("--jobs", type=int, default=None)
-    options = parser.parse_args()
-    print(describe_machine())
-    started = time.perf_counter()
-    seeds = range(options.first_seed, options.first_seed + options.repetitions)
-    rows: list[dict[str, object]] = []
+    options = study_options(
+        __doc__, repetitions=100, replicates=200, speakers=[10, 30, 80], rates=[*RATES], strengths=[*RATIOS]
+    )
+    started, rows = time.perf_counter(), []
     for rate, strength, count in product(options.rates, options.strengths, options.speakers):
         rates = tuple(np.minimum(rate * RATIOS[strength] ** np.arange(max(ATTACKERS)), 0.499).tolist())
-        work = partial(repeat, count, rates, options.replicates)
-        found = np.array(list(ordered_map(work, seeds, jobs=options.jobs)))
+        found = np.array(repeated(partial(repeat, count, rates, options.replicates), options))
         for place, number in enumerate(ATTACKERS):
             cell = {"true": f"{100 * rate:g} %", "strength": strength, "speakers": count, "attackers": number}
             rows.append(cell | row_of(found[:, place], rate))
@@ -117,12 +106,12 @@ def main() -> None:
     print(format_table(rows, markdown=True), "\n", flush=True)
     rows = []
     for count, number in product((10, 23), (1, 16)):
-        printed, told, low = np.array(list(ordered_map(partial(of_perfect, count, number), seeds, jobs=options.jobs))).T
+        printed, told, low = np.array(repeated(partial(of_perfect, count, number), options)).T
         cell = {"speakers": count, "attackers": number, "printed": f"{100 * printed.mean():.1f}"}
         cell |= {"told": f"{100 * told.mean():.1f}", "below the 5 % quantile": f"{100 * np.mean(printed < low):.1f}"}
         rows.append(cell | {"smallest printed": f"{100 * printed.min():.1f}"})
     print(format_table(rows, markdown=True))
-    print(f"\n{time.perf_counter() - started:.0f} s with {options.jobs or default_jobs()} workers")
+    print(f"\n{time.perf_counter() - started:.0f} s with {options.jobs} workers")
 
 
 def row_of(found: np.ndarray, rate: float) -> dict[str, str]:
@@ -130,8 +119,7 @@ def row_of(found: np.ndarray, rate: float) -> dict[str, str]:
     row = {"printed": f"{100 * found[:, 0, 0].mean():.1f}"}
     for place, way in enumerate(WAYS, 1):
         low, high = np.nan_to_num(found[:, place, 0], nan=0.0), np.nan_to_num(found[:, place, 1], nan=1.0)
-        below, above = np.mean(rate < low), np.mean(rate > high)
-        row[way] = f"{100 * (1 - below - above):.1f} ({100 * below:.1f}, {100 * above:.1f})"
+        row[way] = covered(np.array([np.mean(rate < low), np.mean(rate > high)]))
         row[f"width, {way}"] = f"{100 * np.median(high - low):.1f}"
     return row
 

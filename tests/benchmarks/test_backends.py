@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks import backends
-from benchmarks.backends import Condition, compare_chains, enrolled_of, halve, merge_embeddings, tables_of
+from benchmarks.backends import Condition, compare_chains, halve, merge_embeddings, tables_of
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.trials import Key
-from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir, read_datadir, write_datadir
@@ -59,17 +57,7 @@ def test_steps_that_take_out_sessions_help_and_are_starred(condition: Condition)
     assert not outcomes["centre,length"].differs["eer.rocch"]  # their mean is 0 as it is
     found = outcomes[LDA].intervals
     assert found["min_cllr"].value < found["calibrated"].value < found["cllr"].value
-    assert enrolled_of(condition) == 3
-
-
-def test_intervals_are_those_of_the_command(condition: Condition) -> None:
-    from evaluation.uncertainty import confidence_intervals
-    from spkver.backend import train_chain
-
-    scores = train_chain(condition.training, "centre").score(condition.enrol, condition.test, condition.key.trials())
-    expected = confidence_intervals(condition.sample(scores), backends.statistic, Resampling(50))
-    found = compare_chains(condition, ("centre",), replicates=50)["centre"].intervals
-    assert {name: found[name] for name in expected} == expected
+    assert condition.enrolled() == 3
 
 
 def test_chains_that_cannot_be_trained_say_why_and_the_rest_is_there(condition: Condition) -> None:
@@ -116,19 +104,18 @@ def test_conditions_of_the_challenge(tmp_path: Path, capsys: pytest.CaptureFixtu
                      for m in range(8) for u, s in zip(vectors.ids, vectors.speakers, strict=True)]  # fmt: skip
             (folder / "trials").write_text("".join(lines))
     arguments = ["voiceprivacy", str(tmp_path), str(tmp_path / "layout"), "s", "--training", "train"]
-    arguments += ["--suffix", "_anon", "--extractor", "net", "--replicates", "10", "--json", str(tmp_path / "x.json")]
+    arguments += ["--suffix", "_anon", "--extractor", "net", "--replicates", "10"]
     backends.main([*arguments, "--chain", "cosine", "--chain", "centre,plda:4"])
     out = capsys.readouterr().out
+    rows = [line.replace("*", "").strip("| ").split(" | ") for line in out.partition("minCllr")[0].splitlines()]
     assert "24 target and 168 nontarget trials" in out
     assert "80 utterances of 20 speakers" in out
-    found = json.loads((tmp_path / "x.json").read_text())
-    assert list(found) == ["original", "ignorant", "lazy-informed", "semi-informed"]
-    eer = {name: row["centre,plda:4"]["intervals"]["eer.rocch"][0] for name, row in found.items()}
+    names, (cosine, plda) = rows[-5][1:], [[float(cell.split()[0]) for cell in row[1:]] for row in rows[-3:-1]]
+    assert [name.strip() for name in names] == ["original", "ignorant", "lazy-informed", "semi-informed"]
     # speakers of the two draws are others: only those who enrol and are tested in one of them are found
-    assert eer["original"] < 0.25 > eer["semi-informed"]
-    assert eer["ignorant"] > 0.3
-    same = [row["cosine"]["intervals"]["eer.rocch"] for name, row in found.items() if "informed" in name]
-    assert same[0] == same[1]  # the cosine alone learns nothing of the background
+    assert plda[0] < 25 > plda[3]
+    assert plda[1] > 30
+    assert cosine[2] == cosine[3]  # the cosine alone learns nothing of the background
 
 
 def test_lists_of_the_recipe(tmp_path: Path) -> None:
