@@ -6,12 +6,25 @@ import json
 from pathlib import Path
 
 import pytest
-from voiceprivacy_runs import ENROLLED, STRANGERS, SUFFIX, run_recipe, write, write_layout
+from voiceprivacy_runs import (
+    ENROLLED,
+    SCENARIOS,
+    STRANGERS,
+    SUFFIX,
+    condition,
+    evaluated,
+    findings,
+    refused,
+    results_of,
+    rows,
+    run_recipe,
+    write,
+    write_layout,
+)
 
 from evaluation.reports.page import render_page
 
 ATTACKERS = ["prosody", "session", "content"]
-SCENARIOS = ["original", "ignorant", "lazy-informed", "semi-informed"]
 
 
 def write_texts(data: Path) -> None:
@@ -31,42 +44,28 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(data: Path, output: Path, attackers: list[str], **settings: object) -> dict:
-    outcome = run_recipe(data, output, attackers=f"[{','.join(attackers)}]", **settings)
-    assert outcome.status == 0, outcome.err
-    return json.loads((output / "results.json").read_text())
-
-
 @pytest.fixture(scope="module")
 def results(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
     output = tmp_path_factory.mktemp("run") / "out"
-    found = run(data, output, ATTACKERS, utility__attributes=data.parent / "people.csv")
+    settings = {"utility__attributes": data.parent / "people.csv", "evaluation__replicates": 0}
+    found = evaluated(data, output, attackers=f"[{','.join(ATTACKERS)}]", **settings)
     for training in ("tiny_train", f"tiny_train{SUFFIX}"):
         choice = json.loads((output / "attackers" / training / "content" / "choice.json").read_text())
         assert choice["why"].startswith("chosen by the area under the ROC over 3 folds of 6 background speakers")
     return found
 
 
-def test_all_scenarios_are_served(results: dict) -> None:
+def test_all_scenarios_are_served_and_words_tell_everybody(results: dict) -> None:
     for attacker in ATTACKERS:
-        served = {row["scenario"] for row in results["conditions"] if row["attacker"] == attacker}
+        served = {row["scenario"] for row in rows(results["conditions"], attacker=attacker)}
         assert served == set(SCENARIOS)
-
-
-def test_words_tell_everybody_whatever_is_done_to_the_voice(results: dict) -> None:
-    rates = {row["eer"]["rocch"] for row in results["conditions"] if row["attacker"] == "content"}
-    assert rates == {0}
+    assert {row["eer"]["rocch"] for row in rows(results["conditions"], attacker="content")} == {0}
 
 
 def test_recognition_without_speech_stands_among_the_checks(results: dict) -> None:
-    found = [finding for finding in results["sanity"] if finding["check"] == "recognition without speech"]
-    (condition,) = [
-        row
-        for row in results["conditions"]
-        if (row["attacker"], row["scenario"], row["gender"]) == ("session", "original", "all")
-    ]
-    assert len(found) == 1
-    assert f"an EER of {100 * condition['eer']['rocch']:.1f} %" in found[0]["text"]
+    (found,) = findings(results, "recognition without speech")
+    rate = condition(results, "all", "original", "session")["eer"]["rocch"]
+    assert f"an EER of {100 * rate:.1f} %" in found["text"]
 
 
 def test_attributes_are_read_from_the_vectors(results: dict) -> None:
@@ -86,28 +85,22 @@ def test_attributes_are_read_from_the_vectors(results: dict) -> None:
     assert "vectors of " in page
 
 
-def test_without_transcripts_content_says_so_and_the_others_finish(tmp_path: Path) -> None:
-    data = write_layout(tmp_path / "vp")
-    outcome = run_recipe(data, tmp_path / "out", attackers="[gmm-ubm,content]")
+def test_without_transcripts_content_says_so_and_the_others_finish(layout: Path, tmp_path: Path) -> None:
+    settings = {"evaluation__replicates": 0}
+    outcome = run_recipe(layout, tmp_path / "out", attackers="[gmm-ubm,content]", **settings)
     assert "content is left out" in outcome.err
     assert "no transcripts" in outcome.err
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    results = results_of(tmp_path / "out")
     assert {row["attacker"] for row in results["conditions"]} == {"gmm-ubm"}
     assert results["attributes"] == {
         "vectors": None, "sets": {}, "notes": ["no vector attacker has scores of original speech"]
     }  # fmt: skip
+    outcome = run_recipe(layout, tmp_path / "alone", attackers="[content]", **settings)
+    refused(outcome, "no attacker serves any condition: content lacks", "no transcripts")
 
 
 def test_a_table_that_is_none_is_told_before_the_start(data: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("")
-    outcome = run_recipe(data, tmp_path / "out", attackers="[prosody]", utility__attributes=tmp_path / "empty.csv")
-    assert outcome.status == 2
-    assert "empty.csv" in outcome.error
-    assert SUFFIX not in str(list((tmp_path / "out").glob("exp/*")))
-
-
-def test_content_alone_without_transcripts_is_told(tmp_path: Path) -> None:
-    outcome = run_recipe(write_layout(tmp_path / "vp"), tmp_path / "out", attackers="[content]")
-    assert outcome.status == 2
-    assert "no attacker serves any condition: content lacks" in outcome.error
-    assert "no transcripts" in outcome.error
+    settings = {"attackers": "[prosody]", "utility__attributes": tmp_path / "empty.csv"}
+    refused(run_recipe(data, tmp_path / "out", **settings), "empty.csv")
+    assert not (tmp_path / "out/exp").exists()

@@ -9,36 +9,32 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 from recipe_runs import COMMANDS, RECIPES, datasets, leftovers, options
 from tiny_corpus import write_tiny_corpus
 
-STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
-
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 
 
-def processes(session: int) -> dict[int, str]:
-    """Running processes of a session (what the recipe started is in its own) and their command lines."""
+def hear() -> None:
+    """Let Ctrl-C be heard, which background jobs of a shell ignore."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def processes(session: int | None = None) -> dict[int, str]:
+    """Running processes of a session (what the recipe started is in its own), or all, and their command lines."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-                if int(fields[3]) == session and fields[0] != "Z":
+                if session in (None, int(fields[3])) and fields[0] != "Z":
                     found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
             except OSError:  # it ended just now
                 continue
     return found
-
-
-def workers(session: int) -> list[int]:
-    """Worker processes of a session."""
-    return [number for number, command in processes(session).items() if "LokyProcess" in command]
 
 
 def wait_for(condition, *, seconds: float = 30.0) -> None:
@@ -48,63 +44,28 @@ def wait_for(condition, *, seconds: float = 30.0) -> None:
         time.sleep(0.02)
 
 
-@pytest.fixture
-def started(request) -> Iterator[list[subprocess.Popen]]:
-    """Recipes that a test starts; none outlives it."""
-    running: list[subprocess.Popen] = []
-    yield running
-    for one in running:
-        if one.poll() is None:
-            one.kill()
-        one.communicate()
-
-
-def start(started: list[subprocess.Popen], *arguments: str) -> subprocess.Popen:
-    def hear() -> None:  # a background job of a shell ignores Ctrl-C, and so would we
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    command = [sys.executable, str(RECIPES / "svm_gmm.py"), *arguments]
-    run = subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=hear
-    )
-    started.append(run)
-    return run
-
-
-def until(run: subprocess.Popen, word: str) -> None:
-    """Read log lines up to one with a word."""
-    assert run.stderr is not None
-    read = []
-    for line in run.stderr:
-        read.append(line)
-        if word in line:
-            return
-    raise AssertionError(f"{word!r} never came: {''.join(read)}")
-
-
-def check_end(run: subprocess.Popen, output: Path, number: signal.Signals) -> None:
-    _, err = run.communicate(timeout=30)
-    assert run.returncode == STATUS[number], err
+def test_ctrl_c_during_extraction(tiny, tmp_path):
+    """To the whole group, as a terminal sends it, with workers at work."""
+    command = [sys.executable, str(RECIPES / "svm_gmm.py"), *options(tiny, tmp_path, "--jobs", "2")]
+    streams = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, preexec_fn=hear, **streams) as run:
+        try:
+            wait_for(lambda: any("LokyProcess" in command for command in processes(run.pid).values()))
+            os.killpg(run.pid, signal.SIGINT)
+            _, err = run.communicate(timeout=30)
+        finally:
+            run.kill()
+    assert run.returncode == 130, err
     assert "Traceback" not in err
     assert "Error" not in err
     assert "the same command resumes from there" in err
     wait_for(lambda: not processes(run.pid), seconds=5)
-    assert not leftovers(output)
-
-
-def test_ctrl_c_during_extraction(tiny, tmp_path, started):
-    """To the whole group, as a terminal sends it, with workers at work."""
-    run = start(started, *options(tiny, tmp_path, "--jobs", "2"))
-    until(run, "lists:")
-    wait_for(lambda: workers(run.pid))
-    os.killpg(run.pid, signal.SIGINT)
-    check_end(run, tmp_path, signal.SIGINT)
+    assert not leftovers(tmp_path)
     assert not (tmp_path / "results.json").exists()
 
 
 # --- kills at random moments --------------------------------------------------------------------------------------
 
-PAGES = ("svm_gmm", "gmm_ubm", "ivector", "jfa")
 # several chunks in every stage, each long enough to be met
 SETTINGS = {
     "ubm__components": 64,
@@ -116,29 +77,6 @@ SETTINGS = {
     "joint_factors__speaker_rank": 4,
     "joint_factors__channel_rank": 4,
 }
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    """More speakers than the tiny corpus; read only."""
-    return write_tiny_corpus(
-        tmp_path_factory.mktemp("kills") / "corpus", background=range(1, 21), evaluation=range(101, 113)
-    )
-
-
-@pytest.fixture(scope="module")
-def undisturbed(corpus, tmp_path_factory):
-    """Output of a run of a recipe by one worker, and its seconds; read only."""
-
-    @cache
-    def run(page: str) -> tuple[Path, float]:
-        output, started = tmp_path_factory.mktemp("undisturbed") / "out", time.monotonic()
-        with pytest.raises(SystemExit) as end:
-            COMMANDS[page].main(options(corpus, output, "--jobs", "1", **SETTINGS))
-        assert not end.value.code
-        return output, time.monotonic() - started
-
-    return run
 
 
 def killed(page: str, corpus: Path, output: Path, seconds: float) -> bool:
@@ -169,10 +107,16 @@ def check_same(output: Path, undisturbed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "times"), [("svm_gmm", 1), *(pytest.param(page, 10, marks=pytest.mark.slow) for page in PAGES)]
+    ("page", "times"),
+    [("svm_gmm", 1), *(pytest.param(page, 10, marks=pytest.mark.slow) for page in ("svm_gmm", "ivector", "jfa"))],
 )
-def test_killed_and_started_again(corpus, undisturbed, tmp_path, page, times):
-    expected, seconds = undisturbed(page)
+def test_killed_and_started_again(tmp_path, page, times):
+    corpus, expected, began = tmp_path / "corpus", tmp_path / "expected", time.monotonic()
+    write_tiny_corpus(corpus, background=range(1, 21), evaluation=range(101, 113))
+    with pytest.raises(SystemExit) as end:
+        COMMANDS[page].main(options(corpus, expected, "--jobs", "1", **SETTINGS))
+    assert not end.value.code
+    seconds = time.monotonic() - began
     moments, kills, output = random.Random(times), 0, tmp_path / "out"
     while kills < times:
         # later and later: what is unfinished begins anew

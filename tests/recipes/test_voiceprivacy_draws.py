@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose
-from voiceprivacy_runs import SUFFIX, run_recipe, write
+from voiceprivacy_runs import SUFFIX, condition, evaluated, results_of, rows, run_recipe, stamps, write
 
 from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main as evaluation_main
@@ -23,91 +23,74 @@ from spkver.voiceprivacy.settings import Config
 SETTINGS = {
     "anonymizer__name": "mcadams",
     "anonymizer__trial_draws": 3,
-    "anonymizer__enrolment_draws": 4,
+    "anonymizer__enrolment_draws": 2,
     "attackers": "[supervector-cosine]",
-    "evaluation__replicates": 20,
+    "evaluation__replicates": 2,
 }
 
 
 @pytest.fixture(scope="module")
 def output(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three draws of it; read only."""
+    """Three draws of the trials; read only."""
     folder = tmp_path_factory.mktemp("output") / "out"
-    run(originals, folder)
+    evaluated(originals, folder, **SETTINGS)
     return folder
 
 
-def run(data: Path, output: Path, *arguments: str, **settings: object) -> dict[str, Any]:
-    """Run the recipe; returns the results."""
-    outcome = run_recipe(data, output, *arguments, **{**SETTINGS, **settings})
-    assert outcome.status == 0, outcome.err
-    return dict(json.loads((output / "results.json").read_text()))
-
-
-def results_of(output: Path) -> dict[str, Any]:
-    return dict(json.loads((output / "results.json").read_text()))
-
-
-def named(results: Mapping[str, Any], scenario: str, gender: str = "all") -> dict[str, Any]:
-    found = [row for row in results["conditions"] if (row["scenario"], row["gender"]) == (scenario, gender)]
-    assert len(found) == 1
-    return dict(found[0])
+def of_all(results: dict[str, Any], scenario: str, gender: str = "all") -> dict[str, Any]:
+    return condition(results, gender, scenario, "supervector-cosine")
 
 
 def test_every_directory_of_enrolment_and_trials_is_drawn_and_each_draw_sounds_otherwise(output: Path) -> None:
     made = sorted(path.name for path in (output / "data").iterdir())
     tested = ["tiny_test_enrolls", "tiny_test_trials_f", "tiny_test_trials_m"]
     drawn = [f"{name}{SUFFIX}{end}" for name in tested for end in ("", "-draw2", "-draw3")]
-    drawn.insert(3, f"{tested[0]}{SUFFIX}-draw4")
+    drawn.remove(f"{tested[0]}{SUFFIX}-draw3")
     assert made == sorted([*drawn, f"tiny_train{SUFFIX}"])
-    sounds = {(output / f"data/{name}/wav/f001-1.wav").read_bytes() for name in drawn[:4]}
-    assert len(sounds) == 4
+    sounds = {path.read_bytes() for path in output.glob("data/*/wav/f001-[13].wav")}
+    assert len(sounds) == 5
     described = results_of(output)["anonymiser"]
-    assert (described["trial_draws"], described["enrolment_draws"]) == ({"tiny_test": 3}, {"tiny_test": 4})
+    assert (described["trial_draws"], described["enrolment_draws"]) == ({"tiny_test": 3}, {"tiny_test": 2})
 
 
 def test_each_draw_of_the_trials_is_scored_against_all_draws_of_the_enrolment(output: Path) -> None:
-    found = named(results_of(output), "lazy-informed", "f")
+    found = of_all(results_of(output), "lazy-informed", "f")
     folder = f"exp/asv_orig/tiny_test_enrolls{SUFFIX}-tiny_test_trials_f{SUFFIX}{{}}/supervector-cosine/scores"
     ends = ("", "-draw2", "-draw3")
     assert [of_draw["scores"] for of_draw in found["draws"]] == [folder.format(end) for end in ends]
-    ignorant = named(results_of(output), "ignorant", "f")["draws"][1]["scores"]
+    ignorant = of_all(results_of(output), "ignorant", "f")["draws"][1]["scores"]
     assert ignorant.startswith(f"exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f{SUFFIX}-draw2/")
-    assert len(named(results_of(output), "original")["draws"]) == 1
-    assert named(results_of(output), "lazy-informed")["scores"] == found["scores"].replace("_f_", "_all_")
+    assert len(of_all(results_of(output), "original")["draws"]) == 1
+    assert of_all(results_of(output), "lazy-informed")["scores"] == found["scores"].replace("_f_", "_all_")
 
 
 def test_each_draw_and_the_mean_come_out_of_the_written_scores(output: Path, tmp_path: Path) -> None:
     """Oracle: ``spkver-eval metrics`` on the files; of the closed set after ``spkver-eval normalise``."""
 
-    def metrics(scores: Path, key: str) -> dict[str, Any]:
-        arguments = ["metrics", "-s", str(scores), "-k", str(output / key), "--json", str(tmp_path / "m.json")]
-        outcome = CliRunner().invoke(evaluation_main, arguments)
+    def command(*arguments: object) -> None:
+        outcome = CliRunner().invoke(evaluation_main, [*map(str, arguments)])
         assert outcome.exit_code == 0, outcome.output
+
+    def metrics(scores: Path, key: str) -> dict[str, Any]:
+        command("metrics", "-s", scores, "-k", output / key, "--json", tmp_path / "m.json")
         return dict(json.loads((tmp_path / "m.json").read_text()))
 
     for found in results_of(output)["conditions"]:
-        rates, costs, closed = [], [], []
+        recomputed, closed = [], []
         for of_draw in found["draws"]:
-            recomputed = metrics(output / of_draw["scores"], found["key"])
-            assert of_draw["eer"] == recomputed["eer"]
-            rates.append(recomputed["eer"]["rocch"])
-            costs.append(recomputed["min_dcf"]["0.05"])
-            arguments = ["-s", str(output / of_draw["scores"]), "-o", str(tmp_path / "centred"), "-m", "closed-set"]
-            outcome = CliRunner().invoke(evaluation_main, ["normalise", *arguments])
-            assert outcome.exit_code == 0, outcome.output
+            recomputed.append(metrics(output / of_draw["scores"], found["key"]))
+            assert of_draw["eer"] == recomputed[-1]["eer"]
+            command("normalise", "-s", output / of_draw["scores"], "-o", tmp_path / "centred", "-m", "closed-set")
             closed.append(metrics(tmp_path / "centred", found["key"])["eer"]["rocch"])
             assert_allclose(of_draw["closed_set"]["eer"], closed[-1], atol=1e-12)
-        assert_allclose(found["eer"]["rocch"], sum(rates) / len(rates), rtol=1e-12)
-        assert_allclose(found["min_dcf"]["0.05"], sum(costs) / len(costs), rtol=1e-12)
-        assert_allclose(found["closed_set"]["eer"]["value"], sum(closed) / len(closed), rtol=1e-9)
+        assert_allclose(found["eer"]["rocch"], np.mean([one["eer"]["rocch"] for one in recomputed]), rtol=1e-12)
+        assert_allclose(found["min_dcf"]["0.05"], np.mean([one["min_dcf"]["0.05"] for one in recomputed]), rtol=1e-12)
+        assert_allclose(found["closed_set"]["eer"]["value"], np.mean(closed), rtol=1e-9)
         if found["gender"] != "all":  # of one sex all are candidates
             assert_allclose(found["closed_set"]["identification"]["value"], found["linkability"]["linkability"][-1])
 
 
-def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(
-    originals: Path, output: Path, tmp_path: Path
-) -> None:
+def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(originals, output, tmp_path) -> None:
     theirs = tmp_path / "theirs"
     for path in (output / "exp").glob("asv_*/*/supervector-cosine/scores"):
         folder = path.parents[1]
@@ -115,9 +98,9 @@ def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(
             target = theirs / folder.relative_to(output / "exp")
             target.mkdir(parents=True)
             shutil.copy(path, target / "scores")
-    found = run(originals, tmp_path / "out", attackers=f"[scores:{theirs}]")
-    ours = named(results_of(output), "lazy-informed")
-    lazy = named(found, "lazy-informed")
+    found = evaluated(originals, tmp_path / "out", **{**SETTINGS, "attackers": f"[scores:{theirs}]"})
+    (lazy,) = rows(found["conditions"], scenario="lazy-informed", gender="all")
+    ours = of_all(results_of(output), "lazy-informed")
     assert [of_draw["eer"] for of_draw in lazy["draws"]] == [of_draw["eer"] for of_draw in ours["draws"][:2]]
     assert lazy["notes"]["draws"] == "no scores of draw 3: means over the other 2"
     assert any("lack draws" in line["text"] for line in found["sanity"])
@@ -125,16 +108,13 @@ def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(
 
 def test_one_draw_first_and_more_later_give_the_same(originals: Path, output: Path, tmp_path: Path) -> None:
     """What was done of the first draw stays as it is; a new attacker adds its own numbers alone."""
-    single = run(originals, tmp_path / "out", anonymizer__trial_draws=1)
-    for found in single["conditions"]:
-        of_draw = named(results_of(output), found["scenario"], found["gender"])["draws"][0]
-        assert of_draw == found["draws"][0]
-    kept = [*(tmp_path / "out").glob("data/**/*.wav"), *(tmp_path / "out").glob("exp/**/supervector-cosine/scores")]
-    before = {path: path.stat().st_mtime_ns for path in kept}
-    again = run(originals, tmp_path / "out", attackers="[gmm-ubm,supervector-cosine]")
-    assert {path: path.stat().st_mtime_ns for path in kept} == before
-    alone = [row for row in again["conditions"] if row["attacker"] == "supervector-cosine"]
-    assert alone == results_of(output)["conditions"]
+    folder, whole = tmp_path / "out", results_of(output)
+    for found in evaluated(originals, folder, **{**SETTINGS, "anonymizer__trial_draws": 1})["conditions"]:
+        assert of_all(whole, found["scenario"], found["gender"])["draws"][0] == found["draws"][0]
+    before = stamps([*folder.glob("data/**/*.wav"), *folder.glob("exp/**/supervector-cosine/scores")])
+    again = evaluated(originals, folder, **{**SETTINGS, "attackers": "[gmm-ubm,supervector-cosine]"})
+    assert stamps(before) == before
+    assert rows(again["conditions"], attacker="supervector-cosine") == whole["conditions"]
 
 
 def anonymised(originals: Path, output: Path, *arguments: str, **settings: object) -> str:
@@ -143,11 +123,6 @@ def anonymised(originals: Path, output: Path, *arguments: str, **settings: objec
     outcome = run_recipe(originals, output, "--until", "anonymisation", *arguments, **options)
     assert outcome.status == 0, outcome.err
     return outcome.err
-
-
-def streams(output: Path, name: str) -> set[str]:
-    record = json.loads((output / f"data/tiny_test_{name}/anonymization.json").read_text())
-    return {entry["stream"] for entry in record["files"].values()}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +134,10 @@ def test_a_speaker_has_draws_of_its_own_on_each_side_unless_they_are_shared(
 ) -> None:
     anonymised(originals, tmp_path, anonymizer__level="speaker", **option)
     for end in (SUFFIX, f"{SUFFIX}-draw2"):
-        enrolled, tried = (streams(tmp_path, f"{name}{end}") for name in ("enrolls", "trials_f"))
+        records = [tmp_path / f"data/tiny_test_{name}{end}/anonymization.json" for name in ("enrolls", "trials_f")]
+        enrolled, tried = (
+            {entry["stream"] for entry in json.loads(path.read_text())["files"].values()} for path in records
+        )
         assert bool(enrolled & tried) == are_shared
 
 

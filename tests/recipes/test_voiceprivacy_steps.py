@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -14,8 +15,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from recipe_runs import Outcome
-from voiceprivacy_outputs import check_same, outputs
+from recipe_runs import Outcome, datasets, leftovers
 from voiceprivacy_runs import recipe_options, run_recipe
 
 from spkver.cli import main
@@ -25,6 +25,48 @@ ANONYMISER = ("--suffix", "_mcadams")
 SETTINGS = {"attackers": "[gmm-svm]", "evaluation__replicates": 0}
 SCORES = "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f_mcadams/gmm-svm/scores"
 CONDITIONS = "numbers/tiny_test_mcadams/gmm-svm.json"
+
+
+# keys in the names of folders and files are made from the times of change of the recordings
+_KEY = re.compile(r"-?[0-9a-f]{16}")
+
+
+def outputs(output: Path) -> dict[str, object]:
+    """Everything but logs, timings, dates, plots and the records of what was made from what."""
+    arrays = {(_KEY.sub("", name), dataset, *value) for (name, dataset), value in datasets(output).items()}
+    results = json.loads((output / "results.json").read_text())
+    # lists of what was made here hold its place
+    results["lists"] = {name: value for name, value in results["lists"].items() if not name.endswith("/wav.scp")}
+    files = [*output.glob("exp/**/*"), *output.glob("data/**/*"), *output.glob("attackers/*/*/attacker.yaml")]
+    files += [*output.glob("numbers/**/*.json"), *output.glob("*/*/predictions"), *output.glob("pitch/*/tracks/*.json")]
+    return {
+        "arrays": arrays,
+        "results": {name: value for name, value in results.items() if name not in ("timings", "run")},
+        **{
+            str(path.relative_to(output)): _content(path) for path in files if path.is_file() and path.name != "wav.scp"
+        },
+    }
+
+
+def _content(path: Path) -> object:
+    if path.name == "anonymization.json":
+        record = json.loads(path.read_text())
+        for entry in record["files"].values():
+            del entry["source"]["time"], entry["output"]["time"]
+        return record
+    if path.name == "attacker.yaml" or path.parent.name == "tracks":  # fingerprints of what has a time
+        return re.sub(r"fingerprint\W+\w+", "", path.read_text())
+    return path.read_bytes()
+
+
+def check_same(output: Path, undisturbed: dict[str, object]) -> None:
+    """The same to the last bit, and nothing unfinished beside it."""
+    found = outputs(output)
+    assert found.keys() == undisturbed.keys()
+    for name, value in undisturbed.items():
+        assert found[name] == value, name
+    unfinished = [*output.rglob("partial"), *output.rglob("*.journal"), *output.rglob("*.draft"), *leftovers(output)]
+    assert not unfinished
 
 
 def run(data: Path, output: Path, *arguments: str, **settings: object) -> Outcome:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from voiceprivacy_runs import noting_extractor, run_recipe
+from voiceprivacy_runs import condition, evaluated, noting_extractor, results_of, rows, run_recipe
 
 from spkbase.runs import Run
 from spkver.voiceprivacy import Config, Experiment, table
 from spkver.voiceprivacy.scores import Attackers, put_to_work
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.table import smaller_counts, tell_training_draws
+from spkver.voiceprivacy.table import smaller_counts
 
 SETTINGS = {
     "anonymizer__name": "mcadams",
@@ -30,27 +28,8 @@ SETTINGS = {
 def output(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with three versions of the training set; read only."""
     folder = tmp_path_factory.mktemp("output") / "out"
-    run(originals, folder)
+    evaluated(originals, folder, **SETTINGS)
     return folder
-
-
-def run(data: Path, output: Path, *arguments: str, page: bool = False, **settings: object) -> dict[str, Any]:
-    """Run the recipe; returns the results, with what it printed as `printed`."""
-    outcome = run_recipe(data, output, *arguments, page=page, **{**SETTINGS, **settings})
-    assert outcome.status == 0, outcome.err
-    results = json.loads((output / "results.json").read_text())
-    return {**results, "printed": outcome.out, "logged": outcome.err}
-
-
-def results_of(output: Path) -> dict[str, Any]:
-    return dict(json.loads((output / "results.json").read_text()))
-
-
-def semi_informed(results: Mapping[str, Any], attacker: str) -> dict[str, Any]:
-    wanted = ("all", "semi-informed", attacker)
-    rows = [row for row in results["conditions"] if (row["gender"], row["scenario"], row["attacker"]) == wanted]
-    assert len(rows) == 1
-    return dict(rows[0])
 
 
 @pytest.mark.parametrize(("total", "expected"), [(1, []), (2, [1]), (3, [1, 2]), (4, [1, 2]), (5, [1, 2, 4])])
@@ -62,7 +41,7 @@ def test_the_largest_number_has_the_figure_of_the_report(output: Path) -> None:
     results = results_of(output)
     (found,) = results["training_draws"]
     assert (found["dataset"], found["gender"], found["note"]) == ("tiny_test", "all", None)
-    (row,) = [one for one in results["summary"] if (one["gender"], one["scenario"]) == ("all", "semi-informed")]
+    (row,) = rows(results["summary"], gender="all", scenario="semi-informed")
     assert found["attacker"] == row["strongest"]
     assert list(found["eer"]) == ["1", "2", "3"]
     assert found["eer"]["3"] == row["eer"]
@@ -77,8 +56,12 @@ def test_a_smaller_number_has_the_bits_of_a_run_with_so_many(
 ) -> None:
     found = results_of(output)["training_draws"][0]
     attackers = f"[{found['attacker']}]"
-    results = run(originals, tmp_path / "out", anonymizer__training_draws=count, attackers=attackers)
-    other = semi_informed(results, found["attacker"])
+    outcome = run_recipe(
+        originals, tmp_path / "out", **{**SETTINGS, "anonymizer__training_draws": count, "attackers": attackers}
+    )
+    assert outcome.status == 0, outcome.err
+    results = results_of(tmp_path / "out")
+    other = condition(results, "all", "semi-informed", found["attacker"])
     assert found["eer"][str(count)] == other["eer"]["rocch"]
     assert found["draws"][str(count)] == [one["eer"]["rocch"] for one in other["draws"]]
     named = "exp/asv_anon_anon/tiny_test_enrolls_anon-tiny_test_trials_f_anon/{attacker}/scores".format(**found)
@@ -87,7 +70,7 @@ def test_a_smaller_number_has_the_bits_of_a_run_with_so_many(
     if count == 1:  # nothing to compare with
         assert results["training_draws"] == []
         assert not (tmp_path / "out/training_draws").exists()
-        assert "learnt from:" not in results["printed"]
+        assert "learnt from:" not in outcome.out
 
 
 def test_what_fails_is_a_note_and_the_next_run_tries_it_again(
@@ -101,7 +84,7 @@ def test_what_fails_is_a_note_and_the_next_run_tries_it_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(table, "fewer_versions", fail)
-        results = run(originals, output)
+        results = evaluated(originals, output, **SETTINGS)
     found = results["training_draws"][0]
     assert found["note"] == "RuntimeError: no luck"
     assert list(found["eer"]) == ["3"]
@@ -110,18 +93,7 @@ def test_what_fails_is_a_note_and_the_next_run_tries_it_again(
     assert "tiny_test" in told["text"]
     assert "RuntimeError: no luck" in told["text"]
     assert results["conditions"] == before["conditions"]
-    assert run(originals, output)["training_draws"] == before["training_draws"]
-
-
-def by_vectors(folder: Path) -> dict[str, object]:
-    """Settings of an attacker of an extractor that notes what it hears."""
-    return {
-        "attackers": "[mine]",
-        "attacker_settings__mine__preset": noting_extractor(folder),
-        "attacker_settings__mine__chains": '["[cosine]"]',
-        "anonymizer__trial_draws": 1,
-        "anonymizer__training_draws": 2,
-    }
+    assert evaluated(originals, output, **SETTINGS)["training_draws"] == before["training_draws"]
 
 
 def test_those_learn_again_that_learn_here_from_their_training_set_alone(tmp_path: Path) -> None:
@@ -136,15 +108,17 @@ def test_those_learn_again_that_learn_here_from_their_training_set_alone(tmp_pat
 
 
 def test_an_attacker_by_vectors_hears_nothing_twice(originals: Path, tmp_path: Path) -> None:
-    results = run(originals, tmp_path / "out", **by_vectors(tmp_path))
+    settings = {
+        "attackers": "[mine]",
+        "attacker_settings__mine__preset": noting_extractor(tmp_path),
+        "attacker_settings__mine__chains": '["[cosine]"]',
+        "anonymizer__trial_draws": 1,
+        "anonymizer__training_draws": 2,
+    }
+    results = evaluated(originals, tmp_path / "out", **{**SETTINGS, **settings})
     (found,) = results["training_draws"]
     assert (found["attacker"], list(found["eer"])) == ("mine", ["1", "2"])
     heard = [path for root in (originals, tmp_path / "out/data") for path in root.glob("*/wav/*.wav")]
     assert len((tmp_path / "calls").read_text()) == len({path.read_bytes() for path in heard})
     choice = json.loads((tmp_path / "out/training_draws/1/attackers/tiny_train_anon/mine/choice.json").read_text())
     assert choice["versions"] == 1
-
-
-def test_sets_without_several_rates_have_no_part_in_the_line() -> None:
-    alone = {"dataset": "x", "attacker": "a", "eer": {"4": 0.1}}
-    assert tell_training_draws([alone]) == tell_training_draws([]) == ""

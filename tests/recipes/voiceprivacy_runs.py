@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 from zlib import crc32
 
@@ -20,6 +23,7 @@ from spkbase.files import write_text
 from spkver.recipes.voiceprivacy import run as voiceprivacy
 
 SUFFIX = "_anon"
+SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")
 ENROLLED = {"f": ("f001", "f002", "f003", "f004"), "m": ("m001", "m002", "m003")}
 STRANGERS = {"f": ("f005",), "m": ("m004",)}
 TRAINING = ("f101", "f102", "f103", "m101", "m102", "m103")
@@ -60,7 +64,11 @@ def write_layout(root: Path) -> Path:
 
 def write_originals(root: Path) -> Path:
     """The tiny set without twins."""
-    write_layout(root)
+    return without_twins(write_layout(root))
+
+
+def without_twins(root: Path) -> Path:
+    """Remove the anonymised twins."""
     for twin in root.glob(f"*{SUFFIX}"):
         shutil.rmtree(twin)
     return root
@@ -125,18 +133,59 @@ def recipe_options(data: Path | str, output: Path, *arguments: str, **settings: 
     return ["--data", str(data), "--output", str(output), *suffix, *jobs, *sets, *arguments]
 
 
-def _leave_out(results: object, path: Path, *, folder: Path) -> None:
-    write_text(path, "left out\n")
-
-
 def run_recipe(data: Path | str, output: Path, *arguments: str, page: bool = False, **settings: object) -> Outcome:
     """Run the recipe in this process. The page takes its time: only when asked."""
+
+    def leave_out(results: object, path: Path, *, folder: Path) -> None:
+        write_text(path, "left out\n")
+
     options = recipe_options(data, output, *arguments, **settings)
-    with nullcontext() if page else patch("evaluation.reports.write_page", _leave_out):
+    with nullcontext() if page else patch("evaluation.reports.write_page", leave_out):
         result = CliRunner().invoke(voiceprivacy.main, options)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Outcome(result.exit_code, result.stdout, result.stderr)
+
+
+def evaluated(data: Path | str, output: Path, *arguments: str, **settings: Any) -> dict[str, Any]:
+    """Run the recipe, which ends well; what stands in results.json."""
+    outcome = run_recipe(data, output, *arguments, **settings)
+    assert outcome.status == 0, outcome.err
+    return results_of(output)
+
+
+def results_of(output: Path) -> dict[str, Any]:
+    """What stands in results.json."""
+    return dict(json.loads((output / "results.json").read_text()))
+
+
+def rows(table: Iterable[dict[str, Any]], **where: object) -> list[dict[str, Any]]:
+    """Rows of a table of results with these values."""
+    return [row for row in table if where.items() <= row.items()]
+
+
+def condition(results: dict[str, Any], gender: str, scenario: str, attacker: str) -> dict[str, Any]:
+    """The one row of the tiny set, sex, scenario and attacker."""
+    (found,) = rows(results["conditions"], dataset="tiny_test", gender=gender, scenario=scenario, attacker=attacker)
+    return found
+
+
+def findings(results: dict[str, Any], check: str) -> list[dict[str, Any]]:
+    """What a check has to say."""
+    return rows(results["sanity"], check=check)
+
+
+def refused(outcome: Outcome, *words: str) -> None:
+    """One clear error with these words, and status 2."""
+    assert outcome.status == 2, outcome.err
+    assert "Traceback" not in outcome.err
+    for word in words:
+        assert re.search(word, outcome.error), f"{word!r} is not in: {outcome.error}"
+
+
+def stamps(paths: Iterable[Path]) -> dict[Path, int]:
+    """Times of change."""
+    return {path: path.stat().st_mtime_ns for path in paths}
 
 
 def noting_extractor(folder: Path) -> str:
