@@ -13,7 +13,20 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from recipe_runs import Outcome
-from voiceprivacy_runs import ENROLLED, REPLICATES, SUFFIX, lines_of, run_recipe, write
+from voiceprivacy_runs import (
+    ENROLLED,
+    REPLICATES,
+    SCENARIOS,
+    SUFFIX,
+    condition,
+    findings,
+    lines_of,
+    results_of,
+    rows,
+    run_recipe,
+    stamps,
+    write,
+)
 
 from evaluation.challenges.rank_files import ASV, ASV_ANON, PROTOCOL, read_rank_file, records
 from evaluation.formats.reading import read_key, read_scores
@@ -24,7 +37,6 @@ from spkver.cli import main as spkver
 from spkver.evaluation_cli import main as spkver_eval
 
 ATTACKERS = ("gmm-ubm", "supervector-cosine")
-SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")
 FOLDERS = {
     "original": "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_{}",
     "ignorant": "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_{}_anon",
@@ -38,7 +50,7 @@ def run(data: Path, folder: Path, *arguments: str, **settings: object) -> Outcom
     return run_recipe(data, folder, *arguments, **{"attackers": f"[{', '.join(ATTACKERS)}]", **settings})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def output(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the recipe makes of it; read only."""
     folder = tmp_path_factory.mktemp("voiceprivacy")
@@ -47,17 +59,10 @@ def output(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def results(output: Path) -> dict:
     """Its results.json."""
-    return json.loads((output / "results.json").read_text())
-
-
-def condition(results: dict, gender: str, scenario: str, attacker: str) -> dict:
-    wanted = ("tiny_test", gender, scenario, attacker)
-    names = ("dataset", "gender", "scenario", "attacker")
-    (found,) = [one for one in results["conditions"] if tuple(one[name] for name in names) == wanted]
-    return found
+    return results_of(output)
 
 
 def scores_of(output: Path, one: dict) -> np.ndarray:
@@ -67,28 +72,18 @@ def scores_of(output: Path, one: dict) -> np.ndarray:
 # --- what is there --------------------------------------------------------------------------------
 
 
-def test_every_condition_is_there_once_with_its_files(results, output):
+def test_every_condition_is_there_once_with_its_files_and_the_counts_of_the_lists(results, output):
     places = [(one["gender"], one["scenario"], one["attacker"]) for one in results["conditions"]]
-    assert sorted(places) == sorted(
-        (sex, name, who) for sex in ("f", "m", "all") for name in SCENARIOS for who in ATTACKERS
-    )
+    assert sorted(places) == sorted(product(("f", "m", "all"), SCENARIOS, ATTACKERS))
+    counts = {"f": (8, 32, 4, 5), "m": (6, 18, 3, 4), "all": (14, 50, 7, 9)}
+    names = ("n_target", "n_nontarget", "n_enrolled", "n_trial_speakers")
     for one in results["conditions"]:
         assert one["scores"] == f"{FOLDERS[one['scenario']].format(one['gender'])}/{one['attacker']}/scores"
         assert (output / one["scores"]).is_file()
+        assert tuple(one[name] for name in names) == counts[one["gender"]]
 
 
-def test_counts_are_those_of_the_lists(results):
-    counts = {
-        sex: {name: condition(results, sex, "ignorant", "gmm-ubm")[name] for name in
-              ("n_target", "n_nontarget", "n_enrolled", "n_trial_speakers")}
-        for sex in ("f", "m", "all")
-    }  # fmt: skip
-    assert counts["f"] == {"n_target": 8, "n_nontarget": 32, "n_enrolled": 4, "n_trial_speakers": 5}
-    assert counts["m"] == {"n_target": 6, "n_nontarget": 18, "n_enrolled": 3, "n_trial_speakers": 4}
-    assert counts["all"] == {name: counts["f"][name] + counts["m"][name] for name in counts["f"]}
-
-
-def test_results_say_what_they_were_made_of(results):
+def test_results_say_what_they_were_made_of(results, output):
     assert (results["format"], results["suffix"], results["simulated"]) == (1, SUFFIX, False)
     assert results["config"]["attacker_settings"] == {"all": {"ubm": {"components": 4}}}
     assert {"spkver", "python", "numpy"} <= set(results["versions"])
@@ -96,9 +91,6 @@ def test_results_say_what_they_were_made_of(results):
     assert names <= set(results["lists"])
     assert "attackers and scores" in results["timings"]
     assert results["seeds"] == {"run": 0, "bootstrap": 0, "anonymiser": None}
-
-
-def test_reports_are_written(output):
     for name in ("report.html", "tables_anon.md", "tables_anon.tex", "results_anon.json", "config.yaml"):
         assert (output / name).stat().st_size > 100
 
@@ -133,18 +125,11 @@ def test_each_scenario_attacks_the_speech_it_names(layout, output, results, tmp_
         "lazy-informed": (SUFFIX, SUFFIX, ""),
         "semi-informed": (SUFFIX, SUFFIX, SUFFIX),
     }[scenario]
-    train = [
-        "train",
-        layout / f"tiny_train{trained}",
-        "--attacker",
-        "supervector-cosine",
-        "--output",
-        tmp_path / "attacker",
-    ]
-    score = ["score", tmp_path / "attacker", "--enroll", layout / f"tiny_test_enrolls{enrolled}"]
-    score += ["--test", layout / f"tiny_test_trials_f{tried}", "--trials", layout / "tiny_test_trials_f/trials"]
-    for arguments in ([*train, "--set", "ubm.components=4"], [*score, "--output", tmp_path / "scores"]):
-        ran = CliRunner().invoke(spkver, [*map(str, arguments), "--jobs", "1"])
+    train = f"train {layout}/tiny_train{trained} --attacker supervector-cosine --output {tmp_path}/attacker"
+    score = f"score {tmp_path}/attacker --enroll {layout}/tiny_test_enrolls{enrolled} --output {tmp_path}/scores"
+    lists = f"--test {layout}/tiny_test_trials_f{tried} --trials {layout}/tiny_test_trials_f/trials"
+    for command in (f"{train} --set ubm.components=4", f"{score} {lists}"):
+        ran = CliRunner().invoke(spkver, [*command.split(), "--jobs", "1"])
         assert ran.exit_code == 0, ran.output
     one = condition(results, "f", scenario, "supervector-cosine")
     by_hand = align(read_scores(tmp_path / "scores"), read_key(layout / "tiny_test_trials_f/trials"))
@@ -173,8 +158,8 @@ def test_linkability_among_all_is_the_share_of_utterances_that_their_own_speaker
         values = scores_of(output, one)
         hits = []
         for segment in np.unique(key.segments[key.is_target]):
-            rows = np.flatnonzero(key.segments == segment)
-            hits.append(bool(key.is_target[rows[np.argmax(values[rows])]]))
+            trials = np.flatnonzero(key.segments == segment)
+            hits.append(bool(key.is_target[trials[np.argmax(values[trials])]]))
         assert one["linkability"]["sizes"] == list(range(2, n_enrolled + 1))
         assert one["linkability"]["linkability"][-1] == pytest.approx(np.mean(hits), abs=1e-12)
         assert one["linkability"]["chance"] == [1 / size for size in one["linkability"]["sizes"]]
@@ -182,17 +167,17 @@ def test_linkability_among_all_is_the_share_of_utterances_that_their_own_speaker
 
 def test_speakers_are_those_enrolled(results, output):
     one = condition(results, "all", "lazy-informed", "gmm-ubm")
-    rows = {row["speaker"]: row for row in one["speakers"]}
-    assert list(rows) == [*ENROLLED["f"], *ENROLLED["m"]]
-    assert all(row["gender"] == name[0] and row["n_target"] == 2 for name, row in rows.items())
+    found = {row["speaker"]: row for row in one["speakers"]}
+    assert list(found) == [*ENROLLED["f"], *ENROLLED["m"]]
+    assert all(row["gender"] == name[0] and row["n_target"] == 2 for name, row in found.items())
     key, values = read_key(output / one["key"]), scores_of(output, one)
     own = key.model_ids[key.models] == "m002"
     target, others = values[own & key.is_target], values[own & ~key.is_target]
     # the hull's equal error rate is no more than the larger of the two rates at any threshold
     best = min(max((target < t).mean(), (others >= t).mean()) for t in [*values, np.inf])
-    assert rows["m002"]["eer"] <= best + 1e-12
-    assert (rows["m002"]["eer"] == 0) == (target.min() > others.max())
-    assert all(1 <= row["rank"] <= 4 and 0 <= row["linkability_mean"] <= 1 for row in rows.values())
+    assert found["m002"]["eer"] <= best + 1e-12
+    assert (found["m002"]["eer"] == 0) == (target.min() > others.max())
+    assert all(1 <= row["rank"] <= 4 and 0 <= row["linkability_mean"] <= 1 for row in found.values())
 
 
 # --- what is shown with the numbers
@@ -268,7 +253,7 @@ def test_the_page_shows_them(results, output):
     assert results["overestimated"] in results["verdict"]
     assert "attackers learn from few speakers (tiny_train: 6)" in results["overestimated"]
     assert "no attacker uses a neural network" in results["overestimated"]
-    told = [one for one in results["sanity"] if one["check"] == "overestimated privacy"]
+    told = findings(results, "overestimated privacy")
     assert [one["level"] for one in told] == ["warning"]
 
 
@@ -290,10 +275,9 @@ def test_without_a_named_attacker_nothing_goes_under_the_challenges_name(results
     assert results["protocol"] == {}
     for row in results["averages"]:
         of_sexes = [
-            min((one for one in results["conditions"] if (one["gender"], one["scenario"]) == (sex, row["scenario"])),
-                key=lambda one: one["eer"]["rocch"])
+            min(rows(results["conditions"], gender=sex, scenario=row["scenario"]), key=lambda one: one["eer"]["rocch"])
             for sex in "fm"
-        ]  # fmt: skip
+        ]
         assert (row["attacker"], row["reading"]) == ("strongest", "rocch")
         for name, values in (
             ("eer_percent", [one["eer"]["rocch"] for one in of_sexes]),
@@ -309,7 +293,7 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     weak = "gmm-ubm"
     outcome = run(layout, folder, **named(weak))
     assert outcome.status == 0, outcome.err
-    results = json.loads((folder / "results.json").read_text())
+    results = results_of(folder)
     path = folder / f"exp/results_summary/result_for_rank{SUFFIX}"
     ranked = read_rank_file(path)
     assert [section.title for section in ranked] == [PROTOCOL, ASV, ASV_ANON]
@@ -382,36 +366,26 @@ def test_csv_has_the_columns_of_the_challenge(results, output):
 # --- again ----------------------------------------------------------------------------------------
 
 
-def numbers(folder: Path) -> dict:
-    """Results without the times, and without what names the folder."""
-    found = json.loads((folder / "results.json").read_text())
-    found.pop("timings")
-    found.pop("run")
-    found["sanity"] = [one for one in found["sanity"] if one["check"] != "independence of the anonymiser"]
-    return found
-
-
-def test_a_second_run_makes_nothing_again(layout, output, tmp_path):
+def test_a_second_run_makes_nothing_again(layout, output, results, tmp_path):
     folder = Path(shutil.copytree(output, tmp_path / "again"))
-    before = {
-        path: path.stat().st_mtime_ns
-        for path in folder.rglob("*")
-        if path.name == "scores" and path.parent.name in ATTACKERS
-    }
+    before = stamps(path for name in ATTACKERS for path in folder.rglob(f"{name}/scores"))
     outcome = run(layout, folder)
     assert outcome.status == 0, outcome.err
     assert "UBM" not in outcome.err
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert numbers(folder) == numbers(output)
+    assert stamps(before) == before
+    again = results_of(folder)
+    again["sanity"] = [one for one in again["sanity"] if one["check"] != "independence of the anonymiser"]
+    names = results.keys() - {"timings", "run", "sanity"}
+    assert {name: again[name] for name in names} == {name: results[name] for name in names}
+    assert again["sanity"] == [one for one in results["sanity"] if one["check"] != "independence of the anonymiser"]
 
 
 def test_neither_workers_nor_the_order_and_line_ends_of_lists_matter(layout, output, tmp_path):
     data = Path(shutil.copytree(layout, tmp_path / "data"))
     for path in [*data.rglob("wav.scp"), *data.rglob("utt2spk"), *data.rglob("enrolls"), *data.rglob("trials")]:
         write(path, lines_of(path)[::-1], end="\r\n")
-    outcome = run_recipe(
-        data, tmp_path / "out", "--jobs", "2", attackers="[supervector-cosine]", evaluation__replicates=0
-    )
+    arguments = ("--jobs", "2", "--until", "scores")
+    outcome = run_recipe(data, tmp_path / "out", *arguments, attackers="[supervector-cosine]")
     assert outcome.status == 0, outcome.err
     assert "Warning" in outcome.err  # the lists are not as they should be
     for scenario in SCENARIOS:
@@ -430,7 +404,7 @@ def test_two_anonymisers_share_a_folder_and_what_was_made_of_original_speech(lay
     outcome = run(data, folder, "--suffix", "_other")
     assert outcome.status == 0, outcome.err
     results = json.loads((folder / "results_other.json").read_text())
-    (told,) = [one for one in results["sanity"] if one["check"] == "independence of the anonymiser"]
+    (told,) = findings(results, "independence of the anonymiser")
     assert (told["level"], "results_anon.json in all 6 conditions" in told["text"]) == ("ok", True)
     assert (folder / "results_anon.json").read_bytes() == (output / "results_anon.json").read_bytes()
     assert (folder / "results.json").read_bytes() == (folder / "results_other.json").read_bytes()
