@@ -156,64 +156,61 @@ def compare(old: Path, new: Path) -> Iterator[str]:
         if not (first.is_file() and second.is_file()):
             yield f"{name}: only in {old if first.is_file() else new}"
         elif first.read_bytes() != second.read_bytes():
-            yield from (f"{name}: {text}" for text in _differences(first, second))
+            one, other = _contents(first), _contents(second)
+            for key in sorted({*one, *other}):
+                if key not in one or key not in other:
+                    yield f"{name}: {key} only in one"
+                elif not _same(one[key], other[key]):
+                    yield f"{name}: {key}: {_short(one[key])} and {_short(other[key])}"
 
 
-def _differences(first: Path, second: Path) -> Iterator[str]:
-    """What differs in the contents of two files that are not the same bytes."""
-    if first.suffix == ".json":
-        yield from _of_values(json.loads(first.read_text()), json.loads(second.read_text()))
-    elif first.suffix in (".h5", ".hdf5"):
-        yield from _of_values(_arrays(first), _arrays(second))
-    elif first.suffix == ".png":
+def _contents(path: Path) -> dict[str, Any]:
+    """Values of a file by their places: numbers of JSON, arrays of HDF5, pixels, words of pages, lines of a text.
+
+    Words and lines are without the paths and the dates that a run has.
+    """
+    if path.suffix == ".json":
+        return dict(_leaves(json.loads(path.read_text())))
+    if path.suffix in (".h5", ".hdf5"):
+        found: dict[str, Any] = {}
+        with h5py.File(path, "r") as file:
+            file.visititems(lambda name, node: found.update({name: node[()]} if hasattr(node, "dtype") else {}))
+        return found
+    if path.suffix == ".png":
         from matplotlib.image import imread
 
-        pictures = imread(first), imread(second)
-        if pictures[0].shape != pictures[1].shape or (pictures[0] != pictures[1]).any():
-            yield "other pixels"
-    else:
-        texts = [_words(path) for path in (first, second)]
-        if texts[0] != texts[1]:
-            lines = [(one, other) for one, other in zip(*texts, strict=False) if one != other]
-            yield f"{len(texts[0])} and {len(texts[1])} lines, first {lines[0] if lines else 'the end'}"
-
-
-def _arrays(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    with h5py.File(path, "r") as file:
-        file.visititems(lambda name, node: found.update({name: node[()]}) if isinstance(node, h5py.Dataset) else None)
-    return found
-
-
-def _words(path: Path) -> list[str]:
-    """Lines of a text, words of a page without markup; without the paths and the dates that a run has."""
+        return {"pixels": imread(path)}
     text = path.read_text(errors="replace")
     if path.suffix == ".html":
         text = unescape(re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", "\n", text, flags=re.DOTALL))
     text = re.sub(r"/\S*/|\d{4}-\d\d-\d\d\S*|\d+(\.\d+)? s\b", "", text)
-    lines = text.split() if path.suffix == ".html" else map(str.strip, text.splitlines())
-    return [line for line in lines if line]
+    lines = text.split() if path.suffix == ".html" else text.splitlines()
+    return {"text": [line.strip() for line in lines if line.strip()]}
 
 
-def _of_values(one: Any, other: Any, place: str = "") -> Iterator[str]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted({*one, *other} - {*_DATED}):
-            if key not in one or key not in other:
-                yield f"{place}.{key}: only in one"
-            else:
-                yield from _of_values(one[key], other[key], f"{place}.{key}")
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for number, pair in enumerate(zip(one, other, strict=True)):
-            yield from _of_values(*pair, f"{place}[{number}]")
-    elif isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        same = one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
-        if one.shape != other.shape or one.dtype != other.dtype or not same:
-            yield f"{place}: other array, {one.shape} {one.dtype} and {other.shape} {other.dtype}"
-    elif isinstance(one, float) and isinstance(other, float):
-        if not (math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-15) or (math.isnan(one) and math.isnan(other))):
-            yield f"{place}: {one!r} and {other!r}"
-    elif one != other and not (isinstance(one, str) and "/" in one):  # paths
-        yield f"{place}: {one!r} and {other!r}"
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key in value.keys() - set(_DATED):
+            yield from _leaves(value[key], f"{place}.{key}")
+    elif isinstance(value, list):
+        yield f"{place}[]", len(value)
+        for number, item in enumerate(value):
+            yield from _leaves(item, f"{place}[{number}]")
+    else:
+        yield place, value
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        is_same = one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
+        return one.shape == other.shape and one.dtype == other.dtype and is_same
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-15) or (math.isnan(one) and math.isnan(other))
+    return bool(one == other) or (isinstance(one, str) and "/" in one)  # paths
+
+
+def _short(value: Any) -> str:
+    return f"{value.dtype} of {value.shape}" if isinstance(value, np.ndarray) else repr(value)[:200]
 
 
 def main() -> None:

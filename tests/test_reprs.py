@@ -17,21 +17,14 @@ PACKAGES = ("spkbase", "evaluation", "spkver")
 
 
 def public_types() -> dict[str, type]:
-    """The records of all faces, and those that functions of `evaluation` give."""
+    """Dataclasses among the public names of all packages, without configurations, which are shown whole."""
     types = {}
-    for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        is_face = parts[-1] == "__init__"
-        if not is_face and (not module.startswith("evaluation.") or module.startswith("evaluation.commands")):
-            continue
-        held = importlib.import_module(module)
-        for name in vars(held):
-            kind = getattr(held, name)
-            if isinstance(kind, type) and is_dataclass(kind) and (is_face or kind.__module__ == module):
+    for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")):
+        held = importlib.import_module(".".join(path.relative_to(ROOT).parts[:-1]))
+        for kind in vars(held).values():
+            if isinstance(kind, type) and is_dataclass(kind) and not kind.__name__.endswith("Config"):
                 types[f"{kind.__module__}.{kind.__name__}"] = kind
-    shown = {name: kind for name, kind in types.items() if not kind.__name__.startswith("_")}
-    return {name: kind for name, kind in shown.items() if not name.endswith("Config")}  # which is shown whole
+    return types
 
 
 def large(annotation: str) -> Any:
@@ -48,11 +41,10 @@ def large(annotation: str) -> Any:
     return None
 
 
-TYPES = public_types()
-OWN = [name for name, kind in TYPES.items() if not kind.__dataclass_params__.repr]
+TYPES = {name: kind for name, kind in public_types().items() if kind.__dataclass_params__.repr}
 
 
-@pytest.mark.parametrize("name", sorted(set(TYPES) - set(OWN)))
+@pytest.mark.parametrize("name", TYPES)
 def test_records_are_shown_in_one_line(name):
     kind = TYPES[name]
     filled = object.__new__(kind)

@@ -18,6 +18,16 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def finished(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Output of the SVM-GMM recipe with its plots; read only."""
+    output = tmp_path_factory.mktemp("finished") / "out"
+    with pytest.raises(SystemExit) as end:
+        COMMANDS["svm_gmm"].main([*options(tiny, output), "--set", "report.formats=[png, pdf, svg]"])
+    assert not end.value.code
+    return output
+
+
+@pytest.fixture(scope="session")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny set of VoicePrivacy with anonymised twins; read only."""
     return write_layout(tmp_path_factory.mktemp("layout"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -36,6 +39,14 @@ class Outcome:
 Recipe = Callable[..., Outcome]
 
 
+def refused(outcome: Outcome, *words: str) -> None:
+    """One clear error with these words (regular expressions), and status 2."""
+    assert outcome.status == 2, outcome.err
+    assert "Traceback" not in outcome.err
+    for word in words:
+        assert re.search(word, outcome.error), f"{word!r} is not in: {outcome.error}"
+
+
 def options(corpus: Path | str, output: Path, *arguments: str, **settings: object) -> list[str]:
     """Arguments of a recipe: settings have two underscores for the dot, `nap__rank=3`."""
     chosen = {**tiny_corpus.SETTINGS, "report.formats": "[png]"}
@@ -43,6 +54,11 @@ def options(corpus: Path | str, output: Path, *arguments: str, **settings: objec
     jobs = [] if "--jobs" in arguments else ["--jobs", "1"]
     sets = [part for key, value in chosen.items() for part in ("--set", f"{key}={value}")]
     return ["--corpus", str(corpus), "--output", str(output), *jobs, *sets, *arguments]
+
+
+def results_of(output: Path) -> dict[str, Any]:
+    """What stands in results.json."""
+    return dict(json.loads((output / "results.json").read_text()))
 
 
 def datasets(output: Path) -> dict[tuple[str, str], tuple[str, bytes]]:

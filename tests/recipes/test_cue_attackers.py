@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from recipe_runs import refused, results_of
 from voiceprivacy_runs import (
     ENROLLED,
     SCENARIOS,
@@ -14,8 +15,6 @@ from voiceprivacy_runs import (
     condition,
     evaluated,
     findings,
-    refused,
-    results_of,
     rows,
     run_recipe,
     write,

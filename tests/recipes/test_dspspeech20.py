@@ -65,14 +65,8 @@ def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
         samples, rate = soundfile.read(shared / "corpora/dsp34" / fields[0], dtype="int16")
         soundfile.write(target, samples, rate)
     assert run(tmp_path / "source", tmp_path / "ours").exit_code == 0
-    tool = [
-        sys.executable,
-        str(shared / "tools/make_layouts.py"),
-        "rsr2015",
-        str(tmp_path / "theirs"),
-        "--format",
-        "wav",
-    ]
+    script = str(shared / "tools/make_layouts.py")
+    tool = [sys.executable, script, "rsr2015", str(tmp_path / "theirs"), "--format", "wav"]
     subprocess.run(tool, check=True, capture_output=True)
     ours, theirs = (
         {str(path.relative_to(root)): path for path in root.rglob("*.*") if path.is_file()}

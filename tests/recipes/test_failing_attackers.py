@@ -11,15 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
-from recipe_runs import Outcome
+from recipe_runs import Outcome, refused, results_of
 from test_interrupts import hear, processes, wait_for
 from voiceprivacy_runs import (
     SCENARIOS,
     SUFFIX,
     findings,
     recipe_options,
-    refused,
-    results_of,
     rows,
     run_recipe,
     stamps,

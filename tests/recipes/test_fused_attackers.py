@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from voiceprivacy_runs import SCENARIOS, SUFFIX, evaluated, findings, refused, results_of, rows, run_recipe, stamps
+from recipe_runs import refused, results_of
+from voiceprivacy_runs import SCENARIOS, SUFFIX, evaluated, findings, rows, run_recipe, stamps
 
 from evaluation.formats.reading import read_scores
 from evaluation.trials import align

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -29,21 +28,18 @@ TRAIN = "Resemblyzer/audio_data/librispeech_train-clean-100"
 TEST = "Resemblyzer/audio_data/librispeech_test-other"
 DSP = "DSPSpeech-20/speech_data"
 LONG, SHORT = 8 * RATE + 3000, 2000  # samples
+TRAIN_SPEAKERS, TEST_SPEAKERS = (
+    [speaker for speakers in table.values() for speaker in speakers.split()]
+    for table in (public_speech.TRAIN_CLEAN_100, public_speech.TEST_OTHER)
+)
 
 
-@contextmanager
+@pytest.fixture(scope="module")
 def fewer() -> Iterator[None]:
     """Fewer training speakers and one word."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(public_speech, "TRAIN_CLEAN_100", {"f": "103 1069", "m": "1034"})
         patch.setattr(public_speech, "WORDS", ("19",))
-        yield
-
-
-@pytest.fixture
-def few() -> Iterator[None]:
-    """Fewer, in one test."""
-    with fewer():
         yield
 
 
@@ -62,7 +58,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(f"{TRAIN}/1069-133699-0000.flac", 8 * RATE)
     write(f"{TRAIN}/1034-121119-0000.flac")
     write(f"{TRAIN}/14-208-0000.flac")  # a reader who is no part of it
-    for speaker in " ".join(public_speech.TEST_OTHER.values()).split():
+    for speaker in TEST_SPEAKERS:
         for number in range(10):
             write(f"{TEST}/{speaker}/{speaker}-77-{number:04d}.flac", LONG if number in (0, 3) else SHORT)
     for number in range(1, 35):
@@ -72,11 +68,10 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def layout(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def layout(fewer: None, corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The layout of both, and what was said about it; read only."""
     output = tmp_path_factory.mktemp("layout") / "new" / "with space"
-    with fewer():
-        result = run(corpora, output)
+    result = run(corpora, output)
     assert result.exit_code == 0, result.output
     return output, result.output
 
@@ -98,6 +93,7 @@ def samples_of(path: Path) -> np.ndarray:
 
 def test_layout_is_of_two_sets_that_the_recipe_takes(layout):
     output, said = layout
+    assert (len(TRAIN_SPEAKERS), len(TEST_SPEAKERS), len({*TRAIN_SPEAKERS, *TEST_SPEAKERS})) == (251, 10, 261)
     assert [path.name for path in output.parent.iterdir()] == [output.name]
     config = load_config(Config, file=CONFIG)
     found = {one.name: one for one in find_datasets(output, config)}
@@ -172,7 +168,7 @@ def test_audio_is_that_of_the_corpora(corpora, layout):
     ]
 
 
-@pytest.mark.usefixtures("few")
+@pytest.mark.usefixtures("fewer")
 @pytest.mark.parametrize(
     ("option", "folder", "start"),
     [("--librispeech", "Resemblyzer", ("libri", "train")), ("--dspspeech", "DSPSpeech-20", ("dsp",))],
@@ -185,43 +181,16 @@ def test_one_corpus_alone(corpora, tmp_path, option, folder, start):
     assert all(name.startswith(start) for name in names)
 
 
-def test_every_speaker_is_listed_once():
-    train, test = (
-        [speaker for speakers in table.values() for speaker in speakers.split()]
-        for table in (public_speech.TRAIN_CLEAN_100, public_speech.TEST_OTHER)
-    )
-    assert (len(set(train)), len(set(test)), len({*train, *test})) == (251, 10, 261)
-    assert (len(train), len(test)) == (251, 10)
-
-
-def removed(*names: str) -> Callable[[Path], None]:
-    return lambda root: [(root / name).unlink() for name in names] and None
-
-
-def replaced(name: str, content: bytes) -> Callable[[Path], None]:
-    return lambda root: (root / name).write_bytes(content) and None
-
-
-def audio(name: str, samples: np.ndarray, rate: int) -> Callable[[Path], None]:
-    return lambda root: soundfile.write(root / name, samples, rate)
-
-
 LAST_WAV = f"{DSP}/1630034/1630034-19-19.wav"
 FIRST_FLAC = f"{TRAIN}/103-1240-0000.flac"
+MISSING = (f"{DSP}/1630004/1630004-19-13.wav", f"{DSP}/1630006/1630006-19-03.wav")
+MISSING = (*MISSING, FIRST_FLAC, f"{TEST}/367/367-77-0004.flac")
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
-BAD = {
+BAD: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "missing files are all named": (
-        removed(
-            f"{DSP}/1630004/1630004-19-13.wav",
-            f"{DSP}/1630006/1630006-19-03.wav",
-            FIRST_FLAC,
-            f"{TEST}/367/367-77-0004.flac",
-        ),
+        lambda root: [(root / name).unlink() for name in MISSING],
         [
-            "4 problems",
-            "1630004-19-13.wav",
-            "1630006-19-03.wav",
-            "1 of the recordings 103-",
+            *("4 problems", "1630004-19-13.wav", "1630006-19-03.wav", "1 of the recordings 103-"),
             "10 of the recordings 367-*.flac, found 9",
         ],
     ),
@@ -231,14 +200,17 @@ BAD = {
     ),
     "a student lacks": (lambda root: shutil.rmtree(root / DSP / "1630001"), ["expected 34 folders", "found 33"]),
     "pointers in place of audio": (
-        lambda root: [replaced(name, POINTER)(root) for name in (FIRST_FLAC, LAST_WAV)],
+        lambda root: [(root / name).write_bytes(POINTER) for name in (FIRST_FLAC, LAST_WAV)],
         ["2 problems", "103-1240-0000.flac", "1630034-19-19.wav"],
     ),
-    "another rate": (audio(LAST_WAV, np.ones(900, np.int16), 8000), ["1630034-19-19.wav", "8000"]),
+    "another rate": (
+        lambda root: soundfile.write(root / LAST_WAV, np.ones(900, np.int16), 8000),
+        ["1630034-19-19.wav", "8000"],
+    ),
 }
 
 
-@pytest.mark.usefixtures("few")
+@pytest.mark.usefixtures("fewer")
 @pytest.mark.parametrize("case", BAD)
 def test_bad_corpora_end_in_one_error_and_leave_nothing(own, tmp_path, case):
     damage, words = BAD[case]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from recipe_runs import COMMANDS, Recipe, made, options
+from recipe_runs import Recipe, made, refused, results_of
 
 from evaluation.formats.reading import read_scores
 from evaluation.trials.lists import Scores
@@ -22,16 +23,6 @@ from spkver.mixture.statistics import copy_stat_rows
 from spkver.sidekit.tables import StatServer, read_idmap, read_stat_server, write_idmap, write_stat_server
 
 STEMS = list_stems("eval", "m")
-
-
-@pytest.fixture(scope="module")
-def finished(tiny, tmp_path_factory) -> Path:
-    """Output of the SVM-GMM recipe; read only."""
-    output = tmp_path_factory.mktemp("finished") / "out"
-    with pytest.raises(SystemExit) as end:
-        COMMANDS["svm_gmm"].main(options(tiny, output))
-    assert not end.value.code
-    return output
 
 
 @pytest.fixture
@@ -47,10 +38,6 @@ def by_pair(scores: Scores) -> dict[tuple[str, str], float]:
     return dict(zip(scores.pairs(), scores.values.tolist(), strict=True))
 
 
-def results(output: Path) -> dict:
-    return dict(json.loads((output / "results.json").read_text()))
-
-
 # --- lists -----------------------------------------------------------------------------------------------------------
 
 
@@ -59,7 +46,7 @@ def test_lists_of_a_folder_give_the_same_scores(recipe: Recipe, tiny: Path, fini
     for system in ("svm-gmm", "svm-gmm-nap"):
         ours, before = (read_scores(folder / f"scores/{system}.h5") for folder in (tmp_path / "out", finished))
         assert by_pair(ours) == by_pair(before)
-    again, first = results(tmp_path / "out")["systems"], results(finished)["systems"]
+    again, first = results_of(tmp_path / "out")["systems"], results_of(finished)["systems"]
     assert {name: system["eer"] for name, system in again.items()} == {n: s["eer"] for n, s in first.items()}
     assert set(again["svm-gmm"]["trial_types"]) == {"TC-IC"}, "the ids tell the types, which SIDEKIT's key does not"
 
@@ -135,9 +122,7 @@ def test_bad_lists_are_told_with_their_place(recipe: Recipe, tiny: Path, task: P
     spoil, expected = BAD_LISTS[name]
     spoil(task)
     outcome = recipe(tiny, tmp_path / "out", lists__folder=task)
-    assert outcome.status == 2
-    assert expected in outcome.error
-    assert "Traceback" not in outcome.err
+    refused(outcome, re.escape(expected))
     assert not (tmp_path / "out/features.h5").exists(), "before any long step"
 
 
@@ -173,10 +158,9 @@ def scores_like(output: Path, finished: Path, system: str, tolerance: float) -> 
 def test_statistics_of_sidekit(recipe: Recipe, tiny: Path, finished: Path, sidekit: Path, tmp_path: Path):
     output = tmp_path / "out"
     settings = {"given__statistics": sidekit, "ubm__file": finished / "gmm/ubm.h5"}
-    outcome = recipe(tiny, output, plots=True, **settings)
+    outcome = recipe(tiny, output, **settings)
     assert outcome.status == 0, outcome.err
     assert not (output / "features.h5").exists(), "nothing asks for the audio"
-    assert (output / "det.png").exists()
     assert (output / "data/stat_test.h5").exists()
     scores_like(output, finished, "svm-gmm-nap", 2e-3)  # the mixture is stored by its precisions, which round
     assert made(recipe(tiny, output, **settings).err) == set()
@@ -184,7 +168,7 @@ def test_statistics_of_sidekit(recipe: Recipe, tiny: Path, finished: Path, sidek
 
 def test_supervectors_of_sidekit(recipe: Recipe, tiny: Path, finished: Path, sidekit: Path, tmp_path: Path):
     output = tmp_path / "out"
-    outcome = recipe(tiny, output, given__supervectors=sidekit, plots=True)
+    outcome = recipe(tiny, output, given__supervectors=sidekit)
     assert outcome.status == 0, outcome.err
     assert {path.name for path in (output / "data").iterdir()} == {"nap.h5", "sv_enroll.h5", "sv_back.h5", "sv_test.h5"}
     for system in ("svm-gmm", "svm-gmm-nap"):

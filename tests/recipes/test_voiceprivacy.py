@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from recipe_runs import Outcome
+from recipe_runs import Outcome, results_of
 from voiceprivacy_runs import (
     ENROLLED,
     REPLICATES,
@@ -21,7 +21,6 @@ from voiceprivacy_runs import (
     condition,
     findings,
     lines_of,
-    results_of,
     rows,
     run_recipe,
     stamps,

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from recipe_runs import Outcome, leftovers
-from voiceprivacy_runs import SUFFIX, lines_of, refused, run_recipe, write
+from recipe_runs import Outcome, leftovers, refused
+from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write
 
 TWIN = f"tiny_test_trials_f{SUFFIX}"
 FIRST = "f001-3"

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 import soundfile
+from recipe_runs import refused, results_of
 from voiceprivacy_runs import (
     SUFFIX,
     evaluated,
     findings,
     lines_of,
-    refused,
-    results_of,
     rows,
     run_recipe,
     without_twins,

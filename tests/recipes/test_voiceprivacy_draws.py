@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose
-from voiceprivacy_runs import SUFFIX, condition, evaluated, results_of, rows, run_recipe, stamps, write
+from recipe_runs import results_of
+from voiceprivacy_runs import SUFFIX, condition, evaluated, rows, run_recipe, stamps, write
 
 from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main as evaluation_main

@@ -11,8 +11,8 @@ import pytest
 import soundfile
 import soxr
 import yaml
-from recipe_runs import Outcome
-from voiceprivacy_runs import SUFFIX, findings, lines_of, refused, results_of, run_recipe, write, write_layout
+from recipe_runs import Outcome, refused, results_of
+from voiceprivacy_runs import SUFFIX, findings, lines_of, run_recipe, write, write_layout
 
 ALL = "attacker_settings.all.features"
 ONE = {"attackers": "[gmm-ubm]", "evaluation.replicates": 0}

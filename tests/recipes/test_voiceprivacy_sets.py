@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from voiceprivacy_runs import ENROLLED, SUFFIX, evaluated, lines_of, refused, results_of, run_recipe, write
+from recipe_runs import refused, results_of
+from voiceprivacy_runs import ENROLLED, SUFFIX, evaluated, lines_of, run_recipe, write
 
 from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file, records
 from spkbase.errors import DataError

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from voiceprivacy_runs import condition, evaluated, noting_extractor, results_of, rows, run_recipe
+from recipe_runs import results_of
+from voiceprivacy_runs import condition, evaluated, noting_extractor, rows, run_recipe
 
 from spkbase.runs import Run
 from spkver.voiceprivacy import Config, Experiment, table

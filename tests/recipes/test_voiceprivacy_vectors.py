@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recipe_runs import Outcome
-from voiceprivacy_runs import SUFFIX, noting_extractor, refused, results_of, run_recipe, stamps
+from recipe_runs import Outcome, refused, results_of
+from voiceprivacy_runs import SUFFIX, noting_extractor, run_recipe, stamps
 
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_scores

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -15,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import soundfile
 from click.testing import CliRunner
-from recipe_runs import Outcome
+from recipe_runs import Outcome, results_of
 from scipy.signal import lfilter
 from tiny_corpus import RATE, speaker_sound
 
@@ -154,11 +152,6 @@ def evaluated(data: Path | str, output: Path, *arguments: str, **settings: Any) 
     return results_of(output)
 
 
-def results_of(output: Path) -> dict[str, Any]:
-    """What stands in results.json."""
-    return dict(json.loads((output / "results.json").read_text()))
-
-
 def rows(table: Iterable[dict[str, Any]], **where: object) -> list[dict[str, Any]]:
     """Rows of a table of results with these values."""
     return [row for row in table if where.items() <= row.items()]
@@ -173,14 +166,6 @@ def condition(results: dict[str, Any], gender: str, scenario: str, attacker: str
 def findings(results: dict[str, Any], check: str) -> list[dict[str, Any]]:
     """What a check has to say."""
     return rows(results["sanity"], check=check)
-
-
-def refused(outcome: Outcome, *words: str) -> None:
-    """One clear error with these words, and status 2."""
-    assert outcome.status == 2, outcome.err
-    assert "Traceback" not in outcome.err
-    for word in words:
-        assert re.search(word, outcome.error), f"{word!r} is not in: {outcome.error}"
 
 
 def stamps(paths: Iterable[Path]) -> dict[Path, int]:

@@ -1,16 +1,23 @@
-"""What adapted scores owe to the speakers who are tested: ``python -m benchmarks.disjoint_speakers DATA RUN [SPLITS]``.
+"""What adapted scores owe to the tested speakers, and what several draws of the enrolment give, of CAM++.
 
-RUN is the output of ``spkver voiceprivacy --data DATA`` with the attacker ``campplus``, whose vectors are read. The
-enrolled speakers of each sex are dealt into halves, SPLITS times (20). Each trial of a model and a recording of one
-half is scored by the cosine, and by `adapted_cosine_scores` with means and spread of
+    python -m benchmarks.adaptation disjoint DATA RUN [SPLITS]
+    python -m benchmarks.adaptation enrolment DATA RUN
+
+RUN is the output of ``spkver voiceprivacy --data DATA`` with the attacker ``campplus``, whose vectors are read. Scores
+are the cosine and `adapted_cosine_scores`, by a single test or the whole list; EERs, in percent, are those of the
+trials of both sexes together.
+
+`disjoint`: the enrolled speakers of each sex are dealt into halves, SPLITS times (20). Each trial of a model and a
+recording of one half is scored by the cosine, and adapted with means and spread of
 
     whole list      the same half, without the trial's own model and recording, as `campplus-adapted` does
     single test     the enrolled of the same half alone, as `campplus-single-test` does
     disjoint        the enrolled and the tested of the other half: nobody in them is in the trial
     disjoint single the enrolled of the other half alone
 
-in the lists of each sex. The EER, in percent, is that of the trials of both sexes and halves together, the mean over
-the splits; with the standard error of the difference of disjoint and whole list over the splits.
+in the lists of each sex; the EER is the mean over the splits, with the standard error of the difference of disjoint and
+whole list. `enrolment`: lazy-informed, each model is enrolled with K of the draws of a run with several, and the EER is
+the mean over all choices of K draws and over the draws of the trials.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -48,18 +56,45 @@ class Side:
         return Side(self.enrolled[rows], self.models[rows], self.tested[heard], self.owners[heard])
 
 
-def main(data: str, run: str, splits: str = "20") -> None:
+def main(study: str, data: str, run: str, splits: str = "20") -> None:
     with tempfile.TemporaryDirectory() as copy:
         vectors = shutil.copytree(Path(run) / "work" / "vectors", Path(copy) / "vectors")
-        store = VectorStore(vectors, open_extractor("campplus"), 1)
-        print(f"{'set':<12} {'enrolment':<10} {'speakers':>10} {'list':<6}", *(f"{way:>15}" for way in WAYS))
+        store, made = VectorStore(vectors, open_extractor("campplus"), 1), Path(run, "data")
         for path in sorted(Path(data).glob("*_enrolls")):
             name = path.name.removesuffix("_enrolls")
-            (anonymised,) = (one for one in Path(run, "data").glob(f"{name}_enrolls_*") if "-" not in one.name)
+            (anonymised,) = (one for one in made.glob(f"{name}_enrolls_*") if "-" not in one.name)
             suffix = anonymised.name.removeprefix(path.name)
+            if study == "enrolment":
+                report_draws(store, made, name, suffix)
+                continue
             for enrolment in (anonymised, path):
-                found = [side_of(store, enrolment, Path(run, "data", f"{name}_trials_{sex}{suffix}")) for sex in "fm"]
-                report(name, "original" if enrolment is path else "anonymised", found, int(splits))
+                found = [side_of(store, enrolment, made / f"{name}_trials_{sex}{suffix}") for sex in "fm"]
+                report_halves(name, "original" if enrolment is path else "anonymised", found, int(splits))
+
+
+def report_draws(store: VectorStore, made: Path, name: str, suffix: str) -> None:
+    """Print the EERs by the number of draws of the enrolment."""
+    enrolled, tested = (
+        [path.name.removeprefix(f"{name}_{side}") for path in sorted(made.glob(f"{name}_{side}{suffix}*"))]
+        for side in ("enrolls", "trials_f")
+    )
+    sides = {
+        place: side_of(store, made / f"{name}_enrolls{place[1]}", made / f"{name}_trials_{place[0]}{place[2]}")
+        for place in product("fm", enrolled, tested)
+    }
+    for count in range(1, len(enrolled) + 1):
+        found = []
+        for some, other in product(combinations(enrolled, count), tested):
+            joined = [joined_of([sides[sex, one, other] for one in some]) for sex in "fm"]
+            found.append(rates([scores_of(side, None) for side in joined]))
+        means = (f"{way} {np.mean([row[way] for row in found]):.1f}" for way in found[0])
+        print(f"{name:<12} {count} draws:", *means)
+
+
+def joined_of(sides: list[Side]) -> Side:
+    """Return one side with all enrolled vectors of several, which test the same."""
+    enrolled, models = (np.concatenate([getattr(side, name) for side in sides]) for name in ("enrolled", "models"))
+    return Side(enrolled, models, sides[0].tested, sides[0].owners)
 
 
 def side_of(store: VectorStore, enrolment: Path, tested: Path) -> Side:
@@ -73,7 +108,7 @@ def side_of(store: VectorStore, enrolment: Path, tested: Path) -> Side:
     return Side(vectors[0], who[0], vectors[1], who[1])
 
 
-def report(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
+def report_halves(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
     """Print the EERs of the whole lists, and of halves."""
     sizes = [len(set(side.models)) for side in sides]
     whole = rates([scores_of(side, None) for side in sides])
@@ -89,7 +124,7 @@ def report(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
     error = np.std([row["disjoint"] - row["whole list"] for row in found], ddof=1) / np.sqrt(splits)
     for kind, parts, of_way, note in (("all", 1, whole, ""), ("halves", 2, means, f" (s.e. {error:.2f})")):
         speakers = "+".join(f"{size / parts:g}" for size in sizes)
-        shown = [f"{of_way[way]:15.1f}" if way in of_way else f"{'-':>15}" for way in WAYS]
+        shown = (f"{way} {of_way[way]:.1f}" for way in WAYS if way in of_way)
         print(f"{name:<12} {enrolment:<10} {speakers:>10} {kind:<6}", *shown, note)
 
 
@@ -127,4 +162,4 @@ def rates(scored: list[dict[str, NDArray[np.float64]]]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:5])
