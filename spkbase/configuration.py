@@ -152,7 +152,7 @@ def write_yaml(path: str | Path, config: Any) -> None:
 def _parse_setting(setting: str) -> dict[str, Any]:
     key, separator, text = setting.partition("=")
     if not separator or not key.strip():
-        raise ConfigError(f"--set {setting!r}: expected KEY=VALUE")
+        raise ConfigError(f"setting {setting!r}: expected KEY=VALUE")
     try:
         value = _load(text)[0]
     except ConfigError as error:

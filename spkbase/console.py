@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -52,7 +53,7 @@ class _CleanEnd(click.Command):
             raise
         except (SpkverError, OSError, MemoryError, KeyboardInterrupt) as error:
             if not came and not isinstance(error, KeyboardInterrupt):
-                click.echo(f"Error: {_message(error)}", err=True)
+                click.echo(f"Error: {in_options(_message(error), ctx.command)}", err=True)
                 ctx.exit(STATUS_ERROR)
             _handle(signal.SIG_IGN)  # an impatient second Ctrl-C does not disturb the end
             from spkbase.plugins import interrupted
@@ -76,9 +77,36 @@ def _handle(handler: Any) -> dict[int, Any]:
     return {number: signal.signal(number, handler) for number, old in before.items() if old != signal.SIG_IGN}
 
 
+_ARGUMENT = re.compile(r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)")
+
+
+def in_options(text: str, command: click.Command) -> str:
+    """Name the arguments of Python functions in a message as the options of a command, where it has these.
+
+    Examples
+    --------
+    >>> @click.command()
+    ... @click.option("--missing")
+    ... @click.option("--key-columns")
+    ... def metrics(missing: str, key_columns: str) -> None: ...
+    >>> in_options("give other=1, missing='drop' or key_columns=Choice(model='a', label='b')", metrics)
+    'give other=1, --missing drop or --key-columns model=a,label=b'
+    """
+    options = {name.lstrip("-").replace("-", "_"): name for parameter in command.params for name in parameter.opts}
+
+    def option(found: re.Match[str]) -> str:
+        name, true, parts, *values = found.groups()
+        if name not in options:
+            return found[0]
+        value = "" if true else next(filter(None, values), "") if parts is None else re.sub(r"layout=|'|\s", "", parts)
+        return f"{options[name]} {value}".rstrip()
+
+    return _ARGUMENT.sub(option, text)
+
+
 def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        return f"memory ran out: {error or 'none left'} (use fewer --jobs)"
+        return f"memory ran out: {error or 'none left'} (use fewer workers)"
     if isinstance(error, OSError):
         return (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
     return str(error)

@@ -48,7 +48,7 @@ _TEMPORARY = re.compile(rf"\..*\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}(\..*)?")
 
 
 class Ended(Exception):  # noqa: N818  # not an error
-    """The stage named by ``--only`` or ``--until`` is done."""
+    """The stage named by `only` or `until` is done."""
 
 
 class Origin(Protocol):
@@ -145,7 +145,7 @@ class Stage(Generic[Value]):
             return
         if not is_meant:
             text = f"{run.only!r} needs stage {self.name!r}, which is {state}"
-            remedy = f"run with --until {self.name!r} first, or without --only"
+            remedy = f"run with until={self.name!r} first, or do not choose one stage only"
             raise DataError(text, file=self.path, remedy=remedy)
         if state == "damaged":
             logger.warning("%s has changed since it was written: it is made again", self.path)
@@ -308,11 +308,11 @@ class Run:
         _write_records(self.output, {**entries, artefact: entry}, {**plan, **self.plan})
 
     def finish(self) -> None:
-        """Check, after the last stage, that ``--only`` or ``--until`` named one; forget stages of earlier plans."""
-        for option, wanted in (("--only", self.only), ("--until", self.until)):
+        """Check, after the last stage, that `only` or `until` named one; forget stages of earlier plans."""
+        for name, wanted in (("only", self.only), ("until", self.until)):
             if wanted not in (None, REPORT):
                 names = ", ".join(dict.fromkeys([*self.plan.values(), REPORT]))
-                raise ConfigError(f"{option} {wanted!r} is no stage: expected one of {names}")
+                raise ConfigError(f"{name}={wanted!r} is no stage: expected one of {names}")
         _write_records(self.output, read_records(self.output)[0], self.plan)
 
 
@@ -336,9 +336,9 @@ def start_run(
         If the folder cannot be written, or another run is at work in it.
     """
     if jobs is not None and jobs < 1:
-        raise DataError(f"--jobs is {jobs}: expected a whole number of at least 1")
+        raise DataError(f"jobs={jobs}: expected a whole number of at least 1")
     if only is not None and until is not None:
-        raise ConfigError("--only and --until exclude each other", remedy="give one of them")
+        raise ConfigError("a run does one stage only, or all until one: give one of only and until")
     output = Path(output)
     with ExitStack() as stack:
         try:
@@ -348,7 +348,7 @@ def start_run(
             stack.enter_context(_logging_to(output / _LOG))
         except OSError as error:
             text = f"output folder cannot be written: {error.strerror}"
-            raise DataError(text, file=output, remedy="choose another --output") from error
+            raise DataError(text, file=output, remedy="choose another output folder") from error
         try:
             logger.info("spkver %s: %s", __version__, " ".join(sys.argv))
             if is_ours and (count := remove_temporaries(output)):
@@ -537,7 +537,7 @@ def read_status(
     """
     output = Path(output)
     if not output.is_dir():
-        raise DataError("no such folder", file=output, remedy="give the --output of a recipe")
+        raise DataError("no such folder", file=output, remedy="give the output folder of a recipe")
     statuses = []
     for parent, folders, files in os.walk(output):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

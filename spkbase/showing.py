@@ -13,9 +13,12 @@ from html import escape
 from itertools import islice
 from typing import Any, TypeVar
 
+from spkbase.files import format_table
+
 LONGEST = 200
 """Characters of a text in one line."""
 _FEW = 4
+_ROWS = 50  # of a printed table
 
 Class = TypeVar("Class", bound=type)
 
@@ -72,6 +75,7 @@ def brief(value: Any, longest: int = 60) -> str:
     elif type(value) in (list, tuple):
         parts = [brief(part, 20) for part in value[:_FEW]]
     else:
+        value = getattr(value, "func", value)  # of a partial function
         named = callable(value) and hasattr(value, "__qualname__")
         text = f"{value.__module__}.{value.__qualname__}" if named else " ".join(repr(value).split())
         return text if len(text) <= longest else text[: longest - 3] + "..."
@@ -117,3 +121,13 @@ class Tabular(ABC):
 
     def _repr_html_(self) -> str:
         return html_table(self.to_columns(), caption=type(self).__name__)
+
+    def __str__(self) -> str:
+        columns = self.to_columns()
+        forms = {
+            name: ".4g" if any(isinstance(cell, float) for cell in column) else "" for name, column in columns.items()
+        }
+        n_rows = max(map(len, columns.values()), default=0)
+        cells = islice(zip(*columns.values(), strict=True), _ROWS)
+        table = format_table([dict(zip(columns, row, strict=True)) for row in cells], forms)
+        return table if n_rows <= _ROWS else f"{table}\n... {n_rows:,} rows"

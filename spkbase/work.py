@@ -57,7 +57,7 @@ _IDLE = 20.0  # seconds after which an idle worker process ends
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _SAME = ("spkver", "numpy", "scipy", "scikit-learn", "cloudpickle")  # versions on all machines of a cluster
 _CLUSTER_REMEDY = "docs/cluster.md shows how to start a scheduler and workers"
-_KILLED = "a worker process was killed, most often because memory ran out (use fewer --jobs)"
+_KILLED = "a worker process was killed, most often because memory ran out (use fewer workers)"
 _POOL: Any = None  # loky's executor, once there is one
 
 
@@ -91,7 +91,7 @@ def use_engine(kind: EngineKind, *, scheduler: str | None = None, timeout: float
     if kind not in ENGINES:
         raise DataError(f"expected an engine among {', '.join(ENGINES)}, got {kind!r}")
     if (kind == "dask") != (scheduler is not None):
-        remedy = "give the address of its scheduler alone: --engine tcp://HOST:PORT"
+        remedy = "give the address of its scheduler alone, as tcp://HOST:PORT"
         raise DataError(f"engine {kind} and scheduler {scheduler} do not go together", remedy=remedy)
     with ExitStack() as stack:
         client = None if scheduler is None else stack.enter_context(_cluster(scheduler, timeout))

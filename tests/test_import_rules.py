@@ -17,9 +17,10 @@ HEAVY = ("librosa", "sklearn", "matplotlib", "torch", "numba", "av", "espeakng_l
 FLOORS = {
     "spkbase": [
         ["errors", "version", "packages", "seeding"],
-        ["showing", "plugins"],
+        ["files", "plugins"],
+        ["showing"],
         ["arrays", "work"],
-        ["files", "plain_pickle"],
+        ["plain_pickle"],
         ["hdf5"],
         ["configuration", "console"],
         ["runs"],

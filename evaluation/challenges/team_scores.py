@@ -330,7 +330,7 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
     if resampling.replicates:
         beside = listed.key.parent / "utt2spk"
         speakers = read_speakers(beside) if is_file(beside) else None
-        sample, _ = sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)
+        sample, _ = sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")
         intervals = confidence_intervals(sample, assessed_values, resampling, jobs=jobs)
     return Assessment(listed, sorted_scores, assessed_values(sorted_scores), intervals)
 

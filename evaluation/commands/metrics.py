@@ -175,10 +175,14 @@ def _assess(
         result = statistic.evaluate(measures.sort_scores(*parts))
         return _Assessed(result, result.to_dict(), trials)
     # without intervals nothing is drawn, and ids do as names
-    as_ids = by == "id" or not resampling.replicates
-    sample, scored = uncertainty.sample_from(
-        *read, by_trial=by == "trial", ids_are_speakers=as_ids, missing=reader.missing, **maps
-    )
+    units: Any = by if resampling.replicates or by == "trial" else "id"
+    try:
+        sample, scored = uncertainty.sample_from(*read, bootstrap_by=units, missing=reader.missing, **maps)
+    except DataError as error:
+        if "speakers are not known" not in error.text:
+            raise
+        remedy = f"{error.remedy}; --speakers-by SIGN where ids begin with the speaker"
+        raise DataError(error.text, remedy=remedy) from error
     result, groups, more = statistic.evaluate(sample.runs()), None, {}
     if resampling.replicates:
         intervals = uncertainty.confidence_intervals(sample, statistic, resampling, jobs=jobs)

@@ -170,7 +170,7 @@ class Reader:
         parts = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
         reversed_ = reversal(*parts)
         if reversed_ is not None and reversed_.clear:
-            logger.warning("%s: %s", scores, reversed_.text)
+            logger.warning("%s: %s (--distances)", scores, reversed_.text)
         if own := own_trials(read[1]):
             text = "compare a recording with itself (leave them out, unless ids are speakers)"
             logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
@@ -231,6 +231,7 @@ def _columns(text: str | None, value: str) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for part in text.split(","):
         role, _, names = (word.strip() for word in part.partition("="))
+        role = "target" if role == "label" else role
         if role not in ("model", "segment", "score", "target") or not names:
             expected = f"expected an order, or model=NAME,segment=NAME,{value}=NAME, got {part!r}"
             raise click.BadParameter(expected, param_hint="--scores-columns" if value == "score" else "--key-columns")

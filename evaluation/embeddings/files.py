@@ -276,12 +276,12 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
         return _Columns(ids, None, _stacked(ids, vectors, path))
     if is_pickle:
         if not allow_pickle:
-            remedy = "--allow-pickle reads it without running it; or write npz"
+            remedy = "allow_pickle=True reads it without running it; or write npz"
             raise DataError("is a pickle, a format that can carry programs", file=path, remedy=remedy)
         return _columns_of_data(read_pickle(path), path)
     if b"\0" not in head and any(mark in head.split(b"\n")[0].strip() for mark in (b",", b"\t", b";", b" ")):
         return _read_table(path)
-    known = "npz, npy, HDF5, Kaldi's .scp and .ark, .pt, safetensors, CSV or text, or a pickle with --allow-pickle"
+    known = "npz, npy, HDF5, Kaldi's .scp and .ark, .pt, safetensors, CSV or text, or a pickle (allow_pickle=True)"
     raise DataError("is no known file of embeddings", file=path, remedy=f"expected {known}")
 
 

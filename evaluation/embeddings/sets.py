@@ -449,7 +449,7 @@ def cosine_scores(
     of_speaker = recode(trials.model_ids[used_models], gallery.names)
     of_utterance = recode(trials.model_ids[used_models], enrol.ids)
     rows = recode(trials.segment_ids[used_segments], trial.ids)
-    remedy = "a model is an enrolled speaker or utterance: name the speakers by --model-speakers utt2spk,"
+    remedy = "a model is an enrolled speaker or utterance: give the speakers of the enrolled (utt2spk),"
     problems = Problems()
     for what, names, unknown, advice in (
         ("models", trials.model_ids[used_models], np.maximum(of_speaker, of_utterance) < 0, f"{remedy} or"),

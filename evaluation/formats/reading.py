@@ -92,7 +92,7 @@ class Format:
     Parameters
     ----------
     name : str
-        Its name, as ``convert --to`` takes it.
+        Its name.
     suffixes : tuple of str
         Extensions that it is written for, in lower case with their point; the first one is the usual one. None for a
         format that is only written by name.
@@ -432,8 +432,7 @@ def join(
         side = ("scores", "key").index(error.side)
         text = f"with the {('key', 'scores')[side]} {files[1 - side]}: {error.text}"
         line = _line_of(files[side], error.rows[0], columns[side])
-        remedy = str(error.remedy).replace("missing='drop'", "--missing drop")
-        raise DataError(text, file=files[side], line=line, remedy=remedy) from error
+        raise DataError(text, file=files[side], line=line, remedy=error.remedy) from error
 
 
 def _line_of(path: str | Path, row: int, choice: Choice) -> int | None:

@@ -221,7 +221,10 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -
     if wespeaker and speechbrain:  # both columns hold numbers: a score has a point, a label has none
         wespeaker, speechbrain = (any(map(_DOTTED.match, column)) for column in (third, last))
         if wespeaker == speechbrain:
-            remedy = "choose one: --scores-columns model,segment,score,label or model,segment,label,score"
+            orders = (
+                f"{content}_columns=Choice(layout='{','.join(SCORES[name])}')" for name in ("wespeaker", "speechbrain")
+            )
+            remedy = f"choose one: {' or '.join(orders)}"
             raise DataError("two columns could be the score", file=path, line=1, remedy=remedy)
     others = "appended" if labels[0] and numbers[3] else "bob"
     return SCORES["wespeaker" if wespeaker else "speechbrain" if speechbrain else others]
@@ -292,6 +295,8 @@ def _columns_of_header(path: Path, raw: bytes, content: Content, choice: Choice)
         if set(columns) <= set(names):
             places[role] = [names.index(name) for name in columns]
     needed = ["model", "segment"]
+    if {"score", "label"} <= set(places) and not {"model", "segment"} & set(places) and content != "trials":
+        needed = [] if content == "key" or choice.labelled else needed  # without ids, as two columns without a header
     needed += ["score"] if content == "scores" else []
     if (content == "key" or (content == "scores" and choice.labelled)) and not {"claimed", "real"} <= set(places):
         needed.append("label")
@@ -307,8 +312,8 @@ def _columns_of_header(path: Path, raw: bytes, content: Content, choice: Choice)
     )
     if not (is_header or named):
         return None
-    option = "--scores-columns" if content == "scores" else "--key-columns"
-    remedy = f"name it: {option} " + ",".join(f"{role.replace('label', 'target')}=NAME" for role in lacking)
+    names_of = ", ".join(f"{role}='NAME'" for role in lacking)
+    remedy = f"name it: {'scores' if content == 'scores' else 'key'}_columns=Choice({names_of})"
     remedy += ", or give a key" if choice.labelled and lacking == ["label"] else ""
     text = f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(names)[:200]}"
     raise DataError(text, file=path, line=1, remedy=remedy)
@@ -347,7 +352,7 @@ def read_list(path: Path, raw: bytes, content: Content, choice: Choice = DETECT)
         if len(row) != columns.count:
             text = f"expected {columns.expected}, got {len(row)}: {shown(' '.join(row).encode())}"
             remedy = None if columns.header else "columns are separated by white space; an id must not hold any"
-            remedy = "--in-order reads one score a line in the order of the key" if len(row) == 1 else remedy
+            remedy = "in_order=True reads one score a line in the order of the key" if len(row) == 1 else remedy
             raise DataError(text, file=path, line=line, remedy=remedy)
     if not lines:
         got = "a header alone" if columns.header else "an empty file"

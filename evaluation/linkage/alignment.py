@@ -71,7 +71,7 @@ def paired(original: Embeddings, anonymised: Embeddings) -> tuple[NDArray[np.int
     rows = np.array([place[anonymised.ids[column]] for column in columns], np.int64)
     if len(rows) < 2:
         text = f"{len(rows)} of {len(anonymised)} anonymised utterances have an original of the same id"
-        raise DataError(text, remedy="pairs are found by id; without pairs: --alignment wasserstein")
+        raise DataError(text, remedy="pairs are found by id; alignment='wasserstein' needs none")
     strange = anonymised.ids[columns][original.speakers[rows] != anonymised.speakers[columns]].tolist()
     if strange:
         text = f"{len(strange)} utterances have one speaker on the original and another on the anonymised side"

@@ -319,7 +319,7 @@ def rank_speakers(
     if absent := trials.names[~kept].tolist():
         text = f"{len(absent)} of {len(owners)} trial speakers are not enrolled: {few(absent)}"
         if not_enrolled == "error" or len(absent) == len(owners):
-            raise DataError(text, remedy="enrol them, check the ids, or ask to drop them: --not-enrolled drop")
+            raise DataError(text, remedy="enrol them, check the ids, or drop them: not_enrolled='drop'")
         logger.warning("dropped: %s", text)
         notes = (*notes, f"dropped: {text}")
     found = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], work=work)

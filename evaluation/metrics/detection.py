@@ -204,7 +204,7 @@ class Reversal:
         """The warning, in a sentence."""
         where = f"target trials score below nontarget ones (interpolated EER {100 * self.rate:.1f} %)"
         if self.clear:
-            return f"REVERSED? {where}: distances look private; use --distances"
+            return f"REVERSED? {where}: distances look private; negate them"
         return f"{where}, not significantly; an attacker could invert the scores"
 
 

@@ -115,8 +115,7 @@ DCF = Unit("cost", ".4g")
 LINKABILITY = Unit("0 to 1", ".4f")
 
 
-@one_line
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Metric:
     """A row of the table: a number that scores have.
 
@@ -167,6 +166,9 @@ class Metric:
     about: str = ""
     caveat: Callable[[Any, SortedScores, str, str], str | None] | None = None
     beside: Callable[[float, SortedScores], Mapping[str, Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"Metric({self.name!r})"  # signatures show whole tables
 
     def numbers(self) -> list[tuple[str, str]]:
         """Return the name of each number with its point, which is empty where the metric has one number alone."""

@@ -17,6 +17,7 @@ has ``columns`` and gives a column by name.
 from __future__ import annotations
 
 import logging
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -105,6 +106,11 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
             raise DataError(f"{name}: {identity!r} is repeated", remedy="each id may occur once in the table")
         seen.add(identity)
     return ids
+
+
+def folded(identity: str) -> str:
+    """Return what ids have in common that differ in case, or in composed and decomposed letters, alone."""
+    return identity.lower() if identity.isascii() else unicodedata.normalize("NFKC", identity).casefold()
 
 
 def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
@@ -680,8 +686,12 @@ def join_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np
             if missing == "error":
                 remedy = "check the ids, or drop unknown ones: missing='drop'"
                 known = key.model_ids if unknown_models[strange[0]] else key.segment_ids
-                ends = Path(model if unknown_models[strange[0]] else segment).suffix, Path(str(known[0])).suffix
-                if ends[0] != ends[1] and ".wav" in ends:
+                own = model if unknown_models[strange[0]] else segment
+                alike = next((other for other in known.tolist() if folded(other) == folded(own)), None)
+                if alike is not None:
+                    remedy = f"the key has {alike!a}, which differs in case or Unicode form: make them equal"
+                ends = Path(own).suffix, Path(str(known[0])).suffix
+                if alike is None and ends[0] != ends[1] and ".wav" in ends:
                     whose = "ids of the scores" if ends[0] == ".wav" else "ids of the key"
                     remedy = f"only the {whose} end with .wav: make them equal"
                 raise TrialError(text, strange, side="scores", remedy=remedy)

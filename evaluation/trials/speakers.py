@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.trials.lists import Key, recode
+from evaluation.trials.lists import Key, folded, recode
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import line_at, not_text, read_id_list, read_text_bytes, shown
 
@@ -86,16 +86,27 @@ def read_speakers(path: str | Path) -> dict[str, str]:
         With file and line: wrong number of columns, an id with two speakers, an empty file, not UTF-8. All problems
         are reported together.
     """
-    if not Path(path).name.startswith("spk2utt"):
-        return read_id_list(path, "id speaker", same_twice=True)
-    speakers: dict[str, str] = {}
-    problems = Problems(path)
-    for speaker, ids in read_id_list(path, "speaker id id ...", rest=True).items():
-        for name in ids.split():
-            if speakers.setdefault(name, speaker) != speaker:
-                problems.add(f"{name!r} has two speakers, {speakers[name]!r} and {speaker!r}")
-    problems.raise_if_any()
+    if Path(path).name.startswith("spk2utt"):
+        speakers: dict[str, str] = {}
+        problems = Problems(path)
+        for speaker, ids in read_id_list(path, "speaker id id ...", rest=True).items():
+            for name in ids.split():
+                if speakers.setdefault(name, speaker) != speaker:
+                    problems.add(f"{name!r} has two speakers, {speakers[name]!r} and {speaker!r}")
+        problems.raise_if_any()
+    else:
+        speakers = read_id_list(path, "id speaker", same_twice=True)
+    warn_of_alike(speakers.values())
     return speakers
+
+
+def warn_of_alike(names: Iterable[str]) -> None:
+    """Warn of speakers whose names differ in case or in the form of Unicode alone: each name is a speaker."""
+    first: dict[str, str] = {}
+    pairs = [(first.setdefault(folded(name), name), name) for name in sorted(set(names))]
+    if alike := [pair for pair in pairs if pair[0] != pair[1]]:
+        text = "%d names of speakers differ from another in case or Unicode form alone, such as %s: each is a speaker"
+        logger.warning(text, len(alike), " and ".join(map(ascii, alike[0])))
 
 
 def find_speakers(
@@ -158,6 +169,8 @@ def find_speakers(
             logger.warning(text, len(used) - len(linked), len(used))
     present = np.unique(groups[np.concatenate([models, segments])])
     labels = np.array([label[group] for group in present], object)
+    if model_speakers is None or segment_speakers is None:  # the others were read by `read_speakers`
+        warn_of_alike(labels)
     code = np.zeros(len(names), np.int32)  # by group
     table, code[present] = np.unique(labels, return_inverse=True)
     return TrialSpeakers(table, code[groups[models]], code[groups[segments]])
@@ -194,13 +207,8 @@ class Doubt(NamedTuple):
     side: str
     text: str
 
-    def error(self) -> DataError:
-        """Return the refusal of intervals over speakers, with its remedy."""
-        remedy = (
-            f"give the speakers of the {self.side}s, lines 'id speaker': --{self.side}-speakers FILE, or --speakers-by"
-            " SIGN if ids begin with the speaker; if each id is a speaker say --bootstrap-by id; --bootstrap-by trial"
-            " is far too narrow where trials share speakers"
-        )
+    def error(self, remedy: str) -> DataError:
+        """Return the refusal of intervals over speakers."""
         return DataError(f"the speakers are not known: {self.text}", remedy=remedy)
 
 

@@ -41,12 +41,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics import METRICS, Metrics, SortedScores, eer, is_prior, method_of, sort_scores
+from evaluation.metrics import (
+    FRACTION,
+    METRICS,
+    Metrics,
+    SortedScores,
+    eer,
+    find_metric,
+    is_prior,
+    method_of,
+    sort_scores,
+)
 from evaluation.trials import Key, Scores, doubt_speakers, find_speakers, join_scores
 from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval_over_draws
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
@@ -63,8 +73,7 @@ def sample_from(
     *,
     model_speakers: Mapping[str, str] | None = None,
     segment_speakers: Mapping[str, str] | None = None,
-    by_trial: bool = False,
-    ids_are_speakers: bool = False,
+    bootstrap_by: Literal["speaker", "id", "trial"] = "speaker",
     missing: str = "error",
 ) -> tuple[Sample, Key]:
     """Return the trials of scores and key, joined and sorted for a bootstrap.
@@ -75,10 +84,9 @@ def sample_from(
         Joined by id pair, as `split_scores` does.
     model_speakers, segment_speakers : mapping of str to str, optional
         Speaker of each model and segment; see `evaluation.trials.speakers` for what holds without.
-    by_trial : bool
-        Draw trials, not speakers.
-    ids_are_speakers : bool
-        Take each id that no map and no target trial names for a speaker, whatever it looks like.
+    bootstrap_by : {"speaker", "id", "trial"}
+        What resamples draw. speaker: speakers of the maps and the key; id: the same, and each id that no map and no
+        target trial names is a speaker, whatever it looks like; trial: far too narrow where trials share speakers.
     missing : {"error", "drop"}
         What to do with trials without a score and scores of unknown ids.
 
@@ -92,13 +100,16 @@ def sample_from(
     ------
     DataError
         As `split_scores`, `find_speakers` and `sample_of`; or if the ids do not look like speakers
-        (`evaluation.trials.doubt_speakers`), unless they are said to be.
+        (`evaluation.trials.doubt_speakers`) and `bootstrap_by` is "speaker".
     """
     values, key = join_scores(scores, key, missing=missing)
     speakers, maps = None, {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
-    if not by_trial:
-        if not ids_are_speakers and (doubt := doubt_speakers(key, **maps)) is not None:
-            raise doubt.error()
+    if bootstrap_by != "trial":
+        if bootstrap_by == "speaker" and (doubt := doubt_speakers(key, **maps)) is not None:
+            raise doubt.error(
+                f"give the speakers of the {doubt.side}s (utt2spk): {doubt.side}_speakers=SPEAKERS; if each id is a"
+                " speaker: bootstrap_by='id'; bootstrap_by='trial' is far too narrow where trials share speakers"
+            )
         speakers = find_speakers(key, **maps)
     return sample_of(values, key.is_target, speakers), key
 
@@ -230,27 +241,37 @@ class PairedComparison:
         Each metric of each system with its interval over speakers.
     differences : Differences
         Of each system from the first one, with intervals and p-values.
+    resampling : Resampling
+        Of the speakers.
     """
 
     systems: dict[str, Intervals]
     differences: Differences
+    resampling: Resampling = DEFAULT
 
     def __str__(self) -> str:
+        def cell(metric: str, ends: Interval) -> str:
+            row = find_metric(metric, METRICS)[0]
+            scale, sign = (100, " %") if row is not None and row.unit == FRACTION else (1, "")
+            return f"{scale * ends.value:.4g}{sign} [{scale * ends.low:.4g}, {scale * ends.high:.4g}]"
+
         first = next(iter(self.systems))
         rows = [
-            {"metric": metric, **{name: _cell(found[metric]) for name, found in self.systems.items()}}
+            {"metric": metric, **{name: cell(metric, found[metric]) for name, found in self.systems.items()}}
             for metric in self.systems[first]
         ]
         gaps = [
-            {"metric": metric, "difference": f"{name} minus {first}", "value": _cell(gap), "p": f"{gap.p_value:.3g}"}
+            {
+                "metric": metric,
+                "systems": f"{name} minus {first}",
+                "difference": cell(metric, gap),
+                "p-value": f"{gap.p_value:.3g}",
+            }
             for name, found in self.differences.items()
             for metric, gap in found.items()
         ]
-        return f"{format_table(rows)}\n\n{format_table(gaps)}"
-
-
-def _cell(ends: Interval) -> str:
-    return f"{ends.value:.4g} [{ends.low:.4g}, {ends.high:.4g}]"
+        drawn = f"{100 * self.resampling.level:g} % intervals by {self.resampling.replicates} resamples of the speakers"
+        return f"{format_table(rows)}\n\n{format_table(gaps)}\n\n{drawn}"
 
 
 def compare(
@@ -298,6 +319,8 @@ def compare(
     >>> found.differences["bad"]["cllr"].p_value < 0.01
     True
     """
+    if speakers is None and (doubt := doubt_speakers(key)) is not None:
+        raise doubt.error("give the speaker of each model and segment: speakers={id: speaker, ...}")
     samples = {
         name: sample_from(scores, key, model_speakers=speakers, segment_speakers=speakers)[0]
         for name, scores in systems.items()
@@ -312,7 +335,7 @@ def compare(
         return Intervals({name: intervals[name] for name in metrics})
 
     gaps = Differences({name: chosen(intervals) for name, intervals in differences.items()})
-    return PairedComparison({name: chosen(intervals) for name, intervals in found.items()}, gaps)
+    return PairedComparison({name: chosen(intervals) for name, intervals in found.items()}, gaps, resampling)
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:

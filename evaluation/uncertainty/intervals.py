@@ -84,7 +84,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics import Method
 from spkbase.errors import DataError
-from spkbase.files import format_table
 from spkbase.showing import Tabular, brief, one_line
 
 TRUSTED, ALONE, PLENTY = 2.0, 1.0, 4.0
@@ -467,11 +466,6 @@ class Intervals(Tabular, dict[str, Any]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({brief(dict(self), 180)})"
-
-    def __str__(self) -> str:
-        columns = self.to_columns()
-        rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-        return format_table(rows, dict.fromkeys(columns, ".4g"))
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each metric: its name, value, the ends, the method and the note."""

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility import lists
 from spkbase.errors import DataError
-from spkbase.showing import one_line
+from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u0060\u00b4\uff07", "'"))
@@ -109,7 +109,7 @@ class ErrorCounts:
 
 @one_line
 @dataclass(frozen=True)
-class ErrorRate:
+class ErrorRate(Tabular):
     """A pooled error rate.
 
     Attributes
@@ -131,6 +131,11 @@ class ErrorRate:
     n_utterances: int
     unit: str
     normaliser: str
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return one row: what is counted, and the rate with its interval."""
+        counted: dict[str, list[Any]] = {"unit": [self.unit], "utterances": [self.n_utterances]}
+        return counted | self.interval.to_columns()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, for a report."""

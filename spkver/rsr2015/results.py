@@ -77,7 +77,7 @@ def privacy_figures(scores: Scores, key: Key, speakers: Speakers) -> dict[str, A
         hull, ZEBRA's population figure and D_sys, each ``[low, high]``, None where an end is not known.
     """
     metrics = Metrics(metrics=_rows("zebra.population", "zebra.individual", "d_sys", "cllr", "min_cllr"))
-    result = metrics.evaluate(sample_from(scores, key, by_trial=True)[0].runs())
+    result = metrics.evaluate(sample_from(scores, key, bootstrap_by="trial")[0].runs())
     return {
         **{name: result.to_dict()[name] for name in ("zebra", "d_sys", "cllr", "min_cllr")},
         "calibration": CALIBRATION,

@@ -117,7 +117,7 @@ def _metrics(
     statistic, intervals, samples = Metrics(config.priors), {}, []
     about: dict[str, str] = {}
     try:
-        samples = [sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)[0] for scores in draws]
+        samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")[0] for scores in draws]
         results = [statistic.evaluate(sample.runs()) for sample in samples]
     except DataError as error:  # fewer than two speakers: metrics without intervals
         samples, about = [], {"intervals": f"none: {error.text}"}
@@ -273,13 +273,13 @@ def closed_set_of(
         centred = [closed_set_scores(scores.subset(find_rows(key, scores))) for scores in draws]
     except DataError as error:
         return None, {"closed_set": f"not given: {error.text}"}
-    samples = [sample_from(scores, key, segment_speakers=speakers, by_trial=True)[0] for scores in centred]
+    samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="trial")[0] for scores in centred]
     rates = [eer(sample.runs()) for sample in samples]
     ends: Json = {}
     if resampling.replicates:
         fewer = replace(resampling, replicates=min(resampling.replicates, _MOST_REPLICATES))
         try:
-            drawn = [sample_from(one, key, segment_speakers=speakers, ids_are_speakers=True)[0] for one in centred]
+            drawn = [sample_from(one, key, segment_speakers=speakers, bootstrap_by="id")[0] for one in centred]
             least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval
             ends = {"low": least.low, "high": least.high}
         except DataError:  # fewer than two speakers

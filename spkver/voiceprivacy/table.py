@@ -223,7 +223,7 @@ def samples_of(row: Json, output: Path) -> list[Sample]:
     key = read_key(output / row["key"])
     speakers = read_speakers(output / row["segment_speakers"])
     files = [output / draw["scores"] for draw in row["draws"]]
-    return [sample_from(read_scores(file), key, segment_speakers=speakers, ids_are_speakers=True)[0] for file in files]
+    return [sample_from(read_scores(file), key, segment_speakers=speakers, bootstrap_by="id")[0] for file in files]
 
 
 # --- several attackers together ---------------------------------------------------------------------------------------

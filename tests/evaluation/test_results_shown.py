@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pydoc
 from dataclasses import replace
 
 import numpy as np
@@ -131,6 +132,23 @@ def test_the_html_of_an_evaluation_is_its_table():
     table = ev.evaluate([1.0], [0.0], metrics=(mine,))._repr_html_()
     assert "<u>" not in table
     assert "&lt;u&gt;mine" in table
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_print_shows_the_table(name):
+    lines = str(RESULTS[name]).splitlines()
+    assert len(lines) > 2
+    assert set(lines[1]) <= {"-", " "}
+
+
+def test_help_names_functions_and_metrics_and_no_addresses():
+    for name, public in vars(ev).items():
+        if name.startswith("_") or not callable(public):
+            continue
+        text = pydoc.plain(pydoc.render_doc(public))
+        assert "functools.partial" not in text, name
+        assert "<function" not in text, name
+        assert " at 0x" not in text, name
 
 
 def test_print_shows_the_tables():

@@ -203,7 +203,7 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(results, output):
             if (one["dataset"], one["gender"]) == (row["dataset"], row["gender"]):
                 speakers = read_speakers(output / one["segment_speakers"])
                 read = read_scores(output / one["scores"]), read_key(output / one["key"])
-                drawn = [sample_from(*read, segment_speakers=speakers, ids_are_speakers=True)[0]]
+                drawn = [sample_from(*read, segment_speakers=speakers, bootstrap_by="id")[0]]
                 samples[one["scenario"], one["attacker"]] = drawn
         own = {attacker: drawn for (scenario, attacker), drawn in samples.items() if scenario == row["scenario"]}
         expected = minima_over_attackers(own, {"": own}, resampling=Resampling(REPLICATES, 0))[""].to_dict()

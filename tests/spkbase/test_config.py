@@ -87,7 +87,7 @@ def test_values(setting, name, value):
         ("inner.pair=[1, a]", "inner.pair must be a whole number, got 'a'"),
         ("inner=3", "inner is a section with keys, got 3"),
         ("inner.rate=-1", "inner.rate is -1.0: expected at least 0"),
-        ("seed", "--set 'seed': expected KEY=VALUE"),
+        ("seed", "setting 'seed': expected KEY=VALUE"),
         ("seed=[1", "the value of 'seed=[1' is not YAML: expected ',' or ']', but got '<stream end>'"),
         ("features.preset=loud", "features.preset is 'loud': expected one of sidekit, telephone, wideband, librosa"),
         ("sede=3", "unknown configuration key 'sede': did you mean seed?"),
@@ -104,7 +104,7 @@ def test_everything_that_is_wrong_at_once_with_its_place(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text("seed: x\ninner:\n  rate: -1\n  # a comment\n  kount: 3\n\nfeatures:\n  vad: loud\nname: n\n")
     assert problems(file=path, settings=["flag=3", "name=[]", "nothing"]) == [
-        "--set 'nothing': expected KEY=VALUE",
+        "setting 'nothing': expected KEY=VALUE",
         f"{path}:1: seed must be a whole number, got 'x'",
         f"{path}:5: unknown configuration key 'inner.kount': did you mean inner.count?",
         f"{path}:8: features.vad is 'loud': expected one of snr, energy, percentile, labels, none",

@@ -55,6 +55,22 @@ def test_errors_are_one_message(capsys, error, message, grouped):
     assert err.count("Error") == 1
 
 
+def test_python_parameters_are_named_as_the_options_of_the_command(capsys):
+    text = "give missing='drop', allow_pickle=True, jobs=0 or key_columns=Choice(layout='label,model', label='x')"
+
+    @click.command(cls=Command)
+    @click.option("--missing")
+    @click.option("--key-columns")
+    @click.option("--allow-pickle")
+    def main(**_: object) -> None:
+        raise DataError("wrong", remedy=text)
+
+    with pytest.raises(SystemExit):
+        main([])
+    expected = "--missing drop, --allow-pickle, jobs=0 or --key-columns label,model,label=x"
+    assert capsys.readouterr().err == f"Error: wrong (give {expected})\n"
+
+
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
     ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]

@@ -96,7 +96,7 @@ def test_tensors_without_torch(tmp_path: Path) -> None:
 def test_pickles_only_on_request(tmp_path: Path) -> None:
     for name in ("e.pkl", "e.dat"):
         (tmp_path / name).write_bytes(pickle.dumps(PLAIN))
-        with pytest.raises(DataError, match=r"is a pickle, a format that can carry programs \(--allow-pickle"):
+        with pytest.raises(DataError, match=r"is a pickle, a format that can carry programs \(allow_pickle=True"):
             read_embeddings(tmp_path / name)
 
 

@@ -58,11 +58,11 @@ def test_who_speaks_is_noted_where_nothing_says_it(folder: Path) -> None:
     assert result.stderr == "note: enrolled.npz has no speakers: each id counts as one\n"
 
 
-def test_models_without_an_embedding_name_the_option(folder: Path) -> None:
+def test_models_without_an_embedding_are_named(folder: Path) -> None:
     result = run("--test", "kaldi")
     assert result.exit_code == 2
     assert "trials: 2 of 2 models without an embedding: anna, bert (a model is an enrolled speaker" in result.output
-    assert "name the speakers by --model-speakers utt2spk" in result.output
+    assert "give the speakers of the enrolled (utt2spk)" in result.output
     assert not Path("scores.txt").exists()
 
 

@@ -106,7 +106,7 @@ def write(path: Path, content: str) -> Path:
             "a s target\nb s nontarget\n",
             ["s.txt", "k.txt", "1 trial of 2 without a score: 'b s'", "--missing"],
         ),
-        ("a s 1\nB s 2\n", "a s target\nb s nontarget\n", ["the model 'B'", "--missing drop"]),
+        ("a s 1\nc s 2\n", "a s target\nb s nontarget\n", ["the model 'c'", "--missing drop"]),
         ("a s 1\nb s x\n", "a s target\nb s nontarget\n", ["s.txt:2: expected a number as score, got 'x'"]),
         ("a s 1\nb s 2\n", "a s target\nb s nontarget\nb s target\n", ["k.txt:3: trial 'b s' is repeated"]),
         ("a s 1\nb s 2\n", "a s target\nb s target\n", ["expected nontarget scores, got none"]),

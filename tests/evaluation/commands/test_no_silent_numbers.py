@@ -490,9 +490,9 @@ def test_all_missing_columns_are_named_at_once(files: Path) -> None:
     other = layouts(files)["other.csv"]
     for key in ([], ["-k", other]):
         message = refused("metrics", "-s", other, *key)
-        assert "name it: --scores-columns model=NAME,segment=NAME,score=NAME,target=NAME" in message
+        assert "name it: --scores-columns model=NAME,segment=NAME,score=NAME,label=NAME" in message
     message = refused("metrics", "-s", other, "--scores-columns", "model=left,segment=right")
-    assert "name it: --scores-columns score=NAME,target=NAME" in message
+    assert "name it: --scores-columns score=NAME,label=NAME" in message
     message = refused("metrics", "-s", other, "--scores-columns", "model=left,what=right")
     assert "expected an order, or model=NAME,segment=NAME,score=NAME, got 'what=right'" in message
 

@@ -111,7 +111,7 @@ def test_speakers_that_are_numbers_stay_speakers(tmp_path: Path) -> None:
 
 
 def test_two_columns_that_could_be_the_score_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"two columns could be the score.*--scores-columns"):
+    with pytest.raises(DataError, match=r"two columns could be the score.*scores_columns=Choice"):
         formats.read_scores(write(tmp_path / "s", "a s 1 0\nb s 0 1\n"))
 
 
@@ -131,7 +131,7 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
     choice = Choice(model=("who",), segment=("what",), score="quality")
     assert formats.read_scores(path, choice).values.tolist() == [1.0, 2.0]
     assert formats.read_key(path, choice).is_target.tolist() == [True, False]
-    with pytest.raises(DataError, match=r"t.csv:1: expected a header with a column for score, got who, .*--score"):
+    with pytest.raises(DataError, match=r"t.csv:1: expected a header with a column for score, got who, .*Choice"):
         formats.read_scores(path, Choice(model=("who",), segment=("what",), score="Quality"))
     with pytest.raises(DataError, match="expected a header with a column for segment and score"):
         formats.read_scores(write(tmp_path / "k.txt", "a s 1\n"), Choice(model=("a",)))
@@ -172,7 +172,25 @@ def test_a_label_in_a_table_must_be_one(tmp_path: Path) -> None:
 
 LINES_THAT_DO_NOT_FIT = {
     "missing line": ("a s 1.5\n\nb s 0\n", "a s target\nb s nontarget\n\nb t nontarget\n", "k.txt:4:", "'b t'"),
-    "renamed id": ("a s 1.5\n\nB s 0\n", "a s target\nb s nontarget\n", "s.txt:3:", "the model 'B'"),
+    "renamed id": ("a s 1.5\n\nc s 0\n", "a s target\nb s nontarget\n", "s.txt:3:", "the model 'c'"),
+    "other case": (
+        "a s 1.5\n\nB s 0\n",
+        "a s target\nb s nontarget\n",
+        "s.txt:3:",
+        "the key has 'b', which differs in",
+    ),
+    "other form": (
+        "a s 2\nZoe\u0308 s 0\n",
+        "a s target\nZo\xeb s nontarget\n",
+        "s.txt:2:",
+        r"the key has 'Zo\xeb', which",
+    ),
+    "an extension": (
+        "a s 2\nb.wav s 0\n",
+        "a s target\nb s nontarget\n",
+        "s.txt:2:",
+        "ids of the scores end with .wav",
+    ),
     "in a table": ("model,segment,score\na,s,1\n", "model,segment,target\na,s,1\nb,s,0\n", "k.txt:3:", "'b s'"),
     "only targets": ("a s 1\n", "a s target\n", "", "expected nontarget scores, got none"),
 }

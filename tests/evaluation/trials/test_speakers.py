@@ -135,3 +135,11 @@ def test_models_have_the_speakers_of_their_target_segments() -> None:
     assert doubt_speakers(key) is not None
     assert doubt_speakers(key, segment_speakers={"s": "m", "t": "m", "u": "n"}) is None
     assert doubt_speakers(key, model_speakers={"m_1": "m", "m_2": "m", "n_1": "n"}) is None
+
+
+@pytest.mark.parametrize(("one", "other"), [("anna", "Anna"), ("Zo\xeb", "Zoe\u0308")])
+def test_speakers_whose_names_differ_in_case_or_unicode_form_alone_are_warned_of(tmp_path, caplog, one, other) -> None:
+    (tmp_path / "utt2spk").write_text(f"u1 {one}\nu2 {other}\nu3 bert\n", encoding="utf-8")
+    assert len(set(read_speakers(tmp_path / "utt2spk").values())) == 3
+    find_speakers(Key.from_ids([one, other, "bert"], ["s", "t", "u"], [True, True, False]))
+    assert ["1 names of speakers differ" in message for message in caplog.messages].count(True) == 2

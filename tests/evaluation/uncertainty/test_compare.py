@@ -56,6 +56,14 @@ def test_a_difference_is_significant_where_its_interval_excludes_0(level):
     assert np.isnan(found.systems["a"]["cllr"].p_value)
 
 
+def test_ids_that_may_not_be_speakers_are_refused_in_words_of_python():
+    key = Key.from_ids(["a1", "a2", "b1"], ["s", "s", "s"], [True, True, False])
+    scores = Scores.from_ids(["a1", "a2", "b1"], ["s", "s", "s"], [1.0, 2.0, 0.0])
+    with pytest.raises(DataError, match=r"speakers=\{id: speaker") as caught:
+        compare({"a": scores, "b": scores}, key)
+    assert "--" not in str(caught.value)
+
+
 def test_an_unknown_metric_is_named():
     with pytest.raises(DataError, match=r"no metric 'eer'; there are: eer\.rocch"):
         compare(systems(0), KEY, speakers=MAP, metrics=["eer"], resampling=Resampling(2))
