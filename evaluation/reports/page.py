@@ -218,7 +218,7 @@ def samples_of(row: Condition, folder: Path) -> list[Sample]:
     maps = read_speakers(pictures.inside(folder, speakers)) if speakers else None
     trials = read_key(pictures.inside(folder, keys[0]))
     scores = [read_scores(pictures.inside(folder, file)) for file in files]
-    return [sample_from(one, trials, segment_speakers=maps, ids_are_speakers=True)[0] for one in scores]
+    return [sample_from(one, trials, segment_speakers=maps, bootstrap_by="id")[0] for one in scores]
 
 
 def _rate(scores: SortedScores) -> dict[str, float]:
