@@ -130,8 +130,18 @@ def anonymize_datadir(
         the others are done: utterances that failed, by name.
     """
     make_anonymizer(config)
-    streams, change = _streams(source, config, side), partial(_anonymize, config=config, seed=seed)
-    return make_twin(source, Path(target), streams, _header(config, seed), change, jobs=jobs, force=force)
+    how = {"level": config.level, "seeding": config.seeding, "side": side}
+    streams = {
+        utterance: stream_name(utterance, source.speakers[utterance], number, **how)
+        for number, utterance in enumerate(source.recordings)
+    }
+    module = None  # digest of user-supplied code
+    if config.name not in BUILT_IN and config.name != "command":
+        module = file_digest(file) if (file := load_plugin(config.name, "anonymiser", kind="function")[1]) else None
+    made_by = fingerprint(__version__, config.record(), seed, module)
+    header = {"anonymizer": to_dict(config), "seed": seed, "version": __version__, "made_by": made_by}
+    change = partial(_anonymize, config=config, seed=seed)
+    return make_twin(source, Path(target), streams, header, change, jobs=jobs, force=force)
 
 
 def progress(folder: str | Path) -> tuple[int, int] | None:
@@ -176,9 +186,14 @@ def make_twin(
         As for `anonymize_datadir`; so are the errors.
     """
     _check_target(source, target)
-    tasks, before = _tasks(source, target, streams), _read_record(target)
+    check_ids(source.recordings, source.path)
+    tasks = [
+        Task(utterance, path, _output(target, utterance), streams[utterance])
+        for utterance, path in source.recordings.items()
+    ]
+    before, made_by = _read_record(target), header["made_by"]
     record = {**header, "utterances": len(tasks), "files": before["files"], "lists": before["lists"]}
-    due = tasks if force else _due(tasks, record)
+    due = [task for task in tasks if force or not _is_current(task, made_by, before["files"].get(task.utterance, {}))]
     check_headers({task.utterance: task.source for task in due}, jobs=jobs)  # before there is a folder
     with sole_use(target):
         remove_temporaries(target)  # what a run that was killed was writing
@@ -186,7 +201,20 @@ def make_twin(
             (target / "wav.scp").unlink(missing_ok=True)
             name = header["anonymizer"]["name"]
             logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), name)
-            _make_recordings(due, target, record, change, jobs)
+            _write_record(target, record)  # the folder is known as ours from here on
+            make_folder(target / "wav")
+            problems, batches, write = Problems(), chunks(due, _BATCH), partial(_write_outputs, change=change)
+            sizes = [*map(len, batches)]
+            for made in ordered_map(write, batches, jobs=jobs, description="anonymising", sizes=sizes):
+                done = {}
+                for utterance, entry in made.items():
+                    if isinstance(entry, DataError):
+                        problems.note(entry)
+                    else:
+                        done[utterance] = {"made_by": made_by, **entry}
+                append_line(target / JOURNAL, done)  # kept if the process dies
+                record["files"] |= done
+            problems.raise_if_any()
         else:
             logger.info("%s: all %d utterances are up to date in %s", source.name, len(tasks), target)
         for utterance in record["files"].keys() - source.recordings.keys():
@@ -196,44 +224,14 @@ def make_twin(
         for name in set(record["lists"]) - set(copied):
             (target / name).unlink(missing_ok=True)
         _write_record(target, {**record, "lists": copied})
-        twin = _twin(source, tasks, target)
+        recordings = {task.utterance: task.target for task in tasks}
+        twin = DataDir(target, recordings, source.speakers, source.sexes, source.enrolls, source.trials)
         write_datadir(twin)
     return twin
 
 
-def _streams(source: DataDir, config: AnonymizerConfig, side: str) -> dict[str, str]:
-    how = {"level": config.level, "seeding": config.seeding, "side": side}
-    return {
-        utterance: stream_name(utterance, source.speakers[utterance], number, **how)
-        for number, utterance in enumerate(source.recordings)
-    }
-
-
-def _header(config: AnonymizerConfig, seed: int) -> Record:
-    """The anonymiser in the record; for user-supplied code with the digest of its file."""
-    module = None
-    if config.name not in BUILT_IN and config.name != "command":
-        file = load_plugin(config.name, "anonymiser", kind="function")[1]
-        module = None if file is None else file_digest(file)
-    made_by = fingerprint(__version__, config.record(), seed, module)
-    return {"anonymizer": to_dict(config), "seed": seed, "version": __version__, "made_by": made_by}
-
-
-def _tasks(source: DataDir, target: Path, streams: Mapping[str, str]) -> list[Task]:
-    check_ids(source.recordings, source.path)
-    return [
-        Task(utterance, Path(path), _output(target, utterance), streams[utterance])
-        for utterance, path in source.recordings.items()
-    ]
-
-
 def _output(target: Path, utterance: str) -> Path:
     return target / "wav" / f"{utterance}.wav"
-
-
-def _twin(source: DataDir, tasks: Sequence[Task], target: Path) -> DataDir:
-    recordings = {task.utterance: task.target for task in tasks}
-    return DataDir(target, recordings, source.speakers, source.sexes, source.enrolls, source.trials)
 
 
 def _check_target(source: DataDir, target: Path) -> None:
@@ -273,16 +271,11 @@ def _write_record(folder: Path, record: Record) -> None:
     (folder / JOURNAL).unlink(missing_ok=True)
 
 
-def _due(tasks: Sequence[Task], record: Record) -> list[Task]:
-    """Tasks whose recording is missing, or whose recording, source or anonymiser has changed."""
-    due = []
-    for task in tasks:
-        entry = record["files"].get(task.utterance, {})
-        is_same = entry.get("made_by") == record["made_by"] and entry.get("stream") == task.stream
-        stamps = (task.source, entry.get("source", {})), (task.target, entry.get("output", {}))
-        if not (is_same and all(_is_as_stamped(*stamp) for stamp in stamps)):
-            due.append(task)
-    return due
+def _is_current(task: Task, made_by: str, entry: Record) -> bool:
+    """Whether a recording exists, and neither it nor its source or anonymiser has changed."""
+    is_same = (entry.get("made_by"), entry.get("stream")) == (made_by, task.stream)
+    sides = (task.source, entry.get("source", {})), (task.target, entry.get("output", {}))
+    return is_same and all(_is_as_stamped(*side) for side in sides)
 
 
 def _stamp(path: Path) -> Record:
@@ -301,39 +294,10 @@ def _is_as_stamped(path: Path, stamp: Record) -> bool:
 # --- recordings -------------------------------------------------------------------------------------------------------
 
 
-def _make_recordings(
-    due: Sequence[Task], target: Path, record: Record, change: Callable[[Signals], Outputs], jobs: int | None
-) -> None:
-    """Make recordings and add them to the record; finished ones are kept if the process dies."""
-    _write_record(target, record)  # the folder is known as ours from here on
-    make_folder(target / "wav")
-    problems, batches = Problems(), chunks(due, _BATCH)
-    write, sizes = partial(write_outputs, change=change), [*map(len, batches)]
-    for made in ordered_map(write, batches, jobs=jobs, description="anonymising", sizes=sizes):
-        done = {}
-        for utterance, entry in made.items():
-            if isinstance(entry, DataError):
-                problems.note(entry)
-            else:
-                done[utterance] = {"made_by": record["made_by"], **entry}
-        append_line(target / JOURNAL, done)
-        record["files"] |= done
-    problems.raise_if_any()
-
-
-def write_outputs(tasks: Sequence[Task], change: Callable[[Signals], Outputs]) -> dict[str, Record | DataError]:
+def _write_outputs(tasks: Sequence[Task], change: Callable[[Signals], Outputs]) -> dict[str, Record | DataError]:
     """Read the sources of some tasks, change their samples, and write the output as WAV of 16 bits.
 
-    Parameters
-    ----------
-    tasks : sequence of Task
-    change : callable
-        See `make_twin`.
-
-    Returns
-    -------
-    dict
-        For each utterance the stream and the stamps of its source and output, or an error.
+    For each utterance the stream and the stamps of its source and output are returned, or an error.
     """
     results: dict[str, Record | DataError] = {}
     signals, stamps = [], {}
