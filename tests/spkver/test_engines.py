@@ -8,11 +8,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from threading import Timer
 
 import numpy as np
 import pytest
-from dask_cluster import DaskCluster
 from network_oracle import random_ge2e
 from stored_vectors import named
 from torch_writer import write_torch
@@ -163,22 +161,6 @@ def test_a_cluster_gives_the_same_bits(dask_cluster, where, frames, stored, expe
     with use_engine("dask", scheduler=dask_cluster.address):
         check(work_out(frames if where == "memory" else stored, None), expected)
         check(judge(tmp_path, None), expected)
-
-
-def test_a_cluster_that_loses_a_worker_gives_the_same_bits(tmp_path, frames, expected):
-    pytest.importorskip("distributed")
-    cluster = DaskCluster(tmp_path)
-    try:
-        with use_engine("dask", scheduler=cluster.address):
-            killer = Timer(0.3, cluster.workers[0].kill)
-            killer.start()
-            found = work_out(frames, None)
-            killer.join()
-            check(found, expected)
-            assert cluster.workers[0].wait(10)
-            assert cluster.workers[1].poll() is None
-    finally:
-        cluster.close()
 
 
 @pytest.mark.parametrize("kind", ["loky", "dask"])

@@ -76,11 +76,6 @@ def test_an_all_pole_signal_comes_back(alpha):
     assert np.abs(back).max() <= 1
 
 
-def test_what_is_no_speech_is_handed_through():
-    assert not turn_poles([np.zeros(800, np.float32)], [RATE], [0.7], back=True)[0].any()
-    assert isinstance(turn_poles([np.zeros(10, np.float32)], [RATE], [0.7], back=True)[0], DataError)
-
-
 @pytest.mark.parametrize(("name", "value"), [("vtln", 0.1), ("vtln", -0.1), ("resampling", 0.8), ("resampling", 1.25)])
 def test_other_inverses(name, value):
     samples, inverse = resonant(700, 1600, 2600), INVERSES[name]
@@ -134,18 +129,9 @@ def test_directories_do_not_depend_on_workers_and_are_taken_up(anonymised, tmp_p
     assert changed == ["u1", "u2"]  # damaged, and with another number
     assert content(one.path)["u1.wav"] == content(two.path)["u1.wav"]
     assert content(one.path)["u2.wav"] != content(two.path)["u2.wav"]
-
-
-def test_directories_that_cannot_be_undone(anonymised, tmp_path):
+    del values["u0"]
     with pytest.raises(DataError, match="1 of 4 utterances have no alpha: u0"):
-        undo_datadir(anonymised, tmp_path / "x", "mcadams", {"u1": 0.7, "u2": 0.7, "u3": 0.7})
-    values = dict.fromkeys(anonymised.recordings, 0.7)
-    with pytest.raises(DataError, match="the source itself"):
-        undo_datadir(anonymised, anonymised.path, "mcadams", values)
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs" / "notes").write_text("mine")
-    with pytest.raises(DataError, match="holds other files"):
-        undo_datadir(anonymised, tmp_path / "theirs", "mcadams", values)
+        undo_datadir(anonymised, tmp_path / "x", "mcadams", values)
 
 
 def test_records(anonymised, tmp_path):

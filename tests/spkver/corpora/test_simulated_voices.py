@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,7 +47,7 @@ def fingerprint(samples: np.ndarray) -> str:
 
 # --- the same to the bit --------------------------------------------------------------------------
 
-UTTERANCES = [(gender, number, take) for gender in "mf" for number in range(1, 4) for take in (1, 2)]
+UTTERANCES = [(gender, number, take) for gender in "mf" for number in (1, 2) for take in (1, 2)]
 
 
 def fingerprints(utterances: list[tuple[str, int, int]]) -> dict[tuple[str, int, int], str]:
@@ -159,25 +156,3 @@ def test_levels_silence_and_noise_are_what_the_session_says() -> None:
         assert 10 * np.log10(np.mean(sine**2)) == pytest.approx(-30, abs=0.3)
         rest = np.concatenate([recorded[:4000], inner - sine, recorded[20000:]])
         assert 10 * np.log10(np.mean(rest**2)) == pytest.approx(-50, abs=0.3)
-
-
-# --- errors ---------------------------------------------------------------------------------------
-
-
-def test_data_in_a_deep_folder(tmp_path: Path) -> None:
-    """The library cuts long paths off, and then ends without its data."""
-    import espeakng_loader
-
-    deep = tmp_path / ("x" * 120) / ("y" * 120)
-    deep.parent.mkdir()
-    deep.symlink_to(espeakng_loader.get_data_path(), target_is_directory=True)
-    code = (
-        "import espeakng_loader\n"
-        f"espeakng_loader.get_data_path = lambda: {str(deep)!r}\n"
-        "from test_simulated_voices import UTTERANCES, fingerprints\n"
-        "print(*fingerprints(UTTERANCES[:1]).values())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == list(fingerprints(UTTERANCES[:1]).values())

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import h5py
@@ -113,23 +109,21 @@ def test_vectors_do_not_depend_on_workers_order_or_company(source, weights, tmp_
     np.testing.assert_array_equal(fewer.vectors, whole.vectors[[3, 11]])
 
 
-def test_killed_it_goes_on_to_the_same_file(tmp_path):
-    source = make_set(tmp_path / "set", 40)
-    slow = OWN.replace("    return", "    import time\n    time.sleep(0.02)\n    return")
-    (tmp_path / "own.py").write_text(slow)
-    log, command = tmp_path / "log", [sys.executable, "-m", "spkver", "embed", str(source.path), "--jobs", "1"]
-    command += ["-e", f"{tmp_path / 'own.py'}:spectrum", "-o", str(tmp_path / "v.h5")]
+def test_interrupted_it_goes_on_to_the_same_file(source, own, tmp_path):
+    log, stop = tmp_path / "log", tmp_path / "stop"
     log.write_text("")
-    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}) as run:
-        while run.poll() is None and len(log.read_text()) < 20:
-            time.sleep(0.01)
-        run.send_signal(signal.SIGKILL)
-    assert run.returncode == -signal.SIGKILL
+    stop.touch()
+    interrupt = f"    if len(log.read_text()) == 12 and pathlib.Path({str(stop)!r}).exists():\n"
+    interrupt += "        raise KeyboardInterrupt\n"
+    (tmp_path / "own.py").write_text(OWN.replace("    return", interrupt + "    return"))
+    with pytest.raises(KeyboardInterrupt):
+        embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))
+    stop.unlink()
     assert not (tmp_path / "v.h5").exists()
-    done = log.stat().st_size
-    subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, capture_output=True)
-    assert log.stat().st_size - done <= 40 - 16, "two tasks of eight were kept"
-    embed_directory(source, open_extractor(command[-3]), tmp_path / "whole.h5", work=Work(1))
+    log.write_text("")
+    embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))
+    assert len(log.read_text()) == 12, "the first task of eight was kept"
+    embed_directory(source, open_extractor(own), tmp_path / "whole.h5", work=Work(1))
     assert (tmp_path / "v.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
 
 
