@@ -38,3 +38,4 @@ from evaluation.reports.results import (
     strongest,
 )
 from evaluation.reports.tables import format_latex, format_markdown, latex_table
+from evaluation.reports.verdict import headlines, one_in

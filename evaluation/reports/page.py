@@ -496,18 +496,6 @@ def unbroken(text: str) -> str:
     return _BREAK.sub(SPACE, text)
 
 
-def first_two_sentences(text: str) -> tuple[str, str]:
-    """Return the verdict, which is two sentences, and the caveats behind it.
-
-    Examples
-    --------
-    >>> first_two_sentences("It is 7.4 %. Chance is 50 %. One more. And more.")
-    ('It is 7.4 %. Chance is 50 %.', 'One more. And more.')
-    """
-    parts = re.split(r"(?<=\.) (?=[A-Z])", text)
-    return " ".join(parts[:2]), " ".join(parts[2:])
-
-
 def _place(of: Condition | tuple[str, str]) -> str:
     """Name a data set, with the sex where it is one."""
     dataset, gender = of if isinstance(of, tuple) else (of.dataset, of.gender)
@@ -627,7 +615,7 @@ def _environment() -> Any:
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
     )
-    shown = (decimal, percent, decimal_ends, ends, seconds, unbroken, first_two_sentences, headlines, badge, one_in)
+    shown = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, one_in)
     environment.filters |= {function.__name__: function for function in shown}
     environment.filters |= {
         "short": pictures.short,

@@ -114,6 +114,22 @@ class Evaluated:
         """Yield the main rows of a scenario."""
         return ((at, rows) for at, rows in self.main.items() if at[2] == scenario)
 
+    @cached_property
+    def order(self) -> list[tuple[Place, str, list[float], Interval | None]]:
+        """Semi-informed attackers against each who knows less: rates, and the interval of the difference if weaker.
+
+        Attackers that invert the anonymisation do not count where there are others.
+        """
+        found = []
+        for at, rows in self.of("semi-informed"):
+            for other in ("lazy-informed", "ignorant"):
+                if rivals := self.main.get((*at[:2], other)):
+                    sides = [[row for row in side if row["level"] != INVERTING] or side for side in (rows, rivals)]
+                    semi, rival = map(strongest, sides)
+                    rates = [rate_of(semi), rate_of(rival)]
+                    found.append((at, other, rates, _difference(semi, rival, self) if rates[0] > rates[1] else None))
+        return found
+
     @property
     def is_anonymised(self) -> bool:
         """Whether there are results of anonymised speech."""
@@ -192,32 +208,28 @@ def attacker_strength(run: Evaluated) -> Iterator[Finding]:
 
 
 def attacker_order(run: Evaluated) -> Iterator[Finding]:
-    """Check that more knowledge makes no attacker weaker: where it does, the stronger one was trained badly."""
-    check = "attacker order"
-    for at, rows in run.of("semi-informed"):
-        semi = strongest(rows)
-        for other in ("lazy-informed", "ignorant"):
-            if (*at[:2], other) not in run.main:
-                continue
-            rival = strongest(run.main[(*at[:2], other)])
-            rates = f"{percent(rate_of(semi))} against {percent(rate_of(rival))}"
-            if rate_of(semi) <= rate_of(rival):
-                text = f"{_name(at)}: semi-informed is at least as strong as {other}, {rates}."
-                yield Finding("ok", check, text)
-                continue
-            text = f"{_name(at)}: the semi-informed attacker is weaker than the {other} one, {rates}"
-            gap = _difference(semi, rival, run) if other == "lazy-informed" else None
-            if gap is not None:
-                text += (
-                    f" (difference {100 * gap.value:.1f} points, interval {100 * gap.low:.1f} to {100 * gap.high:.1f})"
-                )
-            if gap is not None and gap.low <= 0:
-                yield Finding("note", check, f"{text}: that may be chance.")
-            else:
-                yield Finding("warning", check, f"{text}. It knows more, so its training failed.")
+    """Check that more knowledge makes no attacker weaker; one that is weaker beyond chance was not trained well."""
+    for at, other, rates, gap in run.order:
+        text = f"{_name(at)}: the semi-informed attacker"
+        if rates[0] <= rates[1]:
+            text += f" is at least as strong as the {other} one, {_against(rates)}."
+            yield Finding("ok", "attacker order", text)
+            continue
+        text += f" is weaker than the {other} one, {_against(rates)}"
+        if gap is None:
+            text += "; without intervals it is not known whether that is chance."
+        else:
+            ends = f"interval {100 * gap.low:.1f} to {100 * gap.high:.1f}"
+            text += f" (difference {100 * gap.value:.1f} points, {ends})"
+            text += ": that may be chance." if gap.low <= 0 else ", though it knows more: it was not trained well."
+        yield Finding("warning" if gap is not None and gap.low > 0 else "note", "attacker order", text)
 
 
-def _difference(semi: Json, lazy: Json, run: Evaluated) -> Interval | None:
+def _against(rates: Sequence[float]) -> str:
+    return " against ".join(map(percent, rates))
+
+
+def _difference(semi: Json, rival: Json, run: Evaluated) -> Interval | None:
     """How much weaker one attacker is than the other, by paired resamples of all draws; None where they fail."""
     replicates = min(run.config.evaluation.replicates, _MOST_REPLICATES)
     if not replicates or run.output is None:
@@ -227,7 +239,7 @@ def _difference(semi: Json, lazy: Json, run: Evaluated) -> Interval | None:
         return {"eer": eer(scores)}
 
     try:
-        samples = [samples_of(row, run.output) for row in (semi, lazy)]
+        samples = [samples_of(row, run.output) for row in (semi, rival)]
         n_draws = min(map(len, samples))
         pairs = [sample for side in samples for sample in side[:n_draws]]
         resampled = bootstrap(pairs, rate, Resampling(replicates, run.config.seed))
@@ -629,7 +641,7 @@ def reasons(run: Evaluated) -> Iterator[str]:
 
     - Attackers disagree: one that recognises voices is ahead of all others by more than the intervals of both.
     - On original speech no attacker has an EER of ``weak_attacker_eer`` or below.
-    - Those who know more (semi-informed) are weaker than those who know less (lazy-informed).
+    - Those who know more (semi-informed) are weaker than those who know less, beyond chance.
     - There are few speakers to learn from, or one anonymised version of them.
     - No attacker uses a neural network, none adapts to the trials, or one failed.
     """
@@ -648,14 +660,9 @@ def reasons(run: Evaluated) -> Iterator[str]:
         if at[2] != "original" and len(voices) > 1 and voices[0][2] < voices[1][1]:
             where = f"{_name(at)} {at[2]}: {voices[0][3]} alone"
             yield f"attackers disagree ({where} is ahead, beyond both intervals)"
-    for at, rows in run.of("semi-informed"):
-        lazy = run.main.get((*at[:2], "lazy-informed"))
-        if lazy is not None:
-            sides = [[row for row in side if row["level"] != INVERTING] or side for side in (rows, lazy)]
-            rates = [rate_of(strongest(side)) for side in sides]
-            if rates[0] > rates[1]:
-                values = " against ".join(map(percent, rates))
-                yield f"semi-informed attackers are weaker than lazy-informed ones ({_name(at)}: {values})"
+    for at, other, rates, gap in run.order:
+        if gap is not None and gap.low > 0:
+            yield f"semi-informed attackers are weaker than {other} ones ({_name(at)}: {_against(rates)})"
     informed = any(run.of("semi-informed"))
     for name in run.sets.training_sets:
         count = len(set(run.sets.original[name].speakers.values()))

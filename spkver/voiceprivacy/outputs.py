@@ -31,7 +31,19 @@ from evaluation.challenges import (
     weighted_average,
     write_rank_file,
 )
-from evaluation.reports import FORMAT, LEVELS, SCENARIOS, format_latex, format_markdown, number, strongest
+from evaluation.reports import (
+    FORMAT,
+    LEVELS,
+    SCENARIOS,
+    WHOLE_LIST,
+    format_latex,
+    format_markdown,
+    headlines,
+    number,
+    one_in,
+    parse_results,
+    strongest,
+)
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, file_digest, format_csv, format_table, load_json, to_json, write_text
@@ -44,7 +56,7 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.scores import Attackers, ScoreTable
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.table import Table, places, summarise, tell_training_draws, verdict
+from spkver.voiceprivacy.table import Table, percent, places, summarise, tell_training_draws
 from spkver.voiceprivacy.utility import measure_attributes
 from spkver.voiceprivacy.versions import describe
 
@@ -55,6 +67,11 @@ Json = dict[str, Any]
 LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "text", "utt2emo", "spk2fold")
 _COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
 _MORE = ("scenario", "attacker", "strongest_of", "draws", "EER_rocch", "low", "high", "n_target", "n_nontarget")
+_KNOWS = {
+    "ignorant": "which ignores the anonymisation",
+    "lazy-informed": "which anonymises its enrolment speech",
+    "semi-informed": "which anonymises its enrolment and its training speech",
+}
 _IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
 _OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
 
@@ -95,19 +112,18 @@ def report(
         )
         sanity = [finding._asdict() for check in CHECKS for finding in check(evaluated)]
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
-        draws = 0 if config.anonymizer.name == "none" else anonymiser["training_draws"]
-        told = verdict(summary, level=config.evaluation.level, simulated=simulated, draws=draws)
     refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
     alarms = {one["check"]: one["text"] for one in sanity if one["check"] in _IN_THE_VERDICT}
-    learnt = _learnt_by_attackers(run.output, sets, config)
     results = {
         "format": FORMAT,
         "recipe": "voiceprivacy",
         "suffix": suffix,
         "simulated": simulated,
         "anonymiser": anonymiser,
-        **learnt,
-        "verdict": " ".join([*refused, told, *alarms.values()]),
+        **_learnt_by_attackers(run.output, sets, config),
+        "verdict": "",
+        "caveats": [*refused, *alarms.values()],
+        "details": "",
         "overestimated": alarms.get(OVERESTIMATED, ""),
         "attackers_run": attackers_run(config, table.rows),
         "failures": scores.failures,
@@ -132,6 +148,8 @@ def report(
         "seeds": {"run": config.seed, "bootstrap": config.seed, "anonymiser": anonymiser.get("seed")},
         "similarity": table.similarity,
     }
+    said, results["details"] = verdict(results)
+    results["verdict"] = " ".join([*refused, said, *alarms.values()])
     _keep(run, suffix, results)
     shown = _format_summary(summary)
     logger.info("results\n%s", shown, extra={"file_only": True})
@@ -139,12 +157,65 @@ def report(
     lines = [shown, ""]
     if warnings:
         lines += [f"Warning ({one['check']}): {one['text']}" for one in warnings] + [""]
-    lines.append(results["verdict"])
+    lines += [results["verdict"], *filter(None, [results["details"]])]
     if any(len(entry["eer"]) > 1 for entry in table.training_draws):
         lines.append(tell_training_draws(table.training_draws))
     lines.append("")
     files = {"Report": "report.html", "Results": "results.json", "Table": f"results{suffix}.csv"}
     return "\n".join([*lines, *(f"{name + ':':9}{run.path(path)}" for name, path in files.items())])
+
+
+def verdict(results: Json) -> tuple[str, str]:
+    """Return the verdict in two sentences, with the figures of the page: the least privacy left, and where it began.
+
+    Returns
+    -------
+    verdict : str
+        Errors of the strongest attacker in plain words, then the equal error rate with its interval.
+    details : str
+        Which attacker it is, figures of other attackers, and the means that systems are ranked by.
+    """
+    start = "SIMULATED speech, which says nothing about real speech. " if results["simulated"] else ""
+    found = [one for one in headlines(parse_results(results)) if one.anonymised]
+    if not found:  # user-supplied attackers may serve original speech alone
+        return f"{start}On anonymised speech no attacker has scores: nothing can be said of its privacy.", ""
+    worst, original = found[0].worst, found[0].original
+    beside, eer = worst.beside, worst.eer
+    errs = f"errs {one_in(eer.value)} times" if eer.value > 0 else "does not err on these trials"
+    text = f"{start}Asked whether two anonymised recordings are of the same person, the strongest attacker {errs};"
+    text += f" guessing errs 1 in 2 times. That is an equal error rate of {percent(eer.value)}"
+    if eer.has_interval:
+        text += f" ({100 * results['config']['evaluation']['level']:g} % interval of the smallest over attackers and"
+        text += f" scenarios: {percent(eer.low)} to {percent(eer.high)})"
+    where = worst.dataset + {"f": " (women)", "m": " (men)"}.get(worst.gender, "")
+    text += f" on {where}, {worst.values['n_enrolled']} enrolled speakers"
+    text += f"; without anonymisation it is {percent(original.value)}" if original.known else ""
+    knows, draws = _KNOWS[worst.scenario], results["anonymiser"]["training_draws"]
+    if worst.scenario == "semi-informed" and results["config"]["anonymizer"]["name"] != "none":
+        knows += f", trained on {draws} version{'s' if draws > 1 else ''} of it"
+    details = f"The strongest attacker is {worst.attacker} ({worst.scenario}, {knows})"
+    if len(beside.draws) > 1:
+        each = ", ".join(f"{100 * rate:.1f}" for rate in beside.draws)
+        details += f"; its rate is the mean of {len(beside.draws)} anonymised versions ({each})"
+    lists = f" of {' and '.join(map(str, beside.tested))} recordings" if beside.tested else ""
+    for name, figure in {**beside.levels, "without reading what is said": beside.without_content}.items():
+        if figure.attacker not in ("", worst.attacker):
+            details += f"; {name}{lists if name == WHOLE_LIST else ''} {percent(figure.rate.value)} ({figure.attacker})"
+    closed, named = beside.closed_set, beside.identification
+    if closed.attacker and named.attacker:
+        of = ["" if one.attacker == worst.attacker else f" ({one.attacker})" for one in (closed, named)]
+        among = " to ".join(map(str, dict.fromkeys(beside.candidates)))
+        share = f"{100 * named.rate.value:.0f} %"
+        details += f". One who knows that the speaker is among the enrolled errs in {percent(closed.rate.value)}{of[0]}"
+        details += f", and identifies the speaker of {share} of the utterances among {among}{of[1]}"
+    means = [
+        f"{row['dataset']} {row['split']} {row['eer_percent']:.1f} %".replace("  ", " ")
+        for row in results["averages"]
+        if row["scenario"] == "semi-informed"
+    ]
+    if means:
+        details += f". Systems are ranked by the mean over lists of the semi-informed rate instead: {', '.join(means)}"
+    return f"{text}; chance is 50 %.", f"{details}."
 
 
 def _keep(run: Run, suffix: str, results: Json) -> None:

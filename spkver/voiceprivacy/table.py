@@ -16,7 +16,7 @@ several attackers together are:
 - How the semi-informed equal error rate falls with the number of anonymised versions of the training set: of each set
   the strongest attacker learns again from the first version alone, from the first two, four and so on, and scores the
   same trials. It is one that is trained here on its own training set: no fusion, and no user-supplied one.
-- The summary: the strongest attacker of each set, sex and scenario, who leaves the least privacy; and the verdict.
+- The summary: the strongest attacker of each set, sex and scenario, who leaves the least privacy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from evaluation.reports import (
     INVERTING,
     LEVELS,
     SCENARIO_ORDER,
-    WHOLE_LIST,
     number,
     secondary_results,
     strongest,
@@ -81,12 +80,6 @@ _FEWEST = 5  # speakers, for a calibration that others teach
 _OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
 _KINDS = ("minimum", *LEVELS, "without_content")
 _ANONYMISED = ("lazy-informed", "semi-informed")
-# who the attacker is, as a sentence has it
-_KNOWS = {
-    "ignorant": "which ignores the anonymisation",
-    "lazy-informed": "which anonymises its enrolment speech",
-    "semi-informed": "which anonymises its enrolment and its training speech",
-}
 
 
 @dataclass(frozen=True)
@@ -436,7 +429,7 @@ def _measure(
     return stage.value
 
 
-# --- the summary, and the verdict -------------------------------------------------------------------------------------
+# --- the summary ------------------------------------------------------------------------------------------------------
 
 
 def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
@@ -506,59 +499,6 @@ def _worst(part: Sequence[Json]) -> Json:
         "tag": by["individual"]["zebra"]["tag"],
         "worst_by": {name: row["attacker"] for name, row in by.items()},
     }
-
-
-def verdict(summary: Sequence[Json], *, level: float, simulated: bool, draws: int = 0) -> str:
-    """Return one or two sentences for the top of the page: the least privacy left, and where speech started from.
-
-    `draws` is the number of anonymised versions of the training set that semi-informed attackers learnt from, where it
-    is to be given.
-    """
-    start = "SIMULATED speech, which says nothing about real speech: on" if simulated else "On"
-    anonymised = [row for row in summary if row["scenario"] != "original"]
-    if not anonymised:  # user-supplied attackers may serve original speech alone
-        return f"{start} anonymised speech no attacker has scores: nothing can be said of its privacy."
-    worst = min(anonymised, key=lambda row: row["eer"])
-    strongest_name = worst["strongest"]
-    where = f"{start} {_where(worst)} ({worst['n_enrolled']} enrolled speakers)"
-    knows = _KNOWS[worst["scenario"]]
-    if draws and worst["scenario"] == "semi-informed":
-        knows += f", trained on {draws} version{'s' if draws > 1 else ''} of it"
-    text = f"{where} the strongest {worst['scenario']} attacker ({strongest_name}), {knows}, has an equal error rate of"
-    text += f" {_rate(worst, level)}"
-    if len(worst["draws"]) > 1:
-        each = ", ".join(f"{100 * rate:.1f}" for rate in worst["draws"])
-        text += f", the mean of {len(worst['draws'])} anonymised versions ({each})"
-    lists = f" of {' and '.join(map(str, worst['tested']))} recordings" if worst["tested"] else ""
-    for name, figure in {**worst["levels"], "without reading what is said": worst["without_content"]}.items():
-        if figure and figure["attacker"] != strongest_name:
-            of = lists if name == WHOLE_LIST else ""
-            text += f"; {name}{of} {percent(figure['eer'])} ({figure['attacker']})"
-    for row in summary:
-        if (row["dataset"], row["gender"], row["scenario"]) == (worst["dataset"], worst["gender"], "original"):
-            text += f"; without anonymisation it is {percent(row['eer'])} ({row['strongest']})"
-    text += ". Chance is 50 %."
-    closed, named = worst["closed_set"], worst["identification"]
-    if closed is not None and named is not None:
-        by_rate, by_name = (
-            "" if one["attacker"] == strongest_name else f" ({one['attacker']})" for one in (closed, named)
-        )
-        candidates = " to ".join(map(str, dict.fromkeys(named["candidates"])))
-        text += f" One who knows that the speaker is among the enrolled errs in {percent(closed['eer'])}{by_rate}, and"
-        text += (
-            f" identifies the speaker of {100 * named['share']:.0f} % of the utterances among {candidates}{by_name}."
-        )
-    return text
-
-
-def _rate(row: Json, level: float) -> str:
-    """The EER, with the interval of the smallest over attackers and scenarios where it is known."""
-    smallest = row["minimum_over_scenarios"] or row["minimum"]
-    low, high = (number((smallest or row)[end]) for end in ("low", "high"))
-    if math.isnan(low) or math.isnan(high):
-        return percent(row["eer"])
-    of = " of the smallest over attackers and scenarios:" if smallest else ""
-    return f"{percent(row['eer'])} ({100 * level:g} % interval{of} {percent(low)} to {percent(high)})"
 
 
 def _sentence(row: Json) -> str:

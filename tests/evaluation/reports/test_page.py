@@ -628,7 +628,8 @@ def test_the_first_screen_has_the_interval_of_the_minimum(results: dict[str, Any
 
 
 def test_two_plain_sentences_then_the_figure_what_speaks_against_it_and_the_names(results: dict[str, Any]) -> None:
-    results["verdict"] = "On set X gmm-svm has 7.4 %. Chance is 50 %. Nobody measured words. Nor 1.9 points."
+    results["details"] = "On set X gmm-svm has 7.4 %. Chance is 50 %."
+    results["caveats"] = ["Nobody measured words.", "Nor 1.9 points."]
     head = read(
         render_page(bare(results), folder=".").partition("</header>")[0] + "</header></main></div></body></html>"
     )

@@ -12,10 +12,11 @@ from spkbase.errors import ConfigError
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.numbers import mean_of, shared_notes
+from spkver.voiceprivacy.outputs import verdict
 from spkver.voiceprivacy.scores import condition_folder
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
-from spkver.voiceprivacy.table import summarise, verdict
+from spkver.voiceprivacy.table import summarise
 from spkver.voiceprivacy.versions import another_anonymizer, is_fixed
 
 Json = dict[str, object]
@@ -130,7 +131,8 @@ def test_the_least_of_each_level_stands_beside_the_least_of_all() -> None:
     several = {"draws": [{"eer": {"rocch": rate}} for rate in (0.18, 0.03, 0.06)]}
     undone = condition("gmm-svm-undone", 0.09, level="inverting", tested=[35, 35], **several)
     adapted = condition("campplus-adapted", 0.12, level="whole-list")
-    rows = summarise([undone, adapted, condition("campplus", 0.179), condition("gmm-ubm", 0.4)])
+    table = [undone, adapted, condition("campplus", 0.179), condition("gmm-ubm", 0.4)]
+    rows = summarise(table)
     assert rows[0]["strongest"] == "gmm-svm-undone"
     assert {level: figure["attacker"] for level, figure in rows[0]["levels"].items()} == {
         "trial-by-trial": "campplus",
@@ -140,13 +142,15 @@ def test_the_least_of_each_level_stands_beside_the_least_of_all() -> None:
     assert rows[0]["identification"] == {
         "attacker": "gmm-svm-undone", "share": 0.91, "low": None, "high": None, "candidates": [5, 5],
     }  # fmt: skip
-    text = verdict(rows, level=0.95, simulated=False)
-    assert "rate of 9.0 % (95 % interval 4.5 % to 18.0 %), the mean of 3 anonymised versions (18.0, 3.0, 6.0)" in text
-    assert "; trial-by-trial 17.9 % (campplus); whole-list of 35 and 35 recordings 12.0 % (campplus-adapted)" in text
-    assert "identifies the speaker of 91 % of the utterances among 5." in text
-    alone = verdict(summarise([condition("campplus", 0.179)]), level=0.95, simulated=False)
-    assert "trial-by-trial" not in alone
-    assert "versions" not in alone
+    config = {"evaluation": {"level": 0.95}, "anonymizer": {"name": ""}}
+    of = {"format": 1, "simulated": False, "averages": [], "config": config, "anonymiser": {"training_draws": 1}}
+    said, details = verdict(of | {"conditions": table, "summary": rows})
+    assert "rate of 9.0 % (95 % interval of the smallest over attackers and scenarios: 4.5 % to 18.0 %)" in said
+    assert (
+        "; its rate is the mean of 3 anonymised versions (18.0, 3.0, 6.0); trial-by-trial 17.9 % (campplus" in details
+    )
+    assert "; whole-list of 35 and 35 recordings 12.0 % (campplus-adapted)" in details
+    assert "identifies the speaker of 91 % of the utterances among 5." in details
 
 
 def test_zebra_and_linkability_are_the_worst_over_attackers_and_say_whose() -> None:
