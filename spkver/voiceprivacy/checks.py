@@ -31,6 +31,7 @@ from spkbase.errors import DataError, few
 from spkbase.files import load_json
 from spkver.anonymization import RECORD
 from spkver.attackers import attacker_name, find_row, is_outside
+from spkver.audio import doubtful_recordings
 from spkver.datadir import SEXES_POOLED, DataDir, enrolment
 from spkver.voiceprivacy.choosing import adapts, attacker_specs, is_network
 from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
@@ -552,6 +553,15 @@ def _middle(path: Path) -> bytes:
         return file.read(_PART)
 
 
+def broken_recordings(run: Evaluated) -> Iterator[Finding]:
+    """Warn of anonymised recordings that are clipped, far too quiet, too short or silent; of training sets some."""
+    training = run.sets.training_sets
+    for name, twin in run.sets.twins.items():
+        chosen = spaced(sorted(twin.recordings)) if name in training else sorted(twin.recordings)
+        for text in doubtful_recordings({one: twin.recordings[one] for one in chosen}, jobs=run.jobs):
+            yield Finding("warning", "broken recordings", f"{twin.name}: {text}.")
+
+
 def file_tags(run: Evaluated) -> Iterator[Finding]:
     """Warn where a tag of an anonymised file (artist, title, comment) holds the name of its speaker."""
     found = []
@@ -694,6 +704,7 @@ CHECKS: tuple[Callable[[Evaluated], Iterator[Finding]], ...] = (
     outside_attackers,
     shared_speakers,
     equal_audio,
+    broken_recordings,
     file_tags,
     missing_lists,
     few_speakers,

@@ -19,6 +19,7 @@ from evaluation.reports import TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.work import chunks, ordered_map
+from spkver.anonymization import BUILT_IN
 from spkver.attackers import (
     CATALOGUE,
     OUTSIDE,
@@ -184,17 +185,37 @@ def adapts(spec: str) -> bool:
     return "-adapted" in spec.partition(":")[0] or spec.startswith("adapted:")
 
 
-def describe_estimate(config: Config, hours: float, n_workers: int) -> str:
-    """Return how long all attackers take about, those whose time is not known left out."""
+def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int) -> str:
+    """Return how long all attackers and the evaluation take about, attackers whose time is not known left out."""
+    draws = 1 if config.anonymizer.name == "none" else config.anonymizer.trial_draws
     rows = {name: find_row(spec) for name, spec in attacker_specs(config).items()}
     kinds = {name: "" if row is None else row[0] for name, row in rows.items()}
     costs = {name: cost_of(kind, set(kinds.values())) for name, kind in kinds.items()}
     seconds = {name: cost * hours / n_workers for name, cost in costs.items() if cost is not None}
+    sizes = []  # of the lists of trials, and of those that are pooled
+    for dataset in sets.datasets:
+        lists = [len(key) for name in dataset.trials.values() if (key := sets.original[name].trials)]
+        sizes += [*lists, sum(lists)] if len(lists) > 1 else lists
+    # as measured with lists of 700 to 134,000 trials; as long again for what is of several attackers together
+    of_list = [0.03 + 6e-6 * size + config.evaluation.replicates * (5e-4 + 3e-8 * size) for size in sizes]
+    evaluation = 2 * len(costs) * (1 + 3 * draws) * sum(of_list) / n_workers
     unknown = [name for name, cost in costs.items() if cost is None]
     parts = ", ".join(f"{name} {_duration(value)}" for name, value in seconds.items())
-    total = _duration(sum(seconds.values()))
-    text = f"attackers on {hours:.1f} h of speech, about {total} on {n_workers} cores if all is new ({parts})"
+    total = sum(seconds.values())
+    text = f"about {_duration(total + evaluation)} on {n_workers} cores if all is new: attackers on {hours:.1f} h of"
+    text += f" speech {_duration(total)} ({parts}), metrics and intervals {_duration(evaluation)}"
     return text + (f"; not known: {', '.join(unknown)}" if unknown else "")
+
+
+def describe_unwatched(config: Config) -> str:
+    """Return what user-supplied code depends on that a run does not notice when it changes; nothing without any."""
+    own = [] if config.anonymizer.name in ("", *BUILT_IN) else ["anonymiser"]
+    for name, entry in attacker_specs(config).items():
+        spec = entry.removeprefix("extractor:")
+        is_function = ":" in spec and find_row(spec) is None and spec.partition(":")[0] not in OUTSIDE
+        own += [f"attacker {name}"] if is_function or spec.startswith("command:") else []
+    text = "modules that it imports and files behind its commands may change unnoticed; after a change give --force"
+    return f"user-supplied code ({', '.join(own)}): {text}" if own else ""
 
 
 def _duration(seconds: float) -> str:

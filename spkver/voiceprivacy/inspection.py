@@ -19,6 +19,7 @@ from spkver.voiceprivacy.choosing import (
     describe_absent,
     describe_estimate,
     describe_rates,
+    describe_unwatched,
     fit_attackers,
     read_headers,
 )
@@ -66,8 +67,8 @@ def check(experiment: Experiment) -> Sets:
             seconds += (1 + (anonymizer.draws(side) if anonymizer else 1)) * sum(
                 duration for _, duration in headers[name]
             )
-        logger.info("%s", describe_estimate(config, seconds / 3600, run.jobs or os.cpu_count() or 1))
-        for line in describe_absent(config):
+        logger.info("%s", describe_estimate(config, sets, seconds / 3600, run.jobs or os.cpu_count() or 1))
+        for line in (*describe_absent(config), *filter(None, [describe_unwatched(config)])):
             logger.warning("%s", line)
     if is_simulated(experiment.data):
         click.echo("The speech is SIMULATED: synthetic voices of eSpeak NG, not recordings of people.")

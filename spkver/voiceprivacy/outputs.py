@@ -214,7 +214,9 @@ def verdict(results: Json) -> tuple[str, str]:
         if row["scenario"] == "semi-informed"
     ]
     if means:
-        details += f". Systems are ranked by the mean over lists of the semi-informed rate instead: {', '.join(means)}"
+        details += (
+            f". `spkver-eval rank` orders systems by the mean over lists of the semi-informed rate: {', '.join(means)}"
+        )
     return f"{text}; chance is 50 %.", f"{details}."
 
 

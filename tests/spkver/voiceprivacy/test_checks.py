@@ -19,7 +19,7 @@ from spkver.attackers import PRESETS, absent_attackers, attacker_name, default_a
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, Evaluated
-from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, describe_absent
+from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, describe_absent, describe_unwatched
 from spkver.voiceprivacy.outputs import averages, challenge_rows, verdict
 from spkver.voiceprivacy.sets import Sets, find_datasets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
@@ -283,6 +283,23 @@ def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(
     assert found.level == level, found.text
 
 
+def test_clipped_quiet_and_short_recordings_are_named(tmp_path: Path) -> None:
+    signals = {
+        "good": speech(0),
+        "loud": np.clip(20 * speech(1), -1, 1),
+        "faint": speech(2) / 1e4,
+        "cut": speech(0)[4000:6000],
+    }
+    for name, samples in signals.items():
+        soundfile.write(tmp_path / f"{name}.wav", samples, 8000)
+    twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in signals}, dict.fromkeys(signals, "s"))
+    evaluated = Evaluated([], Sets((), {"x": twin}, {"x": (twin,)}), Config())
+    found = [one.text for one in checks.broken_recordings(evaluated)]
+    for word, name in (("clipped", "loud"), ("quiet", "faint"), ("shorter", "cut")):
+        assert any(word in text and repr(name) in text for text in found)
+    assert not any("'good'" in text for text in found)
+
+
 def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
     for name, artist in (("a", "anna"), ("b", "nobody")):
         with soundfile.SoundFile(tmp_path / f"{name}.wav", "w", 8000, 1) as file:
@@ -313,7 +330,7 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
     assert "errs 1 in 11 times; guessing errs 1 in 2 times. That is an equal error rate of 9.0 % (90 % interval" in said
     assert "7.0 % to 11.0 %) on x_test, 30 enrolled speakers; without anonymisation it is 2.0 %; chance" in said
     assert details.startswith("The strongest attacker is a (lazy-informed, which anonymises its enrolment speech)")
-    assert details.endswith("by the mean over lists of the semi-informed rate instead: x test 10.0 %.")
+    assert details.endswith("by the mean over lists of the semi-informed rate: x test 10.0 %.")
     assert verdict_on(rows(o=0.02, s=0.1), simulated=True)[0].startswith("SIMULATED speech")
     assert "trained on 4 versions of it" in verdict_on(rows(o=0.02, s=0.1))[1]
     assert "nothing can be said of its privacy" in verdict_on(rows(o=0.02))[0]
@@ -391,6 +408,22 @@ def test_absent_attackers_are_named_unless_others_were_chosen(monkeypatch: pytes
     assert "campplus-adapted, campplus-single-test, campplus," in line
     assert line.endswith("get them by: spkver weights campplus")
     assert describe_absent(Config(attackers=("gmm-svm",))) == []
+
+
+def test_what_changes_unnoticed_is_said_at_the_start() -> None:
+    named = (
+        "mine.py:attack",
+        "command:python x.py {scores}",
+        "extractor:mine.py:embed",
+        "scores:exp",
+        "campplus:wheels",
+    )
+    text = describe_unwatched(load_config(Config, settings=["anonymizer.name=my.py:anonymise"]))
+    assert text.startswith("user-supplied code (anonymiser): modules that it imports")
+    text = describe_unwatched(Config(attackers=named))
+    assert text.startswith("user-supplied code (attacker mine-attack, attacker command-x, attacker extractor-mine")
+    assert "exp" not in text
+    assert describe_unwatched(Config(attackers=("gmm-svm", "extractor:campplus", "campplus:wheels"))) == ""
 
 
 @pytest.mark.parametrize("name", ["vpc2022", "vpc2024", "vpc2026", "vpc2026_track2", "simulated"])
