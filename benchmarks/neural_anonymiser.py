@@ -28,7 +28,7 @@ from evaluation.reports import INVERTING, TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.files import format_table
-from spkver.attackers import Attack, open_outside
+from spkver.attackers import Attack, TrainingSet, open_outside
 from spkver.backend import STEPS, train_chain
 from spkver.datadir import DataDir
 
@@ -89,8 +89,8 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
     sides = enrolment, vectors.directory(f"trials_{sex}{second}", key.segment_ids.tolist())
     for prefix, level in DOORS.items():
         attacker = open_outside(f"{prefix}:{vectors.folder / extractor}")
-        attack = Attack(scenario, (), *sides, key.trials())
-        yield f"{prefix}:", level, attacker.learn(attack)(attack)
+        attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], key.trials())
+        yield f"{prefix}:", level, attack.scored_by(attacker.fit(attack.training))
     for chain, level in CHAINS.items():
         if {*chain.split(",")} <= {step.name for step in STEPS}:
             yield chain, level, train_chain(enrolled, chain).score(enrolled, tested, key.trials())

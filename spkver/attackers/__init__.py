@@ -14,16 +14,15 @@ from spkver.attackers.classic import (
     train_attacker,
 )
 from spkver.attackers.folds import with_pieces
-from spkver.attackers.fusion import Fusion
+from spkver.attackers.fusion import Fusion, put_to_work
 from spkver.attackers.mixtures import Workplace
 from spkver.attackers.protocol import (
     ENDING,
     Attack,
     Attacker,
-    Background,
     Place,
     Scorer,
-    Wanted,
+    TrainingSet,
     learns_from,
     level_of,
     serves,
@@ -39,8 +38,9 @@ from spkver.attackers.registry import (
     default_attackers,
     find_row,
     is_outside,
+    is_supplied,
+    make_attacker,
     open_outside,
-    wanted_attacker,
 )
 from spkver.attackers.undoing import Undoing, fit_warp_estimator, known_anonymizer, warp_cues
 from spkver.attackers.vector_attacker import Context, VectorAttacker, VectorStore

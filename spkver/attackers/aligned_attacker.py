@@ -28,14 +28,13 @@ from evaluation.embeddings import (
     speaker_folds,
 )
 from evaluation.reports import INVERTING
-from evaluation.trials import Scores
-from spkbase.errors import ConfigError
+from evaluation.trials import Scores, Trials
 from spkbase.files import make_folder, write_json
 from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkver.attackers.folds import with_pieces
-from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, Wanted
+from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, enrolled_speech
 from spkver.attackers.vector_attacker import VectorAttacker, VectorSource
 from spkver.datadir import DataDir
 
@@ -139,20 +138,16 @@ class AlignedAttacker:
 
     name: str
     base: VectorAttacker
-    place: Place = field(repr=False)
     options: frozenset[str] = frozenset()
+    place: Place = field(default=NOWHERE, repr=False)
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         """Return both sides, and all that the map is learnt from."""
-        return *attack.sides, *chain.from_iterable(self._pairs(attack))
+        return *attack.sides, *chain.from_iterable(self._pairs(attack.training))
 
-    def _pairs(self, attack: Attack) -> Pairs:
-        background, original = attack.background, attack.original_enrolment
-        assert background is not None  # see `lacks`
-        pairs = (background.original, *background.anonymised)
-        if "own_pairs" not in self.options or original is None:
-            return (pairs,)
-        return pairs, (original, attack.enrolment, *attack.versions)
+    def _pairs(self, training: TrainingSet) -> Pairs:
+        pairs = (training.original, *training.anonymised)
+        return (pairs, training.own) if "own_pairs" in self.options and training.own else (pairs,)
 
     def record(self, attack: Attack) -> Any:
         """Return what it depends on besides the speech."""
@@ -160,33 +155,31 @@ class AlignedAttacker:
 
     def lacks(self, attack: Attack) -> str:
         """Return why there is nothing to learn a map from, or what the base attacker lacks."""
-        background = attack.background
-        if background is None or not background.anonymised:
+        background = attack.training
+        if not background.anonymised:
             return "there is no anonymised background"
         n_pairs = len(background.original.recordings.keys() & background.anonymised[0].recordings.keys())
         people = set(background.original.speakers.values())
         if n_pairs < _LEAST or len(people) < 2:
             return f"a background of {n_pairs} pairs of {len(people)} speakers is too small: at least {_LEAST} of 2"
-        if shared := people & set(attack.enrolment.speakers.values()):
+        if shared := people & set(attack.enrolment[0].speakers.values()):
             return f"{len(shared)} speakers of the background are among those that are enrolled"
-        if "own_pairs" in self.options and attack.original_enrolment is None:
+        if "own_pairs" in self.options and not background.own:
             return "the original enrolment is not available"
         return self.base.lacks(attack)
 
-    def learn(self, attack: Attack) -> Scorer:
+    def fit(self, training: TrainingSet) -> Scorer:
         """Learn the map, and have the base attacker learn from original speech."""
-        pairs = self._pairs(attack)
-        alignment, anonymised = self.alignment(pairs), set[DataDir]()
+        alignment, anonymised = self.alignment(self._pairs(training)), set[DataDir]()
 
-        def open_source(training: tuple[DataDir, ...]) -> VectorSource:
-            source = self.base.open_source(training)
-            return AlignedSource(source, alignment, anonymised, "own_means" in self.options)
+        def aligned(place: Place, versions: tuple[DataDir, ...]) -> VectorSource:
+            return AlignedSource(self.base.source(versions), alignment, anonymised, "own_means" in self.options)
 
-        scorer = replace(self.base, open_source=open_source).learn(replace(attack, training=(pairs[0][0],)))
+        score_aligned = replace(self.base, make_source=aligned).fit(replace(training, on_anonymised=False))
 
-        def score(attack: Attack) -> Scores:
-            anonymised.update((attack.enrolled, attack.tested))
-            return scorer(attack)
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
+            anonymised.update((enrolled_speech(enrolment), tested))
+            return score_aligned(enrolment, tested, trials)
 
         return score
 
@@ -203,7 +196,7 @@ class AlignedAttacker:
             chosen.append((sides, shared[:: -(-len(shared) * (len(sides) - 1) // _MOST)]))
 
         def make(path: Path) -> None:
-            source = self.base.open_source((pairs[0][0],))
+            source = self.base.source((pairs[0][0],))
             originals, found = [], []
             for sides, names in chosen:
                 speakers = {name: sides[0].speakers[name] for name in names}
@@ -239,15 +232,3 @@ class AlignedAttacker:
 
 
 _ARRAYS = ("source_mean", "target_mean", "matrix")
-
-
-def wanted_aligned(name: str, base: Wanted, options: frozenset[str] = frozenset()) -> Wanted:
-    """Return an attacker on aligned vectors, before it is at work."""
-
-    def at(place: Place, others: Mapping[str, Attacker]) -> AlignedAttacker:
-        by_vectors = base.at(place, {})
-        if not isinstance(by_vectors, VectorAttacker):
-            raise ConfigError(f"attacker {name!r}: {base.name} has no vectors to be aligned")
-        return AlignedAttacker(name, by_vectors, place, options)
-
-    return Wanted(name, at, options, base)

@@ -43,11 +43,13 @@ from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers.mixtures import SMALL_MIXTURE, Workplace
 from spkver.attackers.protocol import (
+    NOWHERE,
     Attack,
     Place,
     Scorer,
-    Wanted,
+    TrainingSet,
     choose_utterances,
+    enrolled_speech,
     match_trials,
     merge_versions,
     naming,
@@ -208,22 +210,22 @@ class TrainedAttacker:
         """What its results are called."""
         return self.config.name
 
-    def score(self, attack: Attack, work: Workplace) -> Scores:
-        """Score the trials of an attack; features and statistics are kept in a folder."""
+    def score(self, enrolment: DataDir, tested: DataDir, trials: Trials, work: Workplace) -> Scores:
+        """Score trials; features and statistics are kept in a folder."""
         config, ubm, workers = self.config, self.ubm, Work(work.jobs)
-        models, recordings = match_trials(attack.enrolled, attack.tested, attack.trials)
-        listed = {*models.segments, *(attack.enrolled.enrolls or ())}  # so that lists of trials share them
-        paths = {name: Path(attack.enrolled.recordings[name]) for name in sorted(listed)}
-        found = work.recordings(attack.enrolled.name, paths, config.features, seed=self.seed).statistics(ubm)
-        enrolled = _model_statistics(found, models.models, models.segments, attack.enrolled.version_of)
-        tested = work.recordings(attack.tested.name, recordings, config.features, seed=self.seed)
+        models, recordings = match_trials(enrolment, tested, trials)
+        listed = {*models.segments, *(enrolment.enrolls or ())}  # so that lists of trials share them
+        paths = {name: Path(enrolment.recordings[name]) for name in sorted(listed)}
+        found = work.recordings(enrolment.name, paths, config.features, seed=self.seed).statistics(ubm)
+        enrolled = _model_statistics(found, models.models, models.segments, enrolment.version_of)
+        tests = work.recordings(tested.name, recordings, config.features, seed=self.seed)
         if self.backend is not None:
             first, second = (
-                _supervectors(ubm, rows, config.map, workers) for rows in (enrolled, tested.statistics(ubm))
+                _supervectors(ubm, rows, config.map, workers) for rows in (enrolled, tests.statistics(ubm))
             )
-            return self.backend.score(first, second, attack.trials)
+            return self.backend.score(first, second, trials)
         adapted = adapt_multisession(ubm, enrolled, replace(config.map, normalise=False), work=workers)
-        return score_gmm_ubm(ubm, adapted, tested.frames.value, attack.trials, work=workers)
+        return score_gmm_ubm(ubm, adapted, tests.frames.value, trials, work=workers)
 
 
 def _supervectors(ubm: GaussianMixture, statistics: Statistics, config: MapConfig, workers: Work) -> Embeddings:
@@ -492,8 +494,8 @@ def score(
         With all problems of the trials and the recordings, before anything long starts.
     """
     check_trials([attacker.config.features for attacker in attackers.values()], enrol_dir, trial_dir, trial_list, jobs)
-    attack, workplace = Attack("", (), enrol_dir, trial_dir, trial_list), Workplace(Path(work), jobs)
-    return {name: attacker.score(attack, workplace) for name, attacker in attackers.items()}
+    workplace = Workplace(Path(work), jobs)
+    return {name: one.score(enrol_dir, trial_dir, trial_list, workplace) for name, one in attackers.items()}
 
 
 def check_trials(
@@ -547,7 +549,7 @@ class ClassicAttacker:
     """A classic attacker at work; see `spkver.attackers.Attacker`."""
 
     config: AttackerConfig
-    place: Place
+    place: Place = NOWHERE
 
     @property
     def name(self) -> str:
@@ -562,21 +564,21 @@ class ClassicAttacker:
         """Return nothing: it serves all trials."""
         return ""
 
-    def learn(self, attack: Attack) -> Scorer:
+    def fit(self, training: TrainingSet) -> Scorer:
         """Train it."""
-        place, training = self.place, attack.training
-        folder, work = place.output / "attackers" / training[0].name / self.name, Workplace(place.work, place.jobs)
-        trained = train_attacker(training, self.config, folder, seed=place.seed, work=work, force=place.force)
+        place, versions = self.place, training.versions
+        folder, work = place.output / "attackers" / versions[0].name / self.name, Workplace(place.work, place.jobs)
+        trained = train_attacker(versions, self.config, folder, seed=place.seed, work=work, force=place.force)
 
-        def score(attack: Attack) -> Scores:
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
             with naming(self.name):
-                return trained.score(attack, work)
+                return trained.score(enrolled_speech(enrolment), tested, trials, work)
 
         return score
 
 
-def wanted_classic(name: str, settings: Settings, context: Context) -> Wanted:
+def classic_attacker(name: str, settings: Settings, context: Context) -> ClassicAttacker:
     """Make a classic attacker of its preset."""
     with naming(name):
-        config = attacker_config(context.preset, values=merged(context.shared, settings, {"name": name}))
-    return Wanted(name, lambda place, others: ClassicAttacker(config, place), config)
+        values = merged(context.shared, settings, {"name": name})
+        return ClassicAttacker(attacker_config(context.preset, values=values))

@@ -27,14 +27,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Scores
+from evaluation.trials import Scores, Trials
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import file_digest, make_folder, read_id_list, write_json
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds
-from spkver.attackers.protocol import Attack, Place, Scorer, Wanted, as_scores, match_trials, naming, sessions_of
+from spkver.attackers.protocol import (
+    NOWHERE,
+    Attack,
+    Place,
+    Scorer,
+    TrainingSet,
+    as_scores,
+    match_trials,
+    naming,
+    sessions_of,
+)
 from spkver.attackers.vector_attacker import Context
 from spkver.datadir import DataDir
 
@@ -277,7 +287,7 @@ class ContentAttacker:
     """
 
     config: ContentConfig
-    place: Place = field(repr=False)
+    place: Place = field(default=NOWHERE, repr=False)
 
     @property
     def name(self) -> str:
@@ -291,15 +301,16 @@ class ContentAttacker:
 
     def record(self, attack: Attack) -> Any:
         """Return its settings and the checksums of the transcripts."""
-        files = [self._file(directory) for directory in (attack.enrolment, attack.tested, attack.training[0])]
+        files = [self._file(directory) for directory in self._directories(attack)]
         settings = {"text": self.config.text, "methods": [str(method) for method in self.config.methods()]}
         return {**settings, "transcripts": [file_digest(file) for file in files]}
 
     def lacks(self, attack: Attack) -> str:
         """Return which side has no transcripts, or nothing."""
         try:
-            models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
-            for directory, needed in ((attack.enrolment, set(models.segments)), (attack.tested, set(tested))):
+            enrolment, tested, _ = self._directories(attack)
+            models, segments = match_trials(enrolment, tested, attack.trials)
+            for directory, needed in ((enrolment, set(models.segments)), (tested, set(segments))):
                 if not self._file(directory).is_file():
                     return f"no transcripts: there is no {self._file(directory)}"
                 found = self._read(directory)
@@ -313,22 +324,21 @@ class ContentAttacker:
             return str(error)
         return ""
 
-    def learn(self, attack: Attack) -> Scorer:
+    def fit(self, training: TrainingSet) -> Scorer:
         """Count the words of the background, and choose on it how texts are compared; versions of it say the same."""
-        training = attack.training[0]
-        background = self._background(training)
+        speech = training.versions[0]
+        background = self._background(speech)
         method, why = choose_method(background, self.config.methods(), self.place.seed)
         logger.info("%s: %s, %s", self.name, method, why)
-        facts = {"attacker": self.name, "training": training.name, "chosen": str(method), "why": why}
-        write_json(make_folder(self.place.output / "attackers" / training.name / self.name) / "choice.json", facts)
+        facts = {"attacker": self.name, "training": speech.name, "chosen": str(method), "why": why}
+        write_json(make_folder(self.place.output / "attackers" / speech.name / self.name) / "choice.json", facts)
         others = [text for texts in background.values() for text in texts]
 
-        def score(attack: Attack) -> Scores:
-            models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
-            texts = self._read(attack.enrolment)
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
+            models, recordings = match_trials(enrolment[0], tested, trials)
+            texts = self._read(enrolment[0])
             said = {model: [texts[name] for name in names] for model, names in sessions_of(models).items()}
-            heard, trials = self._read(attack.tested), attack.trials
-            names, segments = sorted(said), sorted(tested)
+            heard, names, segments = self._read(tested), sorted(said), sorted(recordings)
             # ids without a trial are not among them, and have no place that is used
             rows = np.searchsorted(names, trials.model_ids.tolist())[trials.models]
             columns = np.searchsorted(segments, trials.segment_ids.tolist())[trials.segments]
@@ -350,6 +360,9 @@ class ContentAttacker:
             for speaker, names in sorted(training.by_speaker().items())
         }
 
+    def _directories(self, attack: Attack) -> tuple[DataDir, DataDir, DataDir]:
+        return attack.enrolment[0], attack.tested, attack.training.versions[0]
+
     def _file(self, directory: DataDir) -> Path:
         return directory.path / self.config.text
 
@@ -357,12 +370,11 @@ class ContentAttacker:
         return read_id_list(self._file(directory), "utterance words", n_columns=1, rest=True)
 
 
-def wanted_content(name: str, settings: Mapping[str, Any], context: Context) -> Wanted:
+def content_attacker(name: str, settings: Mapping[str, Any], context: Context) -> ContentAttacker:
     """Make the attacker of its settings; it reads hypotheses of a recogniser where the configuration names them.
 
     It is asked what it lacks when the anonymised versions and their lists are there.
     """
     text = {"text": context.hypotheses} if context.hypotheses else {}
     with naming(name):
-        config = load_config(ContentConfig, defaults=merged(text, settings, {"name": name}))
-    return Wanted(name, lambda place, others: ContentAttacker(config, place), config)
+        return ContentAttacker(load_config(ContentConfig, defaults=merged(text, settings, {"name": name})))

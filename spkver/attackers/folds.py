@@ -31,7 +31,7 @@ from spkbase.runs import Run
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunks, ordered_map
-from spkver.attackers.protocol import Attack, Background, Place
+from spkver.attackers.protocol import Attack, Place, TrainingSet
 from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir, write_datadir
 
@@ -166,7 +166,7 @@ class Fold:
     speakers : tuple of str
         Those that are tested, sorted.
     attack : Attack
-        Their trials; its `training` are the versions of the others' speech, whole.
+        Their trials; its `training` are the versions of the others' speech, whole recordings.
     key : Key
         Which of its trials are targets, in their order.
     """
@@ -239,10 +239,8 @@ def background_folds(
         enrolment, tested = _sides(versions, {speaker: units[speaker] for speaker in speakers}, enrolled)
         key = _key(enrolment, tested, fit)
         others = tuple(_without(version, set(speakers), number) for version in training)
-        name = f"folds/{training[0].name}-{number}"
-        background = Background(others[0], others[1:])
-        attack = Attack(name, others, enrolment, tested, key.trials(), "folds", background)
-        made.append(Fold(number, tuple(speakers), attack, key))
+        known = TrainingSet(others[0], others, on_anonymised=True)
+        made.append(Fold(number, tuple(speakers), Attack(known, (enrolment,), tested, key.trials()), key))
     return made
 
 

@@ -24,7 +24,7 @@ from evaluation.calibration import Affine, apply_affine, choose_fusion, cllr_of_
 from evaluation.formats import read_scores, write_scores
 from evaluation.metrics import eer
 from evaluation.reports import INVERTING, LEVELS, TRIAL_BY_TRIAL, WHOLE_LIST
-from evaluation.trials import Scores, align
+from evaluation.trials import Scores, Trials, align
 from spkbase.errors import ConfigError, DataError, SpkverError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, Stage, Stamp
@@ -32,12 +32,12 @@ from spkbase.showing import one_line
 from spkver.attackers.folds import Fold, background_folds, needs_pieces
 from spkver.attackers.protocol import (
     ENDING,
+    NOWHERE,
     Attack,
     Attacker,
-    Background,
     Place,
     Scorer,
-    Wanted,
+    TrainingSet,
     as_scores,
     level_of,
     recordings_of,
@@ -57,22 +57,23 @@ MOST_TESTED = 6
 """Recordings of each that are tested, at most."""
 
 
-def kind_of(attack: Attack, *, inverting: bool) -> str:
-    """Return which trials of the background a fusion for an attack is trained on.
+def kind_of(training: TrainingSet, *, inverting: bool) -> str:
+    """Return which trials of the background a fusion with this training set is trained on.
 
     Those whose members may look at both sides of the background (`inverting`) are trained on the trials of their
     scenario. Others know no more than original trials in all scenarios whose attackers learn from original speech.
     """
-    learns_from_original = attack.background is None or attack.training[0] is attack.background.original
-    return ("lazy-informed" if inverting else "original") if learns_from_original else "semi-informed"
+    if training.on_anonymised:
+        return "semi-informed"
+    return "lazy-informed" if inverting else "original"
 
 
-def fold_attacks(background: Background, kind: str, place: Place) -> list[Fold]:
+def fold_attacks(background: TrainingSet, kind: str, place: Place) -> list[Fold]:
     """Return folds of the background speakers with trials of a kind, each with what attackers may learn from.
 
     Parameters
     ----------
-    background : Background
+    background : TrainingSet
     kind : str
         "original": original speech throughout; "lazy-informed": anonymised trials, for attackers that learn from
         original speech; "semi-informed": anonymised speech throughout.
@@ -93,21 +94,17 @@ def fold_attacks(background: Background, kind: str, place: Place) -> list[Fold]:
         raise DataError(text, file=background.original.path, remedy="leave it out of 'attackers'")
     made = []
     for number, fold in enumerate(trials):
-        sides = Background(
-            original[number].attack.training[0], anonymised[number].attack.training if anonymised else (), background
+        training = TrainingSet(
+            original[number].attack.training.versions[0],
+            anonymised[number].attack.training.versions if anonymised else (),
+            on_anonymised=kind == "semi-informed",
+            name=f"folds/{background.versions[0].name}-{fold.number}-{kind}",
+            whole=background,
         )
-        training = sides.anonymised if kind == "semi-informed" else (sides.original,)
         # under the name of the set, by which vectors that were made elsewhere are found
         path = (background.original if kind == "original" else background.anonymised[0]).path
-        attack = replace(
-            fold.attack,
-            name=f"{fold.attack.name}-{kind}",
-            training=training,
-            enrolment=replace(fold.attack.enrolment, path=path),
-            tested=replace(fold.attack.tested, path=path),
-            scenario=kind,
-            background=sides,
-        )
+        enrolment, tested = (replace(side, path=path) for side in fold.attack.sides)
+        attack = Attack(training, (enrolment,), tested, fold.attack.trials, kind)
         made.append(_fewer(replace(fold, attack=attack), place.seed))
     return made
 
@@ -125,10 +122,10 @@ def _fewer(fold: Fold, seed: int) -> Fold:
     key = fold.key
     rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
     key = key.subset(np.array(rows, np.int64))
-    enrolment = fold.attack.enrolment
-    enrolled = {name for name, speaker in enrolment.speakers.items() if speaker in chosen}
-    enrolment, tests = select(enrolment, enrolled), select(fold.attack.tested, tested)
-    attack = replace(fold.attack, enrolment=enrolment, tested=tests, trials=key.trials())
+    (enrolment,) = fold.attack.enrolment
+    enrolment = select(enrolment, {name for name, speaker in enrolment.speakers.items() if speaker in chosen})
+    tests = select(fold.attack.tested, tested)
+    attack = replace(fold.attack, enrolment=(enrolment,), tested=tests, trials=key.trials())
     return replace(fold, speakers=speakers, attack=attack, key=key)
 
 
@@ -148,14 +145,14 @@ class FoldScores:
     _folds: dict[Any, list[Fold]] = field(default_factory=dict, repr=False)
     _made: dict[Any, dict[str, list[Stage[Scores]] | str]] = field(default_factory=dict, repr=False)
 
-    def folds(self, background: Background, kind: str) -> list[Fold]:
+    def folds(self, background: TrainingSet, kind: str) -> list[Fold]:
         """Return the folds of a background, see `fold_attacks`."""
         known = _known(background, kind)
         if known not in self._folds:
             self._folds[known] = fold_attacks(background, kind, self.place)
         return self._folds[known]
 
-    def of(self, names: Sequence[str], background: Background, kind: str) -> dict[str, list[Stage[Scores]] | str]:
+    def of(self, names: Sequence[str], background: TrainingSet, kind: str) -> dict[str, list[Stage[Scores]] | str]:
         """Return, for each of some attackers, its scores in each fold, made by now; or why it has none."""
         folds, made = self.folds(background, kind), self._made.setdefault(_known(background, kind), {})
         due: dict[str, list[Stage[Scores]]] = {name: [] for name in names if name not in made}
@@ -180,7 +177,7 @@ class FoldScores:
         return {name: made[name] for name in names}
 
 
-def _known(background: Background, kind: str) -> Any:
+def _known(background: TrainingSet, kind: str) -> Any:
     return background.original, *background.anonymised, kind
 
 
@@ -192,7 +189,7 @@ def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> St
     return run.stage(
         f"fold {fold.number} by {attacker.name}",
         f"{fold.number}/{attacker.name}/scores",
-        make=lambda path: write_scores(path, attacker.learn(attack)(attack)),
+        make=lambda path: write_scores(path, attack.scored_by(attacker.fit(attack.training))),
         read=read_scores,
         inputs=[attacker.record(attack), place.seed, attack.trials, lists],
         sources=recordings_of(speech),
@@ -212,24 +209,6 @@ _LEAST_SPEAKERS = 4
 _KEY = 8  # digits
 
 
-def wanted_fusion(name: str, settings: Settings, context: Context) -> Wanted:
-    """Make the fusion of all other attackers but for those by content, which anonymisation must keep."""
-    if settings:
-        raise ConfigError(f"attacker_settings of {name}: {', '.join(settings)}: a fusion has none")
-    presets = {other: of_it["preset"] for other, of_it in context.settings.items() if "preset" in of_it}
-
-    def at(place: Place, others: Mapping[str, Attacker]) -> Fusion:
-        members = {
-            other: attacker
-            for other, attacker in others.items()
-            if not isinstance(attacker, Fusion) and not getattr(attacker, "content", "")
-        }
-        of_recording = tuple(member for member in members if presets.get(member, member) in OF_THE_RECORDING)
-        return Fusion(name, members, FoldScores(place, members), of_recording)
-
-    return Wanted(name, at, fuses=True)
-
-
 @one_line
 @dataclass(frozen=True)
 class Fusion:
@@ -240,19 +219,17 @@ class Fusion:
     name : str
     members : mapping of str to Attacker
         Those that may have a part in it.
-    scores : FoldScores
-        What they score on the background.
     of_recording : tuple of str
-        Members that recognise recordings.
+        Attackers that recognise recordings.
     highest : str
         Level of knowledge that no member that has a part in it exceeds, see `evaluation.reports.LEVELS`.
     """
 
     name: str
-    members: Mapping[str, Attacker] = field(repr=False)
-    scores: FoldScores = field(repr=False)
+    members: Mapping[str, Attacker] = field(default_factory=dict, repr=False)
     of_recording: tuple[str, ...] = ()
     highest: str = WHOLE_LIST
+    place: Place = field(default=NOWHERE, repr=False)
 
     def further(self) -> list[Fusion]:
         """Return the fusions of other members: those that score trial by trial alone; all, where some invert."""
@@ -277,9 +254,9 @@ class Fusion:
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         """Return all data directories that its scores depend on."""
-        background = attack.background if self.highest == INVERTING else None
-        both = () if background is None else (background.original, *background.anonymised)
-        return tuple(dict.fromkeys((*attack.sides, *attack.training, *both)))
+        training = attack.training
+        both = (training.original, *training.anonymised) if self.highest == INVERTING else training.versions
+        return tuple(dict.fromkeys((*attack.sides, *both)))
 
     def takes(self, name: str) -> bool:
         """Return whether an attacker may have a part in it."""
@@ -292,27 +269,30 @@ class Fusion:
 
     def lacks(self, attack: Attack) -> str:
         """Return that there are too few background speakers, or nothing."""
-        count = len(set(attack.training[0].speakers.values()))
+        count = len(set(attack.training.versions[0].speakers.values()))
         return "" if count >= _LEAST_SPEAKERS else f"{count} background speakers: a fusion needs {_LEAST_SPEAKERS}"
 
-    def learn(self, attack: Attack) -> Scorer:
-        """Return a scorer that has every member score the trials, and fuses that."""
-        names = [name for name in self.members if self.takes(name) and not self.members[name].lacks(attack)]
-        scorers = {name: self.members[name].learn(attack) for name in names}
-        return lambda attack: self.fuse(attack, {name: score(attack) for name, score in scorers.items()})
+    def fit(self, training: TrainingSet) -> Scorer:
+        """Return what has every member score the trials, and fuses that."""
+        scorers = {name: member.fit(training) for name, member in self.members.items() if self.takes(name)}
 
-    def file(self, attack: Attack, names: Sequence[str]) -> Path:
-        """Return the file of the weights of some attackers for an attack."""
-        folder = self.scores.place.output / "attackers" / attack.training[0].name / self.name
-        kind = kind_of(attack, inverting=self.highest == INVERTING)
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
+            return self.fuse(training, {name: one(enrolment, tested, trials) for name, one in scorers.items()})
+
+        return score
+
+    def file(self, training: TrainingSet, names: Sequence[str]) -> Path:
+        """Return the file of the weights of some attackers with a training set."""
+        folder = self.place.output / "attackers" / training.versions[0].name / self.name
+        kind = kind_of(training, inverting=self.highest == INVERTING)
         return folder / f"weights-{fingerprint(kind, list(names))[:_KEY]}.json"
 
-    def fuse(self, attack: Attack, found: Mapping[str, Scores]) -> Scores:
-        """Fuse the scores of an attack.
+    def fuse(self, training: TrainingSet, found: Mapping[str, Scores]) -> Scores:
+        """Fuse scores of the same trials.
 
         Parameters
         ----------
-        attack : Attack
+        training : TrainingSet
         found : mapping of str to Scores
             By attacker; weights are learnt where they are not known.
 
@@ -321,29 +301,29 @@ class Fusion:
         DataError
             If no attacker can be fused.
         """
-        weights = self.weights(attack, list(found)).value["weights"]
+        weights, trials = self.weights(training, list(found)).value["weights"], next(iter(found.values()))
         used = {name: weight for name, weight in weights["weights"].items() if weight}
         affine = Affine(tuple(used.values()), weights["offset"], weights["prior"], tuple(used))
-        columns = np.column_stack([align(found[name], attack.trials) for name in used])
-        return as_scores(attack.trials, apply_affine(affine, columns))
+        columns = np.column_stack([align(found[name], trials) for name in used])
+        return as_scores(trials, apply_affine(affine, columns))
 
-    def weights(self, attack: Attack, names: Sequence[str]) -> Stage[dict[str, Any]]:
-        """Learn the weights of some attackers for an attack, from what they score on the background.
+    def weights(self, training: TrainingSet, names: Sequence[str]) -> Stage[dict[str, Any]]:
+        """Learn the weights of some attackers with a training set, from what they score on the background.
 
         Raises
         ------
         DataError
             If none of them can be fused.
         """
-        background, kind = attack.background, kind_of(attack, inverting=self.highest == INVERTING)
-        assert background is not None
+        kind = kind_of(training, inverting=self.highest == INVERTING)
         left_out: dict[str, str] = {}
         stages: dict[str, list[Stage[Scores]]] = {}
-        if needs_pieces(background.original):
+        if needs_pieces(training.original):
             why = "it recognises recordings, and background speakers have one recording each"
             left_out = {name: why for name in names if name in self.of_recording}
         asked = [name for name in names if name not in left_out]
-        for name, scored in self.scores.of(asked, background, kind).items():
+        fold_scores: FoldScores = self.place.shared.setdefault(FoldScores, FoldScores(self.place, self.members))
+        for name, scored in fold_scores.of(asked, training, kind).items():
             if isinstance(scored, str):
                 left_out[name] = scored
             else:
@@ -351,10 +331,10 @@ class Fusion:
         if not stages:
             reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
             raise DataError(f"attacker {self.name!r} has no attacker to fuse ({reasons})")
-        folds = self.scores.folds(background, kind)
-        file = self.file(attack, names)
-        run = Run(make_folder(file.parent), quiet=True, force=self.scores.place.force)
-        about = {"attacker": self.name, "training": attack.training[0].name, "kind": kind, "left_out": left_out}
+        folds = fold_scores.folds(training, kind)
+        file = self.file(training, names)
+        run = Run(make_folder(file.parent), quiet=True, force=self.place.force)
+        about = {"attacker": self.name, "training": training.versions[0].name, "kind": kind, "left_out": left_out}
 
         def make(path: Path) -> None:
             found = {name: [stage.value for stage in of_folds] for name, of_folds in stages.items()}
@@ -435,3 +415,27 @@ def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:
         "cllr": float(cllr_of_trials(llr, is_target).sum()),
         "eer": _error_rate(llr, is_target),
     }
+
+
+def fusion_attacker(name: str, settings: Settings, context: Context) -> Fusion:
+    """Make the fusion of all other attackers but for those by content, which anonymisation must keep."""
+    if settings:
+        raise ConfigError(f"attacker_settings of {name}: {', '.join(settings)}: a fusion has none")
+    presets = {other: of_it["preset"] for other, of_it in context.settings.items() if "preset" in of_it}
+    others = (*OF_THE_RECORDING, *presets)
+    return Fusion(name, of_recording=tuple(one for one in others if presets.get(one, one) in OF_THE_RECORDING))
+
+
+def put_to_work(attackers: Sequence[Attacker], place: Place) -> list[Attacker]:
+    """Return attackers as they work at a place, fusions after those that they fuse, with further fusions if need be."""
+
+    def at_work(attacker: Any) -> Any:
+        base = getattr(attacker, "base", None)
+        attacker = attacker if base is None else replace(attacker, base=at_work(base))
+        return replace(attacker, place=place) if hasattr(attacker, "place") else attacker
+
+    made = [at_work(attacker) for attacker in attackers]
+    members = {one.name: one for one in made if not isinstance(one, Fusion) and not getattr(one, "content", "")}
+    fusions = [replace(one, members=members) for one in made if isinstance(one, Fusion)]
+    alone = [one for one in made if not isinstance(one, Fusion)]
+    return [*alone, *(each for fusion in fusions for each in (fusion, *fusion.further()))]

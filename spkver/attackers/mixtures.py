@@ -30,8 +30,8 @@ from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers.folds import with_pieces
-from spkver.attackers.protocol import Place, Wanted, merge_versions, naming, rows_as_embeddings
-from spkver.attackers.vector_attacker import BackendChoice, Context, wanted_by_vectors
+from spkver.attackers.protocol import Place, merge_versions, naming, rows_as_embeddings
+from spkver.attackers.vector_attacker import BackendChoice, Context, VectorAttacker
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, Frames
 from spkver.idmap import IdMap
@@ -236,7 +236,7 @@ def _trained(config: MixtureConfig, training: tuple[DataDir, ...], place: Place)
     return prepared, MixtureSource(work, place.seed, config.features, ubm, extract=lambda found: found)
 
 
-def wanted_ivectors(name: str, settings: Mapping[str, Any], context: Context) -> Wanted:
+def ivector_attacker(name: str, settings: Mapping[str, Any], context: Context) -> VectorAttacker:
     """Make the attacker by i-vectors.
 
     Where speakers have one recording, the pieces of it train mixture and matrix, see `spkver.attackers.with_pieces`;
@@ -255,10 +255,10 @@ def wanted_ivectors(name: str, settings: Mapping[str, Any], context: Context) ->
         matrix = pipeline.total_variability(run, mixture, accumulated, wanted).value
         return replace(source, extract=partial(extract_ivectors, matrix, work=Work(place.jobs)))
 
-    return wanted_by_vectors(config, [config.features, config.ubm, config.total_variability], learn)
+    return VectorAttacker(config, [config.features, config.ubm, config.total_variability], learn)
 
 
-def wanted_supervectors(name: str, settings: Mapping[str, Any], context: Context) -> Wanted:
+def supervector_attacker(name: str, settings: Mapping[str, Any], context: Context) -> VectorAttacker:
     """Make the attacker by supervectors; features and mixture are those of supervector-cosine by default."""
     # no other chain is tried: maps of thousands of dimensions take minutes to learn, and a background of many speakers
     chains = [settings.get("adapted") or "cosine"]
@@ -268,4 +268,4 @@ def wanted_supervectors(name: str, settings: Mapping[str, Any], context: Context
         source, workers = _trained(config, training, place)[1], Work(place.jobs)
         return replace(source, extract=partial(adapt_supervectors, source.ubm, config=config.map, work=workers))
 
-    return wanted_by_vectors(config, [config.features, config.ubm, config.map], learn)
+    return VectorAttacker(config, [config.features, config.ubm, config.map], learn)

@@ -63,7 +63,16 @@ from spkbase.plugins import (
     usual_seconds,
 )
 from spkbase.work import one_blas_thread
-from spkver.attackers.protocol import Attack, Scorer, as_scores, match_trials, merge_versions, sessions_of
+from spkver.attackers.protocol import (
+    Attack,
+    Scorer,
+    TrainingSet,
+    as_scores,
+    enrolled_speech,
+    match_trials,
+    merge_versions,
+    sessions_of,
+)
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
@@ -231,11 +240,11 @@ class OwnFunction:
         """Return nothing: it serves all trials."""
         return ""
 
-    def learn(self, attack: Attack) -> Scorer:
+    def fit(self, training: TrainingSet) -> Scorer:
         """Have it learn, in a separate process; BLAS has one thread, so that its products do not depend on the
         machine."""
-        training = attack.training
-        speech = merge_versions(training)
+        versions = training.versions
+        speech = merge_versions(versions)
         files = {
             speaker: [str(speech.recordings[utterance]) for utterance in utterances]
             for speaker, utterances in speech.by_speaker().items()
@@ -251,27 +260,30 @@ class OwnFunction:
 
         def begin() -> FunctionProcess:
             begun = FunctionProcess(self.name, self.spec)
-            ask(begun, training[0], {"training": files, "seed": self.seed}, training)
+            ask(begun, versions[0], {"training": files, "seed": self.seed}, versions)
             return begun
 
         process = begin()
 
-        def score(attack: Attack) -> Scores:
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
             nonlocal process
             if not process.is_alive:  # another list of trials was its end
                 process = begin()
-            models, tested = match_trials(attack.enrolled, attack.tested, attack.trials)
-            paths, sessions = attack.enrolled.recordings, sessions_of(models)
+            enrolled = enrolled_speech(enrolment)
+            models, segments = match_trials(enrolled, tested, trials)
             asked = {
-                "enrolment": {model: [str(paths[name]) for name in names] for model, names in sessions.items()},
-                "tested": {segment: str(path) for segment, path in tested.items()},
-                "trials": list(attack.trials.pairs()),
+                "enrolment": {
+                    model: [str(enrolled.recordings[name]) for name in names]
+                    for model, names in sessions_of(models).items()
+                },
+                "tested": {segment: str(path) for segment, path in segments.items()},
+                "trials": list(trials.pairs()),
             }
-            values = ask(process, attack.tested, asked, (*training, attack.tested))
+            values = ask(process, tested, asked, (*versions, tested))
             try:
-                return as_scores(attack.trials, np.array(values))
+                return as_scores(trials, np.array(values))
             except DataError as error:
-                _refuse(self.name, attack.tested, error)
+                _refuse(self.name, tested, error)
 
         return score
 
@@ -303,36 +315,36 @@ class OwnCommand:
         """Return nothing: it serves all trials."""
         return ""
 
-    def learn(self, attack: Attack) -> Scorer:
+    def fit(self, training: TrainingSet) -> Scorer:
         """Write the lists of the training set; the command learns from them when it likes."""
-        training = attack.training
+        versions = training.versions
         holder = tempfile.TemporaryDirectory()  # goes with the scorer that holds it
         work, learnt = Path(holder.name) / "work", Path(holder.name) / "training"
         work.mkdir()
-        speech = merge_versions(training)
+        speech = merge_versions(versions)
         ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}  # those of versions have a blank
         _write_table(learnt / "wav.scp", {ids[name]: path for name, path in speech.recordings.items()})
         _write_table(learnt / "utt2spk", {ids[name]: speaker for name, speaker in speech.speakers.items()})
 
-        def score(attack: Attack) -> Scores:
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
             with tempfile.TemporaryDirectory(dir=holder.name) as folder:
-                places = _write_attack(Path(folder), attack)
+                places = _write_lists(Path(folder), enrolled_speech(enrolment), tested, trials)
                 values = {"training": learnt, "work": work, "seed": self.seed, **places}
-                seconds = self.time_limit or usual_limit((*training, attack.tested))
+                seconds = self.time_limit or usual_limit((*versions, tested))
                 try:
                     run_command(fill_places(self.template, values), seconds=seconds)
                     if not places["scores"].is_file():
                         raise DataError("the command wrote no {scores}")
                     scores = read_scores(places["scores"])
                 except DataError as error:
-                    _refuse(self.name, attack.tested, error)
-                return joined(self.name, attack, scores, attack.tested.path, _REMEDY)
+                    _refuse(self.name, tested, error)
+                return joined(self.name, trials, scores, tested.path, _REMEDY)
 
         return score
 
 
-def joined(name: str, attack: Attack, found: Scores, file: Path, remedy: str) -> Scores:
-    """Return the scores of the trials of an attack, in their order, out of some that may be more.
+def joined(name: str, trials: Trials, found: Scores, file: Path, remedy: str) -> Scores:
+    """Return the scores of trials, in their order, out of some that may be more.
 
     Raises
     ------
@@ -340,22 +352,21 @@ def joined(name: str, attack: Attack, found: Scores, file: Path, remedy: str) ->
         If a trial has none, which names the attacker and `file`.
     """
     try:
-        values = align(found, attack.trials)
+        return as_scores(trials, align(found, trials))
     except DataError as error:
-        raise DataError(f"attacker {name!r}, {attack.name}: {error.text}", file=file, remedy=remedy) from error
-    return as_scores(attack.trials, values)
+        raise DataError(f"attacker {name!r}: {error.text}", file=file, remedy=remedy) from error
 
 
-def _write_attack(folder: Path, attack: Attack) -> dict[str, Path]:
+def _write_lists(folder: Path, enrolled: DataDir, tested: DataDir, trials: Trials) -> dict[str, Path]:
     """Write the lists of an attack; returns the places that stand for them."""
-    models, tested = match_trials(attack.enrolled, attack.tested, attack.trials)
+    models, segments = match_trials(enrolled, tested, trials)
     places = {name: folder / name for name in ("enrolment", "tested", "trials", "scores")}
-    recordings = {utterance: Path(attack.enrolled.recordings[utterance]) for utterance in models.segments}
+    recordings = {utterance: Path(enrolled.recordings[utterance]) for utterance in models.segments}
     _write_table(places["enrolment"] / "wav.scp", recordings)
     sessions = {model: " ".join(utterances) for model, utterances in sessions_of(models).items()}
     _write_table(places["enrolment"] / "spk2utt", sessions)
-    _write_table(places["tested"] / "wav.scp", tested)
-    write_trials(places["trials"], Trials.from_ids(*map(list, zip(*attack.trials.pairs(), strict=True))))
+    _write_table(places["tested"] / "wav.scp", segments)
+    write_trials(places["trials"], Trials.from_ids(*map(list, zip(*trials.pairs(), strict=True))))
     return places
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +24,6 @@ from evaluation.trials import Scores, Trials
 from spkbase.errors import ConfigError, DataError, Problems, WorkerError, few
 from spkbase.showing import one_line
 from spkver.datadir import DataDir, enrolment, with_versions
-from spkver.extractors import Extractor
 from spkver.features import recording_generator
 from spkver.idmap import IdMap
 
@@ -34,22 +33,38 @@ ENDING = (MemoryError, WorkerError, ConfigError)
 
 @one_line
 @dataclass(frozen=True, eq=False)
-class Background:
-    """Speech of people who are neither enrolled nor tested, original and anonymised.
+class TrainingSet:
+    """What an attacker learns from: speech of people who are neither enrolled nor tested, and perhaps of the enrolled.
 
     Attributes
     ----------
     original : DataDir
+        The background as it was recorded.
     anonymised : tuple of DataDir
         Versions of it, each with other random numbers.
-    whole : Background or None
+    on_anonymised : bool
+        Whether recognisers learn from the anonymised versions, as semi-informed attackers do. Only an attacker that
+        inverts the anonymisation looks at the other side too.
+    own : tuple of DataDir
+        The original enrolment, then anonymised versions of it: who enrols and has the anonymiser has both.
+    name : str
+        ``asv_orig`` or ``asv_anon<suffix>``, as VoicePrivacy names what was learnt from.
+    whole : TrainingSet or None
         Of which this is a part, without the speakers of a fold. What is learnt of the anonymiser, and of no voice, may
         be learnt from all of it.
     """
 
     original: DataDir
     anonymised: tuple[DataDir, ...] = ()
-    whole: Background | None = None
+    on_anonymised: bool = False
+    own: tuple[DataDir, ...] = ()
+    name: str = ""
+    whole: TrainingSet | None = None
+
+    @property
+    def versions(self) -> tuple[DataDir, ...]:
+        """What recognisers learn from; several are anonymised versions of the same speech, see `merge_versions`."""
+        return self.anonymised if self.on_anonymised else (self.original,)
 
 
 @one_line
@@ -59,57 +74,61 @@ class Attack:
 
     Attributes
     ----------
-    name : str
-        ``asv_orig/<enrolment>-<trials>`` or ``asv_anon<suffix>/<enrolment>-<trials>``: by what the attacker learnt
-        from, and by the data directories.
-    training : tuple of DataDir
-        What the attacker may learn from; several are anonymised versions of the same speech, see `merge_versions`.
-    enrolment : DataDir
-        A model of the trials is a speaker, with the utterances that `enrolls` lists.
+    training : TrainingSet
+    enrolment : tuple of DataDir
+        A model of the trials is a speaker, with the utterances that `enrolls` lists. Several are anonymised versions of
+        the same speech: who has the recordings and the anonymiser makes them.
     tested : DataDir
         A segment of the trials is an utterance. Its speaker is not disclosed: each utterance is a speaker by itself.
     trials : Trials
     scenario : str
         What the attacker knows, see `evaluation.reports.SCENARIOS`.
-    background : Background or None
-        The whole background. Only an inverting attacker looks at more of it than `training`.
-    versions : tuple of DataDir
-        Further anonymised versions of `enrolment`: who has the recordings and the anonymiser makes several.
-    original_enrolment : DataDir or None
-        These recordings themselves.
     """
 
-    name: str
-    training: tuple[DataDir, ...]
-    enrolment: DataDir
+    training: TrainingSet
+    enrolment: tuple[DataDir, ...]
     tested: DataDir
     trials: Trials
     scenario: str = ""
-    background: Background | None = None
-    versions: tuple[DataDir, ...] = ()
-    original_enrolment: DataDir | None = None
 
-    @cached_property
-    def enrolled(self) -> DataDir:
-        """The enrolment with all its versions."""
-        return with_versions(self.enrolment, self.versions)
+    @property
+    def name(self) -> str:
+        """As VoicePrivacy names its folder: ``asv_orig/<enrolment>-<trials>``."""
+        return folder_name(self.training, self.enrolment, self.tested)
+
+    def scored_by(self, scorer: Scorer) -> Scores:
+        """Have its trials scored by what an attacker gives that has learnt from its training set."""
+        return scorer(self.enrolment, self.tested, self.trials)
 
     @property
     def sides(self) -> tuple[DataDir, ...]:
         """What enrols, in all versions, and what is tested."""
-        return (self.enrolment, *self.versions, self.tested)
+        return (*self.enrolment, self.tested)
 
 
-Scorer = Callable[[Attack], Scores]
-"""Scores the trials of an attack, in their order."""
+def folder_name(training: TrainingSet, enrolment: Sequence[DataDir], tested: DataDir) -> str:
+    """Return the name of a list of trials, and of its folder: by what was learnt from, and by the data directories."""
+    return f"{training.name}/{enrolment[0].path.name}-{tested.path.name}"
+
+
+@lru_cache(maxsize=64)
+def enrolled_speech(enrolment: tuple[DataDir, ...]) -> DataDir:
+    """Return what enrols with all its anonymised versions as one, the same object each time; see `with_versions`."""
+    return with_versions(enrolment[0], enrolment[1:])
+
+
+Scorer = Callable[[tuple[DataDir, ...], DataDir, Trials], Scores]
+"""``score(enrolment, tested, trials)``: scores trials, in their order; see `Attack` for what the arguments hold."""
 
 
 class Attacker(Protocol):
-    """What scores, for each trial, how alike enrolment and test are.
+    """What scores, for each trial, how alike enrolment and test are: ``fit(training)(enrolment, tested, trials)``.
 
-    It may have three attributes more: `level`, what it may look at (`evaluation.reports.LEVELS`, trial-by-trial
-    without it); `scenarios`, those that it is made for (all without it); and `speech`, a function of an attack that
-    returns all data directories that its scores depend on (both sides and the training set without it).
+    A function of a user has the same form, with lists of files in place of data directories
+    (`spkver.attackers.own`). An attacker may have three attributes more: `level`, what it may look at
+    (`evaluation.reports.LEVELS`, trial-by-trial without it); `scenarios`, those that it is made for (all without it);
+    and `speech`, a function of an attack that returns all data directories that its scores depend on (both sides and
+    the training set without it).
     """
 
     @property
@@ -130,12 +149,8 @@ class Attacker(Protocol):
             If it could, but what it has for them cannot be used.
         """
 
-    def learn(self, attack: Attack) -> Scorer:
-        """Learn from what an attack leaves it to learn from: training recordings, and perhaps the whole background.
-
-        What comes back scores its trials, and those of other attacks with the same speech to learn from, see
-        `learns_from`.
-        """
+    def fit(self, training: TrainingSet) -> Scorer:
+        """Learn from the training set, and return what scores trials."""
 
 
 def serves(attacker: Attacker, attack: Attack) -> bool:
@@ -146,13 +161,13 @@ def serves(attacker: Attacker, attack: Attack) -> bool:
 
 def speech_of(attacker: Attacker, attack: Attack) -> tuple[DataDir, ...]:
     """Return all data directories that the scores of an attack depend on."""
-    return attacker.speech(attack) if hasattr(attacker, "speech") else (*attack.sides, *attack.training)
+    return attacker.speech(attack) if hasattr(attacker, "speech") else (*attack.sides, *attack.training.versions)
 
 
 def learns_from(attacker: Attacker, attack: Attack) -> tuple[DataDir, ...]:
     """Return the speech that an attacker learns from before it meets enrolment and trials, the training set first."""
-    sides = set(attack.sides)
-    return (*attack.training, *(directory for directory in speech_of(attacker, attack) if directory not in sides))
+    further = (directory for directory in speech_of(attacker, attack) if directory not in set(attack.sides))
+    return (*attack.training.versions, *further)
 
 
 def level_of(attacker: Attacker) -> str:
@@ -161,7 +176,7 @@ def level_of(attacker: Attacker) -> str:
 
 
 @one_line
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
     """Where the attackers of a run work.
 
@@ -177,6 +192,8 @@ class Place:
         Make again what is there.
     speech : Path or None
         Folder that has ``data/`` where it is another than `output`, so that two places share their pieces of speech.
+    shared : dict
+        What the attackers of the place share in memory.
     """
 
     output: Path
@@ -185,35 +202,11 @@ class Place:
     jobs: int | None = None
     force: bool = False
     speech: Path | None = None
+    shared: dict[Any, Any] = field(default_factory=dict, repr=False)
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """An attacker that is configured, before it has a place to work at.
-
-    Attributes
-    ----------
-    name : str
-        What its folders and its results are called.
-    at : callable
-        Of the place and the attackers before it in the configuration, by name: the attacker at work.
-    config : object
-        Its configuration, where it has one.
-    base : Wanted or None
-        The attacker that it works on top of.
-    extractor : Extractor or None
-        Whose vectors it compares.
-    fuses : bool
-        Whether it needs all other attackers, and so comes last.
-    """
-
-    name: str
-    at: Callable[[Place, Mapping[str, Attacker]], Attacker] = field(repr=False)
-    config: Any = field(default=None, repr=False)
-    base: Wanted | None = None
-    extractor: Extractor | None = field(default=None, repr=False)
-    fuses: bool = False
+NOWHERE = Place(Path(), Path())
+"""Where an attacker is that is configured, before a run puts it to work by its method ``at``."""
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, read_embeddings
 from evaluation.formats import read_scores
 from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
-from evaluation.trials import Scores
+from evaluation.trials import Scores, Trials
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers.own import joined
 from spkver.attackers.protocol import (
+    NOWHERE,
     Attack,
-    Attacker,
     Place,
     Scorer,
+    TrainingSet,
+    folder_name,
     match_trials,
     naming,
     owners_of,
@@ -58,44 +60,44 @@ class ReadyScores:
             text = f"attacker {self.name!r}: expected files asv_orig/<enrolment>-<trials>/scores, found none"
             raise ConfigError(text, file=self.folder, remedy=remedy)
 
-    def file(self, attack: Attack) -> Path:
-        """Return the file of scores for some trials, whether it is there or not."""
-        place = self.folder / attack.name
+    def file(self, name: str) -> Path:
+        """Return the file of scores for the trials of an attack, by its name, whether it is there or not."""
+        place = self.folder / name
         if not (place / "scores").is_file():
-            found = self._of_attackers(attack)
+            found = self._of_attackers(name)
             if self.name in found or len(found) == 1:
                 return place / (self.name if self.name in found else found[0]) / "scores"
         return place / "scores"
 
-    def _of_attackers(self, attack: Attack) -> list[str]:
-        return sorted(path.parent.name for path in (self.folder / attack.name).glob("*/scores"))
+    def _of_attackers(self, name: str) -> list[str]:
+        return sorted(path.parent.name for path in (self.folder / name).glob("*/scores"))
 
     def record(self, attack: Attack) -> Any:
         """Return the checksum of the file."""
-        return {"scores": file_digest(self.file(attack))}
+        return {"scores": file_digest(self.file(attack.name))}
 
     def lacks(self, attack: Attack) -> str:
         """Return that there is no file, or nothing; a file that is there is checked."""
-        if not self.file(attack).is_file():
-            several = ", ".join(self._of_attackers(attack))
+        if not self.file(attack.name).is_file():
+            several = ", ".join(self._of_attackers(attack.name))
             which = f", and of {several} none is called {self.name}" if several else ""
-            return f"there is no {self.file(attack)}{which}"
-        self._score(attack)
+            return f"there is no {self.file(attack.name)}{which}"
+        self._score(attack.name, attack.tested, attack.trials)
         return ""
 
-    def learn(self, attack: Attack) -> Scorer:
-        """Return the scorer; nothing is left to be learnt."""
-        return lambda attack: self._score(attack)
+    def fit(self, training: TrainingSet) -> Scorer:
+        """Return what reads the scores; nothing is left to be learnt."""
+        return lambda enrolment, tested, trials: self._score(folder_name(training, enrolment, tested), tested, trials)
 
-    def _score(self, attack: Attack) -> Scores:
-        file = self.file(attack)
-        remedy = f"score the trials of {attack.tested.path / 'trials'}, or remove the file: then they are left out"
+    def _score(self, name: str, tested: DataDir, trials: Trials) -> Scores:
+        file = self.file(name)
+        remedy = f"score the trials of {tested.path / 'trials'}, or remove the file: then they are left out"
         try:
             scores = read_scores(file)
         except DataError as error:
             text = f"attacker {self.name!r}: {error.text}"
             raise DataError(text, file=file, line=error.line, remedy=error.remedy or remedy) from error
-        return joined(self.name, attack, scores, file, remedy)
+        return joined(self.name, trials, scores, file, remedy)
 
 
 class ReadyChoice(BackendChoice):
@@ -115,15 +117,15 @@ class ReadyVectors:
     A folder is one of those that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others.
     A semi-informed attacker has the second where they are there, else the first: weaker knowledge serves too.
 
-    They are compared by cosine; `adapted` ones by `spkver.backend.adapted_cosine_scores`. At work (`at`), where there
-    are embeddings of all versions of a training set too, a backend is chosen and trained on them, see
+    They are compared by cosine; `adapted` ones by `spkver.backend.adapted_cosine_scores`. In a run, where there are
+    embeddings of all versions of a training set too, a backend is chosen and trained on them, see
     `spkver.attackers.vector_attacker.learn_backend`.
     """
 
     name: str
     folder: Path
     adapted: bool = False
-    place: Place | None = field(default=None, repr=False)
+    place: Place = field(default=NOWHERE, repr=False)
     _read: dict[Path, Embeddings] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -139,13 +141,9 @@ class ReadyVectors:
         """How its backend is chosen."""
         return ReadyChoice(self.name, adapted=ADAPTED_COSINE if self.adapted else "")
 
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return it with a place for a backend, as `Wanted` does."""
-        return replace(self, place=place)
-
-    def file(self, attack: Attack, directory: DataDir) -> Path | None:
+    def file(self, training: TrainingSet, directory: DataDir) -> Path | None:
         """Return the file or folder with the embeddings of a data directory, or None."""
-        name, of_attacker = directory.path.name, self.folder / attack.name.split("/")[0]
+        name, of_attacker = directory.path.name, self.folder / training.name
         folders = (of_attacker, of_attacker / CACHES, self.folder, self.folder / CACHES)
         for folder in (*folders, self.folder / "asv_orig" / CACHES):
             for suffix in SUFFIXES:
@@ -157,49 +155,49 @@ class ReadyVectors:
 
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides, and of the training set where it has a part."""
-        both = [self._embeddings(attack, directory) for directory in (attack.enrolment, attack.tested)]
+        both = [self._embeddings(attack.training, side) for side in (attack.enrolment[0], attack.tested)]
         found: dict[str, Any] = {
             "vectors": [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]
         }
         found |= {"adapted": ADAPTED_COSINE} if self.adapted else {}
-        if (background := self.background(attack)) is not None:
+        if (background := self.background(attack.training)) is not None:
             found |= {"background": background.digest, "choice": self.choice.record()}
         return found
 
     def lacks(self, attack: Attack) -> str:
         """Return which data directory has no embeddings, or nothing; those that are there are checked."""
-        sides = (attack.enrolment, attack.tested)
-        absent = [side.path.name for side in sides if self.file(attack, side) is None]
+        sides = (attack.enrolment[0], attack.tested)
+        absent = [side.path.name for side in sides if self.file(attack.training, side) is None]
         if absent:
             files = " and no ".join(f"{self.folder / name}.h5" for name in absent)
             return f"there is no {files} (or .npz, .scp, .ark, .pt, a folder ...)"
-        self._sides(attack)
-        self.background(attack)
+        self._sides(attack.training, *sides, attack.trials)
+        self.background(attack.training)
         return lacks_models(attack) if self.adapted else ""
 
-    def learn(self, attack: Attack) -> Scorer:
+    def fit(self, training: TrainingSet) -> Scorer:
         """Train a backend on the embeddings of the training set, where there are such."""
-        background, backend = self.background(attack), None
-        if background is not None and self.place is not None:
+        background, backend = self.background(training), None
+        if background is not None:
             with naming(self.name, self.folder):
                 choice, depends = self.choice, {"background": background.digest}
-                training = limited(attack.training, choice.utterances, seed=self.place.seed)
-                backend = learn_backend(choice, background, depends, training, self.place)[0]
+                versions = limited(training.versions, choice.utterances, seed=self.place.seed)
+                backend = learn_backend(choice, background, depends, versions, self.place)[0]
 
-        def score(attack: Attack) -> Scores:
-            enrolled, tested = self._sides(attack)
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
+            first, second = self._sides(training, enrolment[0], tested, trials)
             try:
                 if backend is None and not self.adapted:
-                    return cosine_scores(enrolled, tested, attack.trials)
-                found = backend or train_chain(enrolled, ADAPTED_COSINE)  # the second learns nothing
-                return found.score(enrolled, tested, attack.trials)
+                    return cosine_scores(first, second, trials)
+                found = backend or train_chain(first, ADAPTED_COSINE)  # the second learns nothing
+                return found.score(first, second, trials)
             except DataError as error:
-                text = f"attacker {self.name!r}, {attack.name}: {error.text}"
+                text = f"attacker {self.name!r}, {folder_name(training, enrolment, tested)}: {error.text}"
                 raise DataError(text, file=self.folder, remedy=error.remedy) from error
 
         return score
 
-    def background(self, attack: Attack) -> ReadySource | None:
+    def background(self, training: TrainingSet) -> ReadySource | None:
         """Return the embeddings of the training set; None where a version of it has no file, or there is no place.
 
         Raises
@@ -207,38 +205,42 @@ class ReadyVectors:
         DataError
             If there are files, and a recording has no embedding.
         """
-        if self.place is None or any(self.file(attack, version) is None for version in attack.training):
+        if self.place is NOWHERE or any(self.file(training, version) is None for version in training.versions):
             return None
         known: dict[Path, NDArray[np.floating]] = {}
-        for version in attack.training:
-            found = self._chosen(attack, version, version.speakers, "then cosines are taken")
+        for version in training.versions:
+            found = self._chosen(training, version, version.speakers, "then cosines are taken")
             known |= zip((Path(version.recordings[name]) for name in found.ids), found.vectors, strict=True)
         return ReadySource(known)
 
-    def _sides(self, attack: Attack) -> tuple[Embeddings, ...]:
+    def _sides(
+        self, training: TrainingSet, enrolment: DataDir, tested: DataDir, trials: Trials
+    ) -> tuple[Embeddings, ...]:
         """Embeddings of what enrols, by model, and of what is tested; all that are missing are reported."""
-        models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
+        models, segments = match_trials(enrolment, tested, trials)
         problems, sides = Problems(), []
-        for side, owners in ((attack.enrolment, owners_of(models)), (attack.tested, dict.fromkeys(tested, "?"))):
+        for side, owners in ((enrolment, owners_of(models)), (tested, dict.fromkeys(segments, "?"))):
             with problems.noted():
-                sides.append(self._chosen(attack, side, owners, "then its trials are left out"))
+                sides.append(self._chosen(training, side, owners, "then its trials are left out"))
         problems.raise_if_any()
         return tuple(sides)
 
-    def _chosen(self, attack: Attack, directory: DataDir, owners: Mapping[str, str], otherwise: str) -> Embeddings:
+    def _chosen(
+        self, training: TrainingSet, directory: DataDir, owners: Mapping[str, str], otherwise: str
+    ) -> Embeddings:
         """Embeddings of some utterances of a directory, sorted, with their owners."""
-        embeddings = self._embeddings(attack, directory)
+        embeddings = self._embeddings(training, directory)
         row, ids = {name: number for number, name in enumerate(embeddings.ids.tolist())}, sorted(owners)
         if missing := [name for name in ids if name not in row]:
             text = f"attacker {self.name!r}: {len(missing)} of {len(ids)} utterances of {directory.path.name}"
             remedy = f"extract them, or remove the file: {otherwise}"
             text = f"{text} without an embedding: {few(list(map(repr, missing)))}"
-            raise DataError(text, file=self.file(attack, directory), remedy=remedy)
+            raise DataError(text, file=self.file(training, directory), remedy=remedy)
         vectors = np.asarray(embeddings.vectors)[[row[name] for name in ids]]
         return Embeddings(np.array(ids, object), np.array([owners[name] for name in ids], object), vectors)
 
-    def _embeddings(self, attack: Attack, directory: DataDir) -> Embeddings:
-        file = self.file(attack, directory)
+    def _embeddings(self, training: TrainingSet, directory: DataDir) -> Embeddings:
+        file = self.file(training, directory)
         assert file is not None  # `lacks` is asked first
         if file not in self._read:
             try:

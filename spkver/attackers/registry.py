@@ -2,7 +2,7 @@
 
 An entry of the configuration's list ``attackers`` is a name of `CATALOGUE`, what comes in from outside (`OUTSIDE`), or
 a user-defined name whose settings name one of these as ``preset``. To add an attacker: a function
-``make(name, settings, context)``, which gives a `Wanted`, and a row below.
+``make(name, settings, context)``, which gives an `Attacker`, and a row below.
 
 ============================================ ==========================================================================
 ``MODULE:FUNCTION``, ``FILE.py:FUNCTION``    a Python function (`spkver.attackers.own`)
@@ -19,30 +19,31 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from evaluation.reports import LEVELS, TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
-from spkver.attackers.aligned_attacker import OPTIONS, wanted_aligned
-from spkver.attackers.classic import PRESETS, wanted_classic
-from spkver.attackers.content import wanted_content
-from spkver.attackers.fusion import wanted_fusion
-from spkver.attackers.mixtures import wanted_ivectors, wanted_supervectors
-from spkver.attackers.own import OwnCommand, own_function
-from spkver.attackers.protocol import Attacker, Wanted, naming
+from spkver.attackers.aligned_attacker import OPTIONS, AlignedAttacker
+from spkver.attackers.classic import PRESETS, classic_attacker
+from spkver.attackers.content import content_attacker
+from spkver.attackers.fusion import fusion_attacker
+from spkver.attackers.mixtures import ivector_attacker, supervector_attacker
+from spkver.attackers.own import OwnCommand, OwnFunction, own_function
+from spkver.attackers.protocol import Attacker, naming
 from spkver.attackers.ready import ReadyScores, ReadyVectors
-from spkver.attackers.undoing import wanted_undone
+from spkver.attackers.undoing import UndoneAttacker
 from spkver.attackers.vector_attacker import (
     ADAPTED_COSINE,
     SINGLE_TEST_COSINE,
     Context,
     Settings,
+    extractor_attacker,
     network_is_absent,
-    wanted_extractor,
 )
 
-Make = Callable[[str, Settings, Context], Wanted]
+Make = Callable[[str, Settings, Context], Any]
 
 
 @one_line
@@ -89,7 +90,7 @@ def on_top(make: Make, ending: str) -> Make:
     here.
     """
 
-    def made(name: str, settings: Settings, context: Context) -> Wanted:
+    def made(name: str, settings: Settings, context: Context) -> Attacker:
         base = context.preset.removesuffix(f"-{ending}")
         left = ("preset", "chains", "adapted") if ending in ADAPTING else ("preset",)
         of_base = {key: value for key, value in context.settings.get(base, {}).items() if key not in left}
@@ -100,7 +101,7 @@ def on_top(make: Make, ending: str) -> Make:
         kept = {key: value for key, value in settings.items() if key not in OPTIONS or type(value) is not bool}
         # other settings make another attacker, which is kept elsewhere
         of_it = make(name if kept else base, merged(of_base, kept), context)
-        return wanted_undone(name, of_it) if ending == "undone" else wanted_aligned(name, of_it, options)
+        return UndoneAttacker(name, of_it) if ending == "undone" else AlignedAttacker(name, of_it, options)
 
     return made
 
@@ -127,28 +128,28 @@ _ADAPT = "adapted single-test"
 _UNDO = "adapted-undone single-test-undone"
 # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
 _CAMPPLUS = Row(
-    "campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_extractor, seconds=70, is_network=True
+    "campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", extractor_attacker, seconds=70, is_network=True
 )
-_GE2E = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_extractor, seconds=40, is_network=True)
+_GE2E = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", extractor_attacker, seconds=40, is_network=True)
 # of a run with it alone, on a machine that did other work too: less exact
-_IVECTOR = Row("ivector", "i-vectors, trained on the background", wanted_ivectors, seconds=30)
+_IVECTOR = Row("ivector", "i-vectors, trained on the background", ivector_attacker, seconds=30)
 # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
-_CLASSIC = [Row(name, _CLASSIC_SUMMARIES[name], wanted_classic, seconds=6) for name in PRESETS]
+_CLASSIC = [Row(name, _CLASSIC_SUMMARIES[name], classic_attacker, seconds=6) for name in PRESETS]
 _ROWS = [
     *_CLASSIC,
     _CAMPPLUS,
     _GE2E,
-    Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_extractor, is_network=True),
-    Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", wanted_extractor),
+    Row("onnx:FILE", "vectors of a network in an ONNX file", extractor_attacker, is_network=True),
+    Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", extractor_attacker),
     _IVECTOR,
     *(row for base in _CLASSIC for row in _with_endings(base, "undone").values()),
     *(row for base in (_CAMPPLUS, _GE2E) for row in _with_endings(base, f"undone aligned {_ADAPT} {_UNDO}").values()),
     *_with_endings(_IVECTOR, f"undone aligned {_ADAPT}").values(),
-    *_with_endings(Row("supervector", "supervectors", wanted_supervectors), f"{_ADAPT} {_UNDO}").values(),
-    Row("prosody", "pitch, rhythm and pauses", wanted_extractor, seconds=20),
-    Row("content", "spoken words, where there are transcripts", wanted_content, seconds=1),
-    Row("session", "noise and channel, in the pauses", wanted_extractor, seconds=15),
-    Row("fusion", "weighted sum of the scores of all others, trained on background speakers", wanted_fusion),
+    *_with_endings(Row("supervector", "supervectors", supervector_attacker), f"{_ADAPT} {_UNDO}").values(),
+    Row("prosody", "pitch, rhythm and pauses", extractor_attacker, seconds=20),
+    Row("content", "spoken words, where there are transcripts", content_attacker, seconds=1),
+    Row("session", "noise and channel, in the pauses", extractor_attacker, seconds=15),
+    Row("fusion", "weighted sum of the scores of all others, trained on background speakers", fusion_attacker),
 ]
 CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _ROWS}
 
@@ -232,7 +233,7 @@ def find_row(entry: str) -> tuple[str, Row, str] | None:
     return name, row, argument
 
 
-def wanted_attacker(entry: str, name: str, settings: Settings, context: Context) -> Wanted | Attacker:
+def make_attacker(entry: str, name: str, settings: Settings, context: Context) -> Attacker:
     """Make the attacker that an entry stands for.
 
     Parameters
@@ -253,7 +254,8 @@ def wanted_attacker(entry: str, name: str, settings: Settings, context: Context)
     """
     found = find_row(entry)
     if found is not None:
-        return found[1].make(name, settings, replace(context, preset=found[0], argument=found[2]))
+        made: Attacker = found[1].make(name, settings, replace(context, preset=found[0], argument=found[2]))
+        return made
     if is_outside(entry):
         level = str(settings.get("level", ""))
         return open_outside(entry, name=name, seed=context.seed, time_limit=context.time_limit, level=level)
@@ -288,6 +290,11 @@ def is_outside(spec: str) -> bool:
     """
     prefix, _, rest = spec.partition(":")
     return bool(prefix and rest)
+
+
+def is_supplied(attacker: Attacker) -> bool:
+    """Return whether an attacker is a plug-in: it can be asked what it lacks before anything is made."""
+    return isinstance(attacker, (OwnFunction, OwnCommand, ReadyScores, ReadyVectors))
 
 
 def attacker_name(entry: str) -> str:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import speaker_folds
 from evaluation.reports import INVERTING
-from evaluation.trials import Scores
+from evaluation.trials import Scores, Trials
 from spkbase.errors import DataError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.hdf5 import open_file, read_arrays, write_arrays
@@ -44,7 +44,7 @@ from spkver.anonymization import (
     recorded_anonymizer,
     undo_datadir,
 )
-from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted, choose_utterances, select
+from spkver.attackers.protocol import NOWHERE, Attack, Attacker, Place, Scorer, TrainingSet, choose_utterances, select
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
 
@@ -333,7 +333,7 @@ class Known:
     by: str
 
 
-def known_anonymizer(background: Background) -> Known | None:
+def known_anonymizer(background: TrainingSet) -> Known | None:
     """Return what anonymised the background: by its record, else by trying which anonymiser makes such speech of it.
 
     Without a record the first seconds of six recordings are warped by each anonymiser of `INVERSES` by 13 numbers. If
@@ -398,15 +398,14 @@ def _beginnings(before: Path, after: Path) -> tuple[NDArray[Any], int, NDArray[A
 
 def why_not(attack: Attack) -> str:
     """Return why the anonymisation of an attack cannot be inverted, or nothing."""
-    background = attack.background
-    if background is None or not background.anonymised:
+    background, original = attack.training, attack.training.original
+    if not background.anonymised:
         return "there is no anonymised background"
-    original = background.original
     if len(original) < LEAST or len(set(original.speakers.values())) < 2:
         n_speakers = len(set(original.speakers.values()))
         text = f"a background of {len(original)} recordings of {n_speakers} speakers"
         return f"{text} is too small to learn from: at least {LEAST} of 2"
-    if shared := {*attack.enrolment.speakers.values()} & {*original.speakers.values()}:
+    if shared := {*attack.enrolment[0].speakers.values()} & {*original.speakers.values()}:
         return f"{len(shared)} speakers of the background are among those that are enrolled"
     if known_anonymizer(background) is None:
         kinds = ", ".join(INVERSES)
@@ -421,11 +420,11 @@ class Undoing:
 
     Attributes
     ----------
-    background : Background
+    background : TrainingSet
     place : Place
     """
 
-    background: Background
+    background: TrainingSet
     place: Place
     _undone: dict[DataDir, DataDir] = field(default_factory=dict, repr=False)
 
@@ -604,10 +603,6 @@ def _drawn_cues(recordings: Recordings, *, what: tuple[str, tuple[float, float]]
     return {"cues": np.stack(cues), "values": np.array(values)}
 
 
-Workshops = dict[tuple[DataDir, tuple[DataDir, ...]], Undoing]
-"""What inverts the speech of each background; attackers share it."""
-
-
 @one_line
 @dataclass(frozen=True, eq=False)
 class UndoneAttacker:
@@ -622,17 +617,16 @@ class UndoneAttacker:
 
     name: str
     base: Attacker
-    place: Place = field(repr=False)
-    workshops: Workshops = field(default_factory=dict, repr=False)
+    place: Place = field(default=NOWHERE, repr=False)
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         """Return both sides, and the whole background."""
-        background = _whole_background(attack)
+        background = attack.training.whole or attack.training
         return *attack.sides, background.original, *background.anonymised
 
     def record(self, attack: Attack) -> Any:
         """Return what it depends on besides the speech: the base attacker, and what is known of the anonymiser."""
-        known = known_anonymizer(_whole_background(attack))
+        known = known_anonymizer(attack.training.whole or attack.training)
         assert known is not None  # see `lacks`
         what = [known.inverse.anonymizer, list(known.bounds)]
         return {"undoing": VERSION, "anonymizer": what, "base": self.base.record(attack)}
@@ -641,36 +635,18 @@ class UndoneAttacker:
         """Return why the anonymisation cannot be inverted, or what the base attacker lacks."""
         return why_not(attack) or self.base.lacks(attack)
 
-    def learn(self, attack: Attack) -> Scorer:
+    def fit(self, training: TrainingSet) -> Scorer:
         """Invert the training set where it is anonymised, and have the base attacker learn from it."""
-        background = _whole_background(attack)
-        known = background.original, background.anonymised
-        undoing = self.workshops.setdefault(known, Undoing(background, self.place))
-        training = attack.training
-        if attack.scenario == "semi-informed":
-            is_part = background is not attack.background
-            training = tuple(map(undoing.selected, training)) if is_part else undoing.undone_background
-        scorer = self.base.learn(replace(attack, training=training))
+        whole = training.whole or training  # which shows what the anonymiser does, also where the others are of a fold
+        shared, key = self.place.shared, (Undoing, whole.original, whole.anonymised)
+        undoing: Undoing = shared.setdefault(key, Undoing(whole, self.place))
+        if training.on_anonymised:
+            is_part = training.whole is not None
+            inverted = tuple(map(undoing.selected, training.anonymised)) if is_part else undoing.undone_background
+            training = replace(training, anonymised=inverted)
+        score_inverted = self.base.fit(training)
 
-        def score(attack: Attack) -> Scores:
-            enrolment, *versions, tested = map(undoing.undone, attack.sides)
-            sides = {"enrolment": enrolment, "versions": tuple(versions), "tested": tested}
-            return scorer(replace(attack, training=training, **sides))  # type: ignore[arg-type]
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
+            return score_inverted(tuple(map(undoing.undone, enrolment)), undoing.undone(tested), trials)
 
         return score
-
-
-def _whole_background(attack: Attack) -> Background:
-    """The background that shows what the anonymiser does, also where an attack is one of a fold of it."""
-    assert attack.background is not None  # see `UndoneAttacker.lacks`
-    return attack.background.whole or attack.background
-
-
-def wanted_undone(name: str, base: Wanted) -> Wanted:
-    """Return an attacker on inverted speech; what inverts it is shared with those before it."""
-
-    def at(place: Place, others: Mapping[str, Attacker]) -> UndoneAttacker:
-        shared = next((other.workshops for other in others.values() if isinstance(other, UndoneAttacker)), {})
-        return UndoneAttacker(name, base.at(place, {}), place, shared)
-
-    return Wanted(name, at, base=base)

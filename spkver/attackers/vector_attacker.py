@@ -31,7 +31,7 @@ from evaluation.calibration import apply_affine, train_nonnegative
 from evaluation.embeddings import Embeddings
 from evaluation.metrics import cllr, eer
 from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
-from evaluation.trials import Key, Scores
+from evaluation.trials import Key, Scores, Trials
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint, load_json, make_folder, write_json
@@ -40,12 +40,13 @@ from spkbase.showing import one_line
 from spkbase.work import chunks, one_blas_thread, ordered_map
 from spkver.attackers.folds import ENROLLED, FOLDS, PIECES, SHORTEST, TESTED, Fold, background_folds, with_pieces
 from spkver.attackers.protocol import (
+    NOWHERE,
     Attack,
-    Attacker,
     Place,
     Scorer,
-    Wanted,
+    TrainingSet,
     choose_utterances,
+    enrolled_speech,
     match_trials,
     merge_versions,
     naming,
@@ -543,8 +544,8 @@ def _rounds(training: tuple[DataDir, ...], place: Place, choice: BackendChoice) 
 def _vectors_of(source: VectorSource, fold: Fold, whole: Embeddings) -> FoldVectors:
     others = ~np.isin(whole.speakers.astype(str), fold.speakers)
     training = Embeddings(whole.ids[others], whole.speakers[others], np.asarray(whole.vectors)[others])
-    attack = fold.attack
-    return FoldVectors(training, source.vectors(attack.enrolment), source.vectors(attack.tested), fold.key)
+    enrolled, tested = map(source.vectors, fold.attack.sides)
+    return FoldVectors(training, enrolled, tested, fold.key)
 
 
 @one_line
@@ -554,55 +555,66 @@ class VectorAttacker:
 
     Attributes
     ----------
-    choice : BackendChoice
-        Its configuration.
-    open_source : callable
-        Gives, for a training set, the source of vectors.
+    config : BackendChoice
     depends : object
-        What they depend on besides the recordings.
+        What its vectors depend on besides the recordings.
+    make_source : callable
+        Gives, at a place and for a training set, the source of vectors; it may learn on first use.
+    extractor : Extractor or None
+        Whose vectors they are.
     place : Place
     """
 
-    choice: BackendChoice
-    open_source: Callable[[tuple[DataDir, ...]], VectorSource] = field(repr=False)
+    config: BackendChoice
     depends: Any = field(repr=False)
-    place: Place = field(repr=False)
+    make_source: Callable[[Place, tuple[DataDir, ...]], VectorSource] = field(repr=False)
+    extractor: Extractor | None = field(default=None, repr=False)
+    place: Place = field(default=NOWHERE, repr=False)
 
     @property
     def name(self) -> str:
         """As its configuration has it."""
-        return self.choice.name
+        return self.config.name
 
     @property
     def level(self) -> str:
         """What it may look at, see `evaluation.reports.LEVELS`."""
-        return self.choice.level
+        return self.config.level
 
     def record(self, attack: Attack) -> Any:
         """Return what its vectors depend on, and how its backend is chosen."""
-        return {"vectors": self.depends, "choice": self.choice.record()}
+        return {"vectors": self.depends, "choice": self.config.record()}
 
     def lacks(self, attack: Attack) -> str:
         """Return why scores cannot be adapted to these trials; without that it serves all."""
-        return lacks_models(attack) if self.choice.adapted else ""
+        return lacks_models(attack) if self.config.adapted else ""
 
-    def learn(self, attack: Attack) -> Scorer:
+    def source(self, training: tuple[DataDir, ...]) -> VectorSource:
+        """Return the source of vectors for a training set, the same one each time."""
+        sources, key = self.place.shared, (self.make_source, training)
+        if key not in sources:
+            sources[key] = self.make_source(self.place, training)
+        found: VectorSource = sources[key]
+        return found
+
+    def fit(self, training: TrainingSet) -> Scorer:
         """Choose and train its backend on the versions of the training set."""
         with naming(self.name):
-            training = limited(attack.training, self.choice.utterances, seed=self.place.seed)
-            source = self.open_source(training)
-            backend, choice = learn_backend(self.choice, source, self.depends, training, self.place)
-        logger.info("%s on %s: %s", self.name, training[0].name, format_chain(backend.chain))
-        if not choice["folds"] and len(self.choice.chains) != 1:
-            logger.warning("%s on %s: %s", self.name, training[0].name, choice["why"])
+            versions = limited(training.versions, self.config.utterances, seed=self.place.seed)
+            source = self.source(versions)
+            backend, choice = learn_backend(self.config, source, self.depends, versions, self.place)
+        logger.info("%s on %s: %s", self.name, versions[0].name, format_chain(backend.chain))
+        if not choice["folds"] and len(self.config.chains) != 1:
+            logger.warning("%s on %s: %s", self.name, versions[0].name, choice["why"])
         chosen = next(row for row in choice["chains"] if row["chain"] == choice["chosen"])
         if folds := chosen.get("no_slope"):
             text = "%s on %s: the calibration tried on fold %s has a negative slope"
-            logger.warning(text, self.name, training[0].name, ", ".join(map(str, folds)))
+            logger.warning(text, self.name, versions[0].name, ", ".join(map(str, folds)))
 
-        def score(attack: Attack) -> Scores:
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
             with naming(self.name):
-                return score_vectors(source, backend, attack, keeps_versions=bool(self.choice.adapted))
+                enrolled, keeps_versions = enrolled_speech(enrolment), bool(self.config.adapted)
+                return score_vectors(source, backend, enrolled, tested, trials, keeps_versions=keeps_versions)
 
         return score
 
@@ -614,23 +626,25 @@ def lacks_models(attack: Attack) -> str:
     return "one speaker is enrolled in its trials: adapted scores are without the mean of the others"
 
 
-def score_vectors(source: VectorSource, backend: Backend, attack: Attack, *, keeps_versions: bool = False) -> Scores:
-    """Score the trials of an attack by a backend.
+def score_vectors(
+    source: VectorSource, backend: Backend, enrolment: DataDir, tested: DataDir, trials: Trials, *, keeps_versions: bool
+) -> Scores:
+    """Score trials by a backend.
 
     A recording counts once, however often it was anonymised: the vectors of its versions are averaged, but with
     `keeps_versions`, where the spread of a recording over its versions is learnt from.
     """
-    models, tested = match_trials(attack.enrolled, attack.tested, attack.trials)
-    enrolled = source.vectors(attack.enrolled, owners_of(models))
-    if (version_of := attack.enrolled.version_of) and not keeps_versions:
+    models, segments = match_trials(enrolment, tested, trials)
+    enrolled = source.vectors(enrolment, owners_of(models))
+    if (version_of := enrolment.version_of) and not keeps_versions:
         sessions: dict[tuple[str, str], list[int]] = {}
         for row, (name, model) in enumerate(zip(enrolled.ids.tolist(), enrolled.speakers.tolist(), strict=True)):
             sessions.setdefault((version_of.get(name, name), model), []).append(row)
         vectors = np.stack([np.asarray(enrolled.vectors)[rows].mean(axis=0) for rows in sessions.values()])
         names = np.array(list(sessions), object)
         enrolled = Embeddings(names[:, 0], names[:, 1], vectors)
-    tests = source.vectors(attack.tested, {name: attack.tested.speakers[name] for name in tested})
-    return backend.score(enrolled, tests, attack.trials)
+    tests = source.vectors(tested, {name: tested.speakers[name] for name in segments})
+    return backend.score(enrolled, tests, trials)
 
 
 Settings = Mapping[str, Any]
@@ -667,30 +681,6 @@ class Context:
     time_limit: float | None = None
 
 
-def wanted_by_vectors(
-    config: BackendChoice,
-    depends: Any,
-    source: Callable[[Place, tuple[DataDir, ...]], VectorSource],
-    extractor: Extractor | None = None,
-) -> Wanted:
-    """Return an attacker by vectors, before it is at work.
-
-    Parameters
-    ----------
-    config : BackendChoice
-    depends : object
-        What its vectors depend on besides the recordings.
-    source : callable
-        Gives the source of vectors at a place, for a training set; it learns on first use.
-    extractor : Extractor, optional
-    """
-
-    def at(place: Place, others: Mapping[str, Attacker]) -> VectorAttacker:
-        return VectorAttacker(config, cache(partial(source, place)), depends, place)
-
-    return Wanted(config.name, at, config, extractor=extractor)
-
-
 @dataclass(frozen=True)
 class VectorConfig(BackendChoice):
     """How an attacker by the vectors of an extractor is made.
@@ -708,7 +698,7 @@ class VectorConfig(BackendChoice):
     hop: float | None = None
 
 
-def wanted_extractor(name: str, settings: Settings, context: Context) -> Wanted:
+def extractor_attacker(name: str, settings: Settings, context: Context) -> VectorAttacker:
     """Make an attacker of an extractor: what `spkver embed` takes, or a network by its name, FILE of ``onnx:FILE``."""
     spec = f"{context.preset}:{context.argument}" if context.argument else context.preset
     defaults = merged({"extractor": spec.removeprefix("extractor:")}, settings, {"name": name})
@@ -723,7 +713,7 @@ def wanted_extractor(name: str, settings: Settings, context: Context) -> Wanted:
     def source(place: Place, training: tuple[DataDir, ...]) -> VectorStore:
         return store(place.work / "vectors", place.jobs)
 
-    return wanted_by_vectors(config, dict(extractor.extraction.record), source, extractor)
+    return VectorAttacker(config, dict(extractor.extraction.record), source, extractor)
 
 
 def network_is_absent(preset: str) -> str:

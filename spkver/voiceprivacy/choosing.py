@@ -26,14 +26,13 @@ from spkver.attackers import (
     PRESETS,
     Attacker,
     Context,
-    Wanted,
     absent_attackers,
     attacker_name,
     cost_of,
     default_attackers,
     find_row,
     is_outside,
-    wanted_attacker,
+    make_attacker,
 )
 from spkver.audio import audio_header
 from spkver.features import FeatureConfig, values_for_rates
@@ -41,15 +40,13 @@ from spkver.voiceprivacy.sets import Heard, Sets
 from spkver.voiceprivacy.settings import ALL, Config
 
 Json = dict[str, Any]
-Chosen = Attacker | Wanted
-"""An attacker as it is configured: one that is ready, or one that needs a place to work at."""
 
 _BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue that have features, as the presets do
 _ENDING = re.compile(r"-(adapted|single-test|aligned|undone)")
 _FILES = 256  # whose headers are one task
 
 
-def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen]:
+def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Attacker]:
     """Return the attackers, in their order.
 
     Parameters
@@ -83,7 +80,7 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
         heard = config.utility.hypotheses
         limit = config.attackers_time_limit
         context = Context("", "", config.seed, shared, config.attacker_settings, heard, limit)
-        chosen.append(wanted_attacker(preset, name, settings, context))
+        chosen.append(make_attacker(preset, name, settings, context))
     return chosen
 
 

@@ -17,9 +17,10 @@ from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs import Ended, Run, start_run
 from spkbase.showing import one_line
+from spkver.attackers import Attacker
 from spkver.corpora import is_simulated, simulate_voiceprivacy
 from spkver.datadir import check_suffix
-from spkver.voiceprivacy.choosing import Chosen, chosen_attackers
+from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.sets import with_lists_there
 from spkver.voiceprivacy.settings import Config, TwinConfig
 
@@ -75,7 +76,7 @@ class Experiment:
     failures: list[dict[str, Any]] = field(default_factory=list)
 
     @cached_property
-    def attackers(self) -> list[Chosen]:
+    def attackers(self) -> list[Attacker]:
         """The configured attackers, built-in and user-supplied, in their order."""
         return chosen_attackers(self.config)
 

@@ -46,17 +46,18 @@ from spkver.attackers import (
     ENDING,
     Attack,
     Attacker,
-    Background,
     Fusion,
     Place,
     Scorer,
+    TrainingSet,
+    is_supplied,
     learns_from,
     level_of,
+    put_to_work,
     serves,
     speech_of,
 )
 from spkver.datadir import DataDir, without_labels
-from spkver.voiceprivacy.choosing import Chosen
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, noted_each, pooled_key
 
@@ -223,52 +224,38 @@ def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: 
     return f"{SCORES}/{attacker}/{enrol}-{trial_name(dataset, gender, drawn if scenario.trials else '')}"
 
 
-def put_to_work(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: Path | None = None) -> list[Attacker]:
+def attackers_at_work(run: Run, chosen: Sequence[Attacker], seed: int, *, learnt: Path | None = None) -> list[Attacker]:
     """Return the attackers in their order, the built-in ones at work on this run.
 
     What they learn goes below the output folder of the run, or `learnt`; what they share is the run's in either case.
     """
     output = learnt or run.output
-    place = Place(output, run.path(WORK), seed, run.jobs, run.force, speech=run.output)
-    attackers: dict[str, Attacker] = {}
-    for attacker in sorted(chosen, key=lambda one: getattr(one, "fuses", False)):  # of all others, so they come last
-        made = attacker.at(place, attackers) if hasattr(attacker, "at") else attacker
-        attackers[attacker.name] = made
-        if isinstance(made, Fusion):
-            attackers |= {further.name: further for further in made.further()}
-    return list(attackers.values())
+    return put_to_work(chosen, Place(output, run.path(WORK), seed, run.jobs, run.force, speech=run.output))
 
 
 def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, int, Attack]]:
     """Every list of trials of one sex in every scenario and draw, with the speech that an attacker has there."""
     for dataset, scenario in product(sets.datasets, SCENARIOS):
-        anonymised = sets.versions[dataset.training]
-        background = Background(sets.original[dataset.training], anonymised)
-        training = anonymised if scenario.training else (background.original,)
-        original = enrolment = sets.original[dataset.enrolls]
-        versions: list[DataDir] = []
+        enrolment: tuple[DataDir, ...] = (sets.original[dataset.enrolls],)
+        own: tuple[DataDir, ...] = ()
         if scenario.enrolment:
-            enrolment, *versions = sets.versions[dataset.enrolls]
+            enrolment = sets.versions[dataset.enrolls]
+            own = (sets.original[dataset.enrolls], *enrolment)
+        speech = sets.original[dataset.training], sets.versions[dataset.training]
+        learnt_from = f"asv_anon{suffix}" if scenario.training else "asv_orig"
+        training = TrainingSet(*speech, on_anonymised=scenario.training, own=own, name=learnt_from)
         draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
         for (gender, name), draw in product(dataset.trials.items(), draws):
             key = sets.original[name].trials
             assert key is not None  # checked before
-            folder = condition_folder(dataset, gender, scenario, suffix, draw).removeprefix(f"{SCORES}/")
             tested = _unlabelled(sets.versions[name][draw - 1] if scenario.trials else sets.original[name])
-            sides = training, enrolment, tested, key.trials()
-            yield (
-                dataset,
-                gender,
-                scenario,
-                draw,
-                Attack(folder, *sides, scenario.name, background, tuple(versions), original),
-            )
+            yield dataset, gender, scenario, draw, Attack(training, enrolment, tested, key.trials(), scenario.name)
 
 
 _unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it
 
 
-def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
+def check_attackers(chosen: Sequence[Attacker], sets: Sets, suffix: str) -> None:
     """Check what user-supplied attackers have for the trials, before anything is made; for missing twins by name.
 
     Raises
@@ -276,8 +263,7 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
     DataError
         With all that cannot be used, or where an attacker has nothing at all.
     """
-    # some can be asked before they are at work
-    others: list[Any] = [one for one in chosen if hasattr(one, "lacks")]
+    others = [one for one in chosen if is_supplied(one)]
     expected = {
         name: (replace(original, path=original.path.with_name(f"{original.path.name}{suffix}")),)
         for name, original in sets.original.items()
@@ -317,14 +303,14 @@ def train(experiment: Experiment, sets: Sets) -> Attackers:
     write_lists(run, sets)
     by_training: dict[str, list[Attacker]] = {}
     for heard in sets.heard:
-        by_training |= dict.fromkeys(heard.training, put_to_work(run, heard.attackers, seed))
+        by_training |= dict.fromkeys(heard.training, attackers_at_work(run, heard.attackers, seed))
     with run.timed("attackers and scores"):
         attackers = _plan(run, sets, by_training, suffix=experiment.suffix, seed=seed)
         if run.force:  # the features and statistics that attackers share are made again
             shutil.rmtree(run.path(WORK), ignore_errors=True)
         for job in attackers.jobs:
             if job.learns_from not in attackers.learnt and job.stage.is_due:
-                learn = partial(job.attacker.learn, job.attack)
+                learn = partial(job.attacker.fit, job.attack.training)
                 attackers.learnt[job.learns_from] = attackers.attempt(job.attacker.name, learn)
     return attackers
 
@@ -398,7 +384,7 @@ def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> ScoreTabl
     run = experiment.run
     suffix = experiment.suffix
     seed = experiment.config.seed
-    outside = {other.name for other in experiment.attackers if not hasattr(other, "at")}
+    outside = {other.name for other in experiment.attackers if is_supplied(other)}
     conditions: list[Scored] = []
     with run.timed("attackers and scores"):
         for (dataset, scenario), of_scenario in groupby(attackers.jobs, lambda job: (job.dataset, job.scenario)):
@@ -430,12 +416,12 @@ def _make_scores(jobs: Sequence[Job], attackers: Attackers) -> tuple[list[Job], 
 
         def write(path: Path, job: Job = job) -> None:
             if isinstance(job.attacker, Fusion):
-                scores = job.attacker.fuse(job.attack, {name: part.value for name, part in job.parts.items()})
+                scores = job.attacker.fuse(job.attack.training, {name: part.value for name, part in job.parts.items()})
             else:
                 scorer = attackers.learnt[job.learns_from]
                 if isinstance(scorer, Exception):
                     raise scorer
-                scores = scorer(job.attack)
+                scores = job.attack.scored_by(scorer)
             write_scores(path, scores)
 
         name = job.attacker.name
@@ -516,7 +502,7 @@ def _conditions(run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers,
                     folder = condition_folder(dataset, gender, scenario, suffix, draw)
                     stages[draw] = _pooled(run, attacker.name, folder, [job.stage for job in of_draw])
             elif isinstance(attacker, Fusion):
-                weights = [attacker.file(job.attack, list(job.parts)) for (job,) in parts.values()]
+                weights = [attacker.file(job.attack.training, list(job.parts)) for (job,) in parts.values()]
             yield Scored(
                 dataset=dataset.name,
                 gender=gender,

@@ -76,7 +76,7 @@ class Heard:
         Sets that train on them.
     rates : dict of (str, int) to int
         Number of recordings by data directory and sampling rate.
-    attackers : sequence of Attacker or Wanted
+    attackers : sequence of Attacker
         With features that fit.
     """
 

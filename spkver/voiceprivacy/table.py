@@ -48,19 +48,19 @@ from spkbase.errors import DataError
 from spkbase.files import file_digest, load_json, write_json
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.work import ordered_map
-from spkver.attackers import Attack, AttackerConfig, Background, Scorer, VectorAttacker, find_row, is_outside
+from spkver.attackers import Attack, Attacker, AttackerConfig, Scorer, VectorAttacker, find_row, is_outside
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.choosing import Chosen, attacker_specs
+from spkver.voiceprivacy.choosing import attacker_specs
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.numbers import assess_condition, mean_of
 from spkver.voiceprivacy.scores import (
     Attackers,
     Scored,
     ScoreTable,
+    attackers_at_work,
     attacks_of,
     declare_scores,
     joined,
-    put_to_work,
     reason_of,
 )
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
@@ -302,10 +302,7 @@ def smaller_counts(total: int) -> list[int]:
 
 def fewer_versions(attack: Attack, count: int) -> Attack:
     """Return an attack by one who has the first `count` anonymised versions of the training set alone."""
-    background = attack.background
-    if background is not None:
-        background = Background(background.original, background.anonymised[:count])
-    return replace(attack, training=attack.training[:count], background=background)
+    return replace(attack, training=replace(attack.training, anonymised=attack.training.anonymised[:count]))
 
 
 def _training_draws(
@@ -361,7 +358,7 @@ def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:
     return f"Semi-informed EER by number of anonymised training versions: {'; '.join(parts)}." if parts else ""
 
 
-def able_attackers(experiment: Experiment, sets: Sets, attackers: Attackers, training: str) -> dict[str, Chosen]:
+def able_attackers(experiment: Experiment, sets: Sets, attackers: Attackers, training: str) -> dict[str, Attacker]:
     """Return the attackers that learn here from a training set: classic ones and those by vectors, by name.
 
     Their features are those that fit the rates of its recordings.
@@ -383,7 +380,7 @@ def _measure(
     sets: Sets,
     dataset: Dataset,
     condition: Scored,
-    chosen: Chosen,
+    chosen: Attacker,
     counts: Sequence[int],
 ) -> Rates:
     """Measure the rates of an attacker that learns from fewer versions than there are.
@@ -399,7 +396,7 @@ def _measure(
     def rates_from(count: int) -> list[float]:
         folder = f"{_DRAWS}/{count}"
         below = replace(run, quiet=True).below(folder)
-        attacker = put_to_work(run, [chosen], seed, learnt=below.output)[0]
+        attacker = attackers_at_work(run, [chosen], seed, learnt=below.output)[0]
         found: dict[int, list[Scores]] = {draw: [] for draw in condition.scores}
         speech: dict[DataDir, Stamp] = {}
         scorer: Scorer | None = None
@@ -408,8 +405,8 @@ def _measure(
                 attack = fewer_versions(attack, count)
                 stage = declare_scores(below, attack, attacker, seed=seed, speech=speech)
                 if stage.is_due:
-                    scorer = scorer or attacker.learn(attack)
-                    stage.bring_up_to_date(partial(write_scores, scores=scorer(attack)))
+                    scorer = scorer or attacker.fit(attack.training)
+                    stage.bring_up_to_date(partial(write_scores, scores=attack.scored_by(scorer)))
                 found[draw].append(stage.value)
         run.tell("%s: %s from %d version%s", dataset.name, attacker.name, count, "s" if count > 1 else "")
         return [eer(*split_scores(joined(lists), read_key(key))) for lists in found.values()]

@@ -289,7 +289,7 @@ def _attributes_of(
     """The attributes of the speakers of a set, and notes on those not measured."""
     names = tuple(dataset.trials.values())
     training = sets.original[dataset.training]
-    source = attacker.open_source((training,))
+    source = attacker.source((training,))
     sides = (sets.original, sets.twins)
     tested = measures.Sides(*[_joined_vectors([source.vectors(of[name]) for name in names]) for of in sides])
     sexes = _together([sets.original[name].sexes for name in (*names, dataset.training)])

@@ -17,7 +17,7 @@ from evaluation.trials import Trials
 from spkbase.hdf5 import read_arrays
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.anonymizers import named_stream
-from spkver.attackers import Attack, Background, Place, Undoing, known_anonymizer
+from spkver.attackers import Attack, Place, TrainingSet, Undoing, known_anonymizer
 from spkver.attackers.aligned_attacker import AlignedAttacker, choose_map
 from spkver.attackers.registry import on_top
 from spkver.attackers.undoing import why_not
@@ -29,18 +29,18 @@ ONE = "[gmm-ubm,gmm-ubm-undone]"
 
 
 @pytest.fixture(scope="module")
-def background(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Background:
+def background(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingSet:
     original, folder = read_datadir(layout / "tiny_train"), tmp_path_factory.mktemp("undone")
     draws = [
         anonymize_datadir(original, folder / f"train{seed}", AnonymizerConfig(), seed=seed, jobs=1) for seed in (1, 2)
     ]
-    return Background(original, tuple(draws))
+    return TrainingSet(original, tuple(draws))
 
 
-def attack(background: Background | None, data: Path, **changes: object) -> Attack:
+def attack(background: TrainingSet, data: Path, **changes: object) -> Attack:
     enrolled, tested = (read_datadir(data / f"tiny_test_{name}_anon") for name in ("enrolls", "trials_f"))
     trials = Trials.from_ids(["f001"], ["f001-3"])
-    found = Attack("a", (enrolled,), enrolled, tested, trials, "lazy-informed", background)
+    found = Attack(background, (enrolled,), tested, trials, "lazy-informed")
     return replace(found, **changes)
 
 
@@ -61,10 +61,10 @@ def test_the_anonymiser_is_known_by_its_record_or_by_what_it_did(background, tmp
         config = AnonymizerConfig(name)
         made = anonymize_datadir(background.original, tmp_path / name, config, seed=4, jobs=1)
         (made.path / RECORD).unlink()
-        known = known_anonymizer(Background(background.original, (made,)))
+        known = known_anonymizer(TrainingSet(background.original, (made,)))
         assert (known.inverse.anonymizer, known.by) == (name, "pairs")
     none = anonymize_datadir(background.original, tmp_path / "none", AnonymizerConfig("none"), jobs=1)
-    assert known_anonymizer(Background(background.original, (none,))) is None
+    assert known_anonymizer(TrainingSet(background.original, (none,))) is None
 
 
 def test_a_shift_of_the_pitch_that_keeps_durations_is_no_resampling(background, tmp_path):
@@ -77,7 +77,7 @@ def test_a_shift_of_the_pitch_that_keeps_durations_is_no_resampling(background, 
     made = replace(background.anonymised[0], path=folder, recordings={
         name: folder / "wav" / f"{name}.wav" for name in background.original.recordings
     })  # fmt: skip
-    assert known_anonymizer(Background(background.original, (made,))) is None
+    assert known_anonymizer(TrainingSet(background.original, (made,))) is None
 
 
 def shifted(samples, factor, length=512, hop=128):
@@ -162,15 +162,14 @@ def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
 
 def test_what_cannot_be_undone_is_said(background, layout):
     assert why_not(attack(background, layout)) == ""
-    assert why_not(attack(None, layout)) == "there is no anonymised background"
-    assert why_not(attack(Background(background.original), layout)) == "there is no anonymised background"
+    assert why_not(attack(TrainingSet(background.original), layout)) == "there is no anonymised background"
     few = replace(background.original, recordings=dict(list(background.original.recordings.items())[:5]))
-    assert "is too small to learn from" in why_not(attack(Background(few, background.anonymised), layout))
+    assert "is too small to learn from" in why_not(attack(TrainingSet(few, background.anonymised), layout))
     one = replace(background.original, speakers=dict.fromkeys(background.original.speakers, "anna"))
-    assert "18 recordings of 1 speakers is too small" in why_not(attack(Background(one, background.anonymised), layout))
-    same = attack(background, layout, enrolment=background.original)
+    assert "18 recordings of 1 speakers is too small" in why_not(attack(TrainingSet(one, background.anonymised), layout))
+    same = attack(background, layout, enrolment=(background.original,))
     assert why_not(same) == "6 speakers of the background are among those that are enrolled"
-    unknown = Background(background.original, (read_datadir(layout / "tiny_train_anon"),))
+    unknown = TrainingSet(background.original, (read_datadir(layout / "tiny_train_anon"),))
     assert "nothing inverts what made tiny_train_anon (mcadams, vtln, resampling can be inverted)" in why_not(
         attack(unknown, layout)
     )
@@ -259,26 +258,23 @@ def test_an_aligned_attacker_learns_from_what_it_is_set_to(tmp_path, options):
     enrols, tested = known["enrols_anon"], known["tested_anon"]
     pairs = [(model, utterance) for model in sorted(set(enrols.speakers.values())) for utterance in tested.speakers]
     trials = Trials.from_ids(*zip(*pairs, strict=True))
-    background = Background(known["background"], (known["background_anon"],))
-    listed = Attack(
-        "a", (background.original,), enrols, tested, trials, "lazy-informed", background,
-        (directory("enrols_2_anon", "e", range(3)),), known["enrols"],
-    )  # fmt: skip
+    enrolment = enrols, directory("enrols_2_anon", "e", range(3))
+    background = TrainingSet(known["background"], (known["background_anon"],), own=(known["enrols"], *enrolment))
+    listed = Attack(background, enrolment, tested, trials, "lazy-informed")
     own = dict.fromkeys(tested.speakers, "nobody") | {next(iter(tested.speakers)): "b00"}
     unlabelled = replace(listed, tested=replace(tested, speakers=own))
     found = {}
     for shift in (0.0, 5.0):
         place = Place(tmp_path / f"{shift}", tmp_path / "work", jobs=1)
-        base = VectorAttacker(
-            BackendChoice("v", ("centre",)), lambda training, shift=shift: Turned(shift), shift, place
-        )
-        attacker = AlignedAttacker("v-aligned", base, place, frozenset(options))
+        chosen = BackendChoice("v", ("centre",))
+        base = VectorAttacker(chosen, shift, lambda place, training, shift=shift: Turned(shift), place=place)
+        attacker = AlignedAttacker("v-aligned", base, frozenset(options), place)
         assert attacker.lacks(unlabelled) == ""
         heard = {side.name for side in attacker.speech(listed)}
         expected = {"enrols_anon", "enrols_2_anon", "tested_anon", "background", "background_anon"}
         assert heard == (expected | {"enrols"} if "own_pairs" in options else expected)
-        found[shift] = attacker.learn(listed)(listed).values
-        assert (attacker.lacks(replace(listed, original_enrolment=None)) != "") == ("own_pairs" in options)
+        found[shift] = listed.scored_by(attacker.fit(background)).values
+        assert (attacker.lacks(replace(listed, training=replace(background, own=()))) != "") == ("own_pairs" in options)
     assert np.allclose(found[0.0], found[5.0], atol=1e-9) == ("own_means" in options)
     of_what = "enrols_anon" if "own_pairs" in options else "background_anon"
     arrays = read_arrays(tmp_path / "0.0" / "attackers" / of_what / "v-aligned" / "alignment.h5", *ARRAYS)
@@ -295,6 +291,6 @@ def test_settings_of_an_aligned_attacker():
     make = on_top(lambda name, settings, context: handed.update({name: settings}), "aligned")
     context = Context("ivector-aligned", settings={"ivector": {"folds": 3}})
     wanted = make("ivector-aligned", {"own_means": True, "own_pairs": False}, context)
-    assert wanted.config == {"own_means"}
-    assert make("mine", {"own_pairs": "yes", "folds": 4}, context).config == set()
+    assert wanted.options == {"own_means"}
+    assert make("mine", {"own_pairs": "yes", "folds": 4}, context).options == set()
     assert handed == {"ivector": {"folds": 3}, "mine": {"folds": 4, "own_pairs": "yes"}}

@@ -62,11 +62,11 @@ def test_folds_try_speakers_that_nothing_was_learnt_of(tmp_path):
     assert len(folds) == 4  # of at least four speakers
     assert sorted(name for fold in folds for name in fold.speakers) == sorted(SPEAKERS)
     for fold in folds:
-        (training,), attack = fold.attack.training, fold.attack
+        (training,), attack = fold.attack.training.versions, fold.attack
         assert not set(training.speakers.values()) & set(fold.speakers)
         assert set(training.speakers.values()) | set(fold.speakers) == set(SPEAKERS)
-        assert not set(attack.enrolment.recordings) & set(attack.tested.recordings)
-        assert [list(attack.enrolment.speakers.values()).count(name) for name in fold.speakers] == [3] * len(
+        assert not set(attack.enrolment[0].recordings) & set(attack.tested.recordings)
+        assert [list(attack.enrolment[0].speakers.values()).count(name) for name in fold.speakers] == [3] * len(
             fold.speakers
         )
         assert list(attack.trials.pairs()) == list(fold.key.pairs())
@@ -78,12 +78,12 @@ def test_folds_try_speakers_that_nothing_was_learnt_of(tmp_path):
 def test_versions_of_one_side_are_not_those_of_the_other(tmp_path):
     versions = tuple(directory(4, name=f"draw{number}") for number in range(4))
     for fold in background_folds(versions, place(tmp_path)):
-        sides = fold.attack.enrolment, fold.attack.tested
+        sides = fold.attack.sides
         drawn = [{path.parent.name for path in side.recordings.values()} for side in sides]
         assert drawn == [{"draw0", "draw1"}, {"draw2", "draw3"}]
         said = [{path.stem for path in side.recordings.values()} for side in sides]
         assert not said[0] & said[1]
-        assert len(fold.attack.training) == 4
+        assert len(fold.attack.training.versions) == 4
 
 
 def test_few_speakers_make_few_folds_or_none(tmp_path):
@@ -130,9 +130,7 @@ def test_recordings_that_cannot_be_cut_are_named_together(spoken, tmp_path):
 
 def test_folds_of_single_recordings_pair_different_pieces(spoken, tmp_path):
     for fold in background_folds((spoken, spoken), place(tmp_path / "out")):
-        ends = [
-            {name.split("-")[1] for name in side.recordings} for side in (fold.attack.enrolment, fold.attack.tested)
-        ]
+        ends = [{name.split("-")[1] for name in side.recordings} for side in fold.attack.sides]
         assert ends == [{"piece1"}, {"piece2"}]
         assert "m08" not in fold.speakers  # too short for two pieces
-        assert all(set(version.recordings) <= set(SPEAKERS) for version in fold.attack.training)
+        assert all(set(version.recordings) <= set(SPEAKERS) for version in fold.attack.training.versions)

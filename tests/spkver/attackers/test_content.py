@@ -19,11 +19,11 @@ from spkver.attackers.content import (
     ContentConfig,
     characters,
     choose_method,
+    content_attacker,
     term_vectors,
-    wanted_content,
     words,
 )
-from spkver.attackers.protocol import Attack, Place
+from spkver.attackers.protocol import Attack, Place, TrainingSet
 from spkver.attackers.vector_attacker import Context
 from spkver.datadir.directory import DataDir
 
@@ -64,7 +64,7 @@ def make_attack(folder: Path, *, training_texts: bool = True) -> Attack:
     (folder / "trials" / "text").write_text("".join(f"t{line}\n" for line in text.splitlines()))
     training = directory(folder / "train", background if training_texts else None, others, 4)
     pairs = [(model, segment) for model in people for segment in trials.recordings]
-    return Attack("asv_orig/a-b", (training,), enrolment, trials, Trials.from_ids(*map(list, zip(*pairs, strict=True))))
+    return Attack(TrainingSet(training), (enrolment,), trials, Trials.from_ids(*map(list, zip(*pairs, strict=True))))
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ def scores(attack: Attack, **settings: str) -> tuple[np.ndarray, np.ndarray]:
     """Scores of targets and of nontargets."""
     attacker = attacker_of(**settings)
     assert attacker.lacks(attack) == ""
-    found = attacker.learn(attack)(attack)
+    found = attack.scored_by(attacker.fit(attack.training))
     is_target = np.array([segment.startswith(f"t{model}-") for model, segment in attack.trials.pairs()])
     return found.values[is_target], found.values[~is_target]
 
@@ -133,11 +133,11 @@ def test_scores_are_the_same_twice_and_do_not_depend_on_other_trials(tmp_path) -
     attack = make_attack(tmp_path)
     for scoring in ("cosine", "classifier"):
         attacker = attacker_of(scoring=scoring, units="words")
-        whole = attacker.learn(attack)(attack).values
-        assert np.array_equal(attacker.learn(attack)(attack).values, whole)
+        whole = attack.scored_by(attacker.fit(attack.training)).values
+        assert np.array_equal(attack.scored_by(attacker.fit(attack.training)).values, whole)
         chosen = np.arange(0, len(whole), 5)
         some = replace(attack, trials=attack.trials.subset(np.isin(np.arange(len(whole)), chosen)))
-        np.testing.assert_allclose(attacker.learn(attack)(some).values, whole[chosen], atol=1e-6)
+        np.testing.assert_allclose(some.scored_by(attacker.fit(attack.training)).values, whole[chosen], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_empty_transcripts_score_0_and_nothing_is_nan(tmp_path) -> None:
     for method in METHODS:
         attacker = attacker_of(units=method.units, scoring=method.scoring)
         assert attacker.lacks(attack) == ""
-        found = attacker.learn(attack)(attack)
+        found = attack.scored_by(attacker.fit(attack.training))
         assert np.isfinite(found.values).all()
         if method.scoring == "cosine":
             silent = [segment == lines[0].split()[0] for _, segment in attack.trials.pairs()]
@@ -179,8 +179,10 @@ def test_empty_transcripts_score_0_and_nothing_is_nan(tmp_path) -> None:
 def test_settings_are_checked() -> None:
     found = find_row("content")
     assert found is not None
-    assert found[1].make is wanted_content
-    assert wanted_content("mine", {"text": "text_asr"}, Context("content")).config == ContentConfig("mine", "text_asr")
+    assert found[1].make is content_attacker
+    assert content_attacker("mine", {"text": "text_asr"}, Context("content")).config == ContentConfig(
+        "mine", "text_asr"
+    )
     for settings, says in (
         ({"text": "../text"}, "name of a file"),
         ({"units": "phones"}, "units 'phones'"),
@@ -188,4 +190,4 @@ def test_settings_are_checked() -> None:
         ({"colour": 1}, "colour"),
     ):
         with pytest.raises(ConfigError, match=says):
-            wanted_content("content", settings, Context("content"))
+            content_attacker("content", settings, Context("content"))

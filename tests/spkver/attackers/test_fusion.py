@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,10 @@ from spkver.attackers.fusion import (
     MOST_TESTED,
     Fusion,
     fold_attacks,
-    wanted_fusion,
+    fusion_attacker,
+    put_to_work,
 )
-from spkver.attackers.protocol import Attack, Attacker, Background, Place, level_of, serves
+from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, TrainingSet, level_of, serves
 from spkver.attackers.vector_attacker import Context
 from spkver.datadir.directory import DataDir
 
@@ -41,20 +41,18 @@ class Fake:
     def lacks(self, attack: Attack) -> str:
         return ""
 
-    def learn(self, attack: Attack) -> Callable[[Attack], Scores]:
-        training = attack.training
-        names = tuple(directory.name for directory in training)
+    def fit(self, training: TrainingSet) -> Scorer:
+        names = tuple(directory.name for directory in training.versions)
 
-        def score(attack: Attack) -> Scores:
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
             if self.error is not None:
                 raise self.error
-            self.asked.append((attack.scenario, attack.enrolment.name, names))
-            heard = {speaker for directory in training for speaker in directory.speakers.values()}
-            assert not heard & set(attack.enrolment.speakers.values())
-            rng = np.random.default_rng([*map(ord, self.name + attack.name)])
-            same = [model == attack.tested.speakers[segment] for model, segment in attack.trials.pairs()]
+            self.asked.append((training.name.split("-", 2)[2], enrolment[0].name, names))
+            heard = {speaker for directory in training.versions for speaker in directory.speakers.values()}
+            assert not heard & set(enrolment[0].speakers.values())
+            rng = np.random.default_rng([*map(ord, self.name + training.name)])
+            same = [model == tested.speakers[segment] for model, segment in trials.pairs()]
             values = self.strength * np.array(same) + rng.standard_normal(len(same))
-            trials = attack.trials
             return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
         return score
@@ -68,9 +66,8 @@ class FakeUndone(Fake):
     level: str = "inverting"
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
-        assert attack.background is not None
-        assert attack.background.anonymised
-        return (attack.enrolment, attack.tested, attack.background.original, *attack.background.anonymised)
+        assert attack.training.anonymised
+        return (*attack.sides, attack.training.original, *attack.training.anonymised)
 
 
 def training_set(path: Path, *, speakers: int = 24, takes: int = 6) -> DataDir:
@@ -80,23 +77,24 @@ def training_set(path: Path, *, speakers: int = 24, takes: int = 6) -> DataDir:
 
 
 @pytest.fixture
-def background(tmp_path: Path) -> Background:
+def background(tmp_path: Path) -> TrainingSet:
     draws = tuple(training_set(tmp_path / f"train_anon{number}") for number in ("", "-draw2"))
-    return Background(training_set(tmp_path / "train"), draws)
+    return TrainingSet(training_set(tmp_path / "train"), draws)
 
 
-def attack_on(background: Background, scenario: str) -> Attack:
+def attack_on(background: TrainingSet, scenario: str) -> Attack:
     """Trials of two people who are not in the background."""
     tested = DataDir(background.original.path.with_name("tested"), {}, {"a-1": "a", "b-1": "b"})
-    training = background.anonymised if scenario == "semi-informed" else (background.original,)
+    training = replace(background, on_anonymised=scenario == "semi-informed")
     trials = Trials.from_ids(["a", "a", "b", "b"], ["a-1", "b-1", "a-1", "b-1"])
-    return Attack(f"asv/{scenario}", training, tested, tested, trials, scenario, background)
+    return Attack(training, (tested,), tested, trials, scenario)
 
 
 def fusion_of(tmp_path: Path, *attackers: Attacker, presets: dict[str, str] | None = None) -> Fusion:
     place = Place(tmp_path / "out", tmp_path / "out/work", seed=1)
     context = Context("fusion", settings={name: {"preset": preset} for name, preset in (presets or {}).items()})
-    fusion = wanted_fusion("fusion", {}, context).at(place, {attacker.name: attacker for attacker in attackers})
+    made = put_to_work([fusion_attacker("fusion", {}, context), *attackers], place)
+    fusion = next(one for one in made if one.name == "fusion")
     assert isinstance(fusion, Fusion)
     return fusion
 
@@ -107,8 +105,8 @@ def fused(fusion: Fusion, attack: Attack, names: list[str]) -> tuple[Scores, dic
         name: Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=rng.normal(size=4))
         for name in names
     }
-    scores = fusion.fuse(attack, found)
-    return scores, json.loads(fusion.file(attack, names).read_text()), found
+    scores = fusion.fuse(attack.training, found)
+    return scores, json.loads(fusion.file(attack.training, names).read_text()), found
 
 
 @pytest.mark.parametrize("scenario", ["original", "ignorant", "lazy-informed", "semi-informed"])
@@ -129,7 +127,7 @@ def test_scenarios_of_one_training_share_the_weights_and_the_folds(tmp_path, bac
     files = set()
     for scenario in ("original", "ignorant", "lazy-informed", "semi-informed"):
         fused(fusion, attack_on(background, scenario), ["strong"])
-        files.add(fusion.file(attack_on(background, scenario), ["strong"]))
+        files.add(fusion.file(attack_on(background, scenario).training, ["strong"]))
     assert len(files) == 2
     assert sorted({(scenario, enrolment) for scenario, enrolment, _ in strong.asked}) == [
         ("original", "train"), ("semi-informed", "train_anon"),
@@ -195,7 +193,7 @@ def test_who_fails_on_the_background_is_left_out_and_told(tmp_path, background, 
     assert "bad" not in written["weights"]["weights"]
     assert "no luck" in written["left_out"]["bad"]
     with pytest.raises(DataError, match=r"has no attacker to fuse \(bad: "):
-        fusion.weights(attack_on(background, "original"), ["bad"])
+        fusion.weights(background, ["bad"])
 
 
 def test_who_recognises_recordings_is_left_out_where_speakers_have_one_each(tmp_path):
@@ -207,21 +205,21 @@ def test_who_recognises_recordings_is_left_out_where_speakers_have_one_each(tmp_
             soundfile.write(path, np.random.default_rng(0).uniform(-0.1, 0.1, 2200), 1000, subtype="PCM_16")
         sets.append(directory)
     fusion = fusion_of(tmp_path, Fake("strong", 3.0), Fake("hum", 9.0), presets={"hum": "session"})
-    _, written, _ = fused(fusion, attack_on(Background(sets[0], (sets[1],)), "original"), ["strong", "hum"])
+    _, written, _ = fused(fusion, attack_on(TrainingSet(sets[0], (sets[1],)), "original"), ["strong", "hum"])
     assert set(written["weights"]["weights"]) == {"strong"}
     assert "it recognises recordings" in written["left_out"]["hum"]
 
 
 def test_folds_are_of_some_speakers_with_some_tests(tmp_path):
     many = training_set(tmp_path / "train", speakers=240, takes=20)
-    folds = fold_attacks(Background(many), "original", Place(tmp_path / "out", tmp_path / "work", seed=3))
+    folds = fold_attacks(TrainingSet(many), "original", Place(tmp_path / "out", tmp_path / "work", seed=3))
     assert len(folds) == 3
     for fold in folds:
         assert len(fold.speakers) == MOST_SPEAKERS
-        assert set(fold.attack.enrolment.speakers.values()) == set(fold.speakers)
+        assert set(fold.attack.enrolment[0].speakers.values()) == set(fold.speakers)
         counts = [len(names) for names in fold.attack.tested.by_speaker().values()]
         assert max(counts) == min(counts) == MOST_TESTED
         assert fold.key.is_target.sum() == MOST_SPEAKERS * MOST_TESTED
-        assert not set(fold.attack.enrolment.recordings) & set(fold.attack.tested.recordings)
+        assert not set(fold.attack.enrolment[0].recordings) & set(fold.attack.tested.recordings)
         sexes = fold.attack.tested.sexes
         assert all(sexes[model] == sexes[segment[:4]] for model, segment in fold.key.pairs())

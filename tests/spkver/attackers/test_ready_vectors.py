@@ -14,7 +14,7 @@ import pytest
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.trials import Trials
 from spkver.attackers import open_outside
-from spkver.attackers.protocol import Attack
+from spkver.attackers.protocol import Attack, TrainingSet
 from spkver.attackers.ready import ReadyVectors
 from spkver.backend import Sessions, adapted_cosine_scores
 from spkver.datadir import DataDir
@@ -22,7 +22,7 @@ from spkver.datadir import DataDir
 TENSOR = Path(__file__).resolve().parents[2] / "data" / "torch_files" / "matrix.pt"
 ROWS = (np.arange(24, dtype=np.float32) / 8).reshape(4, 6)
 DIRECTORY: Any = SimpleNamespace(path=Path("data/test_enrolls"))
-ATTACK: Any = SimpleNamespace(name="asv_anon_x/test_enrolls-test_trials")
+TRAINING: Any = SimpleNamespace(name="asv_anon_x")
 
 
 def cache(folder: Path) -> None:
@@ -49,8 +49,8 @@ def table(folder: Path) -> None:
 def test_folders_and_tables_of_others(tmp_path: Path, write: Any, below: str) -> None:
     write(tmp_path / below / "test_enrolls")
     vectors = ReadyVectors("mine", tmp_path)
-    assert vectors.file(ATTACK, DIRECTORY) is not None
-    found = vectors._embeddings(ATTACK, DIRECTORY)
+    assert vectors.file(TRAINING, DIRECTORY) is not None
+    found = vectors._embeddings(TRAINING, DIRECTORY)
     assert (found.ids.tolist(), found.vectors.tolist()) == (list("abcd"), ROWS.tolist())
 
 
@@ -59,11 +59,11 @@ def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path: Pa
     """Below ``exp``; an attacker that learnt from anonymised speech has its own vectors, else those of ASV_eval."""
     cache(tmp_path / below / "test_enrolls")
     vectors = ReadyVectors("mine", tmp_path)
-    found = vectors._embeddings(ATTACK, DIRECTORY)
+    found = vectors._embeddings(TRAINING, DIRECTORY)
     assert (found.ids.tolist(), found.speakers.tolist()) == (list("abcd"), ["s", "s", "t", "t"])
     if below.startswith("asv_orig"):
         cache(tmp_path / "asv_anon_x/emb_xvect/test_enrolls")
-        assert vectors.file(ATTACK, DIRECTORY) == tmp_path / "asv_anon_x/emb_xvect/test_enrolls"
+        assert vectors.file(TRAINING, DIRECTORY) == tmp_path / "asv_anon_x/emb_xvect/test_enrolls"
 
 
 def test_ready_vectors_adapt_to_the_trials(tmp_path: Path) -> None:
@@ -83,9 +83,9 @@ def test_ready_vectors_adapt_to_the_trials(tmp_path: Path) -> None:
         for number, half in enumerate((names[::2], names[1::2]))
     ]
     trials = Trials.from_ids([model for model in "abc" for _ in names[1::2]], names[1::2] * 3)
-    attack = Attack("asv_orig/x", (), *sides, trials)
+    attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], trials)
     adapted = open_outside(f"adapted:{tmp_path}")
-    found = adapted.learn(())(attack).values
+    found = attack.scored_by(adapted.fit(attack.training)).values
     codes = np.divmod(np.arange(18), 6)
     enrolled = Sessions(vectors[[names.index(name) for name in names[::2]]], np.repeat(np.arange(3), 2))
     expected = adapted_cosine_scores(enrolled, vectors[[names.index(name) for name in names[1::2]]], *codes)

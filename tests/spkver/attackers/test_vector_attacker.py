@@ -13,14 +13,14 @@ from scipy.signal import lfilter
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
 from spkver.attackers import CATALOGUE, registry
-from spkver.attackers.mixtures import wanted_ivectors
-from spkver.attackers.protocol import Attack, Place, level_of, match_trials
+from spkver.attackers.mixtures import ivector_attacker
+from spkver.attackers.protocol import Attack, Place, TrainingSet, level_of, match_trials
 from spkver.attackers.vector_attacker import (
     Context,
     VectorAttacker,
     VectorStore,
     check_chains,
-    wanted_extractor,
+    extractor_attacker,
 )
 from spkver.audio import write_audio
 from spkver.backend import read_backend
@@ -78,17 +78,17 @@ def attack_on(speech: dict[str, DataDir]) -> Attack:
     pairs = [(model, name) for model in sorted(set(speech["enrolment"].speakers.values())) for name in
              sorted(speech["tested"].recordings)]  # fmt: skip
     trials = Trials.from_ids(*map(list, zip(*pairs, strict=True)))
-    return Attack("asv_orig/a-b", (speech["training"],), speech["enrolment"], speech["tested"], trials)
+    return Attack(TrainingSet(speech["training"]), (speech["enrolment"],), speech["tested"], trials)
 
 
 def attacker_of(extractor, output: Path, *, jobs: int = 1) -> VectorAttacker:
     settings = {"extractor": extractor.spec, "chains": ["cosine", "centre", "[centre, length, wccn: 0.1]"]}
-    wanted = wanted_extractor("mine", settings, Context("campplus"))
-    return wanted.at(Place(output, output / "work", 1, jobs), {})
+    wanted = extractor_attacker("mine", settings, Context("campplus"))
+    return replace(wanted, place=Place(output, output / "work", 1, jobs))
 
 
 def scores_of(attacker: VectorAttacker, attack: Attack) -> np.ndarray:
-    scores = attacker.learn(attack)(attack)
+    scores = attack.scored_by(attacker.fit(attack.training))
     assert list(scores.pairs()) == list(attack.trials.pairs())
     return scores.values
 
@@ -106,11 +106,11 @@ def test_scores_are_those_of_the_backend_that_it_leaves(speech, extractor, tmp_p
     assert {len(row["eer"]) for row in choice["chains"]} == {len(choice["folds"])}
     store = VectorStore(tmp_path / "elsewhere", extractor, 1)
     backend = read_backend(folder / "backend.h5")
-    expected = backend.score(store.vectors(attack.enrolment), store.vectors(attack.tested), attack.trials)
+    expected = backend.score(store.vectors(attack.enrolment[0]), store.vectors(attack.tested), attack.trials)
     np.testing.assert_array_equal(values, expected.values)
     is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
     assert values[is_target].mean() > values[~is_target].mean()
-    models, _ = match_trials(attack.enrolment, attack.tested, attack.trials)
+    models, _ = match_trials(attack.enrolment[0], attack.tested, attack.trials)
     assert len(models.models) == 12
 
 
@@ -137,14 +137,12 @@ def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extra
     attack = attack_on(speech)
     attacker = attacker_of(extractor, tmp_path / "out")
     once = scores_of(attacker, attack)
-    np.testing.assert_allclose(
-        scores_of(attacker, replace(attack, versions=(speech["enrolment"],) * 3)), once, atol=1e-6
-    )
+    np.testing.assert_allclose(scores_of(attacker, replace(attack, enrolment=attack.enrolment * 4)), once, atol=1e-6)
     other = write_speech(tmp_path / "other", sorted(set(speech["enrolment"].speakers.values())), 2, channel=5)
-    both = replace(attack, versions=(other,))
+    both = replace(attack, enrolment=(*attack.enrolment, other))
     store = VectorStore(tmp_path / "elsewhere", extractor, 1)
-    means = (store.vectors(attack.enrolment).vectors + store.vectors(other).vectors) / 2
-    enrolled = replace(store.vectors(attack.enrolment), vectors=means)
+    means = (store.vectors(attack.enrolment[0]).vectors + store.vectors(other).vectors) / 2
+    enrolled = replace(store.vectors(attack.enrolment[0]), vectors=means)
     backend = read_backend(tmp_path / "out/attackers/train/mine/backend.h5")
     expected = backend.score(enrolled, store.vectors(attack.tested), attack.trials)
     np.testing.assert_allclose(scores_of(attacker, both), expected.values, atol=1e-6)
@@ -179,7 +177,7 @@ def test_settings_are_checked():
         ({"fold": 3}, "fold"),
     ):
         with pytest.raises(ConfigError, match="attacker 'mine'") as caught:
-            wanted_ivectors("mine", settings, Context("ivector"))
+            ivector_attacker("mine", settings, Context("ivector"))
         if "window" not in settings:
             assert message in str(caught.value)
     with pytest.raises(ConfigError, match="coral adapts to vectors of another domain"):
@@ -205,12 +203,12 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     assert "campplus" not in registry.absent_attackers()
     assert registry.default_attackers() == registry.DEFAULT
     with pytest.raises(DataError):
-        wanted_extractor("campplus", {}, Context("campplus"))
+        extractor_attacker("campplus", {}, Context("campplus"))
 
 
 def wanted_error(name: str) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
-        wanted_extractor(name, {}, Context(name))
+        extractor_attacker(name, {}, Context(name))
     return caught.value
 
 
@@ -220,7 +218,7 @@ def test_i_vectors_are_those_of_a_rank_that_there_can_be(speech, tmp_path):
     found = []
     for jobs in (1, 2):
         place = Place(tmp_path / str(jobs), tmp_path / str(jobs) / "work", 1, jobs)
-        found.append(scores_of(wanted_ivectors("iv", settings, Context("ivector")).at(place, {}), attack))
+        found.append(scores_of(replace(ivector_attacker("iv", settings, Context("ivector")), place=place), attack))
     np.testing.assert_array_equal(*found)
     backend = read_backend(tmp_path / "1/attackers/train/iv/backend.h5")
     assert backend.facts["dimension"] == 47
@@ -232,15 +230,15 @@ def test_adapted_scores_are_of_the_whole_list(speech, extractor, tmp_path):
     """Recordings of the trials that somebody has moved all alike are told apart as before; a model alone is refused."""
     settings = {"extractor": extractor.spec, "adapted": "adapted_cosine"}
     attack = attack_on(speech)
-    wanted = wanted_extractor("mine", settings, Context("campplus"))
-    attacker = wanted.at(Place(tmp_path / "out", tmp_path / "out/work", 1, 1), {})
+    wanted = extractor_attacker("mine", settings, Context("campplus"))
+    attacker = replace(wanted, place=Place(tmp_path / "out", tmp_path / "out/work", 1, 1))
     assert level_of(attacker) == "whole-list"
     values = scores_of(attacker, attack)
     choice = json.loads((tmp_path / "out/attackers/train/mine/choice.json").read_text())
     assert choice["chains"][0]["chain"] == "[adapted_cosine]"
     assert all(row["chain"].endswith("adapted_cosine]") for row in choice["chains"])
     store = VectorStore(tmp_path / "elsewhere", extractor, 1)
-    enrolled, tested = store.vectors(attack.enrolment), store.vectors(attack.tested)
+    enrolled, tested = store.vectors(attack.enrolment[0]), store.vectors(attack.tested)
     backend = read_backend(tmp_path / "out/attackers/train/mine/backend.h5")
     np.testing.assert_array_equal(values, backend.score(enrolled, tested, attack.trials).values)
     few = Trials.from_ids(["f20"] * 3, attack.trials.segment_ids[:3].tolist())
@@ -257,9 +255,8 @@ def test_single_test_scores_are_of_their_trial_to_the_bit(speech, extractor, tmp
     for scorer, level in levels.items():
         chains = [f"[centre, length, wccn: 0.1, {scorer}]"]
         settings = {"extractor": extractor.spec, "adapted": scorer, "chains": chains}
-        attacker = wanted_extractor(scorer, settings, Context("campplus")).at(
-            Place(tmp_path, tmp_path / "work", 1, 1), {}
-        )
+        made = extractor_attacker(scorer, settings, Context("campplus"))
+        attacker = replace(made, place=Place(tmp_path, tmp_path / "work", 1, 1))
         assert attacker.level == level
         whole = scores_of(attacker, attack)
         same = []
@@ -286,7 +283,7 @@ def test_names_with_adapted_take_the_settings_of_their_base():
     undone = CATALOGUE["supervector-single-test-undone"].make("mine", {}, Context("supervector-single-test-undone"))
     assert (undone.base.config.chains, undone.base.config.adapted) == (("single_test_cosine",), "single_test_cosine")
     with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, single_test_cosine, or nothing"):
-        wanted_extractor("mine", {"adapted": "yes"}, Context("campplus"))
+        extractor_attacker("mine", {"adapted": "yes"}, Context("campplus"))
 
 
 def test_supervectors_need_no_network(speech, tmp_path):
@@ -296,7 +293,7 @@ def test_supervectors_need_no_network(speech, tmp_path):
     for jobs in (1, 2):
         place = Place(tmp_path / str(jobs), tmp_path / str(jobs) / "work", 1, jobs)
         wanted = CATALOGUE["supervector-adapted"].make("sv", settings, Context("supervector-adapted"))
-        found.append(scores_of(wanted.at(place, {}), attack))
+        found.append(scores_of(replace(wanted, place=place), attack))
     np.testing.assert_array_equal(*found)
     is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
     assert found[0][is_target].mean() > found[0][~is_target].mean() + 0.2
