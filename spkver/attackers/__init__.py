@@ -3,19 +3,20 @@
 `train_attacker` makes a `TrainedAttacker` of an `AttackerConfig` (presets by name), `score` gives `Scores`.
 """
 
-from spkver.attackers.classic import (
+from spkver.attackers.folds import with_pieces
+from spkver.attackers.fusion import Fusion, put_to_work
+from spkver.attackers.inverting import Undoing, fit_warp_estimator, known_anonymizer, warp_cues
+from spkver.attackers.mixtures import (
     PRESETS,
     AttackerConfig,
     TrainedAttacker,
+    Workplace,
     attacker_config,
     check_training,
     load_attacker,
     score,
     train_attacker,
 )
-from spkver.attackers.folds import with_pieces
-from spkver.attackers.fusion import Fusion, put_to_work
-from spkver.attackers.mixtures import Workplace
 from spkver.attackers.protocol import (
     ENDING,
     Attack,
@@ -42,5 +43,4 @@ from spkver.attackers.registry import (
     make_attacker,
     open_outside,
 )
-from spkver.attackers.undoing import Undoing, fit_warp_estimator, known_anonymizer, warp_cues
 from spkver.attackers.vector_attacker import Context, VectorAttacker, VectorStore

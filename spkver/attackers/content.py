@@ -34,17 +34,8 @@ from spkbase.files import file_digest, make_folder, read_id_list, write_json
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds
-from spkver.attackers.protocol import (
-    NOWHERE,
-    Attack,
-    Place,
-    Scorer,
-    TrainingSet,
-    as_scores,
-    match_trials,
-    naming,
-    sessions_of,
-)
+from spkver.attackers import lists
+from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, naming
 from spkver.attackers.vector_attacker import Context
 from spkver.datadir import DataDir
 
@@ -309,7 +300,7 @@ class ContentAttacker:
         """Return which side has no transcripts, or nothing."""
         try:
             enrolment, tested, _ = self._directories(attack)
-            models, segments = match_trials(enrolment, tested, attack.trials)
+            models, segments = lists.match_trials(enrolment, tested, attack.trials)
             for directory, needed in ((enrolment, set(models.segments)), (tested, set(segments))):
                 if not self._file(directory).is_file():
                     return f"no transcripts: there is no {self._file(directory)}"
@@ -335,15 +326,15 @@ class ContentAttacker:
         others = [text for texts in background.values() for text in texts]
 
         def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
-            models, recordings = match_trials(enrolment[0], tested, trials)
+            models, recordings = lists.match_trials(enrolment[0], tested, trials)
             texts = self._read(enrolment[0])
-            said = {model: [texts[name] for name in names] for model, names in sessions_of(models).items()}
+            said = {model: [texts[name] for name in names] for model, names in lists.sessions_of(models).items()}
             heard, names, segments = self._read(tested), sorted(said), sorted(recordings)
             # ids without a trial are not among them, and have no place that is used
             rows = np.searchsorted(names, trials.model_ids.tolist())[trials.models]
             columns = np.searchsorted(segments, trials.segment_ids.tolist())[trials.segments]
             texts_of, tests = [said[name] for name in names], [heard[name] for name in segments]
-            return as_scores(trials, compare_texts(method, others, texts_of, tests, rows, columns))
+            return lists.as_scores(trials, compare_texts(method, others, texts_of, tests, rows, columns))
 
         return score
 

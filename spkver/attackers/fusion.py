@@ -29,21 +29,9 @@ from spkbase.errors import ConfigError, DataError, SpkverError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
+from spkver.attackers import lists
 from spkver.attackers.folds import Fold, background_folds, needs_pieces
-from spkver.attackers.protocol import (
-    ENDING,
-    NOWHERE,
-    Attack,
-    Attacker,
-    Place,
-    Scorer,
-    TrainingSet,
-    as_scores,
-    level_of,
-    recordings_of,
-    select,
-    speech_of,
-)
+from spkver.attackers.protocol import ENDING, NOWHERE, Attack, Attacker, Place, Scorer, TrainingSet, level_of, speech_of
 from spkver.attackers.vector_attacker import Context, Settings
 from spkver.datadir import DataDir
 
@@ -123,8 +111,8 @@ def _fewer(fold: Fold, seed: int) -> Fold:
     rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
     key = key.subset(np.array(rows, np.int64))
     (enrolment,) = fold.attack.enrolment
-    enrolment = select(enrolment, {name for name, speaker in enrolment.speakers.items() if speaker in chosen})
-    tests = select(fold.attack.tested, tested)
+    enrolment = lists.select(enrolment, {name for name, speaker in enrolment.speakers.items() if speaker in chosen})
+    tests = lists.select(fold.attack.tested, tested)
     attack = replace(fold.attack, enrolment=(enrolment,), tested=tests, trials=key.trials())
     return replace(fold, speakers=speakers, attack=attack, key=key)
 
@@ -184,15 +172,15 @@ def _known(background: TrainingSet, kind: str) -> Any:
 def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage[Scores]:
     """Have an attacker learn from a fold and score it, unless it has."""
     attack, speech = fold.attack, speech_of(attacker, fold.attack)
-    lists = [sorted(directory.speakers.items()) for directory in speech]
+    known = [sorted(directory.speakers.items()) for directory in speech]
     run = Run(make_folder(place.output / folder), place.jobs, place.force, quiet=True)
     return run.stage(
         f"fold {fold.number} by {attacker.name}",
         f"{fold.number}/{attacker.name}/scores",
         make=lambda path: write_scores(path, attack.scored_by(attacker.fit(attack.training))),
         read=read_scores,
-        inputs=[attacker.record(attack), place.seed, attack.trials, lists],
-        sources=recordings_of(speech),
+        inputs=[attacker.record(attack), place.seed, attack.trials, known],
+        sources=lists.recordings_of(speech),
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     )
 
@@ -305,7 +293,7 @@ class Fusion:
         used = {name: weight for name, weight in weights["weights"].items() if weight}
         affine = Affine(tuple(used.values()), weights["offset"], weights["prior"], tuple(used))
         columns = np.column_stack([align(found[name], trials) for name in used])
-        return as_scores(trials, apply_affine(affine, columns))
+        return lists.as_scores(trials, apply_affine(affine, columns))
 
     def weights(self, training: TrainingSet, names: Sequence[str]) -> Stage[dict[str, Any]]:
         """Learn the weights of some attackers with a training set, from what they score on the background.

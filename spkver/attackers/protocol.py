@@ -2,30 +2,21 @@
 
 An attacker learns from training recordings, then scores lists of trials from recordings that enrol and recordings that
 are tested. `spkver.attackers.registry` lists the attackers, and the ways to plug in others.
-
-Below are also operations on speech: several training sets as one, some recordings of a large one, recordings of trials.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from evaluation.embeddings import Embeddings
 from evaluation.reports import TRIAL_BY_TRIAL
 from evaluation.trials import Scores, Trials
-from spkbase.errors import ConfigError, DataError, Problems, WorkerError, few
+from spkbase.errors import ConfigError, DataError, WorkerError
 from spkbase.showing import one_line
-from spkver.datadir import DataDir, enrolment, with_versions
-from spkver.features import recording_generator
-from spkver.idmap import IdMap
+from spkver.datadir import DataDir
 
 ENDING = (MemoryError, WorkerError, ConfigError)
 """Errors that no attacker is to blame for: they end a run."""
@@ -111,12 +102,6 @@ def folder_name(training: TrainingSet, enrolment: Sequence[DataDir], tested: Dat
     return f"{training.name}/{enrolment[0].path.name}-{tested.path.name}"
 
 
-@lru_cache(maxsize=64)
-def enrolled_speech(enrolment: tuple[DataDir, ...]) -> DataDir:
-    """Return what enrols with all its anonymised versions as one, the same object each time; see `with_versions`."""
-    return with_versions(enrolment[0], enrolment[1:])
-
-
 Scorer = Callable[[tuple[DataDir, ...], DataDir, Trials], Scores]
 """``score(enrolment, tested, trials)``: scores trials, in their order; see `Attack` for what the arguments hold."""
 
@@ -125,7 +110,7 @@ class Attacker(Protocol):
     """What scores, for each trial, how alike enrolment and test are: ``fit(training)(enrolment, tested, trials)``.
 
     A function of a user has the same form, with lists of files in place of data directories
-    (`spkver.attackers.own`). An attacker may have three attributes more: `level`, what it may look at
+    (`spkver.attackers.supplied`). An attacker may have three attributes more: `level`, what it may look at
     (`evaluation.reports.LEVELS`, trial-by-trial without it); `scenarios`, those that it is made for (all without it);
     and `speech`, a function of an attack that returns all data directories that its scores depend on (both sides and
     the training set without it).
@@ -218,147 +203,3 @@ def naming(name: str, file: Path | None = None) -> Iterator[None]:
         is_named = error.text.startswith(("attacker ", "the attacker "))
         text = error.text if is_named else f"attacker {name!r}: {error.text}"
         raise type(error)(text, file=error.file or file, line=error.line, remedy=error.remedy) from error
-
-
-def as_scores(trials: Trials, values: NDArray[np.floating]) -> Scores:
-    """Return values, one a trial in their order, as the scores of trials."""
-    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
-
-
-def rows_as_embeddings(
-    directory: DataDir,
-    utterances: Mapping[str, str] | None,
-    rows_of: Callable[[list[str]], Sequence[NDArray[np.floating]]],
-) -> Embeddings:
-    """Return the embeddings of a data directory, sorted by utterance.
-
-    Parameters
-    ----------
-    directory : DataDir
-    utterances : mapping of str to str, optional
-        The utterances that are wanted, each with its speaker; all of the directory by default.
-    rows_of : callable
-        The vector of each of some utterances.
-    """
-    owners = directory.speakers if utterances is None else utterances
-    names = sorted(owners)
-    speakers = np.array([owners[name] for name in names], object)
-    return Embeddings(np.array(names, object), speakers, np.stack(rows_of(names)), source=str(directory.path))
-
-
-def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
-    """Return some utterances of a data directory, in its order, without its trials."""
-    recordings = {name: path for name, path in directory.recordings.items() if name in utterances}
-    speakers = {name: speaker for name, speaker in directory.speakers.items() if name in utterances}
-    enrolls = None if directory.enrolls is None else tuple(name for name in directory.enrolls if name in utterances)
-    return replace(directory, recordings=recordings, speakers=speakers, enrolls=enrolls, trials=None)
-
-
-def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
-    """Return several training sets as one, such as versions of the same speech that differ in what an anonymiser drew.
-
-    Speakers of the same id are the same; utterances of the same id are different versions and get different
-    ids. One set stays as it is.
-    """
-    if isinstance(datadirs, DataDir):
-        return datadirs
-    if len(datadirs) == 1:
-        return datadirs[0]
-    recordings, speakers = {}, {}
-    for number, version in enumerate(datadirs, 1):
-        for utterance, path in version.recordings.items():
-            # the number first: versions stand apart when ids are sorted, so that no session mixes them
-            recordings[f"{number} {utterance}"] = path
-            speakers[f"{number} {utterance}"] = version.speakers[utterance]
-    path = datadirs[0].path
-    return DataDir(path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers)
-
-
-def recordings_of(directories: Sequence[DataDir]) -> dict[str, Path]:
-    """Return the recordings of several data directories, sorted by utterance, as sources of a stage."""
-    return {
-        f"{number} {name}": Path(path)
-        for number, directory in enumerate(directories)
-        for name, path in sorted(directory.recordings.items())
-    }
-
-
-def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: int) -> list[str]:
-    """Choose at most `limit` utterances, evenly over the speakers.
-
-    Parameters
-    ----------
-    speakers : mapping
-        Utterance to speaker.
-    limit : int or None
-        None takes all.
-    seed : int
-        Which utterances of a speaker come first; each speaker has a separate generator.
-
-    Returns
-    -------
-    list of str
-        Sorted; independent of the order of the mapping.
-    """
-    if limit is None or limit >= len(speakers):
-        return sorted(speakers)
-    utterances_of: dict[str, list[str]] = {}
-    for utterance in sorted(speakers):
-        utterances_of.setdefault(speakers[utterance], []).append(utterance)
-    queue = []
-    for speaker, utterances in utterances_of.items():
-        generator = recording_generator(speaker, seed)
-        order = generator.permutation(len(utterances))
-        # the draw also decides which speakers come last, where not all can have as many
-        queue += [(turn, generator.random(), utterances[number]) for turn, number in enumerate(order)]
-    return sorted(utterance for _, _, utterance in sorted(queue)[:limit])
-
-
-def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tuple[IdMap, dict[str, Path]]:
-    """Find what models of trials are enrolled with, and the recordings of their segments.
-
-    A model is a speaker of the enrolment, or one of its utterances; a segment is a tested utterance.
-
-    Raises
-    ------
-    DataError
-        With all models and segments that are not there, or if the list holds no trial.
-    """
-    problems = Problems()
-    if not len(trials):
-        problems.add("the list holds no trials", file=trial_dir.path, remedy="name one with --trials")
-    speakers = sessions_of(enrolment(enrol_dir))
-    rows: list[tuple[str, str]] = []
-    models, segments = sorted(set(trials.model_ids[trials.models])), sorted(set(trials.segment_ids[trials.segments]))
-    for model in models:
-        if model in speakers:
-            rows += [(model, segment) for segment in sorted(speakers[model])]
-        elif model in enrol_dir.recordings:
-            rows += [(model, model), *((model, name) for name, of in enrol_dir.version_of.items() if of == model)]
-    matched = {model for model, _ in rows}
-    for what, names, known, directory in (
-        ("models of the trials are neither enrolled speakers nor utterances", models, matched, enrol_dir),
-        ("segments of the trials are not there", segments, trial_dir.recordings, trial_dir),
-    ):
-        if unknown := [name for name in names if name not in known]:
-            text = f"{len(unknown)} of {len(names)} {what}: {few(unknown, repr)}"
-            problems.add(text, file=directory.path, remedy="check that the trials belong to this data directory")
-    problems.raise_if_any()
-    return IdMap.from_pairs(rows), {name: Path(trial_dir.recordings[name]) for name in segments}
-
-
-def sessions_of(models: IdMap) -> dict[str, list[str]]:
-    """Return the utterances that each model is enrolled with."""
-    utterances: dict[str, list[str]] = {}
-    for model, utterance in zip(models.models, models.segments, strict=True):
-        utterances.setdefault(model, []).append(utterance)
-    return utterances
-
-
-def owners_of(models: IdMap) -> dict[str, str]:
-    """Return the model of each enrolled utterance; an utterance that is itself a model may enrol its speaker too."""
-    owners: dict[str, str] = {}
-    for model, utterance in zip(models.models, models.segments, strict=True):
-        if model != utterance or utterance not in owners:
-            owners[utterance] = model
-    return owners

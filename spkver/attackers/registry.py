@@ -5,10 +5,10 @@ a user-defined name whose settings name one of these as ``preset``. To add an at
 ``make(name, settings, context)``, which gives an `Attacker`, and a row below.
 
 ============================================ ==========================================================================
-``MODULE:FUNCTION``, ``FILE.py:FUNCTION``    a Python function (`spkver.attackers.own`)
-``command:COMMAND``                          a shell command with places (`spkver.attackers.own`)
-``scores:FOLDER``                            scores made elsewhere (`spkver.attackers.ready`)
-``vectors:FOLDER``                           embeddings made elsewhere (`spkver.attackers.ready`)
+``MODULE:FUNCTION``, ``FILE.py:FUNCTION``    a Python function (`spkver.attackers.supplied`)
+``command:COMMAND``                          a shell command with places (`spkver.attackers.supplied`)
+``scores:FOLDER``                            scores made elsewhere (`spkver.attackers.supplied`)
+``vectors:FOLDER``                           embeddings made elsewhere (`spkver.attackers.supplied`)
 ``adapted:FOLDER``                           the same, adapted to the trials
 ============================================ ==========================================================================
 """
@@ -25,15 +25,12 @@ from evaluation.reports import LEVELS, TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
-from spkver.attackers.aligned_attacker import OPTIONS, AlignedAttacker
-from spkver.attackers.classic import PRESETS, classic_attacker
 from spkver.attackers.content import content_attacker
 from spkver.attackers.fusion import fusion_attacker
-from spkver.attackers.mixtures import ivector_attacker, supervector_attacker
-from spkver.attackers.own import OwnCommand, OwnFunction, own_function
+from spkver.attackers.inverting import OPTIONS, AlignedAttacker, UndoneAttacker
+from spkver.attackers.mixtures import PRESETS, classic_attacker, ivector_attacker, supervector_attacker
 from spkver.attackers.protocol import Attacker, naming
-from spkver.attackers.ready import ReadyScores, ReadyVectors
-from spkver.attackers.undoing import UndoneAttacker
+from spkver.attackers.supplied import OwnCommand, OwnFunction, ReadyScores, ReadyVectors, own_function
 from spkver.attackers.vector_attacker import (
     ADAPTED_COSINE,
     SINGLE_TEST_COSINE,
@@ -343,7 +340,7 @@ def open_outside(
     seed : int
         For functions and commands.
     time_limit : float, optional [s]
-        For functions and commands, to learn and for each list of trials; see `spkver.attackers.own.usual_limit`.
+        For functions and commands, to learn and for each list of trials; see `spkver.attackers.supplied.usual_limit`.
     level : str
         What a function, a command or scores look at, see `evaluation.reports.LEVELS`; trial-by-trial by default.
 

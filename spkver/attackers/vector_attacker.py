@@ -38,23 +38,9 @@ from spkbase.files import file_digest, fingerprint, load_json, make_folder, writ
 from spkbase.runs import Run, append_line, read_lines, versions
 from spkbase.showing import one_line
 from spkbase.work import chunks, one_blas_thread, ordered_map
+from spkver.attackers import lists
 from spkver.attackers.folds import ENROLLED, FOLDS, PIECES, SHORTEST, TESTED, Fold, background_folds, with_pieces
-from spkver.attackers.protocol import (
-    NOWHERE,
-    Attack,
-    Place,
-    Scorer,
-    TrainingSet,
-    choose_utterances,
-    enrolled_speech,
-    match_trials,
-    merge_versions,
-    naming,
-    owners_of,
-    recordings_of,
-    rows_as_embeddings,
-    select,
-)
+from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, naming
 from spkver.backend import Backend, format_chain, parse_chain, read_backend, train_chain, write_backend
 from spkver.datadir import DataDir
 from spkver.extractors import Extractor, ExtractorSettings, find_weights, open_extractor
@@ -323,7 +309,7 @@ class VectorStore:
                 raise DataError(text + few(strange), file=directory.path, remedy="correct the extractor")
             return rows
 
-        return rows_as_embeddings(directory, utterances, rows_of)
+        return lists.rows_as_embeddings(directory, utterances, rows_of)
 
     def _work_out(self, wanted: Mapping[str, Path]) -> None:
         """Extract what is not there, each kept as soon as its task is done; all errors at once in the end."""
@@ -456,8 +442,8 @@ def limited(training: tuple[DataDir, ...], limit: int | None, *, seed: int) -> t
         return training
     speakers = training[0].speakers
     most = max(limit // len(training), 2 * len(set(speakers.values())))
-    chosen = set(choose_utterances(speakers, limit=most, seed=seed))
-    return tuple(select(version, chosen) for version in training)
+    chosen = set(lists.choose_utterances(speakers, limit=most, seed=seed))
+    return tuple(lists.select(version, chosen) for version in training)
 
 
 def learn_backend(
@@ -503,7 +489,7 @@ def learn_backend(
         read=load_json,
         also=("backend.h5",),
         inputs=[record, choice.record(), speakers, sorted(training[0].sexes.items()), place.seed],
-        sources=recordings_of(training),
+        sources=lists.recordings_of(training),
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     ).value
     return read_backend(folder / "backend.h5"), found
@@ -512,7 +498,7 @@ def learn_backend(
 def _choose(
     source: VectorSource, choice: BackendChoice, training: tuple[DataDir, ...], place: Place
 ) -> tuple[dict[str, Any], Backend]:
-    whole = source.vectors(merge_versions(with_pieces(training, place) if choice.cut else training))
+    whole = source.vectors(lists.merge_versions(with_pieces(training, place) if choice.cut else training))
     whole.norms()
     rounds = [] if len(choice.chains) == 1 else _rounds(training, place, choice)  # nothing is to be chosen
     folds = [_vectors_of(source, fold, whole) for fold in rounds]
@@ -613,7 +599,7 @@ class VectorAttacker:
 
         def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
             with naming(self.name):
-                enrolled, keeps_versions = enrolled_speech(enrolment), bool(self.config.adapted)
+                enrolled, keeps_versions = lists.enrolled_speech(enrolment), bool(self.config.adapted)
                 return score_vectors(source, backend, enrolled, tested, trials, keeps_versions=keeps_versions)
 
         return score
@@ -634,8 +620,8 @@ def score_vectors(
     A recording counts once, however often it was anonymised: the vectors of its versions are averaged, but with
     `keeps_versions`, where the spread of a recording over its versions is learnt from.
     """
-    models, segments = match_trials(enrolment, tested, trials)
-    enrolled = source.vectors(enrolment, owners_of(models))
+    models, segments = lists.match_trials(enrolment, tested, trials)
+    enrolled = source.vectors(enrolment, lists.owners_of(models))
     if (version_of := enrolment.version_of) and not keeps_versions:
         sessions: dict[tuple[str, str], list[int]] = {}
         for row, (name, model) in enumerate(zip(enrolled.ids.tolist(), enrolled.speakers.tolist(), strict=True)):

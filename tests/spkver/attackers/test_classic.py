@@ -15,9 +15,8 @@ from evaluation.embeddings import Embeddings
 from spkbase.configuration import load_config, to_dict
 from spkbase.errors import ConfigError
 from spkver.attackers import PRESETS, AttackerConfig, attacker_config
-from spkver.attackers.classic import fitting_chain
-from spkver.attackers.mixtures import cut_sessions
-from spkver.attackers.protocol import choose_utterances
+from spkver.attackers.lists import choose_utterances
+from spkver.attackers.mixtures import cut_sessions, fitting_chain
 from spkver.backend import format_chain
 from spkver.features import Frames
 

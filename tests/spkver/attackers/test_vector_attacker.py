@@ -13,8 +13,9 @@ from scipy.signal import lfilter
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
 from spkver.attackers import CATALOGUE, registry
+from spkver.attackers.lists import match_trials
 from spkver.attackers.mixtures import ivector_attacker
-from spkver.attackers.protocol import Attack, Place, TrainingSet, level_of, match_trials
+from spkver.attackers.protocol import Attack, Place, TrainingSet, level_of
 from spkver.attackers.vector_attacker import (
     Context,
     VectorAttacker,

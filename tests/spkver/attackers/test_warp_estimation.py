@@ -9,7 +9,7 @@ from scipy.signal import lfilter
 from evaluation.embeddings import speaker_folds
 from spkver.anonymization import turn_poles
 from spkver.attackers import fit_warp_estimator, warp_cues
-from spkver.attackers import undoing as module
+from spkver.attackers import inverting as module
 
 RATE = 16000
 
