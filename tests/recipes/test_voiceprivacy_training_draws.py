@@ -12,7 +12,7 @@ from voiceprivacy_runs import condition, evaluated, noting_extractor, rows, run_
 
 from spkbase.runs import Run
 from spkver.voiceprivacy import Config, Experiment, table
-from spkver.voiceprivacy.scores import Attackers, put_to_work
+from spkver.voiceprivacy.scores import Attackers, attackers_at_work
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.table import smaller_counts
 
@@ -103,7 +103,7 @@ def test_those_learn_again_that_learn_here_from_their_training_set_alone(tmp_pat
     others = ("ivector-undone", "content", f"vectors:{tmp_path}/emb", f"{tmp_path}/own.py:attack", "fusion")
     config = Config(attackers=("gmm-svm", "ivector", "supervector-adapted", *others))
     experiment = Experiment(Run(tmp_path / "out"), tmp_path, "_anon", config)
-    attackers = Attackers({"tiny_train": put_to_work(experiment.run, experiment.attackers, 0)})
+    attackers = Attackers({"tiny_train": attackers_at_work(experiment.run, experiment.attackers, 0)})
     able = table.able_attackers(experiment, Sets((), {}), attackers, "tiny_train")
     assert set(able) == {"gmm-svm", "ivector", "supervector-adapted"}
 
