@@ -165,7 +165,9 @@ def test_what_cannot_be_undone_is_said(background, layout):
     few = replace(background.original, recordings=dict(list(background.original.recordings.items())[:5]))
     assert "is too small to learn from" in why_not(attack(TrainingSet(few, background.anonymised), layout))
     one = replace(background.original, speakers=dict.fromkeys(background.original.speakers, "anna"))
-    assert "18 recordings of 1 speakers is too small" in why_not(attack(TrainingSet(one, background.anonymised), layout))
+    assert "18 recordings of 1 speakers is too small" in why_not(
+        attack(TrainingSet(one, background.anonymised), layout)
+    )
     same = attack(background, layout, enrolment=(background.original,))
     assert why_not(same) == "6 speakers of the background are among those that are enrolled"
     unknown = TrainingSet(background.original, (read_datadir(layout / "tiny_train_anon"),))
