@@ -24,73 +24,12 @@ from evaluation.trials import Scores, Trials, align
 from spkbase.errors import DataError, Problems, few
 from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.runs import Origin, Run, Stage, Stamp
-from spkver.backend import (
-    Backend,
-    Chain,
-    NapConfig,
-    Projection,
-    SvmConfig,
-    SvmModels,
-    fit_nap,
-    open_svms,
-    plain_chain,
-    read_backend,
-    read_svms,
-    score_gmm_ubm,
-    score_joint_factors,
-    score_trials,
-    train_chain,
-    train_svms,
-    write_backend,
-    write_svms,
-)
-from spkver.features import (
-    FeatureConfig,
-    FeatureTable,
-    Frames,
-    check_recordings,
-    extract_features,
-    label_file,
-    load_frames,
-    read_feature_table,
-    sidekit_files,
-)
+from spkver import backend as backends
+from spkver import features as frontend
+from spkver import mixture
+from spkver import vectors as vector
 from spkver.idmap import IdMap
-from spkver.mixture import (
-    Statistics,
-    TrainedUbm,
-    UbmConfig,
-    accumulate_statistics,
-    check_ubm,
-    copy_stat_rows,
-    open_statistics,
-    read_ubm,
-    train_ubm,
-    write_ubm,
-)
 from spkver.sidekit import read_svm
-from spkver.vectors import (
-    IVectorMethod,
-    IVectors,
-    JointFactorConfig,
-    JointFactors,
-    MapConfig,
-    Supervectors,
-    TotalVariability,
-    TotalVariabilityConfig,
-    adapt_multisession,
-    adapt_supervectors,
-    check_rank,
-    extract_ivectors,
-    open_ivectors,
-    open_supervectors,
-    read_joint_factors,
-    read_total_variability,
-    train_joint_factors,
-    train_total_variability,
-    write_joint_factors,
-    write_total_variability,
-)
 
 
 def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64]:
@@ -133,7 +72,7 @@ def machine_files(given: Path, models: Sequence[str]) -> dict[str, Path]:
 def copy_machines(path: Path, files: Mapping[str, Path], models: Sequence[str]) -> None:
     """Make an artefact of machines: of SIDEKIT's files, which the restricted reader opens, or of one of ours."""
     if [*files] == ["machines"]:
-        there = read_svms(files["machines"])
+        there = backends.read_svms(files["machines"])
         rows = {model: row for row, model in enumerate(there.models.tolist())}
         if absent := [model for model in models if model not in rows]:
             text = f"{len(absent)} models without a machine, {absent[0]!r} first"
@@ -148,16 +87,21 @@ def copy_machines(path: Path, files: Mapping[str, Path], models: Sequence[str]) 
             text = f"machines of different dimensions: {', '.join(f'{n} of {model}' for n, model in widths.items())}"
             raise DataError(text, file=files[models[0]].parent, remedy="train all of them on the same supervectors")
         weights, biases = (np.array(column) for column in zip(*pairs, strict=True))
-    write_svms(path, SvmModels(np.array(models, object), weights, biases))
+    backends.write_svms(path, backends.SvmModels(np.array(models, object), weights, biases))
 
 
 def gmm_scores(
-    run: Run, system: str, ubm: Stage[TrainedUbm], models: Stage[Supervectors], frames: FramesStage, trials: Trials
+    run: Run,
+    system: str,
+    ubm: Stage[mixture.TrainedUbm],
+    models: Stage[vector.Supervectors],
+    frames: FramesStage,
+    trials: Trials,
 ) -> Stage[Scores]:
     """Score the trials by log-likelihood ratios (`scores/<system>.h5` and `.txt`)."""
 
     def compute() -> Scores:
-        return score_gmm_ubm(ubm.value, models.value, frames.value, trials, work=run.work)
+        return backends.score_gmm_ubm(ubm.value, models.value, frames.value, trials, work=run.work)
 
     return scores_of(run, system, trials, compute, after=[ubm, models, *frames.origins])
 
@@ -202,34 +146,34 @@ class FramesStage:
         Origins of stages that read the frames.
     """
 
-    def __init__(self, run: Run, table: Stage[FeatureTable], config: FeatureConfig) -> None:
+    def __init__(self, run: Run, table: Stage[frontend.FeatureTable], config: frontend.FeatureConfig) -> None:
         self.run, self.table, self.config = run, table, config
         stamp = run.stamp("frames", inputs=[config.post_processing(), table.fingerprint])
         self.fingerprint = stamp.fingerprint
         self.origins: list[Origin] = [table, stamp]
 
     @cached_property
-    def value(self) -> Frames:
+    def value(self) -> frontend.Frames:
         """The frames."""
         with self.run.timed("post-processing"):
-            return load_frames(self.table.value, self.config, folder=self.run.output, work=self.run.work)
+            return frontend.load_frames(self.table.value, self.config, folder=self.run.output, work=self.run.work)
 
     def release(self) -> None:
         """Release the frames; they are computed again on demand."""
         self.__dict__.pop("value", None)
 
 
-def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> FramesStage:
+def features(run: Run, recordings: Mapping[str, Path], config: frontend.FeatureConfig, *, seed: int) -> FramesStage:
     """Extract features of all recordings, or import SIDEKIT's (`features.h5`); return their post-processed frames."""
 
     def make(path: Path) -> None:
-        extract_features(recordings, config, path, seed=seed, work=run.work)
+        frontend.extract_features(recordings, config, path, seed=seed, work=run.work)
 
     table = run.stage(
         "features",
         "features.h5",
         make=make,
-        read=read_feature_table,
+        read=frontend.read_feature_table,
         inputs=[config.extraction(), seed],
         sources=feature_sources(recordings, config),
         libraries=feature_libraries(recordings, config),
@@ -237,15 +181,15 @@ def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *,
     return FramesStage(run, table, config)
 
 
-def feature_sources(recordings: Mapping[str, Path], config: FeatureConfig) -> dict[str, Path]:
+def feature_sources(recordings: Mapping[str, Path], config: frontend.FeatureConfig) -> dict[str, Path]:
     """Return the files that features are made from: recordings or SIDEKIT's features, and labels of speech."""
-    sources = dict(recordings if config.files is None else sidekit_files(config.files, recordings))
+    sources = dict(recordings if config.files is None else frontend.sidekit_files(config.files, recordings))
     if config.vad == "labels":
-        sources |= {f"labels of {name}": label_file(config, name) for name in recordings}
+        sources |= {f"labels of {name}": frontend.label_file(config, name) for name in recordings}
     return sources
 
 
-def feature_libraries(recordings: Mapping[str, Path], config: FeatureConfig) -> list[str]:
+def feature_libraries(recordings: Mapping[str, Path], config: frontend.FeatureConfig) -> list[str]:
     """Return the libraries that features depend on."""
     if config.files is not None:
         return ["numpy"]
@@ -255,88 +199,90 @@ def feature_libraries(recordings: Mapping[str, Path], config: FeatureConfig) -> 
 
 
 def universal_model(
-    run: Run, frames: FramesStage | None, recordings: tuple[str, ...], config: UbmConfig
-) -> Stage[TrainedUbm]:
+    run: Run, frames: FramesStage | None, recordings: tuple[str, ...], config: mixture.UbmConfig
+) -> Stage[mixture.TrainedUbm]:
     """Train the universal background model (`gmm/ubm.h5`), or use that of `ubm.file`, which needs no frames."""
     origin: dict[str, Any] = {}
 
     def make(path: Path) -> None:
         if config.file is not None:
-            return write_ubm(path, read_ubm(config.file))
+            return mixture.write_ubm(path, mixture.read_ubm(config.file))
         assert frames is not None
-        return write_ubm(path, train_ubm(frames.value.stack(recordings), config, work=run.work))
+        return mixture.write_ubm(path, mixture.train_ubm(frames.value.stack(recordings), config, work=run.work))
 
     if config.file is not None:
         origin = {"sources": {"ubm.file": Path(config.file)}}
     elif frames is not None:
         origin = {"inputs": [config, recordings], "after": frames.origins}
-    return run.stage("ubm", "gmm/ubm.h5", make=make, read=read_ubm, **origin)
+    return run.stage("ubm", "gmm/ubm.h5", make=make, read=mixture.read_ubm, **origin)
 
 
 def statistics(
-    run: Run, name: str, ubm: Stage[TrainedUbm] | Stamp, frames: Any, idmap: IdMap, *, file: Path | None = None
-) -> Stage[Statistics]:
+    run: Run, name: str, ubm: Stage[mixture.TrainedUbm] | Stamp, frames: Any, idmap: IdMap, *, file: Path | None = None
+) -> Stage[mixture.Statistics]:
     """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or read them from a StatServer."""
 
     def make(path: Path) -> None:
         if file is None:
-            accumulate_statistics(
+            mixture.accumulate_statistics(
                 ubm.value, frames.value, idmap.models, idmap.segments, work=run.work, destination=path
             )
         else:
             widths = ubm.value.n_components, ubm.value.means.size
-            copy_stat_rows(file, idmap.models, idmap.segments, path, widths=widths)
+            mixture.copy_stat_rows(file, idmap.models, idmap.segments, path, widths=widths)
 
     if file is None:
         origin: dict[str, Any] = {"after": [*frames.origins, ubm]}
     else:
         origin = {"after": [ubm], "sources": {f"statistics of {name}": file}}
     artefact = f"data/stat_{name}.h5"
-    return run.stage(f"statistics of {name}", artefact, make=make, read=open_statistics, inputs=idmap, **origin)
+    return run.stage(f"statistics of {name}", artefact, make=make, read=mixture.open_statistics, inputs=idmap, **origin)
 
 
 def supervectors(
     run: Run,
     name: str,
-    ubm: Stage[TrainedUbm],
-    accumulated: Stage[Statistics],
-    config: MapConfig,
+    ubm: Stage[mixture.TrainedUbm],
+    accumulated: Stage[mixture.Statistics],
+    config: vector.MapConfig,
     *,
     multisession: bool = False,
-) -> Stage[Supervectors]:
+) -> Stage[vector.Supervectors]:
     """Adapt supervectors by MAP (`data/sv_<name>.h5`): of each segment, or of all sessions of a model together."""
-    adapt = adapt_multisession if multisession else adapt_supervectors
+    adapt = vector.adapt_multisession if multisession else vector.adapt_supervectors
     return run.stage(
         f"supervectors of {name}",
         f"data/sv_{name}.h5",
         make=lambda path: adapt(ubm.value, accumulated.value, config, work=run.work, destination=path),
-        read=open_supervectors,
+        read=vector.open_supervectors,
         inputs=[config, multisession],
         after=[accumulated],
     )
 
 
-def given_supervectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[Supervectors]:
+def given_supervectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[vector.Supervectors]:
     """Read the supervectors of a list from a StatServer, which may hold others too (`data/sv_<name>.h5`)."""
     return run.stage(
         f"supervectors of {name}",
         f"data/sv_{name}.h5",
-        make=lambda path: copy_stat_rows(file, idmap.models, idmap.segments, path),
-        read=open_supervectors,
+        make=lambda path: mixture.copy_stat_rows(file, idmap.models, idmap.segments, path),
+        read=vector.open_supervectors,
         inputs=idmap,
         sources={f"supervectors of {name}": file},
     )
 
 
-def nuisance_projection(run: Run, of_list: Stage[Supervectors], config: NapConfig) -> Stage[Projection]:
+def nuisance_projection(
+    run: Run, of_list: Stage[vector.Supervectors], config: backends.NapConfig
+) -> Stage[backends.Projection]:
     """Estimate the directions of nuisance on the supervectors of a list (`data/nap.h5`)."""
 
     def make(path: Path) -> None:
-        projection = fit_nap(of_list.value, rank=config.rank, scatter=config.scatter, work=run.work)
+        projection = backends.fit_nap(of_list.value, rank=config.rank, scatter=config.scatter, work=run.work)
         write_arrays(path, {"directions": projection.directions})
 
-    def read(path: Path) -> Projection:
-        return Projection(read_arrays(path, "directions")["directions"])
+    def read(path: Path) -> backends.Projection:
+        return backends.Projection(read_arrays(path, "directions")["directions"])
 
     inputs = [config.rank, config.scatter]
     return run.stage("nap", "data/nap.h5", make=make, read=read, inputs=inputs, after=[of_list])
@@ -345,11 +291,11 @@ def nuisance_projection(run: Run, of_list: Stage[Supervectors], config: NapConfi
 def svm_system(
     run: Run,
     system: str,
-    of_lists: Mapping[str, Stage[Supervectors]],
+    of_lists: Mapping[str, Stage[vector.Supervectors]],
     trials: Trials,
-    config: SvmConfig,
+    config: backends.SvmConfig,
     *,
-    projection: Stage[Projection] | None = None,
+    projection: Stage[backends.Projection] | None = None,
     machines: Path | None = None,
 ) -> Stage[Scores]:
     """Train a system's machines (`svm/<system>.h5`) and score the trials (`scores/<system>.h5` and `.txt`).
@@ -376,24 +322,24 @@ def svm_system(
     models = sorted(set(trials.model_ids))
     files = {} if machines is None else machine_files(machines, models)
 
-    def removed() -> Projection | None:
+    def removed() -> backends.Projection | None:
         return None if projection is None else projection.value
 
     def make(path: Path) -> None:
         if files:
             copy_machines(path, files, models)
         else:
-            train_svms(enroll.value, back.value, config, projection=removed(), work=run.work, destination=path)
+            backends.train_svms(enroll.value, back.value, config, projection=removed(), work=run.work, destination=path)
 
     def compute() -> Scores:
-        return score_trials(trained.value, test.value, trials, projection=removed(), work=run.work)
+        return backends.score_trials(trained.value, test.value, trials, projection=removed(), work=run.work)
 
     if files:
         origin: dict[str, Any] = {"inputs": models, "sources": files}
     else:
         libraries = ("numpy", "scikit-learn")
         origin = {"inputs": config, "after": [enroll, back, *after], "libraries": libraries}
-    trained = run.stage(f"models of {system}", f"svm/{system}.h5", make=make, read=open_svms, **origin)
+    trained = run.stage(f"models of {system}", f"svm/{system}.h5", make=make, read=backends.open_svms, **origin)
     return scores_of(run, system, trials, compute, after=[trained, test, *after])
 
 
@@ -405,9 +351,9 @@ class IVectorTraining:
     """How an extractor of i-vectors is trained; `seed` is that of the dither."""
 
     seed: int = 0
-    features: FeatureConfig = field(default_factory=FeatureConfig)
-    ubm: UbmConfig = field(default_factory=UbmConfig)
-    total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
+    features: frontend.FeatureConfig = field(default_factory=frontend.FeatureConfig)
+    ubm: mixture.UbmConfig = field(default_factory=mixture.UbmConfig)
+    total_variability: vector.TotalVariabilityConfig = field(default_factory=vector.TotalVariabilityConfig)
 
 
 def ivector_extractor(run: Run, recordings: Mapping[str, Path], config: IVectorTraining, *, work: Run) -> None:
@@ -430,14 +376,14 @@ def ivector_extractor(run: Run, recordings: Mapping[str, Path], config: IVectorT
     """
     names: Any = tuple(sorted(recordings))
     problems = Problems()
-    seconds = check_recordings(recordings, config.features, work=run.work, problems=problems)
+    seconds = frontend.check_recordings(recordings, config.features, work=run.work, problems=problems)
     if not problems.errors:  # the duration is that of all recordings
         with problems.noted():
             most_frames = seconds / config.features.shift
-            check_ubm(config.ubm, dimension=config.features.dimension, most_frames=most_frames)
+            mixture.check_ubm(config.ubm, dimension=config.features.dimension, most_frames=most_frames)
     with problems.noted():
         width = config.ubm.components * config.features.dimension
-        check_rank(config.total_variability.rank, n_segments=len(names), width=width)
+        vector.check_rank(config.total_variability.rank, n_segments=len(names), width=width)
     problems.raise_if_any()
     frames = features(work, recordings, config.features, seed=config.seed)
     ubm = universal_model(run, frames, names, config.ubm)
@@ -447,15 +393,20 @@ def ivector_extractor(run: Run, recordings: Mapping[str, Path], config: IVectorT
 
 
 def total_variability(
-    run: Run, ubm: Stage[TrainedUbm] | Stamp, accumulated: Stage[Statistics] | Stamp, config: TotalVariabilityConfig
-) -> Stage[TotalVariability]:
+    run: Run,
+    ubm: Stage[mixture.TrainedUbm] | Stamp,
+    accumulated: Stage[mixture.Statistics] | Stamp,
+    config: vector.TotalVariabilityConfig,
+) -> Stage[vector.TotalVariability]:
     """Train the matrix of total variability on the statistics of a list (`data/tv.h5`)."""
 
     def make(path: Path) -> None:
-        write_total_variability(path, train_total_variability(ubm.value, accumulated.value, config, work=run.work))
+        vector.write_total_variability(
+            path, vector.train_total_variability(ubm.value, accumulated.value, config, work=run.work)
+        )
 
     after = [ubm, accumulated]
-    read = read_total_variability
+    read = vector.read_total_variability
     return run.stage(
         "total variability", "data/tv.h5", make=make, read=read, inputs=config, after=after, libraries=_LAPACK
     )
@@ -464,21 +415,21 @@ def total_variability(
 def ivectors(
     run: Run,
     name: str,
-    matrix: Stage[TotalVariability],
-    accumulated: Stage[Statistics],
+    matrix: Stage[vector.TotalVariability],
+    accumulated: Stage[mixture.Statistics],
     *,
-    method: IVectorMethod = "exact",
-) -> Stage[IVectors]:
+    method: vector.IVectorMethod = "exact",
+) -> Stage[vector.IVectors]:
     """Extract the i-vectors of the segments of a list (`data/iv_<name>.h5`)."""
 
     def make(path: Path) -> None:
-        extract_ivectors(matrix.value, accumulated.value, method=method, work=run.work, destination=path)
+        vector.extract_ivectors(matrix.value, accumulated.value, method=method, work=run.work, destination=path)
 
     after, stage = [matrix, accumulated], (f"vectors of {name}", f"data/iv_{name}.h5")
-    return run.stage(*stage, make=make, read=open_ivectors, inputs=method, after=after, libraries=_LAPACK)
+    return run.stage(*stage, make=make, read=vector.open_ivectors, inputs=method, after=after, libraries=_LAPACK)
 
 
-def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[IVectors]:
+def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[vector.IVectors]:
     """Use the vectors of a file, such as `spkver embed` writes, in place of i-vectors.
 
     The file is any that `evaluation.embeddings.read_embeddings` reads; it may hold other vectors too.
@@ -490,24 +441,32 @@ def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[IVecto
         write_arrays(path, {"ids": idmap.segments, "speakers": idmap.models, "vectors": vectors})
 
     sources, stage = {f"vectors of {name}": file}, (f"vectors of {name}", f"data/iv_{name}.h5")
-    return run.stage(*stage, make=make, read=open_ivectors, inputs=idmap, sources=sources)
+    return run.stage(*stage, make=make, read=vector.open_ivectors, inputs=idmap, sources=sources)
 
 
-def backend(run: Run, system: str, training: Stage[IVectors], chain: Chain, *, seed: int) -> Stage[Backend]:
+def backend(
+    run: Run, system: str, training: Stage[vector.IVectors], chain: backends.Chain, *, seed: int
+) -> Stage[backends.Backend]:
     """Train a chain of steps on the vectors of a list, whose models are the speakers (`backends/<system>.h5`)."""
     return run.stage(
         f"backend of {system}",
         f"backends/{system}.h5",
-        make=lambda path: write_backend(path, train_chain(_embeddings(training.value), chain, seed=seed)),
-        read=read_backend,
-        inputs=[plain_chain(chain), seed],
+        make=lambda path: backends.write_backend(
+            path, backends.train_chain(_embeddings(training.value), chain, seed=seed)
+        ),
+        read=backends.read_backend,
+        inputs=[backends.plain_chain(chain), seed],
         after=[training],
         libraries=("numpy", "scipy", "scikit-learn"),
     )
 
 
 def vector_scores(
-    run: Run, system: str, trained: Stage[Backend], vectors: Mapping[str, Stage[IVectors]], trials: Trials
+    run: Run,
+    system: str,
+    trained: Stage[backends.Backend],
+    vectors: Mapping[str, Stage[vector.IVectors]],
+    trials: Trials,
 ) -> Stage[Scores]:
     """Score the trials by a trained chain (`scores/<system>.h5` and `.txt`).
 
@@ -528,7 +487,7 @@ def vector_scores(
     return scores_of(run, system, trials, compute, after=[trained, enroll, test])
 
 
-def _embeddings(vectors: IVectors) -> Embeddings:
+def _embeddings(vectors: vector.IVectors) -> Embeddings:
     """Vectors in memory, with ids that are distinct: a recording may enrol several models."""
     ids = vectors.segments
     if len(set(ids.tolist())) < len(vectors):
@@ -537,21 +496,27 @@ def _embeddings(vectors: IVectors) -> Embeddings:
 
 
 def joint_factors(
-    run: Run, ubm: Stage[TrainedUbm], accumulated: Stage[Statistics], config: JointFactorConfig
-) -> Stage[JointFactors]:
+    run: Run, ubm: Stage[mixture.TrainedUbm], accumulated: Stage[mixture.Statistics], config: vector.JointFactorConfig
+) -> Stage[vector.JointFactors]:
     """Train joint factors on the statistics of a list, whose models are the speakers (`data/jfa.h5`)."""
 
     def make(path: Path) -> None:
-        write_joint_factors(path, train_joint_factors(ubm.value, accumulated.value, config, work=run.work))
+        vector.write_joint_factors(
+            path, vector.train_joint_factors(ubm.value, accumulated.value, config, work=run.work)
+        )
 
-    after, read = [ubm, accumulated], read_joint_factors
+    after, read = [ubm, accumulated], vector.read_joint_factors
     return run.stage(
         "joint factors", "data/jfa.h5", make=make, read=read, inputs=config, after=after, libraries=_LAPACK
     )
 
 
 def joint_factor_scores(
-    run: Run, system: str, factors: Stage[JointFactors], statistics: Mapping[str, Stage[Statistics]], trials: Trials
+    run: Run,
+    system: str,
+    factors: Stage[vector.JointFactors],
+    statistics: Mapping[str, Stage[mixture.Statistics]],
+    trials: Trials,
 ) -> Stage[Scores]:
     """Score the trials by joint factors, all sessions of a model together (`scores/<system>.h5` and `.txt`).
 
@@ -567,6 +532,6 @@ def joint_factor_scores(
     enroll, test = statistics["enroll"], statistics["test"]
 
     def compute() -> Scores:
-        return score_joint_factors(factors.value, enroll.value, test.value, trials, work=run.work)
+        return backends.score_joint_factors(factors.value, enroll.value, test.value, trials, work=run.work)
 
     return scores_of(run, system, trials, compute, after=[factors, enroll, test])

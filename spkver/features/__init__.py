@@ -15,13 +15,5 @@ from spkver.features.extraction import (
     recording_generator,
     sidekit_files,
 )
-from spkver.features.frames import (
-    FeatureTable,
-    Frames,
-    load_frames,
-    post_process,
-    rasta_labels,
-    read_feature_table,
-    row_index,
-)
+from spkver.features.frames import FeatureTable, Frames, load_frames, post_process, read_feature_table, row_index
 from spkver.features.vad import snr_vad

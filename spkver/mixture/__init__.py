@@ -28,12 +28,9 @@ from spkver.mixture.statistics import (
     accumulate_statistics,
     copy_stat_rows,
     find_stat_rows,
-    open_stat_server,
     open_statistics,
     read_statistics,
     segment_statistics,
-    write_stat_blocks,
-    write_stat_rows,
     write_statistics,
 )
 from spkver.mixture.ubm import (

@@ -10,7 +10,7 @@ Signal Processing 10, 2000, equations 7 to 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,65 +18,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, SelectedRows, fill_rows, part
+from spkbase.arrays import Rows, fill_rows, part
 from spkbase.errors import DataError, few
-from spkbase.hdf5 import new_file, stored_dataset
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks
 from spkver.features import Frames
 from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, check_frames, natural_parameters
-from spkver.sidekit import open_hdf5, read_array, read_stat_server, read_strings, write_column, write_strings
-
-_COPIED = 256  # rows that are copied at a time
-
-
-def write_stat_blocks(
-    path: str | Path,
-    models: Sequence[str] | NDArray,
-    segments: Sequence[str] | NDArray,
-    widths: tuple[int, int],
-    blocks: Iterable[tuple[NDArray, NDArray]],
-) -> tuple[Rows, Rows]:
-    """Write a file of SIDEKIT's StatServer by blocks of rows, and refer to its rows.
-
-    Parameters
-    ----------
-    path : path
-    models, segments : sequence of str, of length N
-    widths : tuple of int
-        Columns of stat0 and of stat1, which are float32.
-    blocks : iterable of pairs of ndarray
-        Rows of stat0 and of stat1, in their order.
-
-    Returns
-    -------
-    stat0, stat1 : ndarray or StoredArray of shape (N, width)
-
-    Raises
-    ------
-    DataError
-        If a number is not finite, or the file cannot be written.
-    """
-    with new_file(path) as file:
-        write_strings(file, "modelset", models)
-        write_strings(file, "segset", segments)
-        for name in ("start", "stop"):
-            write_column(file, name, np.full(len(models), -1, np.int32))
-        for order, width in enumerate(widths):
-            file.create_dataset(f"stat{order}", (len(models), width), np.float32)
-        start = 0
-        for block in blocks:
-            for order, rows in enumerate(block):
-                with np.errstate(over="ignore"):  # what overflows is found just below
-                    values = rows.astype(np.float32, copy=False)
-                bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-                if len(bad):
-                    row = start + int(bad[0])
-                    text = f"stat{order} of segment {segments[row]!r} (row {row}) is not finite"
-                    raise DataError(text, file=path, remedy="compute the statistics again")
-                file[f"stat{order}"][start : start + len(values)] = values
-            start += len(block[0])
-    return open_stat_server(path)[2:]
+from spkver.sidekit import StatServer, open_stat_server, read_stat_server, write_stat_blocks, write_stat_server
 
 
 def copy_stat_rows(
@@ -86,7 +34,7 @@ def copy_stat_rows(
     destination: str | Path,
     *,
     widths: tuple[int, int] | None = None,
-) -> tuple[Rows, Rows]:
+) -> None:
     """Write the rows of a list that a file of SIDEKIT's StatServer holds, by their (model, segment), in its order.
 
     Parameters
@@ -100,38 +48,17 @@ def copy_stat_rows(
     widths : (int, int), optional
         Columns of stat0 and stat1 that are expected; those of the file by default.
 
-    Returns
-    -------
-    stat0, stat1 : ndarray or StoredArray of shape (N, width)
-
     Raises
     ------
     DataError
         If the file is broken or of another kind, has other columns, or lacks a row.
     """
-    rows = find_stat_rows(path, models, segments)
-    stats = open_stat_server(path)[2:]
-    found = (stats[0].shape[1], stats[1].shape[1])
+    rows, there = find_stat_rows(path, models, segments), open_stat_server(path)
+    found = (there.stat0.shape[1], there.stat1.shape[1])
     if widths is not None and found != widths:
         text = f"stat0 and stat1 have {found} columns, expected {widths} for the mixture"
         raise DataError(text, file=path, remedy="give the mixture that these statistics were made with (ubm.file)")
-    return write_stat_rows(destination, models, segments, stats, rows)
-
-
-def write_stat_rows(
-    destination: str | Path,
-    models: Sequence[str] | NDArray,
-    segments: Sequence[str] | NDArray,
-    stats: tuple[Rows, Rows],
-    rows: NDArray[np.int64] | None = None,
-) -> tuple[Rows, Rows]:
-    """Write stat0 and stat1, or some rows of them, as a file of SIDEKIT's StatServer, and refer to what it holds."""
-    rows = np.arange(len(models)) if rows is None else rows
-    blocks = (
-        (np.asarray(SelectedRows(stats[0], some)), np.asarray(SelectedRows(stats[1], some)))
-        for some in (rows[start:stop] for start, stop in chunk_bounds(len(rows), _COPIED))
-    )
-    return write_stat_blocks(destination, models, segments, (stats[0].shape[1], stats[1].shape[1]), blocks)
+    write_stat_server(destination, there, rows)
 
 
 def find_stat_rows(
@@ -146,7 +73,7 @@ def find_stat_rows(
     """
     there = open_stat_server(path)
     row_of: dict[tuple[str, str], int] = {}
-    for row, pair in enumerate(zip(there[0].tolist(), there[1].tolist(), strict=True)):
+    for row, pair in enumerate(zip(there.models.tolist(), there.segments.tolist(), strict=True)):
         if row_of.setdefault(pair, row) != row:
             text = f"{pair[0]} {pair[1]} is in rows {row_of[pair]} and {row}"
             raise DataError(text, file=path, remedy="write it again with each row once")
@@ -156,31 +83,6 @@ def find_stat_rows(
         text = f"{len(absent)} of {len(pairs)} rows of the list are not there: {few(absent)}"
         raise DataError(text, file=path, remedy="make it from the same list")
     return np.array([row_of[pair] for pair in pairs], np.int64)
-
-
-def open_stat_server(path: str | Path) -> tuple[NDArray[np.object_], NDArray[np.object_], Rows, Rows]:
-    """Return models, segments, stat0 (N, C) and stat1 (N, W) of a file; what can be read by rows stays in it.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, broken or of another kind, or shapes do not agree.
-    """
-    with open_hdf5(path) as file:
-        models, segments = read_strings(file, "modelset"), read_strings(file, "segset")
-        if len(models) != len(segments):
-            raise DataError(f"{len(models)} models, but {len(segments)} segments", file=path)
-        stats: list[Rows] = []
-        for name in ("stat0", "stat1"):
-            stored = stored_dataset(file.get(name), path)
-            if stored is None or stored.dtype != np.float32 or stored.ndim != 2:
-                values = read_array(file, name, kinds="f", shape=(len(models), None))
-                stats.append(values.astype(np.float32, copy=False))
-            else:
-                stats.append(stored)
-        if {len(rows) for rows in stats} != {len(models)}:
-            raise DataError(f"{len(models)} ids, but statistics of {[len(rows) for rows in stats]} rows", file=path)
-    return models, segments, stats[0], stats[1]
 
 
 _SEGMENTS = 32  # in one task and in one block of a file
@@ -287,8 +189,7 @@ def accumulate_statistics(
     n_components, width = mixture.n_components, mixture.means.size
     if destination is not None:
         blocks = statistic_blocks(mixture, frames, segments, work=work)
-        zeroth, first = write_stat_blocks(destination, models, segments, (n_components, width), blocks)
-        return Statistics(np.asarray(models, object), np.asarray(segments, object), zeroth, first)
+        return Statistics(*write_stat_blocks(destination, models, segments, (n_components, width), blocks))
     distinct = sorted(set(segments))
     zeroth = np.empty((len(distinct), n_components), frames.values.dtype)
     first = np.empty((len(distinct), width), frames.values.dtype)
@@ -336,8 +237,7 @@ def read_statistics(path: str | Path) -> Statistics:
     DataError
         If the file is missing, broken or of another kind, or a number is not finite.
     """
-    server = read_stat_server(path)
-    return Statistics(server.models, server.segments, server.stat0, server.stat1)
+    return Statistics(*read_stat_server(path))
 
 
 def write_statistics(path: str | Path, statistics: Statistics) -> None:
@@ -348,4 +248,5 @@ def write_statistics(path: str | Path, statistics: Statistics) -> None:
     DataError
         If a number is not finite, or the file cannot be written.
     """
-    write_stat_rows(path, statistics.models, statistics.segments, (statistics.zeroth, statistics.first))
+    columns = statistics.models, statistics.segments, statistics.zeroth, statistics.first
+    write_stat_server(path, StatServer(*columns))

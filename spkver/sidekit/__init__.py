@@ -17,12 +17,14 @@ from spkver.sidekit.models import (
 from spkver.sidekit.tables import (
     StatServer,
     open_hdf5,
+    open_stat_server,
     read_array,
     read_idmap,
     read_stat_server,
     read_strings,
     write_column,
     write_idmap,
+    write_stat_blocks,
     write_stat_server,
     write_strings,
 )

@@ -9,23 +9,22 @@ reads only ASCII, then stops with an error instead of reading a wrong id. Here b
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.arrays import Rows
 from spkbase.errors import DataError, Problems, errors_of
 from spkbase.files import read_text, write_text
-from spkbase.hdf5 import create_file, open_file
+from spkbase.hdf5 import create_file, new_file, open_file, stored_dataset
 from spkbase.hdf5 import read_strings as read_column
-from spkbase.showing import one_line
+from spkbase.work import chunk_bounds
 from spkver.idmap import IdMap
 
 
@@ -77,9 +76,8 @@ def read_strings(group: h5py.Group, name: str) -> NDArray[np.object_]:
 
 def write_column(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
     """Write numbers as SIDEKIT does: gzip, checksums, axes that can grow."""
-    group.create_dataset(
-        name, data=values, maxshape=(None,) * values.ndim, compression="gzip", fletcher32=True, chunks=_chunks(values)
-    )
+    options: dict[str, Any] = {"chunks": True if values.size else (1,) * values.ndim, "maxshape": (None,) * values.ndim}
+    group.create_dataset(name, data=values, compression="gzip", fletcher32=True, **options)
 
 
 def write_strings(group: h5py.Group, name: str, ids: Sequence[str] | NDArray[np.object_]) -> None:
@@ -108,10 +106,6 @@ def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
         there = ", ".join(sorted(group)[:12]) or "nothing"
         raise DataError(f"expected {name!r}, found {there}")
     return dataset
-
-
-def _chunks(values: NDArray[Any]) -> tuple[int, ...] | bool:
-    return True if values.size else (1,) * values.ndim
 
 
 _HDF5_EXTENSIONS = (".h5", ".hdf5")
@@ -213,129 +207,131 @@ def _frame(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-logger = logging.getLogger(__name__)
-
-_BLOCK_BYTES = 1 << 25
+_BLOCK = 256  # rows that are copied at a time
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class StatServer:
-    """Statistics of segments.
+class StatServer(NamedTuple):
+    """Statistics, or supervectors, of segments.
 
     Attributes
     ----------
     models, segments : ndarray of str of shape (S,)
-        Model and segment of each row; lists become arrays.
-    stat0 : ndarray of float32 of shape (S, C)
+        Model and segment of each row.
+    stat0 : ndarray or StoredArray of float32 of shape (S, C)
         Occupation counts of each component; ones of shape (S, 1) with supervectors.
-    stat1 : ndarray of float32 of shape (S, C * D)
+    stat1 : ndarray or StoredArray of float32 of shape (S, C * D)
         First-order statistics, component after component, not centred; or supervectors.
-    start, stop : ndarray of int64 of shape (S,), optional
-        Frames [start, stop) of the segment, -1 (default) for none. SIDEKIT 1.3 kept them in 8 bits and lost larger
-        ones.
     """
 
     models: NDArray[np.object_]
     segments: NDArray[np.object_]
-    stat0: NDArray[Any]
-    stat1: NDArray[Any]
-    start: NDArray[np.int64] = None  # type: ignore[assignment]  # an array after __post_init__
-    stop: NDArray[np.int64] = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        for name in ("models", "segments"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), object))
-        for name in ("start", "stop"):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, np.full(len(self.models), -1, np.int64))
+    stat0: Rows
+    stat1: Rows
 
 
-def read_stat_server(path: str | Path, prefix: str = "") -> StatServer:
-    """Read a StatServer.
-
-    Parameters
-    ----------
-    path : path
-        HDF5 file that SIDEKIT or `write_stat_server` wrote.
-    prefix : str
-        Prefix of the names of the datasets, for files with several.
+def open_stat_server(path: str | Path) -> StatServer:
+    """Refer to a StatServer that SIDEKIT or `write_stat_server` wrote; what can be read by rows stays in the file.
 
     Raises
     ------
     DataError
-        If the file is missing, broken or of another kind, shapes do not agree, or a value is not finite.
+        If the file is missing, broken or of another kind, or shapes do not agree.
     """
     with open_hdf5(path) as file:
-        models = read_strings(file, f"{prefix}modelset")
-        segments = read_strings(file, f"{prefix}segset")
-        n_rows = len(models)
-        if len(segments) != n_rows:
-            raise DataError(f"{n_rows} models, but {len(segments)} segments")
-        stat0 = read_array(file, f"{prefix}stat0", kinds="f", shape=(n_rows, None)).astype(np.float32, copy=False)
-        stat1 = read_array(file, f"{prefix}stat1", kinds="f", shape=(n_rows, None)).astype(np.float32, copy=False)
-        _check_shapes(n_rows, stat0, stat1)
-        for name, values in (("stat0", stat0), ("stat1", stat1)):
-            _check_finite(name, values, 0, segments)
-        parts = [read_array(file, f"{prefix}{name}", kinds="i", shape=(n_rows,)) for name in ("start", "stop")]
-        if any(frames.dtype == np.int8 and (frames != -1).any() for frames in parts):
-            logger.warning("%s: start and stop were stored in 8 bits; frames above 127 are wrong", path)
-        return StatServer(models, segments, stat0, stat1, *(frames.astype(np.int64) for frames in parts))
+        models, segments = read_strings(file, "modelset"), read_strings(file, "segset")
+        stats: list[Rows] = []
+        for name in ("stat0", "stat1"):
+            stored = stored_dataset(file.get(name), path)
+            if stored is None or stored.dtype != np.float32 or stored.ndim != 2:
+                values = read_array(file, name, kinds="f", shape=(len(models), None))
+                stats.append(values.astype(np.float32, copy=False))
+            else:
+                stats.append(stored)
+        _check_shapes(models, segments, stats)
+    return StatServer(models, segments, stats[0], stats[1])
 
 
-def write_stat_server(path: str | Path, server: StatServer, *, prefix: str = "") -> None:
-    """Write a StatServer in float32, whole or not at all.
+def read_stat_server(path: str | Path) -> StatServer:
+    """Read a whole StatServer; raises as `open_stat_server`, and where a number is not finite."""
+    server = open_stat_server(path)
+    server = server._replace(stat0=np.asarray(server.stat0), stat1=np.asarray(server.stat1))
+    with errors_of(path):
+        _check_finite(server.segments, 0, (server.stat0, server.stat1))
+    return server
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    server : StatServer
-        Statistics or supervectors; a memory map of them is read some rows at a time.
-    prefix : str
-        Prefix of the names of the datasets.
+
+def write_stat_server(path: str | Path, server: StatServer, rows: NDArray[np.int64] | None = None) -> StatServer:
+    """Write a StatServer, or some of its rows, in float32, whole or not at all, and refer to what the file holds.
 
     Raises
     ------
     DataError
         If shapes do not agree, a value is not finite in float32, or the file cannot be written.
     """
-    segments, n_rows = server.segments, len(server.models)
-    if len(segments) != n_rows:
-        raise DataError(f"{n_rows} models, but {len(segments)} segments", file=path)
+    ids = np.asarray(server.models, object), np.asarray(server.segments, object)
     with errors_of(path):
-        _check_shapes(n_rows, server.stat0, server.stat1)
-        with create_file(path) as file:
-            write_strings(file, f"{prefix}modelset", server.models)
-            write_strings(file, f"{prefix}segset", segments)
-            _write_rows(file, f"{prefix}stat0", server.stat0, segments)
-            _write_rows(file, f"{prefix}stat1", server.stat1, segments)
-            for name, frames in (("start", server.start), ("stop", server.stop)):
-                write_column(file, f"{prefix}{name}", as_int32(np.asarray(frames, dtype=np.int64)))
+        _check_shapes(*ids, [server.stat0, server.stat1])
+    which = np.arange(len(ids[0])) if rows is None else rows
+    widths = server.stat0.shape[1], server.stat1.shape[1]
+    chunks = (which[start:stop] for start, stop in chunk_bounds(len(which), _BLOCK))
+    blocks = ((server.stat0[some], server.stat1[some]) for some in chunks)
+    return write_stat_blocks(path, ids[0][which], ids[1][which], widths, blocks)
 
 
-def _check_shapes(n_rows: int, stat0: NDArray[Any], stat1: NDArray[Any]) -> None:
-    good = stat0.ndim == stat1.ndim == 2 and len(stat0) == len(stat1) == n_rows
-    if not good or stat0.shape[1] == 0 or stat1.shape[1] % stat0.shape[1]:
-        raise DataError(
-            f"expected stat0 ({n_rows}, C) and stat1 ({n_rows}, C * D), not {stat0.shape} and {stat1.shape}"
-        )
+def write_stat_blocks(
+    path: str | Path,
+    models: Sequence[str] | NDArray,
+    segments: Sequence[str] | NDArray,
+    widths: tuple[int, int],
+    blocks: Iterable[tuple[NDArray, NDArray]],
+) -> StatServer:
+    """Write a StatServer by blocks of rows, and refer to what the file holds.
+
+    Parameters
+    ----------
+    path : path
+    models, segments : sequence of str, of length N
+    widths : tuple of int
+        Columns of stat0 and of stat1, which are float32.
+    blocks : iterable of pairs of ndarray
+        Rows of stat0 and of stat1, in their order.
+
+    Raises
+    ------
+    DataError
+        If a number is not finite, or the file cannot be written.
+    """
+    with new_file(path) as file:
+        write_strings(file, "modelset", models)
+        write_strings(file, "segset", segments)
+        for name in ("start", "stop"):
+            write_column(file, name, np.full(len(models), _NONE, np.int32))
+        stats = [file.create_dataset(f"stat{order}", (len(models), width), "f4") for order, width in enumerate(widths)]
+        start = 0
+        for block in blocks:
+            with np.errstate(over="ignore"):  # what overflows is found just below
+                values = [rows.astype(np.float32, copy=False) for rows in block]
+            with errors_of(path):
+                _check_finite(segments, start, values)
+            for dataset, rows in zip(stats, values, strict=True):
+                dataset[start : start + len(rows)] = rows
+            start += len(values[0])
+    return open_stat_server(path)
 
 
-def _check_finite(name: str, values: NDArray[Any], first_row: int, segments: Any) -> None:
-    if not np.isfinite(values).all():
-        row = first_row + int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-        raise DataError(
-            f"{name} of segment {segments[row]!r} (row {row}) is not finite", remedy="compute the statistics again"
-        )
+def _check_shapes(models: NDArray, segments: NDArray, stats: Sequence[Rows]) -> None:
+    if len(models) != len(segments):
+        raise DataError(f"{len(models)} models, but {len(segments)} segments")
+    shapes = [array.shape for array in stats]
+    n_rows = len(models)
+    if [shape[:-1] for shape in shapes] != [(n_rows,)] * 2 or shapes[0][1] == 0 or shapes[1][1] % shapes[0][1]:
+        raise DataError(f"expected stat0 ({n_rows}, C) and stat1 ({n_rows}, C * D), not {shapes[0]} and {shapes[1]}")
 
 
-def _write_rows(file: h5py.File, name: str, values: NDArray[Any], segments: Any) -> None:
-    """Write block by block, contiguous and not packed: floats of this kind shrink by a tenth at best."""
-    dataset = file.create_dataset(name, shape=values.shape, dtype=np.float32)
-    step = max(1, _BLOCK_BYTES // (4 * values.shape[1]))
-    for start in range(0, len(values), step):
-        with np.errstate(over="ignore"):  # what overflows is found just below
-            block = np.asarray(values[start : start + step]).astype(np.float32, copy=False)
-        _check_finite(name, block, start, segments)
-        dataset[start : start + step] = block
+def _check_finite(segments: Any, first_row: int, stats: Sequence[Any]) -> None:
+    for order, values in enumerate(stats):
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+        if len(bad):
+            row = first_row + int(bad[0])
+            text = f"stat{order} of segment {segments[row]!r} (row {row}) is not finite"
+            raise DataError(text, remedy="compute the statistics again")

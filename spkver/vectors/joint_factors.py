@@ -31,14 +31,14 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Floats, Rows, fill_rows
+from spkbase.arrays import Floats, fill_rows
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
-from spkver.mixture import GaussianMixture, Statistics, unwhiten, whiten, write_stat_blocks
+from spkver.mixture import GaussianMixture, Statistics, unwhiten, whiten
 from spkver.vectors.ivectors import extract_ivectors
 from spkver.vectors.supervectors import Supervectors, sum_by_model, without_factors
 from spkver.vectors.total_variability import (
@@ -330,63 +330,48 @@ def hidden_variables(
     DataError
         If the statistics are not those of the mixture, or not finite.
     """
-    sums, factors, blocks = _enrolled(model, statistics, work)
-    rank = model.speaker.shape[2]
-    return sums.models, factors[:, :rank], factors[:, rank:], np.concatenate([residual for _, residual in blocks])
-
-
-def _enrolled(
-    model: JointFactors, statistics: Statistics, work: Work
-) -> tuple[Statistics, Floats, Iterator[tuple[Floats, Floats]]]:
-    """Sums of each speaker, their factors [y x], and blocks of these with z."""
-    both = model.matrix("both")
+    both, rank = model.matrix("both"), model.speaker.shape[2]
     both.check(statistics)
     sums = sum_by_model(statistics)
     left, factors = _less_factors(both, sums, work=work)
-    parts = np.split(factors, range(MODELS, len(sums), MODELS))
-    blocks = zip(parts, model_blocks(both, left), strict=True)
-    return sums, factors, ((part, residual_posterior(*block, model.residual)[0]) for part, block in blocks)
+    residual = [residual_posterior(*block, model.residual)[0] for block in model_blocks(both, left)]
+    return sums.models, factors[:, :rank], factors[:, rank:], np.concatenate(residual)
 
 
-def speaker_vectors(
-    model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES, destination: str | Path | None = None
-) -> Supervectors:
+def speaker_vectors(model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES) -> Supervectors:
     """Return V y + D z of each speaker, whitened, from all its sessions.
 
     Parameters
     ----------
     model, statistics, work
         As for `hidden_variables`.
-    destination : path, optional
-        Rows go straight into a file in the layout of SIDEKIT's StatServer, float32, and are read from it when they are
-        asked for.
 
     Returns
     -------
     Supervectors
-        One row for each speaker, sorted by id; in memory in the dtype of the statistics.
+        One row for each speaker, sorted by id; in the dtype of the statistics.
 
     Raises
     ------
     DataError
-        As for `hidden_variables`, and if the file cannot be written.
+        As for `hidden_variables`.
     """
-    sums, _, blocks = _enrolled(model, statistics, work)
-    rank = model.speaker.shape[2]
+    both, rank = model.matrix("both"), model.speaker.shape[2]
+    both.check(statistics)
+    sums = sum_by_model(statistics)
+    left, factors = _less_factors(both, sums, work=work)
+    vectors = np.empty((len(sums), model.means.size), statistics.first.dtype)
     matrix = model.speaker.reshape(-1, rank).T
+    for start, block in zip(range(0, len(sums), MODELS), model_blocks(both, left), strict=True):
+        rows = slice(start, start + MODELS)
+        residual = residual_posterior(*block, model.residual)[0]
+        with one_blas_thread():
+            offsets = factors[rows, :rank] @ matrix
+        vectors[rows] = offsets + (model.residual * residual).reshape(offsets.shape)
+    return Supervectors(sums.models, sums.segments, vectors)
 
-    def rows() -> Iterator[Floats]:
-        for factors, residual in blocks:
-            with one_blas_thread():
-                offsets = factors[:, :rank] @ matrix
-            yield offsets + (model.residual * residual).reshape(offsets.shape)
 
-    return _vectors(sums.models, sums.segments, statistics.first, rows(), destination)
-
-
-def session_vectors(
-    model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES, destination: str | Path | None = None
-) -> Supervectors:
+def session_vectors(model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES) -> Supervectors:
     """Return the evidence of each session about its speaker: centred first-order sums minus U x, per frame, whitened.
 
         g_c = (f_c - n_c (m_c + U_c x)) / sum_c n_c
@@ -395,7 +380,7 @@ def session_vectors(
 
     Parameters
     ----------
-    model, statistics, work, destination
+    model, statistics, work
         As for `speaker_vectors`.
 
     Returns
@@ -418,22 +403,12 @@ def session_vectors(
         raise DataError(f"segment {session!r} has no frames", remedy="remove it from the lists")
     channel = model.matrix("channel")
     left = _less_factors(channel, statistics, work=work)[0]
+    vectors = np.empty(left.first.shape, statistics.first.dtype)
     blocks = model_blocks(channel, left)
-    rows = (sums.reshape(len(sums), -1) / counts.sum(axis=1, keepdims=True) for counts, sums in blocks)
-    return _vectors(left.models, left.segments, statistics.first, rows, destination)
-
-
-def _vectors(
-    models: NDArray, segments: NDArray, like: Rows, rows: Iterator[Floats], destination: str | Path | None
-) -> Supervectors:
-    """Vectors with their ids, in memory in the dtype of other rows, or in a file."""
-    width = like.shape[1]
-    if destination is None:
-        vectors = np.empty((len(models), width), like.dtype)
-        fill_rows((vectors,), ((block,) for block in rows))
-        return Supervectors(models, segments, vectors)
-    blocks = ((np.ones((len(block), 1), np.float32), block) for block in rows)
-    return Supervectors(models, segments, write_stat_blocks(destination, models, segments, (1, width), blocks)[1])
+    fill_rows(
+        [vectors], ((sums.reshape(len(sums), -1) / counts.sum(axis=1, keepdims=True),) for counts, sums in blocks)
+    )
+    return Supervectors(left.models, left.segments, vectors)
 
 
 def write_joint_factors(path: str | Path, model: JointFactors) -> None:

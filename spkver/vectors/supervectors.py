@@ -28,16 +28,8 @@ from spkbase.configuration import check_values
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
-from spkver.mixture import (
-    GaussianMixture,
-    Statistics,
-    of_each_gaussian,
-    open_stat_server,
-    whitening_factors,
-    write_stat_blocks,
-    write_stat_rows,
-)
-from spkver.sidekit import read_stat_server
+from spkver.mixture import GaussianMixture, Statistics, of_each_gaussian, whitening_factors
+from spkver.sidekit import StatServer, open_stat_server, read_stat_server, write_stat_blocks, write_stat_server
 
 VECTORS = 32  # supervectors in one task and in one block of a file
 _SESSIONS = 256  # read together
@@ -317,7 +309,7 @@ def _adapt(
         fill_rows((vectors,), ((rows,) for rows in blocks))
         return Supervectors(models, segments, vectors)
     pairs = ((np.ones((len(rows), 1), np.float32), rows) for rows in blocks)
-    return Supervectors(models, segments, write_stat_blocks(destination, models, segments, (1, width), pairs)[1])
+    return Supervectors(models, segments, write_stat_blocks(destination, models, segments, (1, width), pairs).stat1)
 
 
 def _adapt_block(
@@ -362,4 +354,4 @@ def write_supervectors(path: str | Path, supervectors: Supervectors) -> None:
         If a number is not finite, or the file cannot be written.
     """
     ones = np.ones((len(supervectors), 1), np.float32)
-    write_stat_rows(path, supervectors.models, supervectors.segments, (ones, supervectors.vectors))
+    write_stat_server(path, StatServer(supervectors.models, supervectors.segments, ones, supervectors.vectors))

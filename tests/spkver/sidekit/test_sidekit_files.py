@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import logging
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -62,27 +61,20 @@ def test_stat_servers_of_sidekit(golden: Path, name: str, part: str) -> None:
         assert np.array_equal(server.stat0, expected[f"{part}/stat0"].astype(np.float32))
         assert np.array_equal(server.stat1, expected[f"{part}/stat1"].astype(np.float32))
     assert server.stat0.dtype == server.stat1.dtype == np.float32
-    assert (server.start == -1).all()
-    assert (server.stop == -1).all()
 
 
-@pytest.mark.parametrize("prefix", ["", "ubm/"])
-def test_stat_server_round_trip_and_layout(tmp_path: Path, prefix: str) -> None:
-    values = stat_server()
-    start, stop = np.array([-1, 0, 5, 127, 128]), np.array([-1, 300, 6, 70000, (1 << 31) - 1])
-    path = tmp_path / "stat.h5"
-    write_stat_server(path, StatServer(**values, start=start, stop=stop), prefix=prefix)
-    server = read_stat_server(path, prefix)
+def test_stat_server_round_trip_and_layout(tmp_path: Path) -> None:
+    values, path = stat_server(), tmp_path / "stat.h5"
+    write_stat_server(path, StatServer(**values))
+    server = read_stat_server(path)
     assert server.models.tolist() == values["models"]
     assert server.segments.tolist() == values["segments"]
     for name in ("stat0", "stat1"):
         assert np.array_equal(getattr(server, name), values[name])
-    assert server.start.tolist() == start.tolist()
-    assert server.stop.tolist() == stop.tolist()
     with h5py.File(path) as file:
-        kinds = {name: file[prefix + name].dtype for name in ("stat0", "stat1", "start", "stop")}
+        kinds = {name: file[name].dtype for name in ("stat0", "stat1", "start", "stop")}
         assert kinds == {"stat0": "f4", "stat1": "f4", "start": "i4", "stop": "i4"}
-        assert file[f"{prefix}modelset"].dtype == "S2"
+        assert file["modelset"].dtype == "S2"
 
 
 @pytest.mark.parametrize("charset", ["ascii", "utf-8", "variable"])
@@ -103,23 +95,12 @@ def test_ids_beyond_ascii_are_read_whatever_wrote_them(tmp_path: Path, charset: 
         assert list(column) == names
 
 
-def test_eight_bit_frames_of_old_files_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "stat.h5"
-    write_stat_server(path, StatServer(**stat_server()))
-    with h5py.File(path, "a") as file:
-        replace(file, "stop", np.array([-1, -1, -1, -1, 44], dtype=np.int8))
-    with caplog.at_level(logging.WARNING):
-        assert read_stat_server(path).stop.tolist() == [-1, -1, -1, -1, 44]
-    assert "8 bits" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"segments": ["s"]}, "5 models, but 1 segments"),
         ({"stat0": np.ones((4, 3))}, r"expected stat0 \(5, C\) and stat1 \(5, C \* D\), not \(4, 3\) and \(5, 12\)"),
         ({"stat1": np.where(np.eye(5, 12), np.nan, 0)}, r"stat1 of segment 'm0/s0' \(row 0\) is not finite"),
-        ({"stop": np.full(5, 1 << 40)}, "do not fit into 32 bits"),
     ],
 )
 def test_stat_server_that_cannot_be_written(tmp_path: Path, change: dict[str, Any], message: str) -> None:
