@@ -23,7 +23,7 @@ import difflib
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.calibration import Affine, Moments, apply_affine, cohort_moments, normalise, train_affine
+from evaluation.calibration import Affine, apply_affine, cohort_moments, normalise, train_affine
 from evaluation.embeddings import Embeddings, check_norms, row_norms
 from evaluation.trials import Scores, Trials, factorise
 from spkbase.arrays import Floats
@@ -327,7 +327,9 @@ class Backend:
     @property
     def scorer(self) -> ChosenStep:
         """The step of the chain that scores."""
-        return next(chosen for chosen in self.chain if chosen.step.role == "scorer")
+        found = step_of(self.chain, "scorer")
+        assert found is not None
+        return found
 
     @property
     def origin(self) -> str:
@@ -387,20 +389,31 @@ class Backend:
         used, models = np.unique(trials.models, return_inverse=True)
         tested, segments = np.unique(trials.segments, return_inverse=True)
         model_ids, segment_ids = trials.model_ids[used], trials.segment_ids[tested]
+        rows_of: dict[str, list[int]] = {}
+        for row, speaker in enumerate(enrol.speakers.tolist()):
+            rows_of.setdefault(speaker, []).append(row)
+        enrolled = {name: [row] for row, name in enumerate(enrol.ids.tolist())} | rows_of
+        row_of = {name: row for row, name in enumerate(test.ids.tolist())}
         problems = Problems()
-        rows, codes = _sessions_of(model_ids, enrol, problems)
-        test_rows = _rows_of(segment_ids, test, problems)
+        for what, ids, known, source in (
+            ("models", model_ids, enrolled, enrol.source),
+            ("segments", segment_ids, row_of, test.source),
+        ):
+            if absent := [name for name in ids.tolist() if name not in known]:
+                text = f"{len(absent)} {what} without a vector: {few(absent)}"
+                problems.add(text, file=source or None, remedy="extract them, or leave their trials out")
         problems.raise_if_any()
+        counts = [len(enrolled[name]) for name in model_ids.tolist()]
+        rows = np.array([row for name in model_ids.tolist() for row in enrolled[name]], np.int64)
+        test_rows = np.array([row_of[name] for name in segment_ids.tolist()], np.int64)
         with errors_of(enrol.source):
-            sessions = Sessions(self.transform(enrol.vectors[rows], names=enrol.ids[rows]), codes)
+            mapped = self.transform(enrol.vectors[rows], names=enrol.ids[rows])
+            sessions = Sessions(mapped, np.repeat(np.arange(len(counts)), counts))
         with errors_of(test.source):
             alone = self.adapts_to_list == "models"  # then no bit of a score may depend on what else is tested
             parts = np.split(test_rows, len(test_rows)) if alone else [test_rows]
             tests = np.concatenate([self.transform(test.vectors[rows], names=test.ids[rows]) for rows in parts])
-        listed = Trials(
-            model_ids=model_ids, segment_ids=segment_ids, models=models.astype(np.int32),
-            segments=segments.astype(np.int32),
-        )  # fmt: skip
+        listed = Trials(model_ids, segment_ids, models.astype(np.int32), segments.astype(np.int32))
         values = self.score_vectors(sessions, tests, listed).values
         return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
@@ -411,18 +424,20 @@ class Backend:
             check_norms(row_norms(tests), trials.segment_ids, what="mapped vector")
         values = self._raw(sessions, tests, trials.models, trials.segments)
         scores = Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
-        if self.cohort is not None:
-            enrolled = Sessions(self.cohort, np.arange(len(self.cohort)))
-
-            def with_model(start: int, stop: int) -> Floats:
+        norm = step_of(self.chain, "norm")
+        if self.cohort is not None and norm is not None:
+            size, cohort = max(1, _PAIRS // len(self.cohort)), Sessions(self.cohort, np.arange(len(self.cohort)))
+            moments: tuple[list[Any], list[Any]] = ([], [])  # means and deviations with the cohort, of either side
+            for start, stop in chunk_bounds(len(trials.model_ids), size):
                 rows = np.flatnonzero((sessions.models >= start) & (sessions.models < stop))
-                return self._all(Sessions(sessions.vectors[rows], sessions.models[rows] - start), self.cohort)
-
-            def with_test(start: int, stop: int) -> Floats:
-                return self._all(enrolled, tests[start:stop]).T
-
-            models = self._moments(trials.model_ids, with_model)
-            scores = normalise(scores, models=models, segments=self._moments(trials.segment_ids, with_test))
+                some = Sessions(sessions.vectors[rows], sessions.models[rows] - start)
+                names = trials.model_ids[start:stop]
+                moments[0].append(cohort_moments(self._all(some, self.cohort), names, top=norm.values["top"]))
+            for start, stop in chunk_bounds(len(tests), size):
+                names, cells = trials.segment_ids[start:stop], self._all(cohort, tests[start:stop]).T
+                moments[1].append(cohort_moments(cells, names, top=norm.values["top"]))
+            sides: Any = [tuple(np.concatenate(column) for column in zip(*side, strict=True)) for side in moments]
+            scores = normalise(scores, models=sides[0], segments=sides[1])
         if self.calibration is not None:
             scores = replace(scores, values=apply_affine(self.calibration, scores.values))
         return scores
@@ -435,14 +450,6 @@ class Backend:
         """Scores (models, tests) of all models with all tests."""
         shape = len(sessions.counts), len(tests)
         return self._raw(sessions, tests, *np.divmod(np.arange(shape[0] * shape[1]), shape[1])).reshape(shape)
-
-    def _moments(self, ids: NDArray, with_cohort: Callable[[int, int], NDArray]) -> Moments:
-        """Mean and deviation of each id's scores with the cohort, which are given for some ids at a time."""
-        assert self.cohort is not None
-        top = self.chain[-1 if self.calibration is None else -2].values["top"]
-        bounds = chunk_bounds(len(ids), max(1, _PAIRS // len(self.cohort)))
-        moments = [cohort_moments(with_cohort(start, stop), ids[start:stop], top=top) for start, stop in bounds]
-        return np.concatenate([mean for mean, _ in moments]), np.concatenate([spread for _, spread in moments])
 
 
 def speaker_digests(speakers: Iterable[str]) -> NDArray[np.uint64]:
@@ -457,29 +464,6 @@ def warn_of_trained(heard: NDArray[np.uint64], speakers: Iterable[str]) -> None:
         text = "%d of %d speakers of the trials were trained on (%s): errors are too few, unless the ids name others; "
         text += "train on others"
         logger.warning(text, len(known), len(names), few(known))
-
-
-def _sessions_of(model_ids: NDArray, enrol: Embeddings, problems: Problems) -> tuple[NDArray, NDArray]:
-    """Rows of the enrolled vectors of each model, and the model's code of each row."""
-    names, codes = factorise(enrol.speakers)
-    known = {name: np.array([row]) for row, name in enumerate(enrol.ids.tolist())}
-    rows_of_speakers = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-    known |= dict(zip(names.tolist(), rows_of_speakers, strict=True))
-    _note_absent("models", model_ids, known, enrol, problems)
-    rows = [known[name] for name in model_ids.tolist() if name in known]
-    return np.concatenate([np.zeros(0, np.int64), *rows]), np.repeat(np.arange(len(rows)), [*map(len, rows)])
-
-
-def _rows_of(segment_ids: NDArray, test: Embeddings, problems: Problems) -> NDArray[np.int64]:
-    rows = {name: row for row, name in enumerate(test.ids.tolist())}
-    _note_absent("segments", segment_ids, rows, test, problems)
-    return np.array([rows.get(name, 0) for name in segment_ids.tolist()], np.int64)
-
-
-def _note_absent(what: str, ids: NDArray, known: Mapping[str, Any], within: Embeddings, problems: Problems) -> None:
-    if absent := [name for name in ids.tolist() if name not in known]:
-        text, file = f"{len(absent)} {what} without a vector: {few(absent)}", within.source or None
-        problems.add(text, file=file, remedy="extract them, or leave their trials out")
 
 
 _ENROLLED, _TESTED = 300, 3  # speakers of a fold, and tests of a speaker, that calibration takes at most
@@ -561,7 +545,7 @@ def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend
     for number, chosen in enumerate(chain, 1):
         step = chosen.step
         try:
-            found: Any = None if step.fit is None else step.fit(training, chosen.values)
+            found = step.learn(training, chosen.values)
             if step.role == "map":
                 adapt = training.adapt
                 if adapt is not None and not step.training_only:
@@ -706,7 +690,7 @@ def write_backend(path: str | Path, backend: Backend) -> None:
     arrays: dict[str, Any] = {
         f"{place}.{entry.name}": np.asarray(values, np.float64)
         for place, holder in holders.items()
-        for entry in dataclasses.fields(holder)
+        for entry in ([] if holder is None else dataclasses.fields(holder))
         if (values := getattr(holder, entry.name)) is not None
     }
     if len(backend.heard):

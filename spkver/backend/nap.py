@@ -75,9 +75,9 @@ def gram_matrix(vectors: Rows, *, work: Work = ALL_CORES) -> Floats:
 
 
 @one_blas_thread()
-def combine_rows(weights: Floats, vectors: Rows) -> Floats:
-    """Return weighted sums of vectors, weights (K, N) @ vectors (N, D), in float64; this thread alone computes."""
-    combined = np.zeros((len(weights), vectors.shape[1]))
+def combine_rows(weights: Floats, vectors: Rows, *, onto: Floats | None = None) -> Floats:
+    """Return weighted sums of vectors, weights (K, N) @ vectors (N, D), in float64, added to `onto` if it is given."""
+    combined = np.zeros((len(weights), vectors.shape[1])) if onto is None else onto
     for start, stop in chunk_bounds(len(vectors), _TILE):
         rows = np.asarray(part(vectors, start, stop))
         for first, last in chunk_bounds(vectors.shape[1], _COLUMNS):

@@ -31,21 +31,10 @@ from evaluation.trials import Scores, Trials
 from spkbase.arrays import Floats, Rows, SelectedRows
 from spkbase.errors import DataError, few
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, one_blas_thread
+from spkver import mixture as gmm
 from spkver.backend.nap import Projection
 from spkver.backend.svm import SvmModels
 from spkver.features import Frames, row_index
-from spkver.mixture import (
-    LEAST_LOG_SHARE,
-    GaussianMixture,
-    Statistics,
-    block_size,
-    check_frames,
-    frame_log_likelihoods,
-    inverse_variances,
-    natural_parameters,
-    of_each_gaussian,
-    squares_or_products,
-)
 from spkver.vectors import JointFactors, Supervectors, session_vectors, speaker_vectors
 
 _SIDE = 256  # models, and segments, of one matrix product
@@ -181,7 +170,7 @@ def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray
     return scores
 
 
-def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: GaussianMixture) -> Floats:
+def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: gmm.GaussianMixture) -> Floats:
     """Return the log-likelihood ratios of adapted models and the mixture that they were adapted from, per frame.
 
         s_m = 1/T sum_t [log p(x_t | means m) - log p(x_t | mixture)]
@@ -207,17 +196,17 @@ def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: Ga
     D. A. Reynolds, T. F. Quatieri and R. B. Dunn, "Speaker verification using adapted Gaussian mixture models", Digital
     Signal Processing 10, 2000, section 3.5.
     """
-    natural = natural_parameters(mixture)
+    natural = gmm.natural_parameters(mixture)
     parameters = natural.astype(frames.dtype)
     n_products = parameters.shape[1] - mixture.dimension - 1
-    precisions = inverse_variances(mixture.variances)
+    precisions = gmm.inverse_variances(mixture.variances)
     log_weights = parameters[:, -1:] + 0.5 * weighted_lengths(mixture.means, precisions)
-    products = squares_or_products(frames, np.empty((len(frames), n_products), frames.dtype))
+    products = gmm.squares_or_products(frames, np.empty((len(frames), n_products), frames.dtype))
     shared = parameters[:, :n_products] @ products.T
-    background = frame_log_likelihoods(frames, natural).mean()
+    background = gmm.frame_log_likelihoods(frames, natural).mean()
     ratios = []
     for adapted in means:
-        linear = of_each_gaussian(precisions, adapted).astype(frames.dtype)
+        linear = gmm.of_each_gaussian(precisions, adapted).astype(frames.dtype)
         constant = log_weights - 0.5 * weighted_lengths(adapted, precisions)
         ratios.append(_mean_log_likelihood(shared, linear, constant.astype(frames.dtype), frames) - background)
     return np.array(ratios)
@@ -225,21 +214,21 @@ def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: Ga
 
 def weighted_lengths(means: NDArray, precisions: NDArray) -> NDArray:
     """Return m_c' P_c m_c of means (C, D) and precisions (C, D) or (C, D, D), shape (C, 1)."""
-    products = means**2 * precisions if precisions.ndim == 2 else means * of_each_gaussian(precisions, means)
+    products = means**2 * precisions if precisions.ndim == 2 else means * gmm.of_each_gaussian(precisions, means)
     return products.sum(axis=1, keepdims=True)
 
 
 def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray) -> float:
     """Return the mean log-likelihood of frames under one model, from the part that all models share."""
     total = 0.0
-    size = block_size(len(linear))
+    size = gmm.block_size(len(linear))
     for start in range(0, len(frames), size):
         joint = linear @ frames[start : start + size].T
         joint += shared[:, start : start + size]
         joint += constant
         largest = joint.max(axis=0)
         joint -= largest
-        np.maximum(joint, LEAST_LOG_SHARE, out=joint)
+        np.maximum(joint, gmm.LEAST_LOG_SHARE, out=joint)
         np.exp(joint, out=joint)
         total += float((largest + np.log(joint.sum(axis=0))).sum(dtype=np.float64))
     return total / len(frames)
@@ -378,7 +367,7 @@ def _rows(ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what:
 
 
 def score_gmm_ubm(
-    mixture: GaussianMixture, models: Supervectors, frames: Frames, trials: Trials, *, work: Work = ALL_CORES
+    mixture: gmm.GaussianMixture, models: Supervectors, frames: Frames, trials: Trials, *, work: Work = ALL_CORES
 ) -> Scores:
     """Score trials by the log-likelihood ratio of adapted models and the UBM, see `log_likelihood_ratios`.
 
@@ -404,7 +393,7 @@ def score_gmm_ubm(
     DataError
         If a trial names a model or a segment that is not there, or a segment has no frames.
     """
-    check_frames(frames.values, mixture)
+    gmm.check_frames(frames.values, mixture)
     means = models.vectors
     model_rows = _rows(trials.model_ids, trials.models, models.models, "model")
     _rows(trials.segment_ids, trials.segments, frames.ids, "segment")
@@ -422,7 +411,7 @@ def score_gmm_ubm(
     return _scores_in_order(score, items, chunks(of_segments, _SEGMENTS), trials, work)
 
 
-def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: GaussianMixture) -> Floats:
+def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: gmm.GaussianMixture) -> Floats:
     """Score segments against the models whose means are given with them, some of which are read at a time."""
     scores = []
     for frames, means in segments:
@@ -433,7 +422,7 @@ def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: Gaussian
 
 
 def score_joint_factors(
-    model: JointFactors, enrolment: Statistics, tests: Statistics, trials: Trials, *, work: Work = ALL_CORES
+    model: JointFactors, enrolment: gmm.Statistics, tests: gmm.Statistics, trials: Trials, *, work: Work = ALL_CORES
 ) -> Scores:
     """Score trials by joint factor analysis, all sessions of a model together.
 

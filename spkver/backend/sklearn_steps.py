@@ -74,8 +74,6 @@ def _transformer(name: str) -> type:
         raise ConfigError("these estimators need scikit-learn 1.6 or later", remedy="update it") from error
 
     step = _TRANSFORMERS[name]
-    assert step.fit is not None
-    fit_step = step.fit
     parameters = [parameter for parameter in step.parameters if parameter.name != _LEFT_OUT]
 
     class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -94,7 +92,7 @@ def _transformer(name: str) -> type:
                 codes = np.unique(y, return_inverse=True)[1]
             else:
                 vectors = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-            self.maps_ = fit_step(Training(vectors, codes), chosen.values)
+            self.maps_ = step.learn(Training(vectors, codes), chosen.values)
             self._n_features_out = apply_maps(self.maps_, vectors).shape[1]
             return self
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Literal
 
 import numpy as np
@@ -27,35 +28,12 @@ from spkbase.arrays import Floats
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkbase.work import Work, one_blas_thread
+from spkver.backend import plda, transforms
 from spkver.backend.kaldi import LENGTHS, adapt_plda_unsupervised, kaldi_plda_scores, plda_from_kaldi, plda_to_kaldi
 from spkver.backend.nap import fit_nap
-from spkver.backend.plda import (
-    SESSIONS_AS,
-    Plda,
-    PldaConfig,
-    Sessions,
-    TwoCovariance,
-    checked_vectors,
-    fit_plda,
-    fit_two_covariance,
-    lower_factor,
-    plda_scores,
-)
+from spkver.backend.plda import Sessions
 from spkver.backend.scoring import check_codes, pair_products, score_trials
 from spkver.backend.svm import SvmConfig, train_svms
-from spkver.backend.transforms import (
-    WHITENINGS,
-    LengthNorm,
-    fit_centring,
-    fit_coral,
-    fit_efr,
-    fit_lda,
-    fit_pca,
-    fit_sphnorm,
-    fit_wccn,
-    fit_whitening,
-    regularised_within,
-)
 from spkver.vectors import Supervectors
 
 _SAME = 1e-12  # of the longest enrolled vector: what is left of a vector without a mean is rounding
@@ -127,7 +105,7 @@ def adapted_cosine_scores(
     >>> adapted_cosine_scores(both, tests, models, segments, whole_list=False).round(2)
     array([ 0.41,  0.44, -0.1 , -0.12, -0.66, -0.73, -0.1 , -0.12])
     """
-    tests = checked_vectors(tests, "tested vectors", sessions.dimension)
+    tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
     models, segments = np.asarray(models), np.asarray(segments)
     check_codes(models, len(sessions.counts), "models")
     check_codes(segments, len(tests), "segments")
@@ -216,7 +194,7 @@ def cosine_of_sessions(sessions: Sessions, tests: NDArray, models: NDArray, segm
         If dimensions differ, a vector is not finite, one of those that are compared has no length, or a code is out of
         its range.
     """
-    tests = checked_vectors(tests, "tested vectors", sessions.dimension)
+    tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
     left = _unit(sessions.means, "mean of a model")
     return np.clip(pair_products(left, _unit(tests, "tested vector"), models, segments), -1.0, 1.0)
 
@@ -261,9 +239,9 @@ def mahalanobis_scores(
             f"expected a finite Mahalanobis matrix of shape {(sessions.dimension,) * 2}, got {matrix.shape}",
             remedy="use one that was estimated on such vectors",
         )
-    tests = checked_vectors(tests, "tested vectors", sessions.dimension)
+    tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        factor = lower_factor(matrix, "the Mahalanobis matrix")
+        factor = plda.lower_factor(matrix, "the Mahalanobis matrix")
         # distances from a point in the middle: less is lost where the differences are taken by a product
         middle = tests.mean(axis=0)
         enrolled, tested = (sessions.means - middle) @ factor, (tests - middle) @ factor
@@ -271,11 +249,6 @@ def mahalanobis_scores(
         left = np.hstack([enrolled, -0.5 * (enrolled**2).sum(axis=1, keepdims=True), ones[: len(enrolled)]])
         right = np.hstack([tested, ones[: len(tested)], -0.5 * (tested**2).sum(axis=1, keepdims=True)])
     return np.minimum(pair_products(left, right, models, segments), 0.0)
-
-
-@dataclass(frozen=True)
-class Cosine:
-    """Nothing is learnt."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,7 +341,8 @@ class Step:
     needs : tuple of str
         Keys of `NEEDS`.
     fit : callable, optional
-        Of `Training` and the values of the parameters: the maps of a map, or the model of a scorer.
+        Of a map: training vectors, then what it needs of speakers' codes or vectors to adapt to, and the parameters by
+        name to a map or several. Of a scorer: `Training` and the values of the parameters to its model.
     score : callable, optional
         Scores of a scorer: of its model, the values, enrolled `Sessions`, tested vectors, and codes of the trials.
     model : type, optional
@@ -387,16 +361,25 @@ class Step:
     about: str
     parameters: tuple[Parameter, ...] = ()
     needs: tuple[Need, ...] = ()
-    fit: Callable[[Training, Values], Any] | None = None
+    fit: Callable[..., Any] | None = None
     score: Callable[..., Floats] | None = None
-    model: type = Cosine
+    model: type = NoneType
     limit: Literal["", "dimensions", "speakers"] = ""
     training_only: bool = False
     of_list: Literal["", "models", "models and segments"] = ""
 
+    def learn(self, training: Training, values: Values) -> Any:
+        """Return the maps of a map as a tuple, or the model of a scorer; None of other steps."""
+        if self.fit is None or self.role != "map":
+            return None if self.fit is None else self.fit(training, values)
+        given = {name: value for name, value in values.items() if name != "on"}
+        others = [training.codes] if "sessions" in self.needs else [training.on("adapt")] * ("adapt" in self.needs)
+        found = self.fit(training.on(values.get("on", "training")), *others, **given)
+        return found if isinstance(found, tuple) else (found,)
 
-def _fit_plda(training: Training, values: Values) -> Plda:
-    config = PldaConfig(
+
+def _fit_plda(training: Training, values: Values) -> plda.Plda:
+    config = plda.PldaConfig(
         rank=values["rank"],
         channel_rank=values["channel_rank"],
         residual=values["residual"],
@@ -404,15 +387,15 @@ def _fit_plda(training: Training, values: Values) -> Plda:
         minimum_divergence="sidekit" if values["convention"] == "sidekit" else "lower",
         prior=values["prior"],
     )
-    plda = fit_plda(training.vectors, training.codes, config)[0]
+    trained = plda.fit_plda(training.vectors, training.codes, config)[0]
     if values["adapt"] == "none" or training.adapt is None:
-        return plda
-    return plda_from_kaldi(adapt_plda_unsupervised(plda_to_kaldi(plda), training.adapt))
+        return trained
+    return plda_from_kaldi(adapt_plda_unsupervised(plda_to_kaldi(trained), training.adapt))
 
 
-def _score_plda(model: Plda, values: Values, *trials: Any) -> Floats:
+def _score_plda(model: plda.Plda, values: Values, *trials: Any) -> Floats:
     if values["length"] == "none":
-        return plda_scores(model, *trials, sessions_as=values["sessions"])
+        return plda.plda_scores(model, *trials, sessions_as=values["sessions"])
     return kaldi_plda_scores(plda_to_kaldi(model), *trials, sessions_as=values["sessions"], length=values["length"])
 
 
@@ -451,7 +434,7 @@ _SHRINK = Parameter(
 _ROUNDS = Parameter("rounds", int, 1, "how many times", least=1)
 _ON = Parameter("on", str, "training", "vectors that it is trained on", ("training", "adapt"))
 _SESSIONS = Parameter(
-    "sessions", str, "all", "enrolled vectors of a model: all by the book, or their mean as one", SESSIONS_AS
+    "sessions", str, "all", "enrolled vectors of a model: all by the book, or their mean as one", plda.SESSIONS_AS
 )
 _PRIOR = Parameter("prior", float, 1.0, "weight of the identity in their spread", least=1e-6)
 _TOP = Parameter(
@@ -462,29 +445,21 @@ ALIASES = {"center": "centre", "lnorm": "length"}
 """Other names of steps."""
 
 STEPS: tuple[Step, ...] = (
-    Step(
-        "centre",
-        "map",
-        "subtract the mean",
-        (_ON,),
-        fit=lambda training, values: (fit_centring(training.on(values["on"])),),
-    ),
+    Step("centre", "map", "subtract the mean", (_ON,), fit=transforms.fit_centring),
     Step(
         "whiten",
         "map",
         "subtract the mean and make the total covariance the identity",
-        (Parameter("kind", str, "full", "root of the covariance", WHITENINGS), _ON, _SHRINK),
-        fit=lambda training, values: (
-            fit_whitening(training.on(values["on"]), kind=values["kind"], shrink=values["shrink"]),
-        ),
+        (Parameter("kind", str, "full", "root of the covariance", transforms.WHITENINGS), _ON, _SHRINK),
+        fit=transforms.fit_whitening,
     ),
-    Step("length", "map", "scale each vector to length 1", fit=lambda training, values: (LengthNorm(),)),
+    Step("length", "map", "scale each vector to length 1", fit=lambda vectors: transforms.LengthNorm()),
     Step(
         "efr",
         "map",
         "whiten and scale to length 1, so many times (eigen factor radial)",
         (_ROUNDS,),
-        fit=lambda training, values: fit_efr(training.vectors, **values),
+        fit=transforms.fit_efr,
     ),
     Step(
         "sphnorm",
@@ -492,14 +467,14 @@ STEPS: tuple[Step, ...] = (
         "the same with the covariance within speakers (spherical nuisance normalisation)",
         (_ROUNDS,),
         ("sessions",),
-        lambda training, values: fit_sphnorm(training.vectors, training.codes, **values),
+        transforms.fit_sphnorm,
     ),
     Step(
         "pca",
         "map",
         "subtract the mean and keep the directions of the largest variance (principal components)",
         (Parameter("rank", int, None, "directions that are kept; by default all that vectors span", least=1),),
-        fit=lambda training, values: (fit_pca(training.vectors, **values),),
+        fit=transforms.fit_pca,
         limit="dimensions",
     ),
     Step(
@@ -512,7 +487,7 @@ STEPS: tuple[Step, ...] = (
             Parameter("convention", str, "book", "the textbook's, or SIDEKIT 1.3.2's mistake", _CONVENTIONS),
         ),
         ("speakers", "sessions"),
-        lambda training, values: (fit_lda(training.vectors, training.codes, **values),),
+        transforms.fit_lda,
         limit="speakers",
     ),
     Step(
@@ -521,7 +496,7 @@ STEPS: tuple[Step, ...] = (
         "make the covariance within speakers the identity, speakers of equal weight",
         (_SHRINK,),
         ("sessions",),
-        lambda training, values: (fit_wccn(training.vectors, training.codes, **values),),
+        transforms.fit_wccn,
     ),
     Step(
         "nap",
@@ -532,7 +507,7 @@ STEPS: tuple[Step, ...] = (
             Parameter("scatter", str, "within", "of which they are the largest", ("within", "total")),
         ),
         ("sessions",),
-        lambda training, values: (fit_nap(training.vectors, speakers=training.codes, work=Work(jobs=1), **values),),
+        lambda vectors, codes, **values: fit_nap(vectors, speakers=codes, work=Work(jobs=1), **values),
     ),
     Step(
         "coral",
@@ -540,14 +515,13 @@ STEPS: tuple[Step, ...] = (
         "give the training vectors mean and covariance of the vectors to adapt to (correlation alignment)",
         (_SHRINK,),
         ("adapt",),
-        lambda training, values: (fit_coral(training.vectors, training.on("adapt"), **values),),
+        transforms.fit_coral,
         training_only=True,
     ),
     Step(
         "cosine",
         "scorer",
         "cosine with the mean of the enrolled vectors",
-        fit=lambda training, values: Cosine(),
         score=lambda model, values, *trials: cosine_of_sessions(*trials),
     ),
     Step(
@@ -556,7 +530,6 @@ STEPS: tuple[Step, ...] = (
         "the cosine after each side of the list of trials lost its mean, and what spreads the models' vectors; the "
         "trial's own model and test left out",
         (_PRIOR,),
-        fit=lambda training, values: Cosine(),
         score=lambda model, values, *trials: adapted_cosine_scores(*trials, prior=values["prior"]),
         of_list="models and segments",
     ),
@@ -565,7 +538,6 @@ STEPS: tuple[Step, ...] = (
         "scorer",
         "the same with mean and spread of the other models alone: nothing depends on what else is tested",
         (_PRIOR,),
-        fit=lambda training, values: Cosine(),
         score=lambda model, values, *trials: adapted_cosine_scores(*trials, prior=values["prior"], whole_list=False),
         of_list="models",
     ),
@@ -577,7 +549,7 @@ STEPS: tuple[Step, ...] = (
         (_SHRINK,),
         ("sessions",),
         lambda training, values: Mahalanobis(
-            np.linalg.inv(regularised_within(training.vectors, training.codes, **values))
+            np.linalg.inv(transforms.regularised_within(training.vectors, training.codes, **values))
         ),
         lambda model, values, *trials: mahalanobis_scores(model.matrix, *trials),
         Mahalanobis,
@@ -588,9 +560,11 @@ STEPS: tuple[Step, ...] = (
         "log-likelihood ratio of Gaussian speakers and sessions, each with a full covariance",
         (_SESSIONS, Parameter("convention", str, "book", "unbiased covariances, or SIDEKIT 1.3.2's", _CONVENTIONS)),
         ("speakers", "sessions"),
-        lambda training, values: fit_two_covariance(training.vectors, training.codes, convention=values["convention"]),
-        lambda model, values, *trials: plda_scores(model.plda, *trials, sessions_as=values["sessions"]),
-        TwoCovariance,
+        lambda training, values: plda.fit_two_covariance(
+            training.vectors, training.codes, convention=values["convention"]
+        ),
+        lambda model, values, *trials: plda.plda_scores(model.plda, *trials, sessions_as=values["sessions"]),
+        plda.TwoCovariance,
     ),
     Step(
         "plda",
@@ -612,7 +586,7 @@ STEPS: tuple[Step, ...] = (
         ("speakers", "sessions"),
         _fit_plda,
         _score_plda,
-        Plda,
+        plda.Plda,
         limit="dimensions",
     ),
     Step(

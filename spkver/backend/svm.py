@@ -13,7 +13,6 @@ Technology 2(3), 2011 (the solver).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,18 +20,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Floats, Rows, SelectedRows, StoredArray, fill_rows, part
+from spkbase.arrays import Floats, Rows, SelectedRows, StoredArray, fill_rows
 from spkbase.errors import ConfigError, DataError
 from spkbase.hdf5 import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, ships_items
-from spkver.backend.nap import Projection, gram_matrix, inner_products
+from spkbase.work import ALL_CORES, Work, chunks, ships_items
+from spkver.backend.nap import Projection, combine_rows, gram_matrix, inner_products
 from spkver.vectors import Supervectors
 
 _MODELS = 16  # in one task and in one block of a file
-_TILE = 256  # background vectors that are worked on together ...
-_COLUMNS = 4096  # ... and their dimensions that are in float64 at a time
-_HELD = 256e6  # bytes of background that are kept in memory; more is read, and projected, by each task
 
 
 def train_one(
@@ -141,7 +137,7 @@ def train_svms(
         Their models may have any number of sessions each, in any rows. Vectors in a file are read for some models at a
         time.
     background : Supervectors or their vectors of shape (B, D)
-        Negative examples that all machines share.
+        Negative examples that all machines share; held in memory.
     config : SvmConfig
     projection : Projection, optional
         Applied to vectors and background when they are read.
@@ -173,20 +169,14 @@ def train_svms(
         rows_of_models.setdefault(model, []).append(row)
     models = sorted(rows_of_models)
 
-    tiles: Tiles = background, projection
-    if len(background) * background.shape[1] * background.dtype.itemsize <= _HELD:
-        held = np.asarray(background) if projection is None else projection.of_rows(background)
-        gram = gram_matrix(held, work=work)
-        if not (ships_items() and isinstance(background, StoredArray)):  # else tasks read it in its file
-            tiles = held, None
-    elif projection is None:
-        gram = gram_matrix(background, work=work)
-    else:
-        bounds = chunk_bounds(len(background), _TILE)
-        gram = np.vstack([*work.map(partial(_gram_rows, background=tiles), bounds)])
+    held = np.asarray(background) if projection is None else projection.of_rows(background)
+    gram = gram_matrix(held, work=work)
+    # other processes read a background that is in a file; else they are sent it
+    negatives = (background, projection) if ships_items() and isinstance(background, StoredArray) else (held, None)
     groups = chunks([rows_of_models[model] for model in models], _MODELS)
     items = ((SelectedRows(vectors, np.concatenate(rows)), [*map(len, rows)]) for rows in groups)
-    train = partial(_train_block, background=tiles, gram=gram, projection=projection, config=config or SvmConfig())
+    config = config or SvmConfig()
+    train = partial(_train_block, negatives=negatives, gram=gram, projection=projection, config=config)
     blocks = work.map(train, items, description="SVM training", total=len(groups))
 
     shape = len(models), vectors.shape[1]
@@ -201,29 +191,9 @@ def train_svms(
     return open_svms(destination)
 
 
-Tiles = tuple[Rows, Projection | None]  # background vectors, and what is done to those that are read
-
-
-def _read_tiles(background: Tiles) -> Iterator[tuple[slice, NDArray]]:
-    """Yield all background vectors, some at a time."""
-    vectors, projection = background
-    for start, stop in chunk_bounds(len(vectors), _TILE):
-        rows = np.asarray(part(vectors, start, stop))
-        yield slice(start, stop), rows if projection is None else projection.of_rows(rows)
-
-
-def _products(vectors: NDArray, background: Tiles) -> Floats:
-    return np.hstack([inner_products(vectors, tile) for _, tile in _read_tiles(background)])
-
-
-def _gram_rows(bounds: tuple[int, int], background: Tiles) -> Floats:
-    some = part(background[0], *bounds), background[1]
-    return _products(np.concatenate([rows for _, rows in _read_tiles(some)]), background)
-
-
 def _train_block(
     block: tuple[SelectedRows, list[int]],
-    background: Tiles,
+    negatives: tuple[Rows, Projection | None],
     gram: Floats,
     projection: Projection | None,
     config: SvmConfig,
@@ -231,7 +201,8 @@ def _train_block(
     """Train some models, given their enrolment vectors and how many each has: weights (m, D) and biases (m,)."""
     selected, n_vectors = block
     positives = np.asarray(selected) if projection is None else projection.of_rows(selected)
-    cross = _products(positives, background)  # the kernels of all models against the background are one product
+    background = np.asarray(negatives[0]) if negatives[1] is None else negatives[1].of_rows(negatives[0])
+    cross = inner_products(positives, background)  # the kernels of all models against the background are one product
     coefficients, biases = np.zeros((len(n_vectors), len(gram))), np.empty(len(n_vectors))
     weights = np.zeros((len(n_vectors), positives.shape[1]))
     for model, end in enumerate(np.cumsum(n_vectors)):
@@ -239,10 +210,7 @@ def _train_block(
         alpha, biases[model] = train_one(gram, cross[rows], inner_products(positives[rows], positives[rows]), config)
         coefficients[model] = alpha[: len(gram)]
         weights[model] = alpha[len(gram) :] @ positives[rows].astype(np.float64)
-    for rows, tile in _read_tiles(background):
-        for start, stop in chunk_bounds(tile.shape[1], _COLUMNS):
-            weights[:, start:stop] += coefficients[:, rows] @ tile[:, start:stop].astype(np.float64)
-    return weights.astype(positives.dtype), biases
+    return combine_rows(coefficients, background, onto=weights).astype(positives.dtype), biases
 
 
 def write_svms(path: str | Path, machines: SvmModels) -> None:

@@ -25,15 +25,7 @@ from spkbase.hdf5 import new_file, open_file, read_arrays, stored_array, write_s
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, one_blas_thread, progress, ships_items
 from spkver.mixture import Statistics
-from spkver.vectors.posteriors import (
-    PosteriorTerms,
-    block_bounds,
-    block_memory,
-    block_posteriors,
-    blocks_of,
-    counts_of,
-    project,
-)
+from spkver.vectors import posteriors
 from spkver.vectors.total_variability import TotalVariability
 
 IVectorMethod = Literal["exact", "weights", "eigen"]
@@ -169,16 +161,18 @@ def extract_ivectors(
     model.check(statistics)
     shape = len(statistics), model.rank
     names = ["vectors", "variances"] if variances else ["vectors"]
-    sizes = [stop - start for start, stop in block_bounds(len(statistics), model.rank, statistics.first.shape[1])]
+    sizes = [
+        stop - start for start, stop in posteriors.block_bounds(len(statistics), model.rank, statistics.first.shape[1])
+    ]
     fast = None if method == "exact" else fast_terms(model, method)
     of_block = partial(
         _block_vectors, terms=model.terms(work=work, products=fast is None), fast=fast, variances=variances
     )
-    blocks = blocks_of(statistics, model.rank)
+    blocks = posteriors.blocks_of(statistics, model.rank)
     if ships_items():
         pairs = work.map(partial(of_block, work=Work(1), memory=None), blocks, total=len(sizes))
     else:
-        memory = block_memory(statistics, model.rank) if fast is None else None
+        memory = posteriors.block_memory(statistics, model.rank) if fast is None else None
         pairs = (of_block(block, work=work, memory=memory) for block in blocks)
     found = (pair[: len(names)] for pair in progress(pairs, description="i-vectors", sizes=sizes))
     if destination is None:
@@ -194,7 +188,7 @@ def extract_ivectors(
 
 def _block_vectors(
     block: Statistics,
-    terms: PosteriorTerms,
+    terms: posteriors.PosteriorTerms,
     fast: tuple[NDArray, NDArray] | None,
     variances: bool,
     work: Work,
@@ -202,9 +196,9 @@ def _block_vectors(
 ) -> tuple[NDArray, NDArray]:
     """Vectors and variances, or nothing (n, 0), of a block."""
     if fast is None:
-        return block_posteriors(block, terms, work=work, variances=variances, memory=memory)
-    counts = counts_of(block)
-    projected = project(block, counts, np.asarray(block.first), terms, work)
+        return posteriors.block_posteriors(block, terms, work=work, variances=variances, memory=memory)
+    counts = posteriors.counts_of(block)
+    projected = posteriors.project(block, counts, np.asarray(block.first), terms, work)
     with one_blas_thread():
         return fast_posterior(counts, projected, *fast)
 

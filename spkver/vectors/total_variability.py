@@ -33,19 +33,7 @@ from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items
 from spkver.mixture import GaussianMixture, Statistics, whiten, whitening_factors
-from spkver.vectors.posteriors import (
-    EmSums,
-    PosteriorTerms,
-    add_block,
-    block_bounds,
-    block_memory,
-    blocks_of,
-    factor,
-    posterior_terms,
-    share_out,
-    solve,
-    unpack,
-)
+from spkver.vectors import posteriors
 
 logger = logging.getLogger(__name__)
 
@@ -130,9 +118,9 @@ class TotalVariability:
         """Length of the i-vectors, R."""
         return self.loadings.shape[2]
 
-    def terms(self, *, work: Work = ALL_CORES, products: bool = True) -> PosteriorTerms:
+    def terms(self, *, work: Work = ALL_CORES, products: bool = True) -> posteriors.PosteriorTerms:
         """Return what the posteriors of segments need, see `posterior_terms`."""
-        return posterior_terms(self.loadings, self.means, self.factors, work=work, products=products)
+        return posteriors.posterior_terms(self.loadings, self.means, self.factors, work=work, products=products)
 
     def check(self, statistics: Statistics) -> None:
         """Raise DataError unless statistics are those of the mixture's shape, and there are some."""
@@ -162,8 +150,8 @@ def m_step(second: Floats, cross: Floats, before: Floats) -> Floats:
     Kenny, Boulianne and Dumouchel, proposition 3.
     """
     loadings, matrices = np.array(cross, np.float64, order="C"), np.array(second)
-    usable = factor(matrices)
-    solve(matrices, loadings)
+    usable = posteriors.factor(matrices)
+    posteriors.solve(matrices, loadings)
     loadings[~usable] = before[~usable]
     return loadings
 
@@ -269,7 +257,7 @@ def check_rank(rank: int, *, n_segments: int, width: int) -> None:
             raise ConfigError(text, remedy="lower it" if limit == width else "lower it or give more segments")
 
 
-def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES) -> EmSums:
+def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES) -> posteriors.EmSums:
     """Return the sums of the E-step over all segments: blocks by worker processes, or the parts of each by threads.
 
     Parameters
@@ -289,30 +277,30 @@ def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_
         If the statistics are not those of the matrix's mixture, or not finite.
     """
     model.check(statistics)
-    blocks = blocks_of(statistics, model.rank)
+    blocks = posteriors.blocks_of(statistics, model.rank)
     shape = len(model.means), model.means.size
     terms = model.terms(work=work)
     if ships_items():
-        n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
+        n_blocks = len(posteriors.block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
         return reduce(add, work.map(partial(_sums_of_block, terms=terms, shape=shape), blocks, total=n_blocks))
-    sums, memory = EmSums.empty(*shape, model.rank), block_memory(statistics, model.rank)
+    sums, memory = posteriors.EmSums.empty(*shape, model.rank), posteriors.block_memory(statistics, model.rank)
     for block in blocks:
-        add_block(sums, block, terms, work=work, memory=memory)
+        posteriors.add_block(sums, block, terms, work=work, memory=memory)
     return sums
 
 
-def _sums_of_block(block: Statistics, terms: PosteriorTerms, shape: tuple[int, int]) -> EmSums:
-    sums = EmSums.empty(*shape, terms.rank)
-    add_block(sums, block, terms, work=Work(1))
+def _sums_of_block(block: Statistics, terms: posteriors.PosteriorTerms, shape: tuple[int, int]) -> posteriors.EmSums:
+    sums = posteriors.EmSums.empty(*shape, terms.rank)
+    posteriors.add_block(sums, block, terms, work=Work(1))
     return sums
 
 
 def updated(
-    model: TotalVariability, sums: EmSums, convention: MinimumDivergence = "right", *, work: Work = ALL_CORES
+    model: TotalVariability, sums: posteriors.EmSums, convention: MinimumDivergence = "right", *, work: Work = ALL_CORES
 ) -> Floats:
     """Return the matrix (C, D, R) after the M-step and, by its convention, the minimum divergence step."""
     with one_blas_thread():
-        rotation = minimum_divergence(unpack(sums.moment) / sums.n_segments, convention)
+        rotation = minimum_divergence(posteriors.unpack(sums.moment) / sums.n_segments, convention)
     cross = sums.cross.reshape(model.rank, *model.means.shape)
     loadings = np.empty(model.loadings.shape)
 
@@ -325,7 +313,7 @@ def updated(
         solved = m_step(second, whitened, model.loadings[some])
         loadings[some] = solved if convention == "none" else solved @ rotation
 
-    share_out(work, update, chunk_bounds(len(loadings), _GROUP))
+    posteriors.share_out(work, update, chunk_bounds(len(loadings), _GROUP))
     return loadings
 
 

@@ -93,18 +93,3 @@ def test_streamed_machines_are_the_same(tmp_path, projected, jobs):
         assert set(new) == set(old)
         assert {name: new[name].dtype for name in new} == {name: old[name].dtype for name in old}
         assert dict(new.attrs) == dict(old.attrs)
-
-
-@pytest.mark.parametrize("projected", [False, True])
-def test_background_that_is_not_held_in_memory(tmp_path, monkeypatch, projected):
-    models, vectors, background = many(tmp_path)
-    projection = fit_nap(background, rank=5) if projected else None
-    held = train_svms(named(models, vectors), background, EXACT, projection=projection)
-    monkeypatch.setattr("spkver.backend.svm._HELD", 0)
-    one, two = (
-        train_svms(named(models, vectors), background, EXACT, projection=projection, work=Work(jobs=jobs))
-        for jobs in (1, 2)
-    )
-    np.testing.assert_array_equal(one.weights, two.weights)
-    np.testing.assert_allclose(one.weights, held.weights, atol=1e-6)
-    np.testing.assert_allclose(one.biases, held.biases, atol=1e-6)
