@@ -99,11 +99,11 @@ def gmm_scores(
     trials: Trials,
 ) -> Stage[Scores]:
     """Score the trials by log-likelihood ratios (`scores/<system>.h5` and `.txt`)."""
-
-    def compute() -> Scores:
-        return backends.score_gmm_ubm(ubm.value, models.value, frames.value, trials, work=run.work)
-
-    return scores_of(run, system, trials, compute, after=[ubm, models, *frames.origins])
+    return scores_of(
+        *(run, system, trials),
+        lambda: backends.score_gmm_ubm(ubm.value, models.value, frames.value, trials, work=run.work),
+        after=[ubm, models, *frames.origins],
+    )
 
 
 def scores_of(
@@ -165,14 +165,10 @@ class FramesStage:
 
 def features(run: Run, recordings: Mapping[str, Path], config: frontend.FeatureConfig, *, seed: int) -> FramesStage:
     """Extract features of all recordings, or import SIDEKIT's (`features.h5`); return their post-processed frames."""
-
-    def make(path: Path) -> None:
-        frontend.extract_features(recordings, config, path, seed=seed, work=run.work)
-
     table = run.stage(
         "features",
         "features.h5",
-        make=make,
+        make=lambda path: frontend.extract_features(recordings, config, path, seed=seed, work=run.work),
         read=frontend.read_feature_table,
         inputs=[config.extraction(), seed],
         sources=feature_sources(recordings, config),
@@ -452,7 +448,7 @@ def backend(
         f"backend of {system}",
         f"backends/{system}.h5",
         make=lambda path: backends.write_backend(
-            path, backends.train_chain(_embeddings(training.value), chain, seed=seed)
+            path, backends.train_chain(training.value.embeddings(), chain, seed=seed)
         ),
         read=backends.read_backend,
         inputs=[backends.plain_chain(chain), seed],
@@ -482,17 +478,9 @@ def vector_scores(
     enroll, test = vectors["enroll"], vectors["test"]
 
     def compute() -> Scores:
-        return trained.value.score(_embeddings(enroll.value), _embeddings(test.value), trials)
+        return trained.value.score(enroll.value.embeddings(), test.value.embeddings(), trials)
 
     return scores_of(run, system, trials, compute, after=[trained, enroll, test])
-
-
-def _embeddings(vectors: vector.IVectors) -> Embeddings:
-    """Vectors in memory, with ids that are distinct: a recording may enrol several models."""
-    ids = vectors.segments
-    if len(set(ids.tolist())) < len(vectors):
-        ids = np.array([f"{model} {name}" for model, name in zip(vectors.models, ids, strict=True)], object)
-    return Embeddings(ids, vectors.models, np.asarray(vectors.vectors))
 
 
 def joint_factors(

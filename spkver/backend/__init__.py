@@ -28,9 +28,7 @@ from spkver.backend.kaldi import (
     read_kaldi_matrix,
     read_kaldi_plda,
     read_vbx_transform,
-    write_kaldi_matrix,
     write_kaldi_plda,
-    write_vbx_transform,
 )
 from spkver.backend.nap import NapConfig, Projection, check_rank, fit_nap
 from spkver.backend.plda import (

@@ -34,7 +34,6 @@ from evaluation.embeddings import read_binary, read_text_matrix
 from spkbase.arrays import Floats
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.files import write_bytes
-from spkbase.hdf5 import write_arrays
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.backend.plda import Plda, Sessions, check_finite, checked_vectors, enrolled, lower_factor, ratio_rows
@@ -288,20 +287,6 @@ def read_kaldi_matrix(path: str | Path) -> Floats:
         return matrix
 
 
-def write_kaldi_matrix(path: str | Path, matrix: NDArray, *, binary: bool = True) -> None:
-    """Write a vector or a matrix as Kaldi does, in float64; as text with all digits where it is not to be binary.
-
-    Raises
-    ------
-    DataError
-        If it is neither a vector nor a matrix of finite numbers, or the file cannot be written.
-    """
-    array = np.asarray(matrix, np.float64)
-    if array.ndim not in (1, 2) or not array.size or not np.isfinite(array).all():
-        raise DataError(f"expected a vector or a matrix of finite numbers, got shape {array.shape}", file=path)
-    write_bytes(path, (_BINARY if binary else b"") + _formatted(array, binary))
-
-
 def read_kaldi_plda(path: str | Path) -> KaldiPlda:
     """Read a PLDA of Kaldi's, binary or text.
 
@@ -348,11 +333,6 @@ def read_vbx_transform(path: str | Path) -> VbxTransform:
     with open_hdf5(path) as file:
         mean1, mean2 = (read_array(file, name, shape=(None,)) for name in ("mean1", "mean2"))
         return VbxTransform(mean1, read_array(file, "lda", shape=(None, None)), mean2)
-
-
-def write_vbx_transform(path: str | Path, transform: VbxTransform) -> None:
-    """Write a ``transform.h5`` as VBx reads it."""
-    write_arrays(path, {"mean1": transform.mean1, "lda": transform.lda, "mean2": transform.mean2})
 
 
 @contextmanager

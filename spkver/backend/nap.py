@@ -12,7 +12,7 @@ kernel and NAP variability compensation", ICASSP 2006.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -223,7 +223,7 @@ class Projection:
     def __call__(self, vectors: Any, *, work: Work = ALL_CORES) -> Any:
         """Project supervectors or vectors (N, D), read by blocks if they are in a file, by workers."""
         if isinstance(vectors, Supervectors):
-            return vectors.with_vectors(self(vectors.vectors, work=work))
+            return replace(vectors, vectors=self(vectors.vectors, work=work))
         projected = np.empty(vectors.shape, vectors.dtype)
         bounds = chunk_bounds(len(vectors), _ROWS)
         blocks = work.map(self.of_rows, (part(vectors, *block) for block in bounds), total=len(bounds))

@@ -18,7 +18,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Embeddings
 from spkbase.arrays import Rows, fill_rows
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.hdf5 import new_file, open_file, read_arrays, stored_array, write_strings
@@ -26,6 +25,7 @@ from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, one_blas_thread, progress, ships_items
 from spkver.mixture import Statistics
 from spkver.vectors import posteriors
+from spkver.vectors.supervectors import Supervectors
 from spkver.vectors.total_variability import TotalVariability
 
 IVectorMethod = Literal["exact", "weights", "eigen"]
@@ -87,7 +87,7 @@ def fast_posterior(zeroth: NDArray, projected: NDArray, basis: NDArray, precisio
 
 @one_line
 @dataclass(frozen=True)
-class IVectors:
+class IVectors(Supervectors):
     """One i-vector for each segment.
 
     Attributes
@@ -98,24 +98,13 @@ class IVectors:
         Diagonals of the posterior covariances; what SIDEKIT calls uncertainty is these plus the squared vectors.
     """
 
-    models: NDArray
-    segments: NDArray
-    vectors: Rows
     variances: Rows | None = None
 
     def __post_init__(self) -> None:
-        rows = [self.vectors] if self.variances is None else [self.vectors, self.variances]
-        lengths = {len(self.models), len(self.segments), *map(len, rows)}
-        if len(lengths) != 1 or len({array.shape for array in rows}) != 1 or self.vectors.ndim != 2:
-            got = f"{len(self.models)}, {len(self.segments)}, {', '.join(str(array.shape) for array in rows)}"
-            raise DataError(f"i-vectors need models (N,), segments (N,), vectors and variances (N, R); got {got}")
-
-    def __len__(self) -> int:
-        return len(self.models)
-
-    def embeddings(self) -> Embeddings:
-        """Return the vectors in memory, segments as ids and models as speakers; each segment must have one row."""
-        return Embeddings(self.segments, self.models, np.asarray(self.vectors))
+        super().__post_init__()
+        if self.variances is not None and self.variances.shape != self.vectors.shape:
+            text = f"i-vectors of shape {self.vectors.shape} need variances of the same, got {self.variances.shape}"
+            raise DataError(text)
 
 
 def extract_ivectors(

@@ -15,7 +15,7 @@ verification", IEEE Signal Processing Letters 13(5), 2006 (the normalisation by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +23,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.embeddings import Embeddings
 from spkbase.arrays import ComputedRows, Floats, Rows, fill_rows
 from spkbase.configuration import check_values
 from spkbase.errors import DataError
@@ -210,14 +211,17 @@ class Supervectors:
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or not len(self.models) == len(self.segments) == len(self.vectors):
             got = f"{len(self.models)}, {len(self.segments)}, {self.vectors.shape}"
-            raise DataError(f"supervectors need models (N,), segments (N,) and vectors (N, C D); got {got}")
+            raise DataError(f"expected models (N,), segments (N,) and vectors (N, K); got {got}")
 
     def __len__(self) -> int:
         return len(self.models)
 
-    def with_vectors(self, vectors: Rows) -> Supervectors:
-        """Return the same rows with other vectors."""
-        return replace(self, vectors=vectors)
+    def embeddings(self) -> Embeddings:
+        """Return the vectors in memory, models as speakers; ids are segments, with their models where some repeat."""
+        ids = self.segments
+        if len(set(ids)) < len(self):
+            ids = np.array([f"{model} {name}" for model, name in zip(self.models, ids, strict=True)], object)
+        return Embeddings(ids, self.models, np.asarray(self.vectors))
 
 
 def adapt_supervectors(

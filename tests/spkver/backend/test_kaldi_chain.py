@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.metrics import eer
 from evaluation.trials import Trials
+from spkbase.hdf5 import write_arrays
 from spkver.backend import (
     KaldiPlda,
     Sessions,
@@ -24,9 +25,7 @@ from spkver.backend import (
     read_vbx_transform,
     train_chain,
     write_backend,
-    write_kaldi_matrix,
     write_kaldi_plda,
-    write_vbx_transform,
 )
 from spkver.cli import main
 
@@ -95,9 +94,10 @@ def test_our_own_plda_goes_to_kaldi_and_back(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     write_kaldi_plda(tmp_path / "plda", PLDA)
-    write_kaldi_matrix(tmp_path / "mean.vec", MEAN, binary=False)
-    write_kaldi_matrix(tmp_path / "transform.mat", MATRIX)
-    write_vbx_transform(tmp_path / "transform.h5", VBX)
+    (tmp_path / "mean.vec").write_text(f" [ {' '.join(map(repr, MEAN.tolist()))} ]\n")
+    rows = "".join(f"\n  {' '.join(map(repr, row))}" for row in MATRIX.tolist())
+    (tmp_path / "transform.mat").write_text(f" [{rows} ]\n")
+    write_arrays(tmp_path / "transform.h5", vars(VBX))
 
     def imported(*options: str) -> str:
         files = [option if option.startswith("--") else str(tmp_path / option) for option in options]
