@@ -82,10 +82,6 @@ class IdMap:
         """Return the models in the order of their first rows, (M,)."""
         return _ids(list(dict.fromkeys(self.models)), "models")
 
-    def unique_segments(self) -> NDArray[np.object_]:
-        """Return the segments in the order of their first rows, (S,)."""
-        return _ids(list(dict.fromkeys(self.segments)), "segments")
-
     def rows_of_models(self) -> dict[str, NDArray[np.int64]]:
         """Return the rows of each model, models in the order of their first rows."""
         rows: dict[str, list[int]] = {}

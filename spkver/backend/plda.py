@@ -160,28 +160,6 @@ class LatentBasis:
     factor: NDArray[np.floating]
 
 
-def latent_basis(loadings: Floats, within: Floats) -> LatentBasis:
-    """Return the basis of a model.
-
-    Parameters
-    ----------
-    loadings : ndarray of shape (R, K)
-        F.
-    within : ndarray of shape (R, R)
-        W, positive definite.
-
-    Raises
-    ------
-    DataError
-        If W is not positive definite.
-    """
-    factor = lower_factor(within)
-    weighted = np.linalg.solve(within, loadings)
-    product = loadings.T @ weighted
-    precisions, rotation = np.linalg.eigh((product + product.T) / 2)
-    return LatentBasis(weighted @ rotation, np.maximum(precisions, 0), rotation, factor)
-
-
 def lower_factor(covariance: Floats, what: str = "the covariance within speakers") -> NDArray[np.floating]:
     """Return the lower Cholesky factor.
 
@@ -263,8 +241,27 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
         If there are fewer than two speakers, no speaker has two vectors that differ, speakers do not differ, or the
         weight is 0 and the covariance is not determined.
     """
-    within, total, varies = variances_within(sessions)
-    parts = np.diag(within)[varies] / total[varies]
+    vectors, speakers = sessions.vectors, sessions.means
+    if len(speakers) < 2:
+        text = f"expected vectors of at least two speakers, got {len(vectors)} of one"
+        raise DataError(text, remedy="name the speaker of each vector")
+    largest = np.abs(vectors).max(axis=0)
+    if largest.max() > _LARGEST:
+        raise DataError(f"a number of {largest.max():.3g} is far too large", remedy="scale the vectors")
+    inside = vectors - speakers[sessions.models]
+    within: Floats = inside.T @ inside / len(vectors)
+    total = vectors.var(axis=0)
+    deviations = np.sqrt(total)
+    varies = (deviations > _CONSTANT * largest) & (deviations > _SMALL * deviations.max())
+    if not varies.any():
+        raise DataError("the vectors are all the same: nothing can be learnt from them", remedy="extract them anew")
+    parts = np.diag(within)[varies] / total[varies]  # of each dimension within speakers
+    if not parts.max() > _CONSTANT:
+        why = "each speaker has one" if len(speakers) == len(vectors) else "those of a speaker are all the same"
+        text = f"expected speakers with vectors that differ, but {why}"
+        raise DataError(text, remedy="add sessions, or check the names of the speakers")
+    if not parts.min() < 1 - _CONSTANT:
+        raise DataError("the means of all speakers are the same", remedy="check the names of the speakers")
     variances = np.where(varies, total * parts.mean(), 0)
     variances[~varies] = variances[varies].mean()
     singular = not varies.all() or parts.min() < _SINGULAR
@@ -280,47 +277,6 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
         remedy = f"plda.prior, such as {sessions.dimension}, or lda before it"
         warn_of_few(n_free, sessions.dimension, "covariance within speakers", remedy=remedy)
     return ResidualPrior(float(sessions.dimension * singular if weight is None else weight), variances)
-
-
-def variances_within(sessions: Sessions) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Return what varies in vectors of speakers.
-
-    Returns
-    -------
-    within : ndarray of shape (R, R)
-        Covariance within speakers, divided by the number of vectors.
-    total : ndarray of shape (R,)
-        Variances.
-    varies : ndarray of bool of shape (R,)
-        Dimensions that are not constant.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than two speakers, no speaker has two vectors that differ, or speakers do not differ.
-    """
-    vectors, speakers = sessions.vectors, sessions.means
-    if len(speakers) < 2:
-        text = f"expected vectors of at least two speakers, got {len(vectors)} of one"
-        raise DataError(text, remedy="name the speaker of each vector")
-    largest = np.abs(vectors).max(axis=0)
-    if largest.max() > _LARGEST:
-        raise DataError(f"a number of {largest.max():.3g} is far too large", remedy="scale the vectors")
-    inside = vectors - speakers[sessions.models]
-    within: Floats = inside.T @ inside / len(vectors)
-    total = vectors.var(axis=0)
-    deviations = np.sqrt(total)
-    varies = (deviations > _CONSTANT * largest) & (deviations > _SMALL * deviations.max())
-    if not varies.any():
-        raise DataError("the vectors are all the same: nothing can be learnt from them", remedy="extract them anew")
-    parts = np.diag(within)[varies] / total[varies]
-    if not parts.max() > _CONSTANT:
-        why = "each speaker has one" if len(speakers) == len(vectors) else "those of a speaker are all the same"
-        text = f"expected speakers with vectors that differ, but {why}"
-        raise DataError(text, remedy="add sessions, or check the names of the speakers")
-    if not parts.min() < 1 - _CONSTANT:
-        raise DataError("the means of all speakers are the same", remedy="check the names of the speakers")
-    return within, total, varies
 
 
 def check_finite(holder: Any, **shapes: tuple[int | None, ...]) -> None:
@@ -384,7 +340,11 @@ class Plda:
     def basis(self) -> LatentBasis:
         """What scores and the E-step need of F, G and S."""
         with one_blas_thread():
-            return latent_basis(self.loadings, self.within)
+            factor = lower_factor(self.within)
+            weighted = np.linalg.solve(self.within, self.loadings)
+            product = self.loadings.T @ weighted
+            precisions, rotation = np.linalg.eigh((product + product.T) / 2)
+            return LatentBasis(weighted @ rotation, np.maximum(precisions, 0), rotation, factor)
 
     @property
     def between(self) -> Floats:

@@ -137,27 +137,6 @@ class IVectorsConfig:
     method: IVectorMethod = "exact"
 
 
-def parse_systems(systems: dict[str, Any]) -> dict[str, Chain]:
-    """Return the parsed chain of each system; systems of None are left out.
-
-    Raises
-    ------
-    ConfigError
-        With all problems: a name that no file can have, an invalid chain.
-    """
-    problems, chains = Problems(), {}
-    for name, spec in systems.items():
-        if spec is None:
-            continue
-        if not _NAME.fullmatch(name):
-            problems.note(ConfigError(f"systems.{name} cannot name a file: expected letters, digits, '.', '_' and '-'"))
-            continue
-        with problems.noted(f"systems.{name}: "):
-            chains[name] = parse_chain(spec)
-    problems.raise_if_any(ConfigError)
-    return chains
-
-
 def vector_lists(lists: Rsr2015, config: IVectorsConfig) -> dict[str, IdMap]:
     """Return the lists training, enroll and test; the models of the training list are the classes of the chains."""
     whole = IdMap.from_pairs((segment.split("/")[0], segment) for segment in lists.ubm)
@@ -271,8 +250,22 @@ class RecipeConfig:
         self.chains()
 
     def chains(self) -> dict[str, Chain]:
-        """Return the chain of each of `systems`, parsed."""
-        return parse_systems(self.systems)
+        """Return the parsed chain of each of `systems`; systems of None are left out.
+
+        Raises
+        ------
+        ConfigError
+            With all problems: a name that no file can have, an invalid chain.
+        """
+        problems, chains = Problems(), {}
+        for name, spec in self.systems.items():
+            with problems.noted(f"systems.{name}: "):
+                if spec is not None and not _NAME.fullmatch(name):
+                    raise ConfigError("cannot name a file: expected letters, digits, '.', '_' and '-'")
+                if spec is not None:
+                    chains[name] = parse_chain(spec)
+        problems.raise_if_any(ConfigError)
+        return chains
 
 
 # The lists that NAP may be estimated on, by the value of `nap.list`.

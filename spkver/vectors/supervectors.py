@@ -229,6 +229,7 @@ def adapt_supervectors(
     statistics: Statistics,
     config: MapConfig | float | None = None,
     *,
+    epsilon: float = _EPSILON,
     work: Work = ALL_CORES,
     destination: str | Path | None = None,
 ) -> Supervectors:
@@ -241,6 +242,8 @@ def adapt_supervectors(
         Those in a file are read by blocks.
     config : MapConfig or float
         A number is the relevance, in frames.
+    epsilon : float
+        See `map_means`.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
     destination : path, optional
@@ -257,46 +260,6 @@ def adapt_supervectors(
     DataError
         If the statistics are not those of this mixture, a number is not finite, or the file cannot be written.
     """
-    return _adapt(mixture, statistics, config, _EPSILON, work, destination)
-
-
-def adapt_multisession(
-    mixture: GaussianMixture,
-    statistics: Statistics,
-    config: MapConfig | float | None = None,
-    *,
-    work: Work = ALL_CORES,
-    destination: str | Path | None = None,
-) -> Supervectors:
-    """Return the MAP-adapted means of each model from all its sessions together.
-
-    Parameters
-    ----------
-    mixture, statistics, config, work, destination
-        As for `adapt_supervectors`.
-
-    Returns
-    -------
-    Supervectors
-        One row for each model, sorted by id; models and segments are the same ids.
-
-    Raises
-    ------
-    DataError
-        As for `adapt_supervectors`.
-    """
-    sums = sum_by_model(statistics, statistics.first.dtype)
-    return _adapt(mixture, sums, config, 0.0, work, destination)
-
-
-def _adapt(
-    mixture: GaussianMixture,
-    statistics: Statistics,
-    config: MapConfig | float | None,
-    epsilon: float,
-    work: Work,
-    destination: str | Path | None,
-) -> Supervectors:
     if not isinstance(config, MapConfig):
         config = MapConfig() if config is None else MapConfig(relevance=config)
     statistics.check(*mixture.means.shape)
@@ -329,6 +292,35 @@ def _adapt_block(
             adapted = of_each_gaussian(scale, adapted)
         vectors[row] = adapted.reshape(-1)
     return vectors
+
+
+def adapt_multisession(
+    mixture: GaussianMixture,
+    statistics: Statistics,
+    config: MapConfig | float | None = None,
+    *,
+    work: Work = ALL_CORES,
+    destination: str | Path | None = None,
+) -> Supervectors:
+    """Return the MAP-adapted means of each model from all its sessions together.
+
+    Parameters
+    ----------
+    mixture, statistics, config, work, destination
+        As for `adapt_supervectors`.
+
+    Returns
+    -------
+    Supervectors
+        One row for each model, sorted by id; models and segments are the same ids.
+
+    Raises
+    ------
+    DataError
+        As for `adapt_supervectors`.
+    """
+    sums = sum_by_model(statistics, statistics.first.dtype)
+    return adapt_supervectors(mixture, sums, config, epsilon=0.0, work=work, destination=destination)
 
 
 def open_supervectors(path: str | Path) -> Supervectors:
