@@ -259,10 +259,11 @@ class RecipeConfig:
         """
         problems, chains = Problems(), {}
         for name, spec in self.systems.items():
-            with problems.noted(f"systems.{name}: "):
-                if spec is not None and not _NAME.fullmatch(name):
-                    raise ConfigError("cannot name a file: expected letters, digits, '.', '_' and '-'")
-                if spec is not None:
+            if spec is not None and not _NAME.fullmatch(name):
+                text = f"systems.{name} cannot name a file: expected letters, digits, '.', '_' and '-'"
+                problems.note(ConfigError(text))
+            elif spec is not None:
+                with problems.noted(f"systems.{name}: "):
                     chains[name] = parse_chain(spec)
         problems.raise_if_any(ConfigError)
         return chains
