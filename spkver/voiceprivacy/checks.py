@@ -153,30 +153,22 @@ def failed_attackers(run: Evaluated) -> Iterator[Finding]:
         yield Finding("warning", "attackers that failed", f"{text} {theirs[0]['reason']}")
 
 
-def simulated_speech(run: Evaluated) -> Iterator[Finding]:
-    """Warn that speech is SIMULATED."""
-    if run.simulated:
-        text = "The speech is synthetic (eSpeak NG): the numbers say nothing about how well people are protected."
-        yield Finding("warning", "SIMULATED speech", text)
-
-
 def uninformative(run: Evaluated) -> Iterator[Finding]:
     """Find attackers whose scores are all equal or inverted; without others there is no verdict."""
+
+    def is_broken(row: Json) -> bool:
+        least = min(number(row["n_target"]), number(row["n_nontarget"]))
+        reversal = reversal_at(number(row["eer"].get("interpolated")), least)
+        return number(row.get("min_cllr")) > 1 - 1e-9 or (reversal is not None and reversal.clear)
+
     found: dict[tuple[str, str], list[str]] = {}
     for at, rows in places(run.rows).items():
-        broken = [row["attacker"] for row in rows if _is_uninformative(row)]
-        if broken:
+        if broken := [row["attacker"] for row in rows if is_broken(row)]:
             level = "error" if len(broken) == len(rows) and at[2] != "original" else "warning"
             found.setdefault((level, few(broken)), []).append(" ".join(at))
     for (level, names), where in found.items():
         text = f"Scores of {names} are all equal or inverted ({few(where)}): that is no privacy, they do not count."
         yield Finding(level, "broken attackers", text)
-
-
-def _is_uninformative(row: Json) -> bool:
-    least = min(number(row["n_target"]), number(row["n_nontarget"]))
-    reversal = reversal_at(number(row["eer"].get("interpolated")), least)
-    return number(row.get("min_cllr")) > 1 - 1e-9 or (reversal is not None and reversal.clear)
 
 
 def pooled_trials(run: Evaluated) -> Iterator[Finding]:
@@ -193,19 +185,21 @@ def pooled_trials(run: Evaluated) -> Iterator[Finding]:
 
 
 def attacker_strength(run: Evaluated) -> Iterator[Finding]:
-    """Check that attackers recognise original speech: one that cannot says little about anonymised speech."""
+    """Check that attackers recognise original speech, by more than noise and channel where nobody speaks."""
     limit = run.config.weak_attacker_eer
+    of_pauses = [name for name, spec in attacker_specs(run.config).items() if spec == "session"]
     for at, rows in run.of("original"):
         best = strongest(rows)
         rate, high = rate_of(best), ends_of(best)[1]
-        span = f" (interval to {percent(high)})" if high >= 0 else ""
         text = f"{_name(at)}: on original speech the strongest attacker ({best['attacker']}) has an EER of"
-        text += f" {percent(rate)}{span}"
-        if rate > limit:
-            text += f", above {percent(limit)}: it is weak, and privacy is overestimated."
-            yield Finding("warning", "attacker strength", text)
-        else:
-            yield Finding("ok", "attacker strength", f"{text}: it recognises speakers well.")
+        text += f" {percent(rate)}{f' (interval to {percent(high)})' if high >= 0 else ''}"
+        weak = f", above {percent(limit)}: it is weak, and privacy is overestimated."
+        level, end = ("warning", weak) if rate > limit else ("ok", ": it recognises speakers well.")
+        yield Finding(level, "attacker strength", text + end)
+        for row in (row for row in rows if row["attacker"] in of_pauses):
+            text = f"{_name(at)}: from noise and channel alone ({row['attacker']}) speakers of original recordings"
+            text += f" are recognised with an EER of {percent(rate_of(row))}; chance is 50 %. So much the corpus"
+            yield Finding("note", "recognition without speech", f"{text} reveals by itself to every attacker.")
 
 
 def attacker_order(run: Evaluated) -> Iterator[Finding]:
@@ -257,17 +251,6 @@ def _difference(semi: Json, rival: Json, run: Evaluated) -> Interval | None:
     )
 
 
-def corpus_leak(run: Evaluated) -> Iterator[Finding]:
-    """Note how far original speech is recognised by noise and channel alone, where nobody speaks."""
-    names = [name for name, spec in attacker_specs(run.config).items() if spec == "session"]
-    for at, rows in run.of("original"):
-        for row in rows:
-            if row["attacker"] in names:
-                text = f"{_name(at)}: from noise and channel alone ({row['attacker']}) speakers of original recordings"
-                text += f" are recognised with an EER of {percent(rate_of(row))}; chance is 50 %. So much the corpus"
-                yield Finding("note", "recognition without speech", f"{text} reveals by itself to every attacker.")
-
-
 def outside_attackers(run: Evaluated) -> Iterator[Finding]:
     """Note the user-supplied attackers, and what they were left out of."""
     conditions = [
@@ -277,18 +260,12 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
         for gender in dataset.trials
     ]
     for name, spec in attacker_specs(run.config).items():
-        if not is_outside(spec) or find_row(spec) is not None:
-            continue
-        served = {place(row)[:3] for row in run.rows if row["attacker"] == name}
-        left = [" ".join(condition) for condition in conditions if condition not in served]
-        level = "note"
-        text = f"{name} is {spec}; it serves every condition."
-        if left:
-            level, text = (
-                "warning",
-                f"{name} ({spec}) was left out of {len(left)} conditions: {few(left)}.",
-            )
-        yield Finding(level, "attackers of others", text)
+        if is_outside(spec) and find_row(spec) is None:
+            served = {place(row)[:3] for row in run.rows if row["attacker"] == name}
+            left = [" ".join(condition) for condition in conditions if condition not in served]
+            text = f"{name} ({spec}) was left out of {len(left)} conditions: {few(left)}."
+            text = text if left else f"{name} is {spec}; it serves every condition."
+            yield Finding("warning" if left else "note", "attackers of others", text)
 
 
 def fusions(run: Evaluated) -> Iterator[Finding]:
@@ -343,24 +320,17 @@ def missing_lists(run: Evaluated) -> Iterator[Finding]:
 
 def few_speakers(run: Evaluated) -> Iterator[Finding]:
     """Check the number of speakers: intervals of few are wide, and below some number not known to hold."""
-    check = "number of speakers"
     for at, (row, *_) in run.of("original"):
         speakers = min(row["n_enrolled"], row["n_trial_speakers"])
         step = f"one missed target trial is {100 / row['n_target']:.1f} points"
         text = f"{_name(at)}: {speakers} speakers with target trials, {row['n_target']} target trials ({step})"
+        level, end = "ok", ": enough for the intervals given."
         if run.config.evaluation.replicates and not row["intervals"]:
-            yield Finding("warning", check, f"{text}: no intervals. {row['notes'].get('intervals', '')}")
+            level, end = "warning", f": no intervals. {row['notes'].get('intervals', '')}"
         elif speakers < _FEW_SPEAKERS:
-            text += f": fewer than {_FEW_SPEAKERS}, for which the coverage of all intervals was studied."
-            yield Finding("warning", check, text)
-        else:
-            yield Finding("ok", check, f"{text}: enough for the intervals given.")
-
-
-def sampling_rates(run: Evaluated) -> Iterator[Finding]:
-    """Note which sets are processed at another rate than usual."""
-    if run.sets.rates:
-        yield Finding("note", RATES, run.sets.rates)
+            end = f": fewer than {_FEW_SPEAKERS}, for which the coverage of all intervals was studied."
+            level = "warning"
+        yield Finding(level, "number of speakers", text + end)
 
 
 def independence(run: Evaluated) -> Iterator[Finding]:
@@ -397,94 +367,77 @@ def _original_rates(rows: Rows) -> dict[Place, float]:
 # --- anonymised versions ----------------------------------------------------------------------------------------------
 
 
-def training_draws(run: Evaluated) -> Iterator[Finding]:
-    """Check from how many anonymised versions of the training set attackers learnt: from one they learn less."""
-    sets, check = run.sets, "training draws"
-    if run.config.anonymizer.name == "none" or not any(row["scenario"] == "semi-informed" for row in run.rows):
+def draws(run: Evaluated) -> Iterator[Finding]:
+    """Check how many anonymised versions attackers learnt from, and over how many of the trials results are means."""
+    sets, rows = run.sets, run.rows
+    if run.config.anonymizer.name == "none":
         return
-    for name in sets.training_sets:
+    for name in sets.training_sets if any(row["scenario"] == "semi-informed" for row in rows) else ():
         count = len(sets.versions[name])
-        why = f", {sets.once[name]}" if name in sets.once else ""
-        text = (
-            f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}{why}"
-        )
-        if count > 1:
-            yield Finding("ok", check, f"{text}.")
-        elif sets.is_fixed(name):
-            yield Finding("note", check, f"{text}.")
-        else:
+        text = f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}"
+        text += f", {sets.once[name]}" if name in sets.once else ""
+        level = "ok" if count > 1 else "note" if sets.is_fixed(name) else "warning"
+        if level == "warning":
             text += ": most are stronger with several. Give the anonymiser (anonymizer.name, or anonymizer.command)"
-            yield Finding("warning", check, f"{text} to have anonymizer.training_draws of them.")
+            text += " to have anonymizer.training_draws of them"
+        yield Finding(level, "training draws", f"{text}.")
     for entry in run.training_draws:
         if entry["note"]:
             text = f"{entry['dataset']}: {entry['attacker']} has no rate from fewer versions of the training set:"
-            yield Finding("note", check, f"{text} {entry['note']}")
-
-
-def trial_draws(run: Evaluated) -> Iterator[Finding]:
-    """Check over how many anonymised versions of the trials results are means: those of one hide a spread."""
-    sets, check = run.sets, "trial draws"
-    if run.config.anonymizer.name == "none" or not run.is_anonymised:
-        return
-    for dataset in sets.datasets:
+            yield Finding("note", "training draws", f"{text} {entry['note']}")
+    for dataset in sets.datasets if run.is_anonymised else ():
         count = sets.tested_draws(dataset)
-        if count > 1:
-            text = f"{dataset.name}: results are means over {count} anonymised versions of the trials."
-            yield Finding("ok", check, text)
-            continue
-        reasons = dict.fromkeys(sets.once[name] for name in dataset.tested if name in sets.once)
-        text = ", ".join([f"{dataset.name}: results are of one anonymised version of the trials", *reasons])
-        if not any(map(sets.is_fixed, dataset.tested)):
-            text += ": another one may differ by points. Give the anonymiser (anonymizer.name) to have"
-            text += " anonymizer.trial_draws of them"
-        yield Finding("note", check, f"{text}.")
-    partial = [row for row in run.rows if "draws" in row["notes"]]
-    if partial:
+        text = f"{dataset.name}: results are means over {count} anonymised versions of the trials"
+        if count == 1:
+            reasons = dict.fromkeys(sets.once[name] for name in dataset.tested if name in sets.once)
+            text = ", ".join([f"{dataset.name}: results are of one anonymised version of the trials", *reasons])
+            if not any(map(sets.is_fixed, dataset.tested)):
+                text += ": another one may differ by points. Give the anonymiser (anonymizer.name) to have"
+                text += " anonymizer.trial_draws of them"
+        yield Finding("ok" if count > 1 else "note", "trial draws", f"{text}.")
+    if partial := [row for row in rows if "draws" in row["notes"]]:
         text = f"{len(partial)} conditions lack draws, such as {' '.join(place(partial[0]))}:"
-        yield Finding("note", check, f"{text} {partial[0]['notes']['draws']}.")
+        yield Finding("note", "trial draws", f"{text} {partial[0]['notes']['draws']}.")
 
 
 def shared_draws(run: Evaluated) -> Iterator[Finding]:
     """Warn where a speaker has the same draw in enrolment and trials, by the records of the anonymised directories."""
+
+    def drawn(name: str) -> set[tuple[str, str, Any]]:
+        """Anonymiser, stream of random numbers and seed of the speakers, in all versions."""
+        found: set[tuple[str, str, Any]] = set()
+        for twin in run.sets.versions[name]:
+            with suppress(DataError, KeyError, TypeError):  # no record, or none of ours
+                record = load_json(twin.path / RECORD)
+                made = record["anonymizer"]
+                if made["level"] == "speaker" and made["name"] != "none":
+                    seed = None if made["seeding"] == "vpc2024" else record["seed"]
+                    found |= {(made["name"], entry["stream"], seed) for entry in record["files"].values()}
+        return found
+
     for dataset in run.sets.datasets:
-        enrolled = _speaker_draws(run.sets, dataset.enrolls)
-        shared = {draw for name in dataset.trials.values() for draw in enrolled & _speaker_draws(run.sets, name)}
+        shared = drawn(dataset.enrolls) & {draw for name in dataset.trials.values() for draw in drawn(name)}
         if shared:
             count = len({stream.split()[-1] for _, stream, _ in shared})
-            text = (
-                f"{dataset.name}: {count} speakers have the same draw of the anonymiser in enrolment and trials, which"
-            )
-            text += " identifies them: EERs are far too low for an anonymiser that draws for each side. Leave"
+            text = f"{dataset.name}: {count} speakers have the same draw of the anonymiser in enrolment and trials,"
+            text += " which identifies them: EERs are far too low for an anonymiser that draws for each side. Leave"
             text += " anonymizer.shared_draws and anonymizer.seeding=vpc2024 out, or anonymise one side again by"
             yield Finding("warning", "shared draws", f"{text} spkver anonymize with --side or another --seed.")
 
 
-def _speaker_draws(sets: Sets, name: str) -> set[tuple[str, str, Any]]:
-    """Anonymiser, stream of random numbers and seed of the speakers of a data directory, in all of its versions."""
-    found: set[tuple[str, str, Any]] = set()
-    for twin in sets.versions[name]:
-        with suppress(DataError, KeyError, TypeError):  # no record, or none of ours
-            record = load_json(twin.path / RECORD)
-            made, seed = record["anonymizer"], record["seed"]
-            if made["level"] == "speaker" and made["name"] != "none":
-                seed = None if made["seeding"] == "vpc2024" else seed
-                found |= {(made["name"], entry["stream"], seed) for entry in record["files"].values()}
-    return found
-
-
 def other_notes(run: Evaluated) -> Iterator[Finding]:
     """Note further things that a reader should know."""
+    if run.simulated:
+        text = "The speech is synthetic (eSpeak NG): the numbers say nothing about how well people are protected."
+        yield Finding("warning", "SIMULATED speech", text)
+    if run.sets.rates:  # sets that are processed at another rate than usual
+        yield Finding("note", RATES, run.sets.rates)
     if run.config.anonymizer.training_level == "speaker":
         text = "The training set is anonymised by speaker: an attacker trained by utterance would be stronger."
         yield Finding("note", "training level", text)
-    unlinked = [row for row in run.rows if row["linkability"] is None]
-    if unlinked:
+    if unlinked := [row for row in run.rows if row["linkability"] is None]:
         text = f"{len(unlinked)} conditions without linkability: {unlinked[0]['notes'].get('linkability', '')}"
         yield Finding("note", "linkability", text)
-
-
-def unmeasured_utility(run: Evaluated) -> Iterator[Finding]:
-    """Warn where utility was not measured: noise would be as private."""
     if not run.utility and run.is_anonymised:
         text = "Utility was not measured (words, emotions): noise in place of speech would look as private."
         yield Finding("warning", UTILITY, text)
@@ -528,29 +481,23 @@ def equal_files(directories: Iterable[DataDir]) -> list[list[str]]:
 
     Of most files some bytes are read alone: those of the same size are compared by their middle before their whole.
     """
+
+    def middle(path: Path) -> bytes:
+        with path.open("rb", buffering=0) as file:
+            file.seek(path.stat().st_size // 2)
+            return file.read(_PART)
+
     files: dict[tuple[Path, str], str] = {}  # lists may share recordings, under the same names
     for directory in directories:
         for utterance, path in sorted(directory.recordings.items()):
             files.setdefault((Path(os.path.realpath(path)), utterance), f"{directory.name}/{utterance}")
-    features: tuple[Callable[[Path], object], ...] = (
-        lambda path: path.stat().st_size,
-        _middle,
-        lambda path: sha256(path.read_bytes()).digest(),
-    )
     alike = [list(files)]
-    for feature in features:
+    for feature in (lambda path: path.stat().st_size, middle, lambda path: sha256(path.read_bytes()).digest()):
         groups: dict[object, list[tuple[Path, str]]] = {}
-        for number_of, group in enumerate(alike):
-            for file in group:
-                groups.setdefault((number_of, feature(file[0])), []).append(file)
+        for group, file in ((group, file) for group, of in enumerate(alike) for file in of):
+            groups.setdefault((group, feature(file[0])), []).append(file)
         alike = [group for group in groups.values() if len(group) > 1]
     return sorted([files[file] for file in group] for group in alike)
-
-
-def _middle(path: Path) -> bytes:
-    with path.open("rb", buffering=0) as file:
-        file.seek(path.stat().st_size // 2)
-        return file.read(_PART)
 
 
 def broken_recordings(run: Evaluated) -> Iterator[Finding]:
@@ -694,13 +641,11 @@ def reasons(run: Evaluated) -> Iterator[str]:
 
 CHECKS: tuple[Callable[[Evaluated], Iterator[Finding]], ...] = (
     failed_attackers,
-    simulated_speech,
     resemblance,
     uninformative,
     pooled_trials,
     attacker_strength,
     attacker_order,
-    corpus_leak,
     outside_attackers,
     shared_speakers,
     equal_audio,
@@ -708,13 +653,10 @@ CHECKS: tuple[Callable[[Evaluated], Iterator[Finding]], ...] = (
     file_tags,
     missing_lists,
     few_speakers,
-    sampling_rates,
     independence,
-    training_draws,
-    trial_draws,
+    draws,
     shared_draws,
     other_notes,
-    unmeasured_utility,
     fusions,
     overestimated,
 )

@@ -182,9 +182,8 @@ def adapts(spec: str) -> bool:
     return "-adapted" in spec.partition(":")[0] or spec.startswith("adapted:")
 
 
-def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int) -> str:
-    """Return how long all attackers and the evaluation take about, attackers whose time is not known left out."""
-    draws = 1 if config.anonymizer.name == "none" else config.anonymizer.trial_draws
+def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int, *, draws: int = 1) -> str:
+    """Return how long attackers whose time is known and the evaluation take about, `draws` of the trials."""
     rows = {name: find_row(spec) for name, spec in attacker_specs(config).items()}
     kinds = {name: "" if row is None else row[0] for name, row in rows.items()}
     costs = {name: cost_of(kind, set(kinds.values())) for name, kind in kinds.items()}
@@ -199,8 +198,9 @@ def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int) 
     unknown = [name for name, cost in costs.items() if cost is None]
     parts = ", ".join(f"{name} {_duration(value)}" for name, value in seconds.items())
     total = sum(seconds.values())
-    text = f"about {_duration(total + evaluation)} on {n_workers} cores if all is new: attackers on {hours:.1f} h of"
-    text += f" speech {_duration(total)} ({parts}), metrics and intervals {_duration(evaluation)}"
+    cores = f"{n_workers} core{'s' if n_workers > 1 else ''}"
+    text = f"about {_duration(total + evaluation)} on {cores} if all is new: attackers on {hours:.1f} h of speech"
+    text += f" {_duration(total)} ({parts}), metrics and intervals {_duration(evaluation)}"
     return text + (f"; not known: {', '.join(unknown)}" if unknown else "")
 
 

@@ -20,36 +20,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from evaluation.challenges import (
-    ASR,
-    ASV,
-    ASV_ANON,
-    PROTOCOL,
-    SER,
-    Section,
-    split_of,
-    weighted_average,
-    write_rank_file,
-)
-from evaluation.reports import (
-    FORMAT,
-    LEVELS,
-    SCENARIOS,
-    WHOLE_LIST,
-    format_latex,
-    format_markdown,
-    headlines,
-    number,
-    one_in,
-    parse_results,
-    strongest,
-)
+from evaluation import challenges, reports
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, file_digest, format_csv, format_table, load_json, to_json, write_text
-from spkbase.runs import Run, versions
+from spkbase.runs import versions
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
+from spkver.voiceprivacy.attributes import measure_attributes
 from spkver.voiceprivacy.checks import CHECKS, OVERESTIMATED, UTILITY, Evaluated
 from spkver.voiceprivacy.choosing import attacker_name, attackers_run
 from spkver.voiceprivacy.experiment import Experiment
@@ -57,7 +35,6 @@ from spkver.voiceprivacy.scores import Attackers, ScoreTable
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.table import Table, percent, places, summarise, tell_training_draws
-from spkver.voiceprivacy.utility import measure_attributes
 from spkver.voiceprivacy.versions import describe
 
 logger = logging.getLogger(__name__)
@@ -87,9 +64,7 @@ def report(
         The table of the strongest attackers, warnings, the verdict, and where the files are.
     """
     experiment.begin("report")
-    run = experiment.run
-    config = experiment.config
-    suffix = experiment.suffix
+    run, config, suffix = experiment.run, experiment.config, experiment.suffix
     attributes = measure_attributes(run, sets, config, attackers.by_training, table.rows)
     simulated = is_simulated(experiment.data)
     summary = summarise(table.rows, table.minima)
@@ -115,7 +90,7 @@ def report(
     refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
     alarms = {one["check"]: one["text"] for one in sanity if one["check"] in _IN_THE_VERDICT}
     results = {
-        "format": FORMAT,
+        "format": reports.FORMAT,
         "recipe": "voiceprivacy",
         "suffix": suffix,
         "simulated": simulated,
@@ -150,7 +125,17 @@ def report(
     }
     said, results["details"] = verdict(results)
     results["verdict"] = " ".join([*refused, said, *alarms.values()])
-    _keep(run, suffix, results)
+    files = ("results.json", f"results{suffix}.json", f"tables{suffix}.md", f"tables{suffix}.tex")
+
+    def make(path: Path) -> None:
+        texts = (to_json(results) + "\n",) * 2 + (reports.format_markdown(results), reports.format_latex(results))
+        for name, text in zip(files, texts, strict=True):
+            write_text(run.path(name), text)
+        reports.write_page(results, path, folder=run.output)
+
+    # files that are there and say the same stay, with their date
+    same = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN})
+    run.stage("page", "report.html", make=make, read=Path, inputs=same, libraries=("matplotlib", "numpy"), also=files)
     shown = _format_summary(summary)
     logger.info("results\n%s", shown, extra={"file_only": True})
     warnings = [one for one in sanity if one["level"] == "warning" and one["check"] not in _IN_THE_VERDICT]
@@ -161,8 +146,8 @@ def report(
     if any(len(entry["eer"]) > 1 for entry in table.training_draws):
         lines.append(tell_training_draws(table.training_draws))
     lines.append("")
-    files = {"Report": "report.html", "Results": "results.json", "Table": f"results{suffix}.csv"}
-    return "\n".join([*lines, *(f"{name + ':':9}{run.path(path)}" for name, path in files.items())])
+    made = {"Report": "report.html", "Results": "results.json", "Table": f"results{suffix}.csv"}
+    return "\n".join([*lines, *(f"{name + ':':9}{run.path(path)}" for name, path in made.items())])
 
 
 def verdict(results: Json) -> tuple[str, str]:
@@ -176,12 +161,12 @@ def verdict(results: Json) -> tuple[str, str]:
         Which attacker it is, figures of other attackers, and the means that systems are ranked by.
     """
     start = "SIMULATED speech, which says nothing about real speech. " if results["simulated"] else ""
-    found = [one for one in headlines(parse_results(results)) if one.anonymised]
+    found = [one for one in reports.headlines(reports.parse_results(results)) if one.anonymised]
     if not found:  # user-supplied attackers may serve original speech alone
         return f"{start}On anonymised speech no attacker has scores: nothing can be said of its privacy.", ""
     worst, original = found[0].worst, found[0].original
     beside, eer = worst.beside, worst.eer
-    errs = f"errs {one_in(eer.value)} times" if eer.value > 0 else "does not err on these trials"
+    errs = f"errs {reports.one_in(eer.value)} times" if eer.value > 0 else "does not err on these trials"
     text = f"{start}Asked whether two anonymised recordings are of the same person, the strongest attacker {errs};"
     text += f" guessing errs 1 in 2 times. That is an equal error rate of {percent(eer.value)}"
     if eer.has_interval:
@@ -200,7 +185,8 @@ def verdict(results: Json) -> tuple[str, str]:
     lists = f" of {' and '.join(map(str, beside.tested))} recordings" if beside.tested else ""
     for name, figure in {**beside.levels, "without reading what is said": beside.without_content}.items():
         if figure.attacker not in ("", worst.attacker):
-            details += f"; {name}{lists if name == WHOLE_LIST else ''} {percent(figure.rate.value)} ({figure.attacker})"
+            of_lists = lists if name == reports.WHOLE_LIST else ""
+            details += f"; {name}{of_lists} {percent(figure.rate.value)} ({figure.attacker})"
     closed, named = beside.closed_set, beside.identification
     if closed.attacker and named.attacker:
         of = ["" if one.attacker == worst.attacker else f" ({one.attacker})" for one in (closed, named)]
@@ -218,22 +204,6 @@ def verdict(results: Json) -> tuple[str, str]:
             f". `spkver-eval rank` orders systems by the mean over lists of the semi-informed rate: {', '.join(means)}"
         )
     return f"{text}; chance is 50 %.", f"{details}."
-
-
-def _keep(run: Run, suffix: str, results: Json) -> None:
-    """Write results, tables and the page; where they are there and say the same they stay, with their date."""
-    files = ("results.json", f"results{suffix}.json", f"tables{suffix}.md", f"tables{suffix}.tex")
-
-    def make(path: Path) -> None:
-        from evaluation.reports import write_page  # matplotlib is loaded when it is used
-
-        texts = (to_json(results) + "\n",) * 2 + (format_markdown(results), format_latex(results))
-        for name, text in zip(files, texts, strict=True):
-            write_text(run.path(name), text)
-        write_page(results, path, folder=run.output)
-
-    said = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN})
-    run.stage("page", "report.html", make=make, read=Path, inputs=said, libraries=("matplotlib", "numpy"), also=files)
 
 
 def _hashes(sets: Sets, config: Config) -> dict[str, str]:
@@ -275,36 +245,37 @@ def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, 
 
 def _format_summary(summary: Sequence[Json]) -> str:
     """The table that is shown at the end."""
-    levels = [level for level in LEVELS if any(level in row["levels"] for row in summary)]
+
+    def percent_of(share: float | None) -> float | None:
+        return None if share is None else 100 * share
+
+    levels = [level for level in reports.LEVELS if any(level in row["levels"] for row in summary)]
     with_draws = any(len(row["draws"]) > 1 for row in summary)
     rows = []
     for row in summary:
         ends = row["minimum"] or row
-        closed, named = (row[name] or {} for name in ("closed_set", "identification"))
-        cells = {
-            "set": row["dataset"],
-            "sex": row["gender"],
-            "scenario": row["scenario"],
-            "strongest attacker": row["strongest"],
-            "EER [%]": _percent(row["eer"]),
-            "low": _percent(ends["low"]),
-            "high": _percent(ends["high"]),
-        }
-        if with_draws:
-            cells["draws"] = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"]) if len(row["draws"]) > 1 else ""
-        if len(levels) > 1:
-            cells |= {f"{level} [%]": _percent(row["levels"].get(level, {}).get("eer")) for level in levels}
-        cells["closed set [%]"] = _percent(closed.get("eer"))
-        cells["named [%]"] = _percent(named.get("share"))
-        cells["population [bit]"] = row["population"]
-        cells["linkability"] = row["linkability_all"]
-        rows.append(cells)
-    formats = {"named [%]": ".0f", "population [bit]": ".3f", **dict.fromkeys(("low", "high", "linkability"), ".2f")}
+        draws = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"]) if len(row["draws"]) > 1 else ""
+        of_levels = {f"{level} [%]": percent_of(row["levels"].get(level, {}).get("eer")) for level in levels}
+        rows.append(
+            {
+                "set": row["dataset"],
+                "sex": row["gender"],
+                "scenario": row["scenario"],
+                "strongest attacker": row["strongest"],
+                "EER [%]": percent_of(row["eer"]),
+                "low": percent_of(ends["low"]),
+                "high": percent_of(ends["high"]),
+                **({"draws": draws} if with_draws else {}),
+                **(of_levels if len(levels) > 1 else {}),
+                "closed set [%]": percent_of((row["closed_set"] or {}).get("eer")),
+                "identification [%]": percent_of((row["identification"] or {}).get("share")),
+                "ZEBRA population [bit]": row["population"],
+                "linkability": row["linkability_all"],
+            }
+        )
+    formats = {"identification [%]": ".0f", "ZEBRA population [bit]": ".3f", "linkability": ".2f"}
+    formats |= dict.fromkeys(("low", "high"), ".2f")
     return format_table(rows, {name: formats.get(name, ".2f" if "[%]" in name else "") for name in rows[0]})
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
 
 
 # --- in the challenge's form ------------------------------------------------------------------------------------------
@@ -318,7 +289,7 @@ def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: J
         return {}
     return {
         "attacker": named,
-        "level": max(levels, key=list(LEVELS).index),
+        "level": max(levels, key=list(reports.LEVELS).index),
         "reading": config.challenge.eer,
         "draws": "1",
         "seeding": anonymiser.get("seeding", "unknown"),
@@ -334,18 +305,18 @@ def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence
     minima = {(row["dataset"], row["gender"], row["scenario"]): row["minimum"] for row in summary}
     named = attacker_name(config.challenge.attacker)
     kinds = ("original", "anon")
-    sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in SCENARIOS}
+    sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in reports.SCENARIOS}
     rows = []
     for (dataset, gender, scenario), part in places(conditions).items():
         part = [condition for condition in part if not named or condition["attacker"] == named]
         if not part:
             continue
-        best = strongest(part)
+        best = reports.strongest(part)
         ends = (None if named else minima.get((dataset, gender, scenario))) or best["intervals"].get("eer.rocch", {})
         low = _rounded(ends.get("low"))
         high = _rounded(ends.get("high"))
         eers = [round(100 * best["eer"][reading], 3) for reading in (config.challenge.eer, "rocch")]
-        first = *split_of(dataset), gender, *sides[scenario], eers[0]
+        first = *challenges.split_of(dataset), gender, *sides[scenario], eers[0]
         more = scenario, best["attacker"], len(part), len(best["draws"]), eers[1], low, high
         counts = best["n_target"], best["n_nontarget"]
         rows.append(dict(zip((*_COLUMNS, *_MORE), (*first, *more, *counts), strict=True)))
@@ -354,7 +325,7 @@ def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence
 
 def _rounded(share: Any) -> float | None:
     """Per cent; None where it is not known."""
-    value = round(100 * number(share), 3)
+    value = round(100 * reports.number(share), 3)
     return value if value == value else None
 
 
@@ -394,7 +365,7 @@ def _mean(rows: Sequence[Json], column: str, weights: Mapping[str, float]) -> fl
     values = {(row["dataset"], row["gender"]): row[column] for row in rows}
     if None in values.values():
         return None
-    mean = weighted_average(values, weights) if weights else sum(values.values()) / len(values)
+    mean = challenges.weighted_average(values, weights) if weights else sum(values.values()) / len(values)
     return None if mean is None else round(mean, 3)
 
 
@@ -417,10 +388,12 @@ def write_challenge_files(
         text = "%s is not written: challenge.attacker names no attacker"
         logger.info(text, path.name, extra={"file_only": True})
     elif sections := list(_rank_sections(rows, utility)):  # user-supplied attackers may serve none of the conditions
-        write_rank_file(path, [Section(PROTOCOL, [protocol]), *sections])
+        challenges.write_rank_file(path, [challenges.Section(challenges.PROTOCOL, [protocol]), *sections])
         for ending, file in parts.items():
-            if part := [section for section in sections if (section.title == ASV_ANON) == (ending == "anon")]:
-                write_rank_file(file, part)
+            if part := [
+                section for section in sections if (section.title == challenges.ASV_ANON) == (ending == "anon")
+            ]:
+                challenges.write_rank_file(file, part)
         scores = [*output.glob(f"exp/asv_orig/*{suffix}/{protocol['attacker']}/scores")]
         scores += output.glob(f"exp/asv_anon{suffix}/*/{protocol['attacker']}/scores")
         with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as zipped:
@@ -429,7 +402,7 @@ def write_challenge_files(
                 zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
+def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[challenges.Section]:
     """Emotions, results of ASV_eval, words, AA of ASV_eval^anon; rows are numbered as in the table of OO, OA and AA.
 
     Of ASV_eval the challenge keeps OO in 2024, and AA (lazy-informed) in 2026, with lists across the sexes. Of each
@@ -440,29 +413,31 @@ def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
     found: list[Json] = []
     for dataset, rates in recalls.items():
         for kind, name in (("anonymised", "anon"), ("original", "original")):
-            row: Json = {**_part(dataset), "ser": name, "UAR": round(100 * number(rates[kind]["value"]), 4)}
+            row: Json = {**_part(dataset), "ser": name, "UAR": round(100 * reports.number(rates[kind]["value"]), 4)}
             of = rates[kind]["recalls"]
-            found.append(row | {f"ACC_{emotion}": round(100 * number(of.get(emotion)), 4) for emotion in emotions})
+            found.append(
+                row | {f"ACC_{emotion}": round(100 * reports.number(of.get(emotion)), 4) for emotion in emotions}
+            )
     if found:
-        yield Section(SER, found)
+        yield challenges.Section(challenges.SER, found)
     single = [row for row in rows if row["gender"] != POOLED]
     kept = 2 if any(row["gender"] == MIXED for row in single) else 0
     by_scenario = [
         [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == scenario.name]
-        for scenario in SCENARIOS
+        for scenario in reports.SCENARIOS
     ]
     if part := by_scenario[kept]:
-        yield Section(ASV, part, index=[3 * row + kept for row in range(len(part))])
+        yield challenges.Section(challenges.ASV, part, index=[3 * row + kept for row in range(len(part))])
     words = [
-        {**_part(dataset), "asr": name, "WER": round(100 * number(rates[kind]["value"]), 3)}
+        {**_part(dataset), "asr": name, "WER": round(100 * reports.number(rates[kind]["value"]), 3)}
         for dataset, rates in utility.get("wer", {}).items()
         for kind, name in (("original", "original"), ("anonymised", "anon"))
     ]
     if words:
-        yield Section(ASR, words)
+        yield challenges.Section(challenges.ASR, words)
     if part := by_scenario[3]:
-        yield Section(ASV_ANON, part, index=[3 * row + 2 for row in range(len(part))])
+        yield challenges.Section(challenges.ASV_ANON, part, index=[3 * row + 2 for row in range(len(part))])
 
 
 def _part(dataset: str) -> Json:
-    return dict(zip(("dataset", "split"), split_of(dataset), strict=True))
+    return dict(zip(("dataset", "split"), challenges.split_of(dataset), strict=True))

@@ -31,16 +31,9 @@ from typing import Any
 
 import numpy as np
 
+from evaluation import reports
 from evaluation.formats import read_key, read_scores, write_scores
 from evaluation.metrics import eer
-from evaluation.reports import (
-    INVERTING,
-    LEVELS,
-    SCENARIO_ORDER,
-    number,
-    secondary_results,
-    strongest,
-)
 from evaluation.trials import Scores, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, Sample, minima_over_attackers, sample_from
 from evaluation.utility import CALIBRATIONS, compare_voices, matrix_of_voices
@@ -78,7 +71,10 @@ _DRAWS, _INFORMED = "training_draws", "semi-informed"
 _MOST_REPLICATES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
 _OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
-_KINDS = ("minimum", *LEVELS, "without_content")
+_KINDS = ("minimum", *reports.LEVELS, "without_content")
+_ENDS = ("low", "high")
+_DISCLOSED = ("population", "individual", "linkability_all")
+_OF_SEX = {"f": " (women)", "m": " (men)"}
 _ANONYMISED = ("lazy-informed", "semi-informed")
 
 
@@ -111,9 +107,7 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sco
 
     Conditions of an attacker on a set are a stage of their own, and are shared out to the workers.
     """
-    run = experiment.run
-    suffix = experiment.suffix
-    seed = experiment.config.seed
+    run, suffix, seed = experiment.run, experiment.suffix, experiment.config.seed
     config = experiment.config.evaluation.of_conditions()
     experiment.begin("evaluation")
     groups: dict[tuple[str, str], list[Scored]] = {}
@@ -138,10 +132,12 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sco
 
     def make(path: Path) -> None:
         resampling = Resampling(min(config.replicates, _MOST_REPLICATES), seed, config.level)
-        find = partial(_evidence_of, output=run.output, resampling=resampling)
-        found = list(ordered_map(find, sides, jobs=run.jobs, description="evidence"))
-        minima = [entry for entries, _ in found for entry in entries]
-        write_json(path, {"minima": minima, "similarity": [entry for _, entries in found for entry in entries]})
+        evidence = {}
+        for name, of in (("minima", _minima), ("similarity", _similarity)):
+            find = partial(of, output=run.output, resampling=resampling)
+            found = ordered_map(find, sides, jobs=run.jobs, description=f"evidence: {name}")
+            evidence[name] = [entry for entries in found for entry in entries]
+        write_json(path, evidence)
 
     evidence: Stage[Json] = run.stage(
         "evidence",
@@ -196,13 +192,13 @@ def main_places(rows: Sequence[Json]) -> dict[tuple[str, str, str], list[Json]]:
 
 def rate_of(row: Json) -> float:
     """Return the equal error rate of a row."""
-    return number(row["eer"]["rocch"])
+    return reports.number(row["eer"]["rocch"])
 
 
 def ends_of(row: Json) -> tuple[float, float]:
     """Return the ends of its interval, NaN where there is none."""
     ends = row["intervals"].get("eer.rocch", {})
-    return number(ends.get("low")), number(ends.get("high"))
+    return reports.number(ends.get("low")), reports.number(ends.get("high"))
 
 
 def samples_of(row: Json, output: Path) -> list[Sample]:
@@ -220,11 +216,6 @@ def samples_of(row: Json, output: Path) -> list[Sample]:
 
 
 # --- several attackers together ---------------------------------------------------------------------------------------
-
-
-def _evidence_of(rows: Sequence[Json], *, output: Path, resampling: Resampling) -> tuple[list[Json], list[Json]]:
-    """What is of several rows of a set and sex together."""
-    return _minima(rows, output, resampling), _similarity(rows, output, resampling)
 
 
 def _minima(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
@@ -254,36 +245,34 @@ def _minima(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[
 
 def _similarity(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
     """How alike voices are, for each scenario in which enrolment and trials are anonymised."""
-    by = {(row["scenario"], row["attacker"]): row for row in rows if row["level"] != INVERTING}
+    by = {(row["scenario"], row["attacker"]): row for row in rows if row["level"] != reports.INVERTING}
     entries = []
     for scenario in _ANONYMISED:
         able = [row for row in by.values() if row["scenario"] == scenario]
         able = [row for row in able if {("original", row["attacker"]), ("ignorant", row["attacker"])} <= by.keys()]
         if not able:
             continue
-        best = min(able, key=lambda row: (number(row["eer"]["rocch"]), row["attacker"]))
+        best = min(able, key=lambda row: (rate_of(row), row["attacker"]))
         parts = {"oo": by["original", best["attacker"]], "oa": by["ignorant", best["attacker"]], "aa": best}
+        key = read_key(output / parts["oo"]["key"])
+        speakers = read_speakers(output / parts["oo"]["segment_speakers"])
+        few = len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST
+        calibration: Any = "pav" if few else "folds"
+        matrices, notes = {}, []
         entry: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), place(best), strict=True))
         try:
-            entries.append(entry | _voices(parts, output, resampling))
+            for name, row in parts.items():
+                drawn = [read_scores(output / draw["scores"]) for draw in row["draws"]]
+                how: Json = {"calibration": calibration, "seed": resampling.seed, "segment_speakers": speakers}
+                matrices[name], found = matrix_of_voices(drawn, key, **how)
+                notes += [f"{name}: {note}" for note in found]
+            compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
         except DataError as error:
             entries.append(entry | {"notes": [f"not given: {error.text}"]})
+            continue
+        entry |= {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration]}
+        entries.append(entry | compared.to_dict())
     return entries
-
-
-def _voices(parts: Mapping[str, Json], output: Path, resampling: Resampling) -> Json:
-    key = read_key(output / parts["oo"]["key"])
-    speakers = read_speakers(output / parts["oo"]["segment_speakers"])
-    few = len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST
-    how: Json = {"calibration": "pav" if few else "folds", "seed": resampling.seed, "segment_speakers": speakers}
-    matrices, notes = {}, []
-    for name, row in parts.items():
-        draws = [read_scores(output / draw["scores"]) for draw in row["draws"]]
-        matrices[name], found = matrix_of_voices(draws, key, **how)
-        notes += [f"{name}: {note}" for note in found]
-    compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
-    calibration = {"calibration": how["calibration"], "calibration_is": CALIBRATIONS[how["calibration"]]}
-    return calibration | compared.to_dict()
 
 
 # --- fewer versions of the training set -------------------------------------------------------------------------------
@@ -320,11 +309,13 @@ def _training_draws(
             row
             for at, part in main_places(rows).items()
             for row in part
-            if (at[0], at[2]) == (dataset.name, _INFORMED) and row["level"] != INVERTING and row["attacker"] in able
+            if (at[0], at[2]) == (dataset.name, _INFORMED)
+            and row["level"] != reports.INVERTING
+            and row["attacker"] in able
         ]
         if not known:
             continue
-        best = strongest([row for row in known if row["gender"] == known[0]["gender"]])
+        best = reports.strongest([row for row in known if row["gender"] == known[0]["gender"]])
         rates: Rates = {}
         note = None
         try:
@@ -444,22 +435,34 @@ def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
         The entry ``summary`` of ``results.json``.
     """
     intervals = {(entry["dataset"], entry["gender"], entry["scenario"]): entry for entry in minima}
+
+    def disclosed(row: Json, name: str) -> Any:
+        curve = row["linkability"]
+        return row["zebra"][name] if name != "linkability_all" else curve["linkability"][-1] if curve else None
+
+    def order(row: Json, name: str) -> float:
+        found = reports.number(disclosed(row, name))
+        return -math.inf if math.isnan(found) else found
+
     summary = []
     for (dataset, gender, scenario), part in places(rows).items():
-        best, beside = strongest(part), secondary_results(part)
-        ends = best["intervals"].get("eer.rocch", {})
+        best, beside = reports.strongest(part), reports.secondary_results(part)
+        rate, (low, high) = best["eer"]["rocch"], (best["intervals"].get("eer.rocch", {}).get(end) for end in _ENDS)
         least = intervals.get((dataset, gender, scenario), {})
-        voices = beside.without_content.to_dict("eer")
-        identification = beside.identification.to_dict("share")
+        voices, named = beside.without_content.to_dict("eer"), beside.identification.to_dict("share")
+        # ZEBRA and linkability where they are worst over attackers, with whose they are
+        worst = {name: max(part, key=partial(order, name=name)) for name in _DISCLOSED}
         row = {
             "dataset": dataset,
             "gender": gender,
             "scenario": scenario,
             "strongest": best["attacker"],
-            "eer": best["eer"]["rocch"],
-            "low": ends.get("low"),
-            "high": ends.get("high"),
-            **_worst(part),
+            "eer": rate,
+            "low": low,
+            "high": high,
+            **{name: disclosed(one, name) for name, one in worst.items()},
+            "tag": worst["individual"]["zebra"]["tag"],
+            "worst_by": {name: one["attacker"] for name, one in worst.items()},
             **{name: best[name] for name in ("n_enrolled", "n_target", "n_nontarget")},
             "attackers": {one["attacker"]: one["eer"]["rocch"] for one in part},
             "draws": list(beside.draws),
@@ -470,50 +473,21 @@ def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
             },
             "without_content": voices and {**voices, "minimum": least.get("without_content")},
             "closed_set": beside.closed_set.to_dict("eer"),
-            "identification": identification and {**identification, "candidates": list(beside.candidates)},
+            "identification": named and {**named, "candidates": list(beside.candidates)},
             "minimum": least.get("minimum"),
         }
         if scenario != "original":
             row["minimum_over_scenarios"] = intervals.get((dataset, gender, _OVER), {}).get("minimum")
-        summary.append({**row, "verdict": _sentence(row)})
-    return sorted(summary, key=lambda row: (row["dataset"], SCENARIO_ORDER.index(row["scenario"])))
-
-
-def _worst(part: Sequence[Json]) -> Json:
-    """ZEBRA and linkability where they are worst over attackers, with whose they are."""
-
-    def value(row: Json, name: str) -> Any:
-        curve = row["linkability"]
-        return row["zebra"][name] if name != "linkability_all" else curve["linkability"][-1] if curve else None
-
-    def order(row: Json, name: str) -> float:
-        found = number(value(row, name))
-        return -math.inf if math.isnan(found) else found
-
-    by = {name: max(part, key=partial(order, name=name)) for name in ("population", "individual", "linkability_all")}
-    return {
-        **{name: value(row, name) for name, row in by.items()},
-        "tag": by["individual"]["zebra"]["tag"],
-        "worst_by": {name: row["attacker"] for name, row in by.items()},
-    }
-
-
-def _sentence(row: Json) -> str:
-    linked, by = "", row["worst_by"]["linkability_all"]
-    if row["linkability_all"] is not None:
-        finds = "and finds" if by == row["strongest"] else f"and {by} finds"
-        share = 100 * row["linkability_all"]
-        linked = f", {finds} the speaker of an utterance among all enrolled ones in {share:.0f} % of the cases"
-    return (
-        f"{_where(row)}, {row['scenario']}: the strongest attacker ({row['strongest']}) has an equal error rate of"
-        f" {percent(row['eer'])}{linked}."
-    )
-
-
-def _where(row: Json) -> str:
-    return row["dataset"] + {"f": " (women)", "m": " (men)"}.get(row["gender"], "")
+        text = f"{dataset}{_OF_SEX.get(gender, '')}, {scenario}: the strongest attacker ({best['attacker']}) has an"
+        text += f" equal error rate of {percent(rate)}"
+        if row["linkability_all"] is not None:
+            by = row["worst_by"]["linkability_all"]
+            text += f", and {'' if by == best['attacker'] else f'{by} '}finds the speaker of an utterance among all"
+            text += f" enrolled ones in {100 * row['linkability_all']:.0f} % of the cases"
+        summary.append({**row, "verdict": f"{text}."})
+    return sorted(summary, key=lambda row: (row["dataset"], reports.SCENARIO_ORDER.index(row["scenario"])))
 
 
 def percent(share: Any) -> str:
     """Return a share in per cent, in words."""
-    return f"{100 * number(share):.1f} %"
+    return f"{100 * reports.number(share):.1f} %"

@@ -4,9 +4,6 @@ How well emotions are still recognised is the unweighted average recall of sets 
 the recogniser learns from original speech, of other speakers than it is tried on (``spk2fold``, else each speaker
 alone), and hears the original and the anonymised utterances. Labels, folds and speakers are always those of the
 original set.
-
-The attributes of speakers that vectors of the strongest vector attacker reveal besides identity are measured, too: sex,
-and the columns of a table of speakers (`utility.attributes`).
 """
 
 from __future__ import annotations
@@ -16,21 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from evaluation import utility as measures
-from evaluation.embeddings import Embeddings
-from evaluation.reports import number
-from evaluation.trials import metadata_columns, read_metadata
 from evaluation.uncertainty import Interval, Resampling
-from spkbase.errors import DataError, Problems
-from spkbase.files import load_json, write_json
+from spkbase.errors import Problems
 from spkbase.runs import Run
 from spkver import recognition
-from spkver.attackers import Attacker, VectorAttacker, with_pieces
 from spkver.audio import check_headers
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.choosing import attacker_specs
+from spkver.voiceprivacy.attributes import read_tables
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
@@ -40,8 +30,6 @@ Json = dict[str, Any]
 _NORMALISER = "basic"
 _KINDS = ("original", "anonymised")
 _TRACKER = "pyin"
-_SEX = "sex"
-_NO_VOICES = ("prosody", "session")  # voice vectors say more of the speaker, also where these are stronger
 
 
 def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int | None = None) -> None:
@@ -61,7 +49,7 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
                 problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
     if given.attributes is not None:
         with problems.noted():
-            _tables(given.attributes)
+            read_tables(given.attributes)
     for name in sets.emotions:
         directories = sets.pair(name)
         if name in sets.original:
@@ -200,124 +188,3 @@ def _ends(interval: Interval) -> Json:
 
 def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for part in parts for name, value in part.items()}
-
-
-# --- attributes that vectors reveal besides identity ------------------------------------------------------------------
-
-
-def measure_attributes(
-    run: Run, sets: Sets, config: Config, attackers: Mapping[str, Sequence[Attacker]], rows: Sequence[Json]
-) -> Json:
-    """Measure the attributes revealed by vectors of the attacker that is strongest on original speech.
-
-    Parameters
-    ----------
-    run : Run
-    sets : Sets
-    config : Config
-    attackers : mapping of str to sequence of Attacker
-        At work, for each training set.
-    rows : sequence of dict
-        Of the table of results.
-
-    Returns
-    -------
-    dict
-        ``vectors``, the attacker's name; ``sets`` {set: {attribute: what `Leakage.to_dict` has}}; ``notes``, what could
-        not be measured and why.
-    """
-    rates: dict[str, list[float]] = {}  # on original speech, over sets and sexes
-    for row in rows:
-        if row["scenario"] == "original":
-            rates.setdefault(row["attacker"], []).append(number(row["eer"]["rocch"]))
-    able: dict[str, dict[str, VectorAttacker]] = {}
-    for training, crew in attackers.items():
-        for one in crew:
-            if isinstance(one, VectorAttacker) and one.name in rates:
-                able.setdefault(one.name, {})[training] = one
-    specs = attacker_specs(config)
-    known = [name for name in able if specs.get(name) not in _NO_VOICES] or list(able)
-    if not known:
-        return {"vectors": None, "sets": {}, "notes": ["no vector attacker has scores of original speech"]}
-    best = min(known, key=lambda name: np.mean(rates[name]))
-    tables = _tables(config.utility.attributes)
-    resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
-    directories = {
-        f"{kind} {name}": of[name]
-        for dataset in sets.datasets
-        for name in (*dataset.trials.values(), dataset.training)
-        for kind, of in zip(_KINDS, (sets.original, sets.twins), strict=True)
-        if name in of
-    }
-
-    def make(path: Path) -> None:
-        measured: Json = {"vectors": best, "sets": {}, "notes": []}
-        for dataset in sets.datasets:
-            try:
-                found, notes = _attributes_of(dataset, sets, able[best][dataset.training], tables, resampling)
-            except DataError as error:  # the rest of the report stands without it
-                found = {}
-                notes = [f"{dataset.name}: not measured: {error.text}"]
-            measured["sets"][dataset.name] = found
-            measured["notes"] += notes
-        write_json(path, measured)
-
-    labels = {name: [sorted(of.speakers.items()), sorted(of.sexes.items())] for name, of in directories.items()}
-    depends = {training: one.depends for training, one in able[best].items()}
-    with run.timed("attributes"):
-        stage = run.stage(
-            "attributes",
-            "attributes.json",
-            make=make,
-            read=load_json,
-            inputs=[best, depends, tables, labels, vars(resampling), config.seed],
-            sources={
-                f"{kind} {name}": path for kind, of in directories.items() for name, path in of.recordings.items()
-            },
-            libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
-        )
-        return dict(stage.value)
-
-
-def _attributes_of(
-    dataset: Dataset,
-    sets: Sets,
-    attacker: VectorAttacker,
-    tables: Mapping[str, Mapping[str, str]],
-    resampling: Resampling,
-) -> tuple[Json, list[str]]:
-    """The attributes of the speakers of a set, and notes on those not measured."""
-    names = tuple(dataset.trials.values())
-    training = sets.original[dataset.training]
-    source = attacker.source((training,))
-    sides = (sets.original, sets.twins)
-    tested = measures.Sides(*[_joined_vectors([source.vectors(of[name]) for name in names]) for of in sides])
-    sexes = _together([sets.original[name].sexes for name in (*names, dataset.training)])
-    learning: measures.Sides | None = None
-    found, notes = {}, []
-    for name, labels in {_SEX: sexes, **tables}.items():
-        how: Json = {"missing": "drop", "resampling": resampling}
-        try:
-            if len({labels[speaker] for speaker in set(training.speakers.values()) if labels.get(speaker)}) > 1:
-                if learning is None:  # vectors of the training set are there where its pieces were learnt from
-                    pieces = [with_pieces((side,), attacker.place)[0] for side in sets.pair(dataset.training)]
-                    learning = measures.Sides(*map(source.vectors, pieces))
-                how["training"] = learning
-            found[name] = measures.attribute_leakage(tested, labels, **how).to_dict()
-        except DataError as error:
-            notes.append(f"{dataset.name}, {name}: not measured: {error.text}")
-    return found, notes
-
-
-def _joined_vectors(parts: Sequence[Embeddings]) -> Embeddings:
-    """Vectors of several data directories; an utterance that is in two counts once."""
-    first: dict[str, tuple[str, Any]] = {}
-    for part in parts:
-        for name, speaker, vector in zip(part.ids.tolist(), part.speakers.tolist(), part.vectors, strict=True):
-            first.setdefault(name, (speaker, vector))
-    owners, vectors = zip(*first.values(), strict=True)
-    return Embeddings(np.array(list(first), object), np.array(owners, object), np.stack(vectors))
-
-
-def _tables(file: str | None) -> dict[str, dict[str, str]]:
-    return {} if file is None else {column: read_metadata(file, column) for column in metadata_columns(file)}

@@ -59,6 +59,7 @@ def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
     directory = SimpleNamespace(speakers={f"u{number}": f"s{number}" for number in range(speakers)})
     return SimpleNamespace(
         training_sets=["train"],
+        datasets=(),
         original={"train": directory},
         versions={"train": (directory,) * (1 + draws)},
         is_fixed=lambda name: False,
@@ -77,8 +78,7 @@ def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
         ("attacker_order", {"s": 0.1}, ["ok", "ok"], "lazy-informed one, 10.0 % against 20.0 %"),
         ("attacker_order", {"s": 0.25}, ["note", "ok"], "25.0 % against 20.0 %; without intervals it is not known"),
         ("attacker_order", {"s": 0.35}, ["note", "note"], "ignorant one, 35.0 % against 30.0 %"),
-        ("other_notes", {}, [], ""),
-        ("unmeasured_utility", {}, ["warning"], "noise"),
+        ("other_notes", {}, ["warning"], "noise"),
     ],
 )
 def test_rates_that_mean_less_than_they_seem_to(
@@ -115,14 +115,14 @@ def test_paired_resamples_say_whether_the_informed_attacker_is_weaker_by_chance(
 def test_one_anonymised_version_of_the_training_set_is_a_warning(draws: int, level: str) -> None:
     given = sets(draws=draws)
     given.once = {} if draws else {"train": "since nothing says how it was made"}
-    (found,) = checks.training_draws(Evaluated(rows(s=0.1), given, Config()))
+    (found,) = checks.draws(Evaluated(rows(s=0.1), given, Config()))
     assert found.level == level
     assert f"learnt from {draws + 1} anonymised version{'s' if draws else ''} of train" in found.text
 
 
 def test_measured_utility_and_original_speech_alone_need_no_warning() -> None:
-    assert not list(checks.unmeasured_utility(Evaluated(rows(**GOOD), sets(), Config(), utility={"wer": {}})))
-    assert not list(checks.unmeasured_utility(Evaluated(rows(o=0.1), sets(), Config())))
+    assert not list(checks.other_notes(Evaluated(rows(**GOOD), sets(), Config(), utility={"wer": {}})))
+    assert not list(checks.other_notes(Evaluated(rows(o=0.1), sets(), Config())))
 
 
 @pytest.mark.parametrize(
