@@ -62,12 +62,12 @@ def check(experiment: Experiment) -> Sets:
     if sets.rates:
         logger.info("sampling rates: %s", sets.rates)
     if experiment.until != "checks":  # estimated time, and attackers that cannot run here
-        draws = anonymizer.draws if anonymizer else {}.get
+        draws = {side: anonymizer.draws(side) if anonymizer else 1 for side in ("training", "enrolment", "trials")}
         seconds = 0.0
         for name, side in sets.sides.items():  # each original once, and all of its anonymised versions
-            seconds += (1 + (draws(side) or 1)) * sum(duration for _, duration in headers[name])
+            seconds += (1 + draws[side]) * sum(duration for _, duration in headers[name])
         how = seconds / 3600, run.jobs or os.cpu_count() or 1
-        logger.info("%s", describe_estimate(config, sets, *how, draws=draws("trials") or 1))
+        logger.info("%s", describe_estimate(config, sets, *how, draws=draws["trials"]))
         for line in (*describe_absent(config), *filter(None, [describe_unwatched(config)])):
             logger.warning("%s", line)
     if is_simulated(experiment.data):

@@ -57,40 +57,34 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     """
     key = read_key(output / condition.lists / "trials")
     speakers = read_speakers(output / condition.lists / "utt2spk")
-    genders = read_speakers(output / condition.lists / "spk2gender")
+    sexes = read_speakers(output / condition.lists / "spk2gender")
     draws = [read_scores(output / path) for path in condition.scores.values()]
-    ranked = [rank_owners(scores, key, genders) for scores in draws]
+    ranked = [rank_owners(scores, key, sexes) for scores in draws]
     tables = [ranks for ranks, _ in ranked if ranks is not None]
     is_ranked = len(tables) == len(draws)
-    of_draws, numbers = _metrics(draws, list(condition.scores), key, speakers, config, seed)
     resampling = Resampling(config.replicates, seed, config.level)
+    of_draws, numbers = _metrics(draws, list(condition.scores), key, speakers, config.priors, resampling)
     closed, notes = closed_set_of(draws, key, speakers, tables if is_ranked else None, resampling)
-    for ranks, why in ranked:
-        if is_ranked or ranks is None:
-            numbers["notes"] |= why
+    closed_of_draws = [None] * len(draws) if closed is None else closed.pop("draws")
     if condition.lacking:
         missing = " and ".join(map(str, condition.lacking))
         notes["draws"] = f"no scores of draw {missing}: means over the other {len(draws)}"
-    numbers["notes"] |= notes
-    closed_of_draws = [None] * len(draws) if closed is None else closed.pop("draws")
-    spoken = {speakers[segment] for segment in key.segment_ids[np.unique(key.segments)]}
-    of_speakers = [
-        _speakers(scores, key, genders, ranks if is_ranked else None)
-        for scores, (ranks, _) in zip(draws, ranked, strict=True)
-    ]
-    worst = []
+    of_speakers, worst = [], []
     for scores, (ranks, why) in zip(draws, ranked, strict=True):
+        numbers["notes"] |= why if is_ranked or ranks is None else {}
+        of_speakers.append(_speakers(scores, key, sexes, ranks if is_ranked else None))
         by_ranks = Evidence(float("nan"), why["linkability"]) if ranks is None else linkage.rank_evidence_of(ranks)
         worst.append(worst_case(*split_scores(scores, key), ranks=by_ranks))
+    numbers["notes"] |= notes
     return {
         **{name: getattr(condition, name) for name in ("dataset", "gender", "scenario", "attacker")},
         "n_enrolled": len(np.unique(key.models)),
-        "n_trial_speakers": len(spoken),
+        "n_trial_speakers": len({speakers[segment] for segment in key.segment_ids[np.unique(key.segments)]}),
         "scores": condition.scores[1],
         "key": f"{condition.lists}/trials",
         "segment_speakers": f"{condition.lists}/utt2spk",
         **numbers,
-        "linkability": link(tables, config, seed) if is_ranked else None,
+        "linkability": _link(tables, config.sizes, resampling) if is_ranked else None,
         "speakers": mean_of(of_speakers),
         "level": condition.level,
         "content": condition.content,
@@ -110,29 +104,28 @@ def _metrics(
     numbered: Sequence[int],
     key: Key,
     speakers: Mapping[str, str],
-    config: EvaluationConfig,
-    seed: int,
+    priors: Sequence[str],
+    resampling: Resampling,
 ) -> tuple[list[Json], Json]:
     """Every metric as ``spkver-eval metrics`` has it, of each draw and the means; with intervals and notes."""
-    statistic, intervals, samples = Metrics(config.priors), {}, []
+    statistic, samples = Metrics(tuple(priors)), []
+    intervals: Json = {}
     about: dict[str, str] = {}
     try:
         samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")[0] for scores in draws]
-        results = [statistic.evaluate(sample.runs()) for sample in samples]
+        found = confidence_intervals(samples, statistic, resampling) if resampling.replicates else {}
     except DataError as error:  # fewer than two speakers: metrics without intervals
-        samples, about = [], {"intervals": f"none: {error.text}"}
-        results = [evaluate(*split_scores(scores, key), priors=config.priors) for scores in draws]
-    if samples and config.replicates:
-        try:
-            found = confidence_intervals(samples, statistic, Resampling(config.replicates, seed, config.level))
-        except DataError as error:
-            about = {"intervals": f"none: {error.text}"}
-        else:
-            share = f"{100 * config.level:g} % by {config.replicates} resamples of speakers"
-            over = f" and {len(draws)} draws" if len(draws) > 1 else ""
-            about = {"intervals": f"{share}{over} ({samples[0].n_effective} of the rarer class), seed {seed}"}
-            about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
-            intervals = {name: {"low": interval.low, "high": interval.high} for name, interval in found.items()}
+        found, about = {}, {"intervals": f"none: {error.text}"}
+    if samples:
+        results = [statistic.evaluate(sample.runs()) for sample in samples]
+    else:
+        results = [evaluate(*split_scores(scores, key), priors=statistic.priors) for scores in draws]
+    if found:
+        share = f"{100 * resampling.level:g} % by {resampling.replicates} resamples of speakers"
+        over = f" and {len(draws)} draws" if len(draws) > 1 else ""
+        about = {"intervals": f"{share}{over} ({samples[0].n_effective} of the rarer class), seed {resampling.seed}"}
+        about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
+        intervals = {name: {"low": interval.low, "high": interval.high} for name, interval in found.items()}
     of_draws = [result.to_dict() for result in results]
     notes = shared_notes({number: found["notes"] for number, found in zip(numbered, of_draws, strict=True)})
     beside = ("notes", "intervals")
@@ -221,20 +214,17 @@ def _is_cross(key: Key) -> bool:
     return len(key) >= len(np.unique(key.models)) * len(np.unique(key.segments))
 
 
-def link(tables: Sequence[linkage.Ranks], config: EvaluationConfig, seed: int) -> Json:
+def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Resampling) -> Json:
     """Return the linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
     ranks = linkage.all_draws(tables)
     largest = ranks.largest_size
     every = range(2, largest + 1) if largest <= _ALL_SIZES else linkage.log_spaced_sizes(largest)
-    sizes = [size for size in config.sizes if size <= largest] or list(every)
-    curve = linkage.linkability_over_draws(tables, sizes, resampling=Resampling(config.replicates, seed, config.level))
+    sizes = [size for size in asked if size <= largest] or list(every)
+    curve = linkage.linkability_over_draws(tables, sizes, resampling=resampling)
     tops = {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top) for top in _TOPS if top < largest}
+    numbers = {"sizes": curve.sizes, "linkability": curve.values, "low": curve.low, "high": curve.high}
     return {
-        "sizes": curve.sizes.tolist(),
-        "linkability": curve.values.tolist(),
-        "low": curve.low.tolist(),
-        "high": curve.high.tolist(),
-        "chance": curve.chance.tolist(),
+        **{name: values.tolist() for name, values in {**numbers, "chance": curve.chance}.items()},
         "top": {top: values.tolist() for top, values in tops.items()},
     }
 
@@ -319,13 +309,13 @@ def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: linka
     among all enrolled), and the error rate of the trials against each.
     """
     values = align(scores, key)
-    linked = {} if ranks is None else linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks))
-    places = {} if ranks is None else linkage.by_speaker(ranks.speakers, ranks.places())
+    linked, places = dict[str, float](), dict[str, float]()
+    if ranks is not None:
+        linked = linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks))
+        places = linkage.by_speaker(ranks.speakers, ranks.places())
     entries = []
-    for code in np.unique(key.models).tolist():
-        rows, name = key.models == code, key.model_ids[code]
-        target = values[rows & key.is_target]
-        nontarget = values[rows & ~key.is_target]
+    for name, code in sorted((key.model_ids[code], code) for code in np.unique(key.models).tolist()):
+        target, nontarget = (values[(key.models == code) & (key.is_target == same)] for same in (True, False))
         entries.append(
             {
                 "speaker": name,
@@ -336,7 +326,7 @@ def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: linka
                 "eer": eer(target, nontarget) if len(target) and len(nontarget) else None,
             }
         )
-    return sorted(entries, key=lambda entry: entry["speaker"])
+    return entries
 
 
 def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
