@@ -88,7 +88,8 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
     if suffix is not None:
         check_suffix(suffix)
     source, chosen = read_datadir(datadir), SplitRules(**rules)
-    made = split_datadir(source, output, name or source.name, chosen)
+    with echo_log(logging.WARNING):
+        made = split_datadir(source, output, name or source.name, chosen)
     copies = [made]
     if twin is not None and suffix is not None:
         copies.append(twin_of_split(made, read_datadir(twin), suffix))

@@ -13,14 +13,13 @@ trials         ``speaker utterance target|nontarget``
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaluation.formats import write_text_list
 from evaluation.trials import Key
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
 from spkver.idmap import IdMap
 
@@ -186,21 +185,6 @@ def unfit_id(identifier: str) -> str | None:
     if len(identifier.encode("utf-8", "surrogatepass")) > _LONGEST_ID:
         return f"is longer than {_LONGEST_ID} bytes, too long for a file name"
     return None
-
-
-def alike(names: Iterable[str]) -> str:
-    """Return which names differ only by case or by their Unicode form, as a sentence; empty if none do.
-
-    Examples
-    --------
-    >>> alike(["Anna", "bert", "anna"])
-    "names that differ only by case or Unicode form are different speakers: 'Anna' and 'anna'"
-    """
-    groups: dict[str, set[str]] = {}
-    for name in sorted(names):
-        groups.setdefault(unicodedata.normalize("NFC", name).casefold(), set()).add(name)
-    twice = [" and ".join(map(ascii, sorted(group))) for group in groups.values() if len(group) > 1]
-    return f"names that differ only by case or Unicode form are different speakers: {few(twice)}" if twice else ""
 
 
 def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:

@@ -18,12 +18,13 @@ from pathlib import Path
 
 from evaluation.formats import Choice, read_text_key
 from evaluation.trials import Key
+from evaluation.trials.speakers import warn_of_alike
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_text
 from spkbase.plugins import run_command
 from spkbase.work import ordered_map
 from spkver.audio import EXTENSIONS, audio_header
-from spkver.datadir.directory import SEXES, DataDir, alike, check_ids, no_folder
+from spkver.datadir.directory import SEXES, DataDir, check_ids, no_folder
 
 logger = logging.getLogger(__name__)
 
@@ -339,8 +340,7 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     problems.raise_if_any()
     if others:
         logger.warning("%s: %s (convert recordings of other formats to .wav or .flac)", folder, others)
-    if twice := alike(names.values()):
-        logger.warning("%s: %s", folder, twice)
+    warn_of_alike(names.values())
     return DataDir(Path(target), recordings, speakers)
 
 

@@ -24,10 +24,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaluation.trials import Key
+from evaluation.trials.lists import folded
+from evaluation.trials.speakers import warn_of_alike
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkver.datadir.directory import DataDir, alike, unfit_id
+from spkver.datadir.directory import DataDir, unfit_id
 
 _SEXES = {"f": "women", "m": "men"}
 MIXED = "mixed"  # end of the name of a list of trials across the sexes
@@ -128,8 +130,7 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
         notes.append(
             f"{len(training)} speakers with fewer than {needed} utterances are used for training: {few(training, repr)}"
         )
-    if twice := alike(by_speaker):
-        notes.append(f"{twice}; rename them if they are one")
+    warn_of_alike(by_speaker)
     groups = _SEXES if datadir.sexes else {MIXED: "speakers"}
     if not datadir.sexes:
         notes.append(SEXES_POOLED)
@@ -227,8 +228,9 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     lacking = [utterance for utterance in speakers if utterance + ending not in twin.recordings]
     if lacking:
         text = f"{len(lacking)} utterances of the original are missing: {few(lacking, repr)}"
-        if doubt := alike({*lacking, *(twin.recordings.keys() - speakers.keys())}):
-            text += f"; {doubt.replace('speakers', 'utterances')}"
+        others = {folded(name): name for name in twin.recordings.keys() - speakers.keys()}
+        if other := others.get(folded(lacking[0])):
+            text += f"; {lacking[0]!a} and {other!a} differ only in case or Unicode form"
         problems.add(text, remedy="add them, or name them as in the original; one ending of all, as _anon, is allowed")
     shared = [utterance for utterance in speakers if utterance + ending in twin.speakers]
     if moved := [utterance for utterance in shared if twin.speakers[utterance + ending] != speakers[utterance]]:
