@@ -32,7 +32,7 @@ import io
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,36 +58,19 @@ _TO_BLANK = bytes.maketrans(b",\t\r", b"   ")
 _AUDIO_NAME = re.compile(r"^(?:male/|female/)?(.+?)(?:\.(?:sph|wav|flac))?$", re.IGNORECASE)
 
 
+TrialList = tuple[Key, NDArray[np.int64]]
+"""Trials and the line of each; 0 where it is not known."""
+
+Places = dict[str, tuple[Path, int | None]]
+"""File and line that first mention a recording."""
+
+
 class Enrolment(NamedTuple):
     """A model, its recordings and its line in the list."""
 
     model: str
     segments: tuple[str, ...]
     line: int
-
-
-@dataclass(frozen=True)
-class TrialList:
-    """The selected lines of a trial list.
-
-    Attributes
-    ----------
-    model_ids, segment_ids : tuple of str
-        All ids, sorted.
-    models, segments : ndarray of int32 of shape (N,)
-        Trials as indices into the tables, in the order of the file.
-    types : ndarray of int8 of shape (N,)
-        Index into `TRIAL_TYPES`.
-    lines : ndarray of int64 of shape (N,)
-        Line of each trial, from 1.
-    """
-
-    model_ids: tuple[str, ...]
-    segment_ids: tuple[str, ...]
-    models: NDArray[np.int32]
-    segments: NDArray[np.int32]
-    types: NDArray[np.int8]
-    lines: NDArray[np.int64]
 
 
 def segment_id(name: str) -> str:
@@ -131,21 +114,28 @@ def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
     return rows
 
 
-def read_trials(path: Path, types: Sequence[str], problems: Problems) -> TrialList:
+def read_trials(path: Path, target: Sequence[str], nontarget: Sequence[str], problems: Problems) -> TrialList:
     """Read the trials of the chosen types from lines of "model,segment,TC,TW,IC,IW", four times Y or N.
 
     Parameters
     ----------
     path : path
         The list; several million lines are fine.
-    types : sequence of str
+    target, nontarget : sequence of str
         Which of `TRIAL_TYPES` to keep. Lines of other types are checked and dropped.
     problems : Problems
         Takes malformed lines, lines with no or several types, and trials that occur twice.
+
+    Returns
+    -------
+    key : Key
+        In the order of the file.
+    lines : ndarray of int64 of shape (N,)
+        Line of each trial, from 1.
     """
     import pandas as pd
 
-    chosen = np.isin(TRIAL_TYPES, types)
+    chosen = np.isin(TRIAL_TYPES, [*target, *nontarget])
     names: tuple[list[str], list[str]] = [], []  # of model and segment
     parts = [np.empty((2, 0), np.int64)]  # type, line
     options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": range(_FIELDS + 1)}
@@ -166,11 +156,8 @@ def read_trials(path: Path, types: Sequence[str], problems: Problems) -> TrialLi
         for column, found in enumerate(names):
             found.extend(table[column].to_numpy()[rows].tolist())
         parts.append(np.stack([kinds[rows], first_line + rows]))
-    (model_ids, models), (segment_ids, segments) = _numbered(names[0]), _numbered(names[1], segment_id)
     kinds, lines = np.concatenate(parts, axis=1)
-    trials = TrialList(model_ids, segment_ids, models, segments, kinds.astype(np.int8), lines)
-    _note_duplicates(path, trials, problems)
-    return trials
+    return _trial_list(path, *names, kinds, lines, target, nontarget, problems)
 
 
 def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
@@ -207,28 +194,37 @@ def _note_bad_lines(path: Path, block: bytes, first_line: int, problems: Problem
             problems.add(text, file=path, line=line, remedy="copy the key files again")
 
 
-def _numbered(names: Sequence[str], plain: Callable[[str], str] = str) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Sorted ids, and which of them each name is: two names may be one id."""
+def _trial_list(
+    path: Path,
+    models: Sequence[str],
+    segments: Sequence[str],
+    kinds: NDArray,
+    lines: NDArray[np.int64],
+    target: Sequence[str],
+    nontarget: Sequence[str],
+    problems: Problems,
+) -> TrialList:
+    """Return trials by names of model and segment and indices into `TRIAL_TYPES`; a repeated trial is a problem."""
     import pandas as pd
 
-    codes, found = pd.factorize(np.array(names, object))
-    ids, places = np.unique([plain(name) for name in found], return_inverse=True)
-    return tuple(ids.tolist()), places.astype(np.int32)[codes]
-
-
-def _note_duplicates(path: Path, trials: TrialList, problems: Problems) -> None:
-    pairs = trials.models.astype(np.int64) * max(len(trials.segment_ids), 1) + trials.segments
+    tables, codes = [], []
+    for names, plain in ((models, str), (segments, segment_id)):  # two names may be one id
+        numbers, found = pd.factorize(np.array(names, object))
+        ids, places = np.unique([plain(name) for name in found], return_inverse=True)
+        tables.append(np.array(ids.tolist(), object))
+        codes.append(places.astype(np.int32)[numbers])
+    pairs = codes[0].astype(np.int64) * max(len(tables[1]), 1) + codes[1]
     order = np.argsort(pairs, kind="stable")
     repeats = np.flatnonzero(np.diff(pairs[order]) == 0)
-    for repeat in repeats[:_MAX_BAD_LINES]:
-        first, second = order[repeat], order[repeat + 1]
-        model, segment = trials.model_ids[trials.models[second]], trials.segment_ids[trials.segments[second]]
-        problems.add(
-            f"trial {model} {segment} for the second time, first in line {trials.lines[first]}",
-            file=path,
-            line=int(trials.lines[second]),
-            remedy="remove one of the two lines",
-        )
+    for first, second in zip(order[repeats][:_MAX_BAD_LINES], order[repeats + 1], strict=False):
+        text = f"trial {tables[0][codes[0][second]]} {tables[1][codes[1][second]]} for the second time"
+        text += f", first in line {lines[first]}"
+        problems.add(text, file=path, line=int(lines[second]), remedy="remove one of the two lines")
+    kept = np.delete(np.arange(len(pairs)), order[repeats + 1])
+    types = (*target, *nontarget)
+    of_kind = np.array([types.index(kind) if kind in types else -1 for kind in TRIAL_TYPES])[kinds[kept]]
+    rows, columns = (places[kept] for places in codes)
+    return Key(tables[0], tables[1], rows, columns, of_kind < len(target), types=of_kind, type_names=types), lines[kept]
 
 
 logger = logging.getLogger(__name__)
@@ -271,22 +267,21 @@ def ubm_list(found: Iterable[str], background: range, sentences: tuple[int, int]
 
 def used_recordings(
     enrolment_file: Path, enrolled: list[Enrolment], trials_file: Path, trials: TrialList | None
-) -> dict[str, tuple[Path, int | None]]:
+) -> Places:
     """Return the recordings that the key files name, with the file and line of the first mention."""
-    used: dict[str, tuple[Path, int | None]] = {}
+    used: Places = {}
     for row in enrolled:
         for segment in row.segments:
             used.setdefault(segment, (enrolment_file, row.line or None))
     if trials is not None:
-        codes, first = np.unique(trials.segments, return_index=True)
-        for code, line in zip(codes.tolist(), trials.lines[first].tolist(), strict=True):
-            used.setdefault(trials.segment_ids[code], (trials_file, line or None))
+        key, lines = trials
+        codes, first = np.unique(key.segments, return_index=True)
+        for code, line in zip(codes.tolist(), lines[first].tolist(), strict=True):
+            used.setdefault(key.segment_ids[code], (trials_file, line or None))
     return used
 
 
-def find_recordings(
-    found: dict[str, list[str]], ubm: list[str], used: dict[str, tuple[Path, int | None]], problems: Problems
-) -> dict[str, Path]:
+def find_recordings(found: dict[str, list[str]], ubm: list[str], used: Places, problems: Problems) -> dict[str, Path]:
     """Return the file of each recording that is needed."""
     recordings: dict[str, Path] = {}
     for segment in sorted({*ubm, *used}):
@@ -304,8 +299,6 @@ def find_recordings(
     return recordings
 
 
-Places = Mapping[str, tuple[Path, int | None]]
-
 UBM_LIST = "ubm_list.txt"
 _LISTS_READ = ("enrolment", "background", "nap", "key")  # besides the UBM list
 _SPOKEN = re.compile(r"^([mf]\d{3})(?:/\1_\d{2})?_(\d{3})$")
@@ -318,7 +311,7 @@ class ListFiles:
     Attributes
     ----------
     enrolment : (path, list of Enrolment), optional
-    trials : (path, TrialList), optional
+    trials : (path, (Key, lines)), optional
     background, nap : IdMap, optional
         (speaker, recording).
     ubm : tuple of str, optional
@@ -385,7 +378,7 @@ def read_list_files(
         what = "holds none of the lists" if folder.is_dir() else "no such folder"
         problems.add(f"{what}: expected {expected}", file=folder, remedy="check lists.folder, partition and gender")
     read: dict[str, Any] = {}
-    places: dict[str, tuple[Path, int | None]] = {}
+    places: Places = {}
     for kind, path in there.items():
         try:
             if kind == "key":
@@ -463,9 +456,9 @@ def _typed_trials(
                 remedy="check the key, or trials.target and trials.nontarget",
             )
     chosen = np.isin(kinds, [TRIAL_TYPES.index(name) for name in (*target, *nontarget)])
-    model_ids, models = _numbered(key.model_ids[key.models[chosen]])
-    chosen_ids, segments = _numbered(segment_ids[key.segments[chosen]])
-    return TrialList(model_ids, chosen_ids, models, segments, kinds[chosen], np.zeros(len(models), np.int64))
+    names = key.model_ids[key.models[chosen]], segment_ids[key.segments[chosen]]
+    lines = np.zeros(np.count_nonzero(chosen), np.int64)
+    return _trial_list(path, *names, kinds[chosen], lines, target, nontarget, problems)
 
 
 def trial_types(
@@ -491,12 +484,12 @@ def trial_types(
 
 def _check_sex(found: ListFiles, gender: str, problems: Problems) -> None:
     """Report recordings of the other sex, the first of each file."""
-    where: dict[str, tuple[Path, int | None]] = dict(found.places)
+    where: Places = dict(found.places)
     if found.enrolment is not None:
         path, rows = found.enrolment
         where.update({segment: (path, row.line or None) for row in rows for segment in row.segments})
     if found.trials is not None:
-        where.update(dict.fromkeys(found.trials[1].segment_ids, (found.trials[0], None)))
+        where.update(dict.fromkeys(found.trials[1][0].segment_ids, (found.trials[0], None)))
     others: dict[Path, list[str]] = {}
     for segment, (path, _) in where.items():
         match = re.match(r"([mf])\d{3}/", segment)
@@ -658,7 +651,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     if files.trials is not None:
         trials_file, trials = files.trials
     elif _is_there(trials_file, problems):
-        trials = read_trials(trials_file, [*target, *nontarget], problems)
+        trials = read_trials(trials_file, target, nontarget, problems)
     scanned = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
 
     ubm = [*files.ubm] if files.ubm is not None else ubm_list(scanned, background_speakers, options.sentences)
@@ -671,7 +664,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         _check_size("background", None if files.background else options.background_size, len(ubm), problems)
         _check_size("nap", None if files.nap else options.nap_size, len(ubm[:: options.nap_step]), problems)
     if trials is not None:
-        _check_trials(trials_file, trials, enrolled, target, nontarget, problems)
+        _check_trials(trials_file, trials, enrolled, options, problems)
     used = used_recordings(enrolment_file, enrolled, trials_file, trials)
     _check_leak(used, background_speakers, files, problems)
     recordings = find_recordings(scanned, [*ubm, *files.places], {**files.places, **used}, problems)
@@ -691,8 +684,8 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         background=background,
         nap=files.nap or _by_speaker(for_nap[number * len(for_nap) // n_nap] for number in range(n_nap)),
         enrolment=IdMap.from_pairs((row.model, segment) for row in enrolled for segment in row.segments),
-        test=IdMap.from_pairs((segment, segment) for segment in trials.segment_ids),
-        key=_key(trials, target, nontarget),
+        test=IdMap.from_pairs((segment, segment) for segment in trials[0].segment_ids),
+        key=trials[0],
     )
 
 
@@ -747,33 +740,22 @@ def _check_size(name: str, size: int | None, available: int, problems: Problems)
 
 
 def _check_trials(
-    path: Path,
-    trials: TrialList,
-    enrolled: list[Enrolment],
-    target: Sequence[str],
-    nontarget: Sequence[str],
-    problems: Problems,
+    path: Path, trials: TrialList, enrolled: list[Enrolment], options: ListOptions, problems: Problems
 ) -> None:
-    for name, types in (("target", target), ("nontarget", nontarget)):
-        if not np.isin(trials.types, [TRIAL_TYPES.index(kind) for kind in types]).any():
-            problems.add(
-                f"no {name} trials (type {', '.join(types)})", file=path, remedy=f"choose other types in trials.{name}"
-            )
+    key, lines = trials
+    for name, types, wanted in (("target", options.target, True), ("nontarget", options.nontarget, False)):
+        if not (key.is_target == wanted).any():
+            text = f"no {name} trials (type {', '.join(types)})"
+            problems.add(text, file=path, remedy=f"choose other types in trials.{name}")
     known = {row.model for row in enrolled}
-    codes, first = np.unique(trials.models, return_index=True)
+    codes, first = np.unique(key.models, return_index=True)
     for code, row in zip(codes.tolist(), first.tolist(), strict=True):
-        if enrolled and trials.model_ids[code] not in known:
-            problems.add(
-                f"model {trials.model_ids[code]!r} has trials but no enrolment",
-                line=int(trials.lines[row]) or None,
-                file=path,
-                remedy="add it to the enrolment list",
-            )
+        if enrolled and key.model_ids[code] not in known:
+            text = f"model {key.model_ids[code]!r} has trials but no enrolment"
+            problems.add(text, file=path, line=int(lines[row]) or None, remedy="add it to the enrolment list")
 
 
-def _check_leak(
-    used: Mapping[str, tuple[Path, int | None]], background: range, files: ListFiles, problems: Problems
-) -> None:
+def _check_leak(used: Places, background: range, files: ListFiles, problems: Problems) -> None:
     """Report background speakers among the tested: error rates on training speakers are too low."""
     listed = {segment.split("/")[0] for segment in files.places}
     for segment, (file, line) in used.items():
@@ -792,16 +774,6 @@ def _check_leak(
 
 def _by_speaker(segments: Iterable[str]) -> IdMap:
     return IdMap.from_pairs((segment.split("/")[0], segment) for segment in segments)
-
-
-def _key(trials: TrialList, target: Sequence[str], nontarget: Sequence[str]) -> Key:
-    names = (*target, *nontarget)
-    type_of = np.array([names.index(kind) if kind in names else -1 for kind in TRIAL_TYPES])
-    types = type_of[trials.types]
-    model_ids, segment_ids = (np.array(ids, dtype=object) for ids in (trials.model_ids, trials.segment_ids))
-    return Key(
-        model_ids, segment_ids, trials.models, trials.segments, types < len(target), types=types, type_names=names
-    )
 
 
 def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:

@@ -326,5 +326,5 @@ def test_the_layout_of_real_speech(shared: Path, tmp_path: Path) -> None:
 def test_models_that_are_numbers_keep_their_zeros(tmp_path):
     path = tmp_path / "a.ndx"
     path.write_text("007,m051/m051_01_001.wav,Y,N,N,N\n012,m051/m051_01_001.wav,N,N,Y,N\n")
-    trials = rsr2015.read_trials(path, rsr2015.TRIAL_TYPES, Problems(path))
-    assert list(trials.model_ids) == ["007", "012"]
+    key, _ = rsr2015.read_trials(path, ["TC"], ["IC"], Problems(path))
+    assert list(key.model_ids) == ["007", "012"]
