@@ -18,6 +18,7 @@ from evaluation.trials.lists import (
     column_of,
     factorise,
     find_rows,
+    folded,
     join_scores,
     order_free_digest,
     recode,
@@ -38,4 +39,5 @@ from evaluation.trials.speakers import (
     own_trials,
     read_metadata,
     read_speakers,
+    warn_of_alike,
 )

@@ -27,18 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase import files
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import (
-    atomic_path,
-    file_digest,
-    fingerprint,
-    load_json,
-    make_folder,
-    read_text_bytes,
-    size_and_time,
-    write_text,
-)
 from spkbase.plugins import load_plugin
 from spkbase.runs import append_line, is_temporary, read_lines, remove_temporaries, sole_use
 from spkbase.version import __version__
@@ -137,8 +128,9 @@ def anonymize_datadir(
     }
     module = None  # digest of user-supplied code
     if config.name not in BUILT_IN and config.name != "command":
-        module = file_digest(file) if (file := load_plugin(config.name, "anonymiser", kind="function")[1]) else None
-    made_by = fingerprint(__version__, config.record(), seed, module)
+        file = load_plugin(config.name, "anonymiser", kind="function")[1]
+        module = None if file is None else files.file_digest(file)
+    made_by = files.fingerprint(__version__, config.record(), seed, module)
     header = {"anonymizer": to_dict(config), "seed": seed, "version": __version__, "made_by": made_by}
     change = partial(_anonymize, config=config, seed=seed)
     return make_twin(source, Path(target), streams, header, change, jobs=jobs, force=force)
@@ -202,7 +194,7 @@ def make_twin(
             name = header["anonymizer"]["name"]
             logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), name)
             _write_record(target, record)  # the folder is known as ours from here on
-            make_folder(target / "wav")
+            files.make_folder(target / "wav")
             problems, batches, write = Problems(), chunks(due, _BATCH), partial(_write_outputs, change=change)
             sizes = [*map(len, batches)]
             for made in ordered_map(write, batches, jobs=jobs, description="anonymising", sizes=sizes):
@@ -254,11 +246,11 @@ def _check_target(source: DataDir, target: Path) -> None:
 def _read_record(folder: Path) -> Record:
     """The record of a folder with the journal of a killed run; without entries where it is damaged."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
-        record = load_json(folder / RECORD)
-        files = dict(record["files"])
+        record = files.load_json(folder / RECORD)
+        entries = dict(record["files"])
         for done in read_lines(folder / JOURNAL):
-            files |= done
-        return {**record, "files": files, "lists": list(record["lists"])}
+            entries |= done
+        return {**record, "files": entries, "lists": list(record["lists"])}
     return {"files": {}, "lists": []}
 
 
@@ -267,7 +259,7 @@ def _write_record(folder: Path, record: Record) -> None:
     text = json.dumps(record, indent=1, sort_keys=True) + "\n"
     path = folder / RECORD
     if not path.is_file() or path.read_bytes() != text.encode():
-        write_text(path, text)
+        files.write_text(path, text)
     (folder / JOURNAL).unlink(missing_ok=True)
 
 
@@ -279,16 +271,16 @@ def _is_current(task: Task, made_by: str, entry: Record) -> bool:
 
 
 def _stamp(path: Path) -> Record:
-    size, changed = size_and_time(path)
-    return {"size": size, "time": changed, "sha256": file_digest(path)}
+    size, changed = files.size_and_time(path)
+    return {"size": size, "time": changed, "sha256": files.file_digest(path)}
 
 
 def _is_as_stamped(path: Path, stamp: Record) -> bool:
     """Whether a file is unchanged, by size and time of change, or by its SHA-256 where the time differs."""
-    size, changed = size_and_time(path)
+    size, changed = files.size_and_time(path)
     if size is None or size != stamp.get("size"):
         return False
-    return changed == stamp["time"] or file_digest(path) == stamp["sha256"]
+    return changed == stamp["time"] or files.file_digest(path) == stamp["sha256"]
 
 
 # --- recordings -------------------------------------------------------------------------------------------------------
@@ -359,12 +351,12 @@ def _copy_lists(source: DataDir, target: Path) -> list[str]:
         if derived or not path.is_file():
             continue
         try:
-            raw = read_text_bytes(path)
+            raw = files.read_text_bytes(path)
             raw.decode("utf-8")
         except (DataError, UnicodeDecodeError):
             logger.info("%s: not copied, it is not text", path)
             continue
-        with atomic_path(target / path.name) as temporary:
+        with files.atomic_path(target / path.name) as temporary:
             temporary.write_bytes(raw)
         copied.append(path.name)
     return copied
@@ -376,7 +368,7 @@ def _copy_lists(source: DataDir, target: Path) -> list[str]:
 def recorded_anonymizer(folder: str | Path) -> AnonymizerConfig | None:
     """Return the anonymiser that the record of a folder names; None without a valid record."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        settings: dict[str, Any] = load_json(Path(folder) / RECORD)["anonymizer"]
+        settings: dict[str, Any] = files.load_json(Path(folder) / RECORD)["anonymizer"]
         for key, value in settings.items():
             settings[key] = tuple(value) if isinstance(value, list) else value
         return AnonymizerConfig(**settings)
@@ -419,7 +411,7 @@ def undo_datadir(
         text = f"{len(absent)} of {len(source)} utterances have no {INVERSES[anonymizer].parameter}: {few(absent)}"
         raise DataError(text, file=source.path)
     streams = {utterance: f"undone {float(values[utterance])!r}" for utterance in source.recordings}
-    made_by = fingerprint(__version__, "undone", anonymizer)
+    made_by = files.fingerprint(__version__, "undone", anonymizer)
     header = {"anonymizer": {"name": f"undoing {anonymizer}"}, "version": __version__, "made_by": made_by}
     undo = partial(_undo, anonymizer=anonymizer)
     return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)

@@ -9,16 +9,7 @@ from typing import Any
 
 import click
 
-from spkbase.console import (
-    FILE,
-    Command,
-    ResumableCommand,
-    choice_option,
-    echo_log,
-    number_option,
-    path_option,
-    worker_options,
-)
+from spkbase import console
 from spkbase.errors import DataError, Problems
 from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument
 from spkver.commands.speech import read_sexes
@@ -26,7 +17,7 @@ from spkver.commands.speech import read_sexes
 logger = logging.getLogger(__name__)
 
 
-@click.command("anonymize", cls=ResumableCommand)
+@click.command("anonymize", cls=console.ResumableCommand)
 @click.argument("name")
 @datadir_argument
 @click.option("--suffix", help="Suffix of the new folder next to DATADIR; default _NAME.")
@@ -43,9 +34,9 @@ logger = logging.getLogger(__name__)
     metavar="KEY=VALUE",
     help="A range to draw from, such as alpha=[0.6,0.8]; or seeding=vpc2024, the challenge's draws.",
 )
-@number_option("--seed", help="Seed of draws by id; keep it secret where the speech is published.")
+@console.number_option("--seed", help="Seed of draws by id; keep it secret where the speech is published.")
 @allow_pipes
-@worker_options
+@console.worker_options
 def anonymize(
     name: str,
     datadir: Path,
@@ -82,7 +73,7 @@ def anonymize(
     check_suffix(ending)
     folder = datadir.resolve()
     target = folder.with_name(folder.name + ending)
-    with echo_log():
+    with console.echo_log():
         pipes = folder.with_name(f"{folder.name}.pipes")
         source = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=pipes, jobs=jobs)
         made = anonymize_datadir(source, target, config, seed=seed, side=side or "", jobs=jobs)
@@ -91,21 +82,21 @@ def anonymize(
     click.echo(f"{made.path}: {len(made)} utterances")
 
 
-@click.command("anonymize-vectors", cls=Command)
-@click.argument("source", type=FILE)
-@path_option("--pool", required=True, metavar="VECTORS", help="Vectors of other speakers.")
-@path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
-@choice_option("--distance", of=["plda", "cosine"], help="Distance of voices.")
-@path_option("--backend", help="PLDA of spkver backend train or import; by default trained on the pool.")
-@choice_option("--sex", of=["same", "other", "random", "any"], help="Of the new voices, by the speaker's.")
-@path_option("--sexes", multiple=True, help="Lines 'speaker f|m', such as spk2gender; repeatable, for both sides.")
-@choice_option("--level", of=["speaker", "utterance"], help="A pseudo-speaker for each speaker, or for each utterance.")
+@click.command("anonymize-vectors", cls=console.Command)
+@click.argument("source", type=console.FILE)
+@console.path_option("--pool", required=True, metavar="VECTORS", help="Vectors of other speakers.")
+@console.path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
+@console.choice_option("--distance", of=["plda", "cosine"], help="Distance of voices.")
+@console.path_option("--backend", help="PLDA of spkver backend train or import; by default trained on the pool.")
+@console.choice_option("--sex", of=["same", "other", "random", "any"], help="Of the new voices, by the speaker's.")
+@console.path_option("--sexes", multiple=True, help="Lines 'speaker f|m', such as spk2gender; repeatable for both.")
+@console.choice_option("--level", of=["speaker", "utterance"], help="What has a pseudo-speaker of its own.")
 @click.option("--farthest", type=int, default=200, help="Number of farthest voices that are candidates.")
 @click.option("--mean-of", type=int, default=100, help="Number of candidates drawn and averaged.")
 @click.option("--draws", type=int, default=1, help="Realisations of each vector, to train attackers.")
-@number_option("--seed", help="Of draws, by seed and id.")
-@path_option("--segment-speakers", metavar="UTT2SPK", help="Speakers of SOURCE; as in its file by default.")
-@path_option("--pool-speakers", metavar="UTT2SPK", help="Speakers of the pool; as in its file by default.")
+@console.number_option("--seed", help="Of draws, by seed and id.")
+@console.path_option("--segment-speakers", metavar="UTT2SPK", help="Speakers of SOURCE; as in its file by default.")
+@console.path_option("--pool-speakers", metavar="UTT2SPK", help="Speakers of the pool; as in its file by default.")
 @allow_pickle
 def anonymize_vectors(
     source: Path,
@@ -138,7 +129,7 @@ def anonymize_vectors(
     voices = read_embeddings(pool, speakers=pool_speakers, allow_pickle=allow_pickle)
     trained = None if backend is None else read_backend(backend)
     people = _sexes(sexes, {*originals.speakers, *voices.speakers})
-    with echo_log():
+    with console.echo_log():
         made = anonymize_embeddings(originals, voices, chosen, sexes=people, backend=trained)
     write_embeddings(output, made)
     for note in made.notes:

@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import (
-    FILE,
-    Command,
-    ResumableCommand,
-    choice_option,
-    echo_log,
-    number_option,
-    path_option,
-    worker_options,
-)
+from spkbase import console
 from spkbase.errors import DataError
 from spkver.commands.options import datadir_argument
 
@@ -29,13 +20,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 RECORD = "split.json"
-_LISTS = path_option("--lists", metavar="FOLDER", help="Data directories of the challenge, whose lists are used.")
+_LISTS = console.path_option("--lists", metavar="FOLDER", help="Data directories of the challenge with lists to use.")
 
 
-@click.command("datadir", cls=Command)
-@click.argument("folder", type=FILE)
-@path_option("-o", "--output", required=True, help="Folder of the data directory, which holds lists.")
-@path_option("--sexes", help="Lines 'speaker f|m', or a table whose header has a column sex or gender.")
+@click.command("datadir", cls=console.Command)
+@click.argument("folder", type=console.FILE)
+@console.path_option("-o", "--output", required=True, help="Folder of the data directory, which holds lists.")
+@console.path_option("--sexes", help="Lines 'speaker f|m', or a table whose header has a column sex or gender.")
 @click.option("--separator", default="-", help="Separator after the speaker's name in file names.")
 def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> None:
     """Make a data directory of FOLDER, which holds .wav, .flac, .sph, .ogg or .mp3 files of one channel each.
@@ -50,7 +41,7 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
     if (output / "wav.scp").exists():
         remedy = "remove it, or choose another --output"
         raise DataError("a data directory is there already", file=output, remedy=remedy)
-    with echo_log(logging.WARNING):
+    with console.echo_log(logging.WARNING):
         made = datadir_of_folder(folder, output, separator=separator)
         check_headers(made.recordings)
         for doubt in doubtful_recordings(made.recordings):
@@ -62,17 +53,17 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
     click.echo(f"{output}: {len(made)} utterances of {_people(made)}")
 
 
-@click.command("split", cls=Command)
+@click.command("split", cls=console.Command)
 @datadir_argument
-@path_option("-o", "--output", required=True, help="Folder of the new data directories.")
-@path_option("--twin", help="Its anonymised version: a data directory of the same utterances.")
+@console.path_option("-o", "--output", required=True, help="Folder of the new data directories.")
+@console.path_option("--twin", help="Its anonymised version: a data directory of the same utterances.")
 @click.option("--suffix", metavar="_NAME", help="Ending of the names of the anonymised parts; needed with --twin.")
 @click.option("--name", help="Beginning of the names of all parts; default DATADIR's.")
 @click.option(
     "--training-share", type=float, default=1 / 3, show_default="a third", help="Share of the speakers of a sex."
 )
 @click.option("--enrolment-utterances", type=int, default=3, help="Of each tested speaker.")
-@number_option("--seed", help="Seed of all draws.")
+@console.number_option("--seed", help="Seed of all draws.")
 def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, **rules: Any) -> None:
     """Split DATADIR into the sets of an evaluation: training, enrolment and trials.
 
@@ -88,7 +79,7 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
     if suffix is not None:
         check_suffix(suffix)
     source, chosen = read_datadir(datadir), SplitRules(**rules)
-    with echo_log(logging.WARNING):
+    with console.echo_log(logging.WARNING):
         made = split_datadir(source, output, name or source.name, chosen)
     copies = [made]
     if twin is not None and suffix is not None:
@@ -151,9 +142,9 @@ def _counts(parts: Iterable[DataDir]) -> str:
     return "\n".join(lines)
 
 
-@click.command("librispeech", cls=Command)
-@click.argument("librispeech", type=FILE)
-@click.argument("output", type=FILE)
+@click.command("librispeech", cls=console.Command)
+@click.argument("librispeech", type=console.FILE)
+@click.argument("output", type=console.FILE)
 @click.option(
     "--year",
     type=click.Choice(["2022", "2024", "2026"]),
@@ -168,7 +159,7 @@ def _counts(parts: Iterable[DataDir]) -> str:
     default=("dev-clean", "test-clean", "train-clean-360"),
     help="Of the corpus; repeatable.",
 )
-@number_option("--seed", help="Of the draws without --lists.")
+@console.number_option("--seed", help="Of the draws without --lists.")
 def librispeech(
     librispeech: Path, output: Path, year: str, lists: Path | None, subsets: tuple[str, ...], seed: int
 ) -> None:
@@ -190,9 +181,9 @@ def librispeech(
     click.echo(_counts(parts))
 
 
-@click.command("iemocap", cls=Command)
-@click.argument("iemocap", type=FILE)
-@click.argument("output", type=FILE)
+@click.command("iemocap", cls=console.Command)
+@click.argument("iemocap", type=console.FILE)
+@click.argument("output", type=console.FILE)
 @_LISTS
 def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
     """Write IEMOCAP_dev and IEMOCAP_test to OUTPUT, with utt2emo, spk2fold and text.
@@ -216,8 +207,8 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
     click.echo("Go on with: --set utility.emotion=[IEMOCAP_dev,IEMOCAP_test]")
 
 
-@click.command("rsr2015", cls=ResumableCommand)
-@click.argument("output", type=FILE)
+@click.command("rsr2015", cls=console.ResumableCommand)
+@click.argument("output", type=console.FILE)
 @click.option("--speakers", "n_speakers", type=int, default=36, help="Speakers of each sex.")
 @click.option(
     *("--background", "n_background"),
@@ -227,9 +218,9 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
 @click.option("--sentences", "n_sentences", type=int, default=5, help="Sentences that each speaker says, up to 30.")
 @click.option("--sessions", "n_sessions", type=int, default=7, help="Sessions of each speaker, up to 9.")
 @click.option("--seed", type=int, default=0, help="Seed of all draws.")
-@choice_option("--gender", of=["m", "f", "both"], help="Of the speakers.")
-@choice_option("--format", "audio_format", of=["wav", "sph", "flac"], help="Of the recordings.")
-@worker_options
+@console.choice_option("--gender", of=["m", "f", "both"], help="Of the speakers.")
+@console.choice_option("--format", "audio_format", of=["wav", "sph", "flac"], help="Of the recordings.")
+@console.worker_options
 def rsr2015(output: Path, jobs: int | None, **size: Any) -> None:
     """Write an RSR2015-shaped tree of synthetic speech to OUTPUT.
 
@@ -240,16 +231,16 @@ def rsr2015(output: Path, jobs: int | None, **size: Any) -> None:
     """
     from spkver.corpora import CorpusSize, simulate_rsr2015
 
-    with echo_log():
+    with console.echo_log():
         click.echo(simulate_rsr2015(output, CorpusSize(**size), jobs=jobs))
 
 
-@click.command("voiceprivacy", cls=ResumableCommand)
-@click.argument("output", type=FILE)
+@click.command("voiceprivacy", cls=console.ResumableCommand)
+@click.argument("output", type=console.FILE)
 @click.option(
     *("--set", "settings"), multiple=True, metavar="KEY=VALUE", help="A size, such as enrolled_f=6 or sentences=3."
 )
-@worker_options
+@console.worker_options
 def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> None:
     """Write SIMULATED speech in the VoicePrivacy Challenge's layout to OUTPUT.
 
@@ -263,13 +254,13 @@ def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> N
     from spkbase.configuration import load_config
     from spkver.corpora import Sizes, simulate_voiceprivacy
 
-    with echo_log():
+    with console.echo_log():
         click.echo(simulate_voiceprivacy(output, load_config(Sizes, settings=settings), jobs=jobs))
 
 
-@click.command("export", cls=Command)
-@click.argument("store", type=FILE)
-@click.argument("folder", type=FILE)
+@click.command("export", cls=console.Command)
+@click.argument("store", type=console.FILE)
+@click.argument("folder", type=console.FILE)
 def export_features(store: Path, folder: Path) -> None:
     """Write STORE (a recipe's features.h5) as SIDEKIT's feature files, one for each recording, lossless, to FOLDER.
 

