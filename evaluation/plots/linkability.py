@@ -1,7 +1,7 @@
 """Linkability against the size of the gallery, beyond it, over ranks and over speakers; who is easy or hard to link.
 
 What is extrapolated is dotted, on grey ground with a label above: it is not measured. Functions that take `canvas` take
-the keywords of `evaluation.plots.style.Canvas`: path, ax, title, notes and width.
+the keywords of `evaluation.plots.Canvas`: path, ax, title, notes and width.
 """
 
 from __future__ import annotations
@@ -13,23 +13,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evaluation.plots import style
 from evaluation.plots.scores import draw_steps
-from evaluation.plots.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    PICTURES,
-    Canvas,
-    axes_for,
-    figure_for,
-    finish,
-    legend_below,
-    line_of,
-    marker,
-    named,
-    plain,
-    write_in_margin,
-)
+from evaluation.plots.style import COLOURS, GREY, Canvas, line_of, marker, named, plain
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -46,7 +32,7 @@ _MOST_MARKED = 200  # speakers
 _CHANCE = plain(GREY, 1.2, (10, 3))
 _DOTS = (0, (1.2, 1.6))
 _SIZE = "Number of enrolled speakers N"
-_LINKED = "Linkability: probability that the target speaker is first"
+_LINKED = "Linkability (target speaker is first)"
 _MEANING_OF_L = "L: utterances averaged into a trial"
 _EXTRAPOLATED = "extrapolated, not measured"
 
@@ -72,7 +58,7 @@ def plot_linkability(
     logarithmic : bool
         A logarithmic axis of linkability too, which shows chance at large sizes.
     path, ax, title, notes, width
-        Where and how to draw; see `evaluation.plots.style.Canvas`.
+        Where and how to draw; see `evaluation.plots.Canvas`.
 
     Raises
     ------
@@ -89,7 +75,7 @@ def plot_linkability(
     largest = max(float(curve.sizes.max()) for curve in curves.values())
     farthest = max([largest, *(float(fit.sizes.max()) for fit in beyond.values())])
     entries = []
-    with axes_for(canvas, 7.0, 4.8) as axes:
+    with style.axes_for(canvas, 7.0, 4.8) as axes:
         y = _upright(axes, [*(curve.values for curve in curves.values()), *predicted] if logarithmic else [])
         if beyond:
             _draw_ground(axes, largest, farthest, y)
@@ -117,8 +103,8 @@ def plot_linkability(
         if any("L = " in name for name in curves):
             notes.append(_MEANING_OF_L)
         if {curve.top for curve in curves.values()} != {1}:
-            y = ("Probability that the target speaker is among the first r", *y[1:])
-        return finish(axes, canvas, "Linkability", _sizes(_SIZE, 2, farthest), y, entries, "\n".join(notes))
+            y = ("Target speaker is among the first r", *y[1:])
+        return style.finish(axes, canvas, "Linkability", _sizes(_SIZE, 2, farthest), y, entries, "\n".join(notes))
 
 
 def plot_linkability_panels(panels: Mapping[str, Mapping[tuple[str, str], Curve]], **canvas: Unpack[Canvas]) -> Figure:
@@ -134,12 +120,12 @@ def plot_linkability_panels(panels: Mapping[str, Mapping[tuple[str, str], Curve]
     """
     names = dict.fromkeys(name for curves in panels.values() for name in curves)
     attackers, anonymisers = (list(dict.fromkeys(side)) for side in zip(*names, strict=True))
-    markers = dict(zip(attackers, cycle(MARKERS if attackers != [""] else ("",))))
+    markers = dict(zip(attackers, cycle(style.MARKERS if attackers != [""] else ("",))))
     colours = {name: line_of(number)["color"] for number, name in enumerate(anonymisers)}
     farthest = max(float(curve.sizes.max()) for curves in panels.values() for curve in curves.values())
     entries = [(plain(colour, 4.0), name) for name, colour in colours.items()]
     entries += [(marker(shape, GREY), name) for name, shape in markers.items() if name]
-    with figure_for(canvas, 1.2 + 3.4 * len(panels), 4.2, PICTURES) as figure:
+    with style.figure_for(canvas, 1.2 + 3.4 * len(panels), 4.2, style.PICTURES) as figure:
         places = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
         for axes, (panel, curves) in zip(places, panels.items(), strict=True):
             axes.set_xscale("log")
@@ -151,9 +137,9 @@ def plot_linkability_panels(panels: Mapping[str, Mapping[tuple[str, str], Curve]
                 if markers[attacker]:
                     dots = marker(markers[attacker], colours[anonymiser])
                     axes.plot(curve.sizes[marked], curve.values[marked], **dots)
-            finish(axes, {}, panel, _sizes("", 2, farthest), ("", 0.0, 1.03))
+            style.finish(axes, {}, panel, _sizes("", 2, farthest), ("", 0.0, 1.03))
         _frame(figure, canvas, [places], "Linkability", _SIZE, _LINKED)
-        legend_below(places[0], {}, [*entries, (_CHANCE, "chance")], _MEANING_OF_L)
+        style.legend_below(places[0], {}, [*entries, (_CHANCE, "chance")], _MEANING_OF_L)
     return figure
 
 
@@ -193,7 +179,7 @@ def plot_extrapolation(
     drawn = [prediction.linkability for method, prediction in estimates.items() if method != "tail"]
     black = plain("#000000", 2.2)
     entries = [(black, f"{name} measured".strip())]
-    with axes_for(canvas, 7.0, 5.4) as axes:
+    with style.axes_for(canvas, 7.0, 5.4) as axes:
         y = _upright(axes, [values / 3 for values in (curve.values, *drawn)])
         _draw_ground(axes, largest, farthest, y)
         _draw_chance(axes, farthest, [curve])
@@ -213,7 +199,7 @@ def plot_extrapolation(
         level = 100 * extrapolation.resampling.level
         notes = f"Dotted, on grey: {_EXTRAPOLATED}; bands: {level:g} % intervals of each method"
         x, title = _sizes(_SIZE, 2, farthest), "Linkability beyond the gallery"
-        return finish(axes, canvas, title, x, y, entries, notes)
+        return style.finish(axes, canvas, title, x, y, entries, notes)
 
 
 def plot_cmc(systems: Mapping[str, ArrayLike], **canvas: Unpack[Canvas]) -> Figure:
@@ -230,7 +216,7 @@ def plot_cmc(systems: Mapping[str, ArrayLike], **canvas: Unpack[Canvas]) -> Figu
     if not shares or any(share.ndim != 1 or len(share) < 2 for share in shares.values()):
         raise DataError("expected a cumulative match characteristic of 2 or more ranks to plot")
     entries = []
-    with axes_for(canvas, 7.0, 4.8) as axes:
+    with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.set_xscale("log")
         for number, (name, share) in enumerate(shares.items()):
             ranks = np.arange(1, len(share) + 1)
@@ -239,8 +225,8 @@ def plot_cmc(systems: Mapping[str, ArrayLike], **canvas: Unpack[Canvas]) -> Figu
             shown = [f"rank {rank} {100 * share[rank - 1]:.1f} %" for rank in (1, 10) if rank <= len(share)]
             entries.append((line_of(number), named(name, ", ".join([*shown, f"N {len(share):,}"]))))
         x = _sizes("Rank r", 1, max(len(share) for share in shares.values()))
-        y = ("Probability that the target speaker is among the first r", 0.0, 1.0)
-        return finish(axes, canvas, "Cumulative match characteristic", x, y, [*entries, (_CHANCE, "chance")])
+        y = ("Identification rate (among the first r)", 0.0, 1.0)
+        return style.finish(axes, canvas, "Cumulative match characteristic", x, y, [*entries, (_CHANCE, "chance")])
 
 
 def _upright(axes: Axes, values: Sequence[Array]) -> tuple[Any, ...]:
@@ -274,7 +260,7 @@ def _draw_ground(axes: Axes, largest: float, farthest: float, upright: tuple[Any
     """Draw grey ground beyond the largest gallery, with a label above."""
     _draw_band(axes, [largest, farthest], [upright[1]] * 2, [upright[2]] * 2, "#808080", 0.10)
     middle = np.sqrt(largest * farthest)
-    write_in_margin(axes, _EXTRAPOLATED, float(np.log(middle / 2) / np.log(farthest / 2)))
+    style.write_in_margin(axes, _EXTRAPOLATED, float(np.log(middle / 2) / np.log(farthest / 2)))
 
 
 def _sizes(label: str, low: int, high: float) -> tuple[Any, ...]:
@@ -326,7 +312,7 @@ def plot_speaker_grid(cells: Mapping[tuple[str, str], ArrayLike], **canvas: Unpa
     wide = len(columns) if len(rows) > 1 else min(len(columns), 4)
     grid = [(row, column) for row in rows for column in columns]
     high = -(-len(grid) // wide)
-    with figure_for(canvas, 1.0 + 3.0 * wide, 0.8 + 2.4 * high, PICTURES) as figure:
+    with style.figure_for(canvas, 1.0 + 3.0 * wide, 0.8 + 2.4 * high, style.PICTURES) as figure:
         places = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False)
         for axes, name in zip_longest(places.flat, grid):
             if name not in shares:
@@ -338,11 +324,11 @@ def plot_speaker_grid(cells: Mapping[tuple[str, str], ArrayLike], **canvas: Unpa
                 axes.plot([place, place], [0.0, top], **look)
             numbers = "Q1 {:.2f}, median {:.2f}, Q3 {:.2f}".format(*quartiles)
             heading = f"{', '.join(filter(None, name))}\n{numbers}"
-            finish(axes, {}, heading, ("", -0.02, 1.02), ("", 0.0, top))
+            style.finish(axes, {}, heading, ("", -0.02, 1.02), ("", 0.0, top))
         across = "Linkability of a speaker, averaged over gallery sizes"
         _frame(figure, canvas, places, "Linkability of single speakers", across, "Speakers (%)")
         text = "quartiles: left of Q1 the hard to link, right of Q3 the easy"
-        legend_below(places[0, 0], {}, [(median, "median"), (quartile, text)])
+        style.legend_below(places[0, 0], {}, [(median, "median"), (quartile, text)])
     return figure
 
 
@@ -359,7 +345,7 @@ def plot_exposure(speakers: Sequence[tuple[float, str]], **canvas: Unpack[Canvas
     places, values = np.arange(1, len(speakers) + 1), np.array([value for value, _ in speakers])
     mean, dashed = float(values.mean()), plain(GREY, 1.2, (6, 3))
     entries = []
-    with axes_for(canvas, 7.0, 3.6) as axes:
+    with style.axes_for(canvas, 7.0, 3.6) as axes:
         axes.plot([0.0, len(speakers) + 1.0], [mean, mean], **dashed)
         if len(speakers) > _MOST_MARKED:
             axes.plot(places, values, **line_of(0))
@@ -371,7 +357,7 @@ def plot_exposure(speakers: Sequence[tuple[float, str]], **canvas: Unpack[Canvas
                 entries.append((look, {"f": "female", "m": "male", "": "speaker"}.get(sex, sex)))
         entries.append((dashed, f"mean over speakers ({mean:.2f})"))
         x, y = ("Speakers, sorted", 0.0, len(speakers) + 1.0), ("Mean linkability", 0.0, 1.05)
-        return finish(axes, canvas, "Linkability of speakers", x, y, entries)
+        return style.finish(axes, canvas, "Linkability of speakers", x, y, entries)
 
 
 # ---- who is easy and who is hard to link: Jaccard similarities over conditions, and those of chance
@@ -401,7 +387,7 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
         raise DataError("expected conditions that differ in one factor alone, got none to draw a bar of")
     black = plain("#000000", 1.2)
     ticks, top = [], 0.2
-    with axes_for(canvas, 7.0, 4.8) as axes:
+    with style.axes_for(canvas, 7.0, 4.8) as axes:
         for place, (factor, agreements) in enumerate(comparisons.factors.items()):
             for side, (kind, (colour, _)) in zip((-1, 1), _EASE.items(), strict=True):
                 agreement, middle = agreements[kind], place + side * (_WIDTH / 2 + 0.02)
@@ -431,7 +417,7 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
             "Do conditions agree on who is easy or hard to link?",
             "Vertical lines: standard deviation over pairs",
         )
-        return finish(axes, canvas, title, x, y, entries, notes)
+        return style.finish(axes, canvas, title, x, y, entries, notes)
 
 
 def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canvas]) -> Figure:
@@ -452,7 +438,7 @@ def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canva
     if not comparisons:
         raise DataError("expected comparisons of conditions to draw bars of, got none")
     most, ticks = 1.0, []
-    with axes_for(canvas, 7.0, max(3.0, 0.62 * len(comparisons) + 1.2)) as axes:
+    with style.axes_for(canvas, 7.0, max(3.0, 0.62 * len(comparisons) + 1.2)) as axes:
         for row, comparison in enumerate(reversed(comparisons)):
             numbers = []
             for side, (kind, (colour, _)) in zip((0.2, -0.2), _EASE.items(), strict=True):
@@ -473,7 +459,7 @@ def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canva
                 entries.append((plain(colour, 8.0) | {"alpha": opaque}, f"{words}, {among}"))
         x, y = ("Number of speakers", 0.0, 1.05 * most), ("", -0.6, len(comparisons) - 0.4, ticks)
         title = "Who is easy or hard to link in all conditions, and in any"
-        return finish(axes, canvas, title, x, y, entries, "Jaccard: in all / in any")
+        return style.finish(axes, canvas, title, x, y, entries, "Jaccard: in all / in any")
 
 
 def _level(factor: str, level: str) -> str:

@@ -9,21 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.plots.style import (
-    GREY,
-    MARKERS,
-    PALE,
-    PICTURES,
-    Canvas,
-    axes_for,
-    figure_for,
-    finish,
-    line_of,
-    marker,
-    named,
-    plain,
-    write_in_margin,
-)
+from evaluation.plots import style
+from evaluation.plots.style import GREY, PALE, Canvas, line_of, marker, named, plain
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -88,7 +75,7 @@ def plot_privacy_utility(
     targets : sequence of float
         Minimum target EERs as fractions, rising, between which systems compete.
     path, ax, title, notes, width
-        Where and how to draw; see `evaluation.plots.style.Canvas`.
+        Where and how to draw; see `evaluation.plots.Canvas`.
 
     Raises
     ------
@@ -109,11 +96,11 @@ def plot_privacy_utility(
     low, high = max(lowest - margin, 0.0 if lowest >= 0 else -np.inf), highest + margin
     left, right = (high, low) if lower_is_better else (low, high)
     entries = []
-    with axes_for(canvas, 7.0, 4.8) as axes:
+    with style.axes_for(canvas, 7.0, 4.8) as axes:
         for target in reversed(targets):
             axes.plot([left, right], [100 * target] * 2, **plain(PALE, 0.9))
             axes.fill_between([left, right], 100 * target, color=PALE, alpha=0.14, linewidth=0)
-            write_in_margin(axes, f"{100 * target:g} %", target / _TOP, across=True)
+            style.write_in_margin(axes, f"{100 * target:g} %", target / _TOP, across=True)
         for number, (system, (x, *reach)) in enumerate(zip(systems, rates.tolist(), strict=True)):
             colour, y = line_of(number)["color"], 100 * system.eer.value
             cross = plain(colour, 1.4) | {"alpha": 0.75}
@@ -121,14 +108,14 @@ def plot_privacy_utility(
                 axes.plot([x, x], 100 * np.clip([system.eer.low, system.eer.high], 0.0, _TOP), **cross)
             if system.utility.has_interval:
                 axes.plot(reach, [y, y], **cross)
-            dot = marker(MARKERS[number % len(MARKERS)], colour)
+            dot = marker(style.MARKERS[number % len(style.MARKERS)], colour)
             axes.plot([x], [y], **dot)
             entries.append((dot, named(system.name, f"{measure.lower()} {x:.1f} %, EER {y:.1f} %")))
         direction = "lower is better" if lower_is_better else "higher is better"
         across = (f"{measure} (%), {direction}: best on the right", left, right)
         upright = ("Equal error rate (%), best above", 0.0, 100 * _TOP)
         notes = "Grey edges: minimum target EERs of the challenge" if targets else ""
-        return finish(axes, canvas, f"Privacy against {measure.lower()}", across, upright, entries, notes)
+        return style.finish(axes, canvas, f"Privacy against {measure.lower()}", across, upright, entries, notes)
 
 
 def plot_similarity(
@@ -176,7 +163,7 @@ def plot_similarity(
     names = [speakers[place] if len(speakers[place]) <= 12 else f"{speakers[place][:11]}…" for place in order]
     middles = np.arange(len(names)) + 0.5
     wide = _SIDE + (0.6 if len(speakers) <= _MOST_NAMED else 0.0)
-    with figure_for(canvas, wide * len(cells) + 0.9, wide + 0.8, PICTURES) as figure:
+    with style.figure_for(canvas, wide * len(cells) + 0.9, wide + 0.8, style.PICTURES) as figure:
         places = figure.subplots(1, len(cells), squeeze=False)[0]
         for axes, (name, matrix) in zip(places, cells.items(), strict=True):
             picture = axes.pcolormesh(matrix[np.ix_(order, order)], cmap="cividis", vmin=0.0, vmax=1.0, linewidth=0)
@@ -223,7 +210,7 @@ def plot_likelihood(
         raise DataError("expected a log-likelihood for each iteration of each model, got none")
     words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8.5, "color": GREY}
     entries = []
-    with axes_for(canvas, 7.5, 4.6, PICTURES) as axes:
+    with style.axes_for(canvas, 7.5, 4.6, style.PICTURES) as axes:
         for number, (name, values) in enumerate(curves.items()):
             look = line_of(number, marker=".")
             axes.plot(np.arange(1, len(values) + 1), values, **look)
@@ -239,4 +226,4 @@ def plot_likelihood(
         x = ("Iteration of EM", *axes.get_xlim())
         y = ("Mean log-likelihood per frame (nats)", *axes.get_ylim())
         title = "Training of the background model"
-        return finish(axes, canvas, title, x, y, entries if len(curves) > 1 else ())
+        return style.finish(axes, canvas, title, x, y, entries if len(curves) > 1 else ())

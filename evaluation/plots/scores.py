@@ -2,7 +2,7 @@
 over the prior: empirical cross-entropy, Bayes error rates, the ZEBRA profile.
 
 The horizontal axis of a curve over the prior is the prior log-odds log(P / (1 - P)) of a target trial. The default
-system knows the prior alone. Each function also takes the keywords of `evaluation.plots.style.Canvas`: path, ax, title,
+system knows the prior alone. Each function also takes the keywords of `evaluation.plots.Canvas`: path, ax, title,
 notes and width. Scores that look reversed are warned of, and those that are no LLRs where a plot takes them as such.
 """
 
@@ -18,22 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation import metrics
-from evaluation.plots.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    PALE,
-    Canvas,
-    Style,
-    axes_for,
-    finish,
-    line_of,
-    marker,
-    named,
-    plain,
-    ring_of,
-    write_in_margin,
-)
+from evaluation.plots import style
+from evaluation.plots.style import COLOURS, GREY, PALE, Canvas, Style, line_of, marker, named, plain
 from evaluation.trials import Key, Scores, split_scores
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -164,7 +150,7 @@ def plot_det(
     hull_only : bool
         Draw the convex hulls, from which EER and minDCF are read, without the curves themselves.
     path, ax, title, notes, width
-        Where and how to draw; see `evaluation.plots.style.Canvas`.
+        Where and how to draw; see `evaluation.plots.Canvas`.
 
     Raises
     ------
@@ -189,7 +175,7 @@ def plot_det(
     box = (*shown.p_fa, *shown.p_miss)
     low, high = max(shown.p_fa[0], shown.p_miss[0]), min(shown.p_fa[1], shown.p_miss[1])
     entries = []
-    with axes_for(canvas, 6.6, 6.9) as axes:
+    with style.axes_for(canvas, 6.6, 6.9) as axes:
         if low < high:
             axes.plot(*[ndtri(np.array([low, high]))] * 2, **plain(PALE, 1.0))
         _rule_of_30(axes, shown, [(hull.misses[-1], hull.false_alarms[0]) for hull in hulls])
@@ -210,8 +196,8 @@ def plot_det(
             elif not visible:
                 label += "\nminDCF point outside this window"
             if low <= rate <= high:
-                axes.plot([ndtri(rate)], [ndtri(rate)], **ring_of(look["color"]))
-            dot = marker(MARKERS[number % len(MARKERS)], look["color"])
+                axes.plot([ndtri(rate)], [ndtri(rate)], **style.ring_of(look["color"]))
+            dot = marker(style.MARKERS[number % len(style.MARKERS)], look["color"])
             if visible:
                 axes.plot([ndtri(p_fa)], [ndtri(p_miss)], **dot)
             entries.append((dot | look if visible else look, label))
@@ -229,7 +215,7 @@ def plot_det(
             )
         ]
         title = "Detection error trade-off"
-        return finish(axes, canvas, title, x, y, entries, "\n".join(notes), square=True)
+        return style.finish(axes, canvas, title, x, y, entries, "\n".join(notes), square=True)
 
 
 def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]]) -> None:
@@ -246,7 +232,7 @@ def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]
             there = np.full(2, ndtri(30 / number))
             axes.plot(*((ends[0], there) if across else (there, ends[1])), **plain(colour, 1.1, (1, 2)))
         if shares:
-            write_in_margin(axes, "30 misses" if across else "30 false alarms", min(shares), across=across)
+            style.write_in_margin(axes, "30 misses" if across else "30 false alarms", min(shares), across=across)
 
 
 def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: Style) -> int:
@@ -291,7 +277,7 @@ def plot_roc(
         lowest_fpr = float(10.0 ** np.clip(np.ceil(-np.log10(most) - 1e-9), -6, -1))
     diagonal = np.geomspace(lowest_fpr, 1, 200) if lowest_fpr else np.linspace(0, 1, 2)
     entries, ticks = [], []
-    with axes_for(canvas, 6.2, 6.2) as axes:
+    with style.axes_for(canvas, 6.2, 6.2) as axes:
         if lowest_fpr:
             axes.set_xscale("log")
             decades = 10.0 ** np.arange(np.ceil(np.log10(lowest_fpr) - 1e-9), 1)
@@ -305,7 +291,7 @@ def plot_roc(
             axes.plot(p_fa, 1 - p_miss, **line_of(number))
             entries.append((line_of(number), named(name, f"EER {100 * metrics.eer(scores):.2f} %")))
         x, y = ("False-accept rate", lowest_fpr, 1.0, ticks), ("True-accept rate", 0.0, 1.0)
-        return finish(axes, canvas, "Receiver operating characteristic", x, y, entries, square=True)
+        return style.finish(axes, canvas, "Receiver operating characteristic", x, y, entries, square=True)
 
 
 # ---- densities
@@ -343,7 +329,7 @@ def plot_histogram(systems: Systems, *, bins: int = 60, own_scale: bool = False,
         strips.append((name, edges, densities, counts, 1.05 * (float(np.max(densities)) or 1.0)))
     height = 1.0 if own_scale else max(top for *_, top in strips)
     ticks, entries = [], [(look, f"{kind} trials") for kind, look in looks.items()]
-    with axes_for(canvas, 7.0, max(4.8, 1.4 * len(known))) as axes:
+    with style.axes_for(canvas, 7.0, max(4.8, 1.4 * len(known))) as axes:
         for number, (name, edges, densities, counts, top) in enumerate(strips):
             lines, places, scale = wrap(name, 24)[:3], edges, 1.0
             lines += [f"{count} {kind}{more}" for kind, (count, more) in zip(looks, counts, strict=True)]
@@ -364,7 +350,7 @@ def plot_histogram(systems: Systems, *, bins: int = 60, own_scale: bool = False,
                 (look, named(f"{name}, {kind}", f"{count} trials{more}"))
                 for (kind, look), (count, more) in zip(looks.items(), counts, strict=True)
             ]
-        return finish(axes, canvas, "Distribution of scores", x, y, entries)
+        return style.finish(axes, canvas, "Distribution of scores", x, y, entries)
 
 
 def draw_steps(axes: Axes, edges: np.ndarray, heights: np.ndarray, look: Style, base: float = 0.0) -> None:
@@ -413,14 +399,14 @@ def plot_reliability(systems: Systems, *, sort: bool = False, prior: float = 0.5
         return float(metrics.cllr(scores) - metrics.min_cllr(scores))
 
     entries = []
-    with axes_for(canvas, 6.2, 6.2) as axes:
+    with style.axes_for(canvas, 6.2, 6.2) as axes:
         axes.plot([0.0, 1.0], [0.0, 1.0], **plain(PALE, 1.0))
         for number, (name, scores) in enumerate(sorted_systems(systems, loss if sort else None)):
             axes.plot(*reliability(scores, prior), **line_of(number))
             entries.append((line_of(number), named(name, f"calibration loss {loss(scores):.3f} bit")))
         x = (f"Claimed probability of a target trial (prior {prior:g})", 0.0, 1.0)
         y = ("Share of target trials", 0.0, 1.0)
-        return finish(axes, canvas, "Reliability diagram", x, y, entries, square=True)
+        return style.finish(axes, canvas, "Reliability diagram", x, y, entries, square=True)
 
 
 def reliability(scores: metrics.SortedScores, prior: float) -> tuple[np.ndarray, np.ndarray]:
@@ -489,7 +475,7 @@ def plot_zebra(
     grid, priors, entropies = _priors(log_odds)
     known = sorted_systems(systems, population if sort else None)
     entries = [(_DEFAULT, named("perfect privacy", "0, 0, 0"))]
-    with axes_for(canvas, 7.0, 4.8) as axes:
+    with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, entropies, **_DEFAULT)
         for number, (name, scores) in enumerate(known):
             look = line_of((numbers or {}).get(name, number))
@@ -497,7 +483,7 @@ def plot_zebra(
             entries.append((look, named(name, f"{metrics.zebra(scores, scale=scale)}")))
         x, y = (_ODDS, grid[0], grid[-1]), ("Empirical cross-entropy (bit)", 0.0, 1.05)
         notes = "(population in bit, individual as log10 LLR, category)"
-        return finish(axes, canvas, "ZEBRA profile", x, y, entries, notes)
+        return style.finish(axes, canvas, "ZEBRA profile", x, y, entries, notes)
 
 
 def plot_ece(
@@ -581,7 +567,7 @@ def _plot_pairs(
     dotted = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}
     level = {"linestyle": (0, (4, 2)), "linewidth": 1.0}
     entries, highest = [(_DEFAULT, "default: the prior alone")], float(default.max())
-    with axes_for(canvas, 7.0, 4.8) as axes:
+    with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, default, **_DEFAULT)
         for number, (name, scores, actual, least) in enumerate(known):
             axes.plot(grid, actual, **line_of(number))
@@ -603,7 +589,7 @@ def _plot_pairs(
             entries.append((plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve"))
         top = min(1.08 * highest, 2 * float(default.max()))  # badly calibrated scores leave the picture
         x, title = (_ODDS, grid[0], grid[-1]), label.removesuffix(" (bit)")
-        return finish(axes, canvas, title, x, (label, 0.0, top), entries)
+        return style.finish(axes, canvas, title, x, (label, 0.0, top), entries)
 
 
 def are_no_llrs(actual: float, least: float) -> bool:
