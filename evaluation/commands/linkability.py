@@ -321,18 +321,11 @@ def _measure(ranks: dict[int, linkage.Ranks], resampling: Resampling, **chosen: 
 
 
 def _write(measured: reports.Linkage, beyond: dict[int, reports.Beyond], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Write all into the folder, if there is one, plots and lists of speakers too; `linkability.json` at last."""
-    additions: dict[str, Any] = {"extrapolation": reports.report_extrapolation(beyond)} if beyond else {}
-    folder: Path | None = options["output"]
-    if folder is None:
-        return measured.report | additions
-    reports.clear_linkage(folder)
-    additions["quartiles"] = reports.write_speaker_lists(folder, reports.speaker_quarters(measured, rule="nearest"))
-    if beyond:
-        reports.write_extrapolation(folder, beyond)
-    if not options.get("no_plots"):
-        reports.write_plots(folder, measured, beyond)
-    return reports.write_linkage(folder, measured, beyond=beyond, additions=additions)
+    """Write all into the folder, if there is one."""
+    if options["output"] is not None:
+        plots = not options.get("no_plots")
+        return reports.write_linkage(options["output"], measured, beyond=beyond, plots=plots)
+    return measured.report | ({"extrapolation": reports.report_extrapolation(beyond)} if beyond else {})
 
 
 def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:

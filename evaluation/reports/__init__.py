@@ -7,16 +7,12 @@ from evaluation.reports.linkability import (
     Beyond,
     Linkage,
     Settings,
-    clear_linkage,
     extrapolate_linkage,
     measure_linkage,
     report_extrapolation,
     speaker_quarters,
     utterances_name,
-    write_extrapolation,
     write_linkage,
-    write_plots,
-    write_speaker_lists,
 )
 from evaluation.reports.page import write_comparison, write_page
 from evaluation.reports.results import (

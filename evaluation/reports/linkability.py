@@ -373,9 +373,11 @@ def write_linkage(
     measured: Linkage,
     *,
     beyond: Mapping[int, Beyond] | None = None,
-    additions: Mapping[str, Any] | None = None,
+    plots: bool = False,
 ) -> dict[str, Any]:
-    """Write the numbers of linkability into a folder, `linkability.json` at last, and return what that file holds.
+    """Write linkability into a folder, `linkability.json` at last, and return what that file holds.
+
+    What an earlier run wrote there, by the names of this module, is removed first.
 
     Parameters
     ----------
@@ -384,37 +386,65 @@ def write_linkage(
     measured : Linkage
         What to write.
     beyond : mapping of int to Beyond, optional
-        Larger populations, for ``curve.csv`` behind the measured sizes.
-    additions : mapping, optional
-        Further entries of the report.
+        Larger populations: ``extrapolation.csv``, and ``curve.csv`` behind the measured sizes.
+    plots : bool
+        Write the plots too.
 
     Returns
     -------
     dict
-        The report, with the path of the table of speakers.
+        The report, with the paths of the table and of the lists of speakers.
 
     Raises
     ------
     DataError
-        If the folder cannot be written.
+        If the folder cannot be written, or a file of an earlier run not be removed.
     """
-    folder = Path(folder)
-    report = measured.report | {"per_speaker": str(folder / "per_speaker.csv")} | dict(additions or {})
+    folder, beyond = Path(folder), beyond or {}
+    if any((folder / name).is_file() for name in (REPORT, RANKS)):
+        try:
+            for path in folder.iterdir():
+                if _WRITTEN.fullmatch(path.name) and path.is_file():
+                    path.unlink()
+        except OSError as error:
+            text = f"of an earlier run cannot be removed: {error.strerror}"
+            raise DataError(text, file=path, remedy="choose another folder") from error
+    report = measured.report | {"per_speaker": str(folder / "per_speaker.csv")}
+    if beyond:
+        report |= {"extrapolation": report_extrapolation(beyond)}
+    report["quartiles"] = {}
+    for number, sets in speaker_quarters(measured).items():
+        name = utterances_name(number)
+        if sets is None:
+            report["quartiles"][name] = {"notes": ["fewer than 4 speakers: no quarters"]}
+            continue
+        found = {"q1": sets.q1, "q3": sets.q3, "n_easy": len(sets.easy), "n_hard": len(sets.hard)}
+        paths = {kind: str(path) for kind, path in linkage.write_lists(folder, sets, suffix=f"_L{name}").items()}
+        report["quartiles"][name] = found | {"tie_rule": sets.rule} | paths | {"notes": list(sets.notes)}
+    if plots:
+        _write_plots(folder, measured, beyond)
     linkage.write_ranks(folder / RANKS, measured.ranks)
     write_text(folder / "per_speaker.csv", _csv(*speaker_table(measured)))
-    tables: list[tuple[int, str, list[NDArray[Any]]]] = [
-        (number, "measured", [curve.sizes, curve.values, curve.low, curve.high, curve.chance])
-        for number, curve in measured.curves.items()
-    ]
-    for number, part in (beyond or {}).items():  # the estimate by `SHOWN`, and the span of all intervals
-        found = part.populations
-        low, high = found.span()
-        estimate = found.predictions[SHOWN].linkability if SHOWN in found.predictions else np.full(len(low), np.nan)
-        columns = [found.sizes.astype(np.int64), estimate, low, high, linkage.chance(found.sizes)]
-        tables.append((number, "extrapolated", columns))
-    header = ("utterances", "size", "linkability", "low", "high", "chance", "kind")
-    rows = [(utterances_name(number), *point, kind) for number, kind, columns in tables for point in _points(columns)]
-    write_text(folder / "curve.csv", _csv(header, rows))
+    rows: list[tuple[Any, ...]] = []
+    for number, curve in measured.curves.items():
+        points = _points(curve.sizes, curve.values, curve.low, curve.high, curve.chance)
+        rows += [(utterances_name(number), *point, "measured") for point in points]
+    every: list[tuple[Any, ...]] = []  # each method at each population
+    for number, part in beyond.items():
+        name, found_of = utterances_name(number), part.populations
+        sizes, unknown = found_of.sizes.astype(np.int64), np.full(len(found_of.sizes), np.nan)
+        methods = {method: (said.linkability, said.low, said.high) for method, said in found_of.predictions.items()}
+        methods["span"] = (unknown, *found_of.span())
+        for method, columns in methods.items():
+            for size, *values in _points(sizes, *columns):
+                every.append((name, size, method, *values, found_of.measured_to, "extrapolated"))
+        shown = methods.get(SHOWN, (unknown,))[0]  # within the span of all intervals
+        points = _points(sizes, shown, *found_of.span(), linkage.chance(found_of.sizes))
+        rows += [(name, *point, "extrapolated") for point in points]
+    write_text(folder / "curve.csv", _csv(("utterances", "size", "linkability", "low", "high", "chance", "kind"), rows))
+    if beyond:
+        header = ("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind")
+        write_text(folder / "extrapolation.csv", _csv(header, every))
     matches = {utterances_name(number): match for number, match in match_curves(measured).items()}
     rows = [(name, rank, share) for name, match in matches.items() for rank, share in enumerate(match.tolist(), 1)]
     write_text(folder / "cmc.csv", _csv(("utterances", "place", "share"), rows))
@@ -422,30 +452,12 @@ def write_linkage(
     return report
 
 
-def write_extrapolation(folder: str | Path, beyond: Mapping[int, Beyond]) -> None:
-    """Write ``extrapolation.csv``: every method at every population, and the span."""
-    rows: list[tuple[Any, ...]] = []
-    for number, part in beyond.items():
-        found = part.populations
-        methods = {name: (said.linkability, said.low, said.high) for name, said in found.predictions.items()}
-        methods["span"] = (np.full(len(found.sizes), np.nan), *found.span())
-        for name, columns in methods.items():
-            rows += [
-                (utterances_name(number), size, name, *values, found.measured_to, "extrapolated")
-                for size, *values in _points((found.sizes.astype(np.int64), *columns))
-            ]
-    header = ("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind")
-    write_text(Path(folder) / "extrapolation.csv", _csv(header, rows))
-
-
-def write_plots(folder: str | Path, measured: Linkage, beyond: Mapping[int, Beyond] | None = None) -> None:
-    """Write the plots of linkability into a folder; see the module."""
+def _write_plots(folder: Path, measured: Linkage, beyond: Mapping[int, Beyond]) -> None:
     from evaluation.plots import plot_cmc, plot_extrapolation, plot_linkability, plot_speaker_grid
 
     def paths(name: str) -> list[Path]:
-        return [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
+        return [folder / f"{name}.png", folder / f"{name}.svg"]
 
-    beyond = beyond or {}
     titles = {number: f"L = {utterances_name(number)}" for number in measured.ranks}
     curves = {titles[number]: curve for number, curve in measured.curves.items()}
     drawn = {titles[number]: part.curve for number, part in beyond.items() if SHOWN in part.curve.predictions}
@@ -463,63 +475,7 @@ def write_plots(folder: str | Path, measured: Linkage, beyond: Mapping[int, Beyo
     plot_speaker_grid(spread, path=paths("speakers"))
 
 
-def clear_linkage(folder: str | Path) -> None:
-    """Remove what was written into a folder before, so that no old file is left among those of the next results.
-
-    Only where there are such results, and only files by the names of this module.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be removed.
-    """
-    folder = Path(folder)
-    if not any((folder / name).is_file() for name in (REPORT, RANKS)):
-        return
-    try:
-        for path in folder.iterdir():
-            if _WRITTEN.fullmatch(path.name) and path.is_file():
-                path.unlink()
-    except OSError as error:
-        remedy = "choose another folder"
-        raise DataError(f"of an earlier run cannot be removed: {error.strerror}", file=path, remedy=remedy) from error
-
-
-def write_speaker_lists(folder: str | Path, quarters: Mapping[int, linkage.DisclosureSets | None]) -> dict[str, Any]:
-    """Write the lists of easy and hard speakers of each number of utterances.
-
-    Parameters
-    ----------
-    folder : path
-        Where to.
-    quarters : mapping of int to DisclosureSets or None
-        By number of utterances; see `evaluation.reports.speaker_quarters`.
-
-    Returns
-    -------
-    dict of str to dict
-        Sizes, files and notes of each number of utterances, for a report.
-    """
-    report: dict[str, Any] = {}
-    for number, sets in quarters.items():
-        name = utterances_name(number)
-        if sets is None:
-            report[name] = {"notes": ["fewer than 4 speakers: no quarters"]}
-            continue
-        paths = linkage.write_lists(folder, sets, suffix=f"_L{name}")
-        report[name] = {
-            "q1": sets.q1,
-            "q3": sets.q3,
-            "n_easy": len(sets.easy),
-            "n_hard": len(sets.hard),
-            "tie_rule": sets.rule,
-            **{kind: str(path) for kind, path in paths.items()},
-            "notes": list(sets.notes),
-        }
-    return report
-
-
-def _points(columns: Sequence[NDArray[Any]]) -> list[tuple[Any, ...]]:
+def _points(*columns: NDArray[Any]) -> list[tuple[Any, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 

@@ -281,7 +281,7 @@ def test_an_interrupt_leaves_no_report_beside_half_a_run(files, tmp_path: Path, 
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evaluation.reports.write_plots", interrupt)
+    monkeypatch.setattr("evaluation.reports.linkability._write_plots", interrupt)
     assert run(*embeddings(files), "--utterances", 3, "--bootstrap", 0, "--output", tmp_path).exit_code == 130
     assert {one.name for one in tmp_path.iterdir()} == {"easy_speakers_L3.txt", "hard_speakers_L3.txt"}
 

@@ -29,7 +29,6 @@ from evaluation.reports.linkability import (
     extrapolate_linkage,
     measure_linkage,
     report_extrapolation,
-    speaker_quarters,
 )
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
@@ -78,8 +77,10 @@ def test_the_report_says_what_was_measured_and_how_the_methods_did(beyond: dict[
         assert {test["size"] for test in block["backtest"]} == {301}
 
 
-def test_the_table_holds_every_method_and_nothing_that_was_measured(beyond: dict[int, Beyond], tmp_path: Path) -> None:
-    extras.write_extrapolation(tmp_path, beyond)
+def test_the_table_holds_every_method_and_nothing_that_was_measured(
+    run: Linkage, beyond: dict[int, Beyond], tmp_path: Path
+) -> None:
+    extras.write_linkage(tmp_path, run, beyond=beyond)
     with (tmp_path / "extrapolation.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * 2 * 3
@@ -102,15 +103,14 @@ def test_sizes_beyond_start_at_the_gallery_and_end_at_the_largest() -> None:
 
 
 def test_lists_of_speakers_are_written(run: Linkage, tmp_path: Path) -> None:
-    report = extras.write_speaker_lists(tmp_path, speaker_quarters(run))
-    assert {path.name for path in tmp_path.iterdir()} == {
+    report = extras.write_linkage(tmp_path, run)["quartiles"]
+    assert {path.name for path in tmp_path.glob("*.txt")} == {
         f"{kind}_speakers_L{number}.txt" for kind in ("easy", "hard") for number in (1, 3)
     }
     assert report["1"]["tie_rule"] == "nearest"
     few = measure_linkage({1: Ranks([0, 1, 2], 0, 5)}, Settings(replicates=0))
-    assert extras.write_speaker_lists(tmp_path / "few", speaker_quarters(few))["1"]["notes"] == [
-        "fewer than 4 speakers: no quarters"
-    ]
+    report = extras.write_linkage(tmp_path / "few", few)["quartiles"]
+    assert report["1"]["notes"] == ["fewer than 4 speakers: no quarters"]
 
 
 # ---- plots
@@ -232,7 +232,7 @@ def test_every_picture_is_drawn_in_every_format_without_a_warning(
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        extras.write_plots(tmp_path, run, beyond)
+        extras.write_linkage(tmp_path, run, beyond=beyond, plots=True)
     names = {"linkability", "extrapolation_L1", "extrapolation_L3", "cmc", "speakers"}
     signatures = {".png": b"\x89PNG", ".svg": b"<?xml"}
     for name in names:
