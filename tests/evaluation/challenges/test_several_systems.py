@@ -15,7 +15,6 @@ from evaluation.challenges.systems import (
     figure_rows,
     figures_of_results,
     plot_systems,
-    read_figures,
     read_system,
     system_rows,
 )
@@ -217,9 +216,3 @@ def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) ->
         "WER [%]": "6.00 [5.00, 7.00]",
         "UAR [%]": "-",
     }
-
-
-def test_summaries_of_2022_have_no_rows(tmp_path: Path) -> None:
-    assert read_figures(tmp_path / "RESULTS_summary_x") == ()
-    with pytest.raises(DataError, match="cannot be read"):
-        read_figures(tmp_path / "absent.json")

@@ -78,12 +78,6 @@ def test_by_trial_is_narrower(files: Path) -> None:
     assert widths[1] < 0.6 * widths[0]
 
 
-def test_no_intervals_unless_asked(files: Path) -> None:
-    found = run(files)
-    assert found["intervals"] == {}
-    assert "interval_methods" not in found
-
-
 @pytest.mark.parametrize("replicates", ["0", "30"])
 def test_groups(files: Path, replicates: str) -> None:
     options = ("--by", "sex", "--metadata", str(files / "meta.csv"), "--bootstrap", replicates)

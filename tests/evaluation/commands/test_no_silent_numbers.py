@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -101,23 +101,6 @@ def test_who_insists_is_told_what_was_drawn(files: Path) -> None:
     assert "far too narrow" in trials
 
 
-def test_groups_are_over_speakers_too(files: Path) -> None:
-    by = ("--by", "sex", "--metadata", files / "sex")
-    assert "speakers are not known" in refused("metrics", *paths(files), *by, "--bootstrap", "20")
-    maps = ("--model-speakers", files / "model2spk", "--segment-speakers", files / "utt2spk")
-    assert list(metrics(files, *by, "--bootstrap", "20", *maps)["groups"]["groups"]) == ["f", "m"]
-
-
-def test_a_segment_of_several_models_leads_to_a_refusal(tmp_path: Path) -> None:
-    rows = [(model, segment) for model in ("anna", "ann", "bert", "carl") for segment in "stu"]
-    target = [(model[0], segment) in {("a", "s"), ("b", "t"), ("c", "u")} for model, segment in rows]
-    models, segments = zip(*rows, strict=True)
-    write_key(tmp_path / "key.txt", Key.from_ids(models, segments, is_target=target))
-    write_scores(tmp_path / "scores.txt", Scores.from_ids(models, segments, np.arange(12) * 0.7))
-    message = refused("metrics", *paths(tmp_path), "--bootstrap", "20")
-    assert "1 segments are targets of several models: 's'" in message
-
-
 def test_linkability_counts_speakers(files: Path) -> None:
     found = passes("linkability", *paths(files))
     assert "no intervals: 24 of 24 models have ids that begin alike" in found.stderr
@@ -192,18 +175,6 @@ def test_distances_are_scores_turned_round(distances: Path) -> None:
     scores = read_scores(distances / "scores.txt")
     write_scores(distances / "scores.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), -scores.values))
     assert turned == metrics(distances)
-
-
-def test_scores_that_tell_nothing_get_a_note_and_no_warning(tmp_path: Path) -> None:
-    ids = [f"s{number}" for number in range(8)]
-    rows = [(model, segment) for model in ids for segment in ids]
-    models, segments = zip(*rows, strict=True)
-    target = [model == segment for model, segment in rows]
-    values = np.where(target, [-0.1 if number % 7 else 0.2 for number in range(64)], np.linspace(-1, 1, 64))
-    write_key(tmp_path / "key.txt", Key.from_ids(models, segments, is_target=target))
-    write_scores(tmp_path / "scores.txt", Scores.from_ids(models, segments, values))
-    found = passes("metrics", *paths(tmp_path), "--json", "-")
-    assert "REVERSED" not in found.stderr
 
 
 # --- options given twice, several systems ----------------------------------------------------------------------------
@@ -413,35 +384,14 @@ def test_a_key_is_not_taken_for_scores(files: Path) -> None:
 # --- pipes -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def pipe() -> Callable[[Path], str]:
-    """Give the other end of a pipe into which a file is written."""
-    import threading
-
-    def through(path: Path) -> str:
-        reading, writing = os.pipe()
-
-        def write() -> None:
-            with os.fdopen(writing, "wb") as handle:
-                handle.write(path.read_bytes())
-
-        threading.Thread(target=write, daemon=True).start()
-        return f"/dev/fd/{reading}"
-
-    return through
-
-
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs pipes as paths")
 @pytest.mark.parametrize("suffix", [".txt", ".h5"])
-def test_each_format_comes_whole_through_a_pipe(files: Path, pipe: Callable[[Path], str], suffix: str) -> None:
-    expected = json.loads(passes("metrics", *paths(files), "--json", "-").stdout)
-    scores, key = files / f"scores{suffix}", files / f"key{suffix}"
-    assert json.loads(passes("metrics", "-s", pipe(scores), "-k", pipe(key), "--json", "-").stdout) == expected
-    # maps and tables too
-    maps = ("--model-speakers", pipe(files / "model2spk"), "--segment-speakers", pipe(files / "utt2spk"))
-    groups = ("--by", "sex", "--metadata", pipe(files / "sex"))
-    found = metrics(files, *maps, *groups, "--bootstrap", "10")
-    assert f"speakers ({N_SPEAKERS} of" in found["notes"]["intervals"]
+def test_a_key_comes_whole_through_a_pipe(files: Path, suffix: str) -> None:
+    reading, writing = os.pipe()
+    assert os.write(writing, (files / f"key{suffix}").read_bytes()) > 4000  # within the buffer of a pipe
+    os.close(writing)
+    piped = passes("metrics", "-s", files / "scores.txt", "-k", f"/dev/fd/{reading}", "--json", "-").stdout
+    assert json.loads(piped) == metrics(files)
 
 
 def test_one_utterance_of_several_is_told(tmp_path: Path) -> None:

@@ -215,10 +215,9 @@ def test_scores_and_a_key_and_sorted_scores_are_taken_in_place_of_two_arrays(plo
 
 def test_infinite_scores_can_be_plotted(tmp_path: Path) -> None:
     one = ("x", [np.inf, 2.0, -1.0], [-np.inf, 0.0, 1.0])
-    for kind in KINDS:
-        if kind in IN_TEX:
-            KINDS[kind]([one, one, one], path=[tmp_path / f"{kind}.png", tmp_path / f"{kind}.tex"])
-            assert not re.search(r"\((nan|-?inf)|,(nan|-?inf)\)", (tmp_path / f"{kind}.tex").read_text())
+    for kind in KINDS.keys() & set(IN_TEX):
+        KINDS[kind]([one, one, one], path=tmp_path / f"{kind}.tex")
+        assert not re.search(r"\((nan|-?inf)|,(nan|-?inf)\)", (tmp_path / f"{kind}.tex").read_text())
     plots.plot_ece([("x", [-np.inf, 1.0], [0.0])], path=tmp_path / "x.svg")
 
 
@@ -453,7 +452,7 @@ def test_bands_end_at_the_targets() -> None:
 # ---- where plots are drawn, whose settings hold, and files
 
 
-@pytest.mark.parametrize("kind", ["det", "zebra", "likelihood", "cmc"])
+@pytest.mark.parametrize("kind", ["det", "cmc"])
 def test_figures_follow_the_settings_of_the_user_and_files_the_house_style(kind: str, tmp_path: Path) -> None:
     DRAWN[kind](SYSTEMS, path=tmp_path / "a.svg")
     with mpl.rc_context(BIG | {"axes.facecolor": "red", "svg.hashsalt": None, "lines.linewidth": 9}):
