@@ -531,4 +531,4 @@ def escape_markdown(text: str) -> str:
     >>> print(escape_markdown("[x](y) <b> a_b 5 [4, 6]"))
     [x]\\(y) \\<b\\> a\\_b 5 [4, 6]
     """
-    return re.sub(r"[\\`*_<>|~&]|(?<=\])\(", r"\\\g<0>", " ".join(text.split()))
+    return re.sub(r"[\\`*_<>|~]|&(?=#?\w+;)|(?<=\])\(", r"\\\g<0>", " ".join(text.split()))

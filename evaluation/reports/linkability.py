@@ -68,8 +68,6 @@ class Settings:
         Numbers r of "among the first r", beside 1.
     ties : {"shared", "strict", "lenient"}
         What a tie counts.
-    measure : {"log", "uniform"}
-        How sizes count in the mean of a speaker.
     replicates, seed, level
         Resamples of the intervals, 0 for none, seed of all random numbers, and coverage.
     runs : int
@@ -79,7 +77,6 @@ class Settings:
     sizes: Sizes = "all"
     top: tuple[int, ...] = ()
     ties: linkage.TieRule = "shared"
-    measure: linkage.Measure = "log"
     replicates: int = 1000
     seed: int = 0
     level: float = 0.95
@@ -194,7 +191,7 @@ def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | Non
         "n_speakers": len(np.unique(first.speakers)),
         "tie_rule": settings.ties,
         "estimator": "monte-carlo" if settings.runs else "exact",
-        "measure": settings.measure,
+        "measure": "log",
         "seed": settings.seed,
     }
     if settings.replicates:
@@ -272,7 +269,7 @@ def report_extrapolation(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
 
 def mean_by_speaker(ranks: linkage.Ranks, settings: Settings) -> dict[str, float]:
     """Return each speaker's linkability, the mean over sizes and over its rows."""
-    over_sizes = linkage.linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
+    over_sizes = linkage.linkability_over_sizes(ranks, ties=settings.ties)
     return linkage.by_speaker(ranks.speakers, over_sizes)
 
 
@@ -341,7 +338,7 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
         error = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
         extra = {"exact": curve.values, "runs": settings.runs, "standard_error": error, "single_runs": drawn}
         curve = replace(curve, values=drawn.mean(axis=0))
-    over_sizes = linkage.linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
+    over_sizes = linkage.linkability_over_sizes(ranks, ties=settings.ties)
     low, high = ranks.span(settings.ties)
     least, most = int(ranks.impostors.min()) + 1, int(ranks.impostors.max()) + 1
     notes = [*ranks.notes]

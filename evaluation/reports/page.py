@@ -210,15 +210,9 @@ def paired_rates(
 
 def samples_of(row: Condition, folder: Path) -> list[Sample]:
     """Return the trials of each draw of a condition, as they are resampled."""
-    keys = pictures.paths_of(row, "key")
-    if len(keys) != 1 or len(pictures.paths_of(row, "scores")) != 1:
-        raise DataError("the results name no scores with one key")
-    files = [draw["scores"] for draw in row.values.get("draws") or [row.values]]
-    speakers = row.values.get("segment_speakers")
-    maps = read_speakers(pictures.inside(folder, speakers)) if speakers else None
-    trials = read_key(pictures.inside(folder, keys[0]))
-    scores = [read_scores(pictures.inside(folder, file)) for file in files]
-    return [sample_from(one, trials, segment_speakers=maps, bootstrap_by="id")[0] for one in scores]
+    files, key, speakers = pictures.files_of(row, folder)
+    maps, trials = read_speakers(speakers) if speakers else None, read_key(key)
+    return [sample_from(read_scores(file), trials, segment_speakers=maps, bootstrap_by="id")[0] for file in files]
 
 
 def _rate(scores: SortedScores) -> dict[str, float]:
@@ -228,7 +222,7 @@ def _rate(scores: SortedScores) -> dict[str, float]:
 def unlike_in(systems: Mapping[str, Results]) -> list[str]:
     """Return a sentence for each difference between evaluations that may make their figures incomparable.
 
-    Compared are, for each data set that several of them have, attackers, scenarios, and numbers of enrolled speakers
+    Compared are, for each data set that several of them have, scenarios, and numbers of enrolled speakers
     and trials; the number of anonymised versions of the training speech; whether speech is simulated. What results do
     not state is not compared.
     """
@@ -236,7 +230,6 @@ def unlike_in(systems: Mapping[str, Results]) -> list[str]:
     for dataset in dict.fromkeys(name for results in systems.values() for name in results.datasets()):
         for name, results in systems.items():
             if dataset in results.datasets():
-                found.setdefault(f"Attackers of {dataset}", {})[name] = ", ".join(results.attackers(dataset))
                 found.setdefault(f"Scenarios of {dataset}", {})[name] = ", ".join(results.scenarios(dataset))
                 found.setdefault(f"Trials of {dataset}", {})[name] = _sizes(results, dataset)
     for name, results in systems.items():
@@ -299,7 +292,7 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
         "summary": summary_rows(results),
         "notes": _notes(results),
         "base": base,
-        "score_files": [] if base is None else _score_files(results),
+        "score_files": [] if base is None else [row for row in results.conditions if row.values.get("scores")],
     }
 
 
@@ -406,15 +399,6 @@ def gathered(notes: Iterable[str]) -> list[str]:
         note = "".join(chain(*zip_longest(texts, values, fillvalue="")))
         found.append(f"{note} ({len(rows)} times)" if len(rows) > 1 else note)
     return found
-
-
-def _score_files(results: Results) -> list[tuple[str, list[list[str]]]]:
-    """The files of each condition."""
-    found = [
-        (", ".join(condition.place), [pictures.paths_of(condition, kind) for kind in ("scores", "key")])
-        for condition in results.conditions
-    ]
-    return [(place, names) for place, names in found if any(names)]
 
 
 # ---- how values are shown; what is not known is shown as n/a

@@ -131,7 +131,8 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
     systems, problems = [], []
     for label, (words, outcome, folder) in outcomes.items():
         try:
-            scores = sort_scores(*read_scores_of(outcome, folder))
+            files, key, _ = files_of(outcome, folder)
+            scores = sort_scores(*read_split(files[0], key))
         except DataError as error:
             _log.warning("no curve of %s: %s", label, error)
             problems.append(f"No curve of {label}: {error}")
@@ -151,42 +152,25 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
     return [det, picture("zebra", plots.plot_zebra, systems, title=title, name=f"{name}-zebra"), *missing]
 
 
-def read_scores_of(condition: Condition, folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Read target and nontarget scores of a condition; lists of files, as of pooled sexes, are pooled.
+def files_of(condition: Condition, folder: Path) -> tuple[list[Path], Path, Path | None]:
+    """Return the files of the scores of a condition, one for each draw, of its key, and of its speakers.
 
     Raises
     ------
     DataError
-        If the results name no files, or these do not fit, or lie outside the folder of the results.
+        If the results name none, or one outside their folder: results that came from elsewhere must not bring files of
+        this machine into the page.
     """
-    scores, keys = (paths_of(condition, kind) for kind in ("scores", "key"))
-    if not scores or not keys:
+    draws = condition.values.get("draws") or [condition.values]
+    names = [condition.values.get("key"), *(draw.get("scores") for draw in draws)]
+    if not all(names):
         raise DataError("the results name no scores with their key")
-    if len(keys) not in (1, len(scores)):
-        raise DataError(f"expected one key or one for each of {len(scores)} files of scores, got {len(keys)}")
-    pairs = zip(scores, keys * (len(scores) // len(keys)), strict=True)
-    split = [read_split(*(inside(folder, name) for name in pair)) for pair in pairs]
-    target, nontarget = (np.concatenate([pair[side] for pair in split]) for side in (0, 1))
-    if not len(target) or not len(nontarget):
-        raise DataError("expected trials of both classes", file=folder / scores[0])
-    return target, nontarget
-
-
-def inside(folder: Path, name: str) -> Path:
-    """Return a file that results name; an error outside their folder.
-
-    Results that came from elsewhere must not bring files of this machine into the page.
-    """
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise DataError("the results name a file outside their folder, which is not read", file=path)
-    return path
-
-
-def paths_of(condition: Condition, kind: str) -> list[str]:
-    """Return the paths of ``scores`` or of ``key`` of a condition, one or several."""
-    listed = condition.values.get(kind) or []
-    return [listed] if isinstance(listed, str) else list(listed)
+    speakers = condition.values.get("segment_speakers")
+    paths = [folder / name for name in (*names, *([speakers] if speakers else []))]
+    for path in paths:
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise DataError("the results name a file outside their folder, which is not read", file=path)
+    return paths[1 : len(names)], paths[0], paths[-1] if speakers else None
 
 
 def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, name: str) -> Picture:

@@ -16,7 +16,7 @@ from gaussian_results import make_results
 
 from evaluation.reports import page as page_module
 from evaluation.reports.page import paired_rates, render_comparison, render_page, write_page
-from evaluation.reports.pictures import inline, read_scores_of
+from evaluation.reports.pictures import inline
 from evaluation.reports.results import parse_results
 from spkbase.errors import DataError
 from spkbase.files import write_json
@@ -307,19 +307,6 @@ def test_scores_that_cannot_be_read_are_named_and_the_others_drawn(
     text = read(render_page(results | {"summary": []}, folder=tmp_path)).text
     assert "No curve of original, gmm-ubm" in text
     assert "Detection error trade-off." in text
-
-
-def test_pooled_scores_may_lie_in_several_files(results: dict[str, Any], made: tuple[dict[str, Any], Path]) -> None:
-    female, male = (
-        one
-        for one in results["conditions"]
-        if one["gender"] in "fm" and one["scenario"] == "original" and one["attacker"] == "gmm-svm"
-    )
-    pooled = female | {"scores": [female["scores"], male["scores"]], "key": [female["key"], male["key"]]}
-    (condition,) = parse_results({"format": 1, "conditions": [pooled]}).conditions
-    target, nontarget = read_scores_of(condition, made[1])
-    assert len(target) == female["n_target"] + male["n_target"]
-    assert len(nontarget) == female["n_nontarget"] + male["n_nontarget"]
 
 
 @pytest.mark.parametrize("name", ["../secret", "link"])
