@@ -8,6 +8,9 @@ EXTRAS := sphere,demo,wer,asr,networks,dask,dev
 WORKERS ?= 2
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Tests start many processes, which take compiled modules where an earlier one has left them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help venv demo check test test-all kernels docs lint clean
 
 help:
@@ -47,7 +50,7 @@ test: lint
 	$(PYTEST)
 
 test-all: lint
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest -m "" --hypothesis-profile many
 
 kernels: venv
 	$(BIN)/python tests/other_kernel.py -n $(WORKERS) --dist loadfile

@@ -13,9 +13,15 @@ from hypothesis import HealthCheck, settings
 from quick_loop import RANK
 
 # No deadlines: the first example pays for imports, and machines are shared. On CI the same examples every time.
+# `make test-all` draws many.
 settings.register_profile(
-    "spkver", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+    "spkver",
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
 )
+settings.register_profile("many", settings.get_profile("spkver"), max_examples=300)
 settings.load_profile("spkver")
 
 # A shell starts its background jobs with Ctrl-C ignored, and commands leave it so: tests of Ctrl-C need it as it is

@@ -79,20 +79,14 @@ FILES = [
 ]
 
 
-def imports_of(path: Path) -> list[str]:
-    """Names that a file imports, in full, wherever in it."""
+def of_ours(path: Path) -> list[str]:
+    """What a file imports of this project, in full, wherever in it."""
     names = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names += [f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names]
-    return names
-
-
-def of_ours(path: Path) -> list[str]:
-    """What a file imports of this project."""
-    names = imports_of(path)
     assert not [name for name in names if name.startswith(".")], f"{path}: relative imports are not used here"
     return [name for name in names if name.split(".")[0] in (*FLOORS, "recipes", "tests", "benchmarks")]
 
@@ -109,33 +103,26 @@ def test_every_room_has_a_floor(package: str) -> None:
     assert there == named
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_imports_go_down(path: Path) -> None:
-    own = room_of(name_of(path))
-    package = own.split(".")[0]
-    floor = {f"{package}.{room}": number for number, rooms in enumerate(FLOORS[package]) for room in rooms}
-    for name in of_ours(path):
-        other = room_of(name)
-        if name.split(".")[0] != package:
-            allowed = BORDERS[package] | CHOOSES.get(own, set()) | ({"evaluation"} if own in ALL_FACES else set())
-            assert name.split(".")[0] in allowed or other in allowed, f"{own} may not import {name}"
-        elif other not in (own, f"{package}.__version__"):
-            assert own == package or floor[other] < floor[own], f"{own} turns back to {name}"
-
-
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_rooms_are_entered_by_their_faces(path: Path) -> None:
+def test_imports_go_down_and_enter_rooms_by_their_faces() -> None:
     """`from evaluation.metrics import eer`, not from a module in the room; private names are nobody else's."""
-    own = room_of(name_of(path))
-    for name in of_ours(path):
-        inside = name.split(".")[2:]
-        if room_of(name) != own and (ROOT / room_of(name).replace(".", "/")).is_dir():
-            by_name = own in ("spkver.cli", "spkver.evaluation_cli")  # the tables of commands
-            assert len(inside) <= 1 or by_name, f"{own} goes round the face of {room_of(name)}: {name}"
-            assert not "".join(inside).startswith("_"), f"{own} takes the private {name}"
+    for path in FILES:
+        own = room_of(name_of(path))
+        package = own.split(".")[0]
+        floor = {f"{package}.{room}": number for number, rooms in enumerate(FLOORS[package]) for room in rooms}
+        by_name = own in ("spkver.cli", "spkver.evaluation_cli")  # the tables of commands
+        for name in of_ours(path):
+            other, inside = room_of(name), name.split(".")[2:]
+            if name.split(".")[0] != package:
+                allowed = BORDERS[package] | CHOOSES.get(own, set()) | ({"evaluation"} if own in ALL_FACES else set())
+                assert name.split(".")[0] in allowed or other in allowed, f"{path}: {own} may not import {name}"
+            elif other not in (own, f"{package}.__version__"):
+                assert own == package or floor[other] < floor[own], f"{path}: {own} turns back to {name}"
+            if other != own and (ROOT / other.replace(".", "/")).is_dir():
+                assert len(inside) <= 1 or by_name, f"{path} goes round the face of {other}: {name}"
+                assert not "".join(inside).startswith("_"), f"{path} takes the private {name}"
 
 
-@pytest.mark.parametrize("module", ["evaluation", "spkver", "spkver.pipeline", "spkver.attackers", "spkver.cli"])
+@pytest.mark.parametrize("module", ["evaluation", "spkver.cli", "spkver.voiceprivacy"])
 def test_heavy_libraries_are_loaded_when_they_are_used(module: str) -> None:
     code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
