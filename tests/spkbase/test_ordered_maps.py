@@ -124,7 +124,7 @@ def test_workers_are_where_we_are(jobs, threads, tmp_path, monkeypatch):
 
 
 def test_a_killed_worker_is_an_error():
-    with pytest.raises(WorkerError, match="killed.*fewer workers"):
+    with pytest.raises(WorkerError, match=r"killed.*fewer workers"):
         list(ordered_map(die, range(20), jobs=2))
     assert list(ordered_map(late_square, range(3), jobs=2)) == [0, 1, 4]
 
