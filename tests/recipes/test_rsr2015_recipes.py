@@ -275,7 +275,7 @@ def test_only_the_report(recipe: Recipe, tiny, output):
 
 def test_unknown_stage(recipe: Recipe, tiny, tmp_path):
     outcome = recipe(tiny, tmp_path, "--only", "training", nap__rank=0)
-    refused(outcome, "--only 'training' is no stage: expected one of features, ubm, statistics of enroll(.|\n)*report$")
+    refused(outcome, "--only training is no stage: expected one of features, ubm, statistics of enroll(.|\n)*report$")
     assert made(outcome.err) == set()
     assert not leftovers(tmp_path)
 

@@ -16,7 +16,7 @@ from importlib import metadata
 import cloudpickle
 import numpy as np
 import pytest
-from dask_cluster import DaskCluster, wait_until
+from dask_cluster import DaskCluster
 
 from spkbase import work
 from spkbase.errors import DataError, WorkerError
@@ -80,10 +80,6 @@ def process(_: int) -> int:
     return os.getpid()
 
 
-def rest(cluster: DaskCluster) -> None:
-    wait_until(lambda: cluster.n_tasks() == 0, "an end of all tasks", PATIENCE)
-
-
 # What runs
 
 
@@ -125,31 +121,6 @@ def test_functions_of_a_script_and_of_a_file_travel_whole(dask_cluster, tmp_path
     assert run.stdout == "0 3 6 9 1 2 3\n", run.stderr
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupt_leaves_no_task(dask_cluster, ending):
-    code = (
-        "import click\nfrom time import sleep\nfrom spkbase.console import Command, worker_options\n"
-        "from spkbase.work import ordered_map\n"
-        "@click.command(cls=Command)\n@worker_options\ndef main(jobs):\n"
-        "    for _ in ordered_map(sleep, [0.1] * 500): print('one', flush=True)\nmain()"
-    )
-    command = [sys.executable, "-c", code, "--engine", dask_cluster.address]
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert run.stdout is not None
-    assert run.stdout.readline() == "one\n"
-    run.send_signal(ending)
-    try:
-        said = run.communicate(timeout=10)[1]
-    except subprocess.TimeoutExpired:  # Python ignores an exception in a finaliser: press Ctrl-C again
-        run.send_signal(ending)
-        said = run.communicate(timeout=PATIENCE)[1]
-    status, last = {signal.SIGINT: (130, "interrupted\n"), signal.SIGTERM: (143, "terminated\n")}.get(ending, (-9, ""))
-    assert run.returncode == status, said
-    assert said.endswith(last)
-    assert "tornado.application" not in said
-    rest(dask_cluster)
-
-
 # Workers that die and join
 
 
@@ -170,18 +141,6 @@ def test_a_killed_worker_changes_nothing(own):
 def slow_products(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
     time.sleep(0.03)
     return rows @ vectors
-
-
-def test_no_worker_left_is_an_error_after_a_while(own):
-    cluster = own()
-    error = pytest.raises(WorkerError, match="has had no worker for 3 s")
-    with error, use_engine("dask", scheduler=cluster.address, timeout=3):
-        for number in ordered_map(slow_square, range(500)):
-            if number == 81:
-                killed = time.monotonic()
-                for worker in cluster.workers:
-                    worker.kill()
-    assert 1 < time.monotonic() - killed < PATIENCE
 
 
 # Clusters that will not do
@@ -217,12 +176,3 @@ def test_an_item_that_kills_its_workers_is_an_error(own):
     error = pytest.raises(WorkerError, match=r"several workers of the cluster died of one task.*memory")
     with error, use_engine("dask", scheduler=cluster.address, timeout=PATIENCE):
         list(ordered_map(partial(kill_at, bad=3), range(20)))
-
-
-def test_a_scheduler_that_dies_is_an_error(own):
-    cluster = own()
-    error = pytest.raises(WorkerError, match="the Dask scheduler")
-    with error, use_engine("dask", scheduler=cluster.address, timeout=2):
-        for number in ordered_map(slow_square, range(500)):
-            if number == 81:
-                cluster.scheduler.kill()

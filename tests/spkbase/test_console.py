@@ -84,16 +84,6 @@ def test_signals_end_with_their_status(capsys, number, status, word, grouped):
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == handlers
 
 
-def test_an_ignored_ctrl_c_stays_ignored(capsys):
-    """A shell has its background jobs ignore it."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        status, _ = run(lambda: signal.raise_signal(signal.SIGINT), capsys)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert status == 0
-
-
 def test_log_lines_are_echoed_with_their_level(capsys):
     logger = logging.getLogger("spkver.test_console")
     before = logging.getLogger("spkver").level

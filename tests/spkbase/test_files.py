@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gzip
-import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ import pytest
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import (
     atomic_path,
-    file_digest,
     fingerprint,
     format_table,
     load_json,
@@ -31,12 +29,6 @@ from spkbase.files import (
 
 def only(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-def test_new_file_in_a_new_folder(tmp_path):
-    write_text(tmp_path / "a" / "b" / "ü.txt", "Grüße\n")
-    assert (tmp_path / "a" / "b" / "ü.txt").read_text(encoding="utf-8") == "Grüße\n"
-    assert only(tmp_path / "a" / "b") == ["ü.txt"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "full")])
@@ -98,14 +90,6 @@ def test_fingerprint_of_arrays(other):
     assert fingerprint(ARRAY) == fingerprint(np.arange(12.0)[:6])
     assert fingerprint(ARRAY) == fingerprint(np.column_stack([ARRAY, ARRAY])[:, 0]), "the layout in memory is no matter"
     assert fingerprint(ARRAY) != fingerprint(other)
-
-
-def test_digest(tmp_path):
-    path = tmp_path / "a.bin"
-    path.write_bytes(b"abc" * 3_000_000)
-    assert file_digest(path) == hashlib.sha256(b"abc" * 3_000_000).hexdigest()
-    assert file_digest(tmp_path / "none") is None
-    assert file_digest(tmp_path) is None
 
 
 @dataclass(frozen=True)

@@ -45,15 +45,6 @@ def test_another_process_is_kept_out(tmp_path, holder):
     assert not list(out.iterdir()), "the second run has touched nothing"
 
 
-def test_a_killed_process_lets_go(tmp_path, holder):
-    holder.kill()
-    holder.wait()
-    assert not is_in_use(tmp_path / "out")
-    with start_run(tmp_path / "out", {}):
-        assert is_in_use(tmp_path / "out")
-    assert not is_in_use(tmp_path / "out")
-
-
 def leave_temporary(path: Path) -> None:
     """As SIGKILL does: the name is that of `atomic_path`."""
     with atomic_path(path) as temporary:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import write_text
-from spkbase.runs import REPORT, Ended, Run, append_line, format_status, read_lines, read_status, start_run, versions
+from spkbase.runs import REPORT, Ended, Run, format_status, read_status, start_run, versions
 
 
 @pytest.fixture
@@ -135,15 +135,6 @@ def test_limits(output, source, limits, made):
     text = "expected one of read, double, sum, report" if made is ConfigError else "'double'.* is missing"
     with pytest.raises(made, match=text):
         work(output, source, **limits)
-
-
-def test_what_a_killed_process_had_finished_is_read(tmp_path):
-    path = tmp_path / "done.jsonl"
-    assert list(read_lines(path)) == []
-    append_line(path, {"a": [1.5]})
-    append_line(path, "b")
-    path.write_text(path.read_text() + '{"c": [1')
-    assert list(read_lines(path)) == [{"a": [1.5]}, "b"]
 
 
 def test_log_and_configuration(tmp_path, caplog):

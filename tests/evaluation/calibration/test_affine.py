@@ -19,7 +19,7 @@ from evaluation.calibration.affine import (
     save_affine,
     train_affine,
 )
-from evaluation.metrics.calibration import cllr, ece
+from evaluation.metrics.calibration import ece
 from evaluation.trials.speakers import TrialSpeakers
 from spkbase.errors import DataError
 
@@ -69,16 +69,6 @@ def test_training_never_raises_the_cost(seed: int, prior: float) -> None:
     affine = train_affine(target, nontarget, prior=prior)
     assert ece(affine(target), affine(nontarget), prior=prior) <= ece(target, nontarget, prior=prior) + 1e-12
     assert ece(affine(target), affine(nontarget), prior=prior) <= ece([0.0], [0.0], prior=prior) + 1e-12
-
-
-def test_fusion_beats_each_system() -> None:
-    target, nontarget = overlapping(1, 2, n=5000)
-    fused = train_affine(target, nontarget, names=("one", "two"))
-    single = [train_affine(target[:, place], nontarget[:, place]) for place in (0, 1)]
-    cost = cllr(fused(target), fused(nontarget))
-    for place, one in enumerate(single):
-        assert cost < cllr(one(target[:, place]), one(nontarget[:, place])) - 0.02
-    assert fused.names == ("one", "two")
 
 
 def test_the_way_back_from_a_file_is_exact_and_the_file_plain_json(tmp_path: Path) -> None:
@@ -191,17 +181,6 @@ def test_no_trial_is_calibrated_by_its_own_speakers() -> None:
             was = (before[second] - before[first]) / (scores[second] - scores[first])
             now = (after[second] - after[first]) / (changed[second] - changed[first])
             assert now == pytest.approx(was, rel=1e-9)
-
-
-def test_cross_validation_is_nearly_the_whole(caplog: pytest.LogCaptureFixture) -> None:
-    scores, is_target, speakers = trials_of_speakers(1, 40)
-    found = cross_validate_affine(scores, is_target, speakers, prior=0.5, folds=5, seed=3)
-    whole = train_affine(scores[is_target], scores[~is_target])(scores)
-    assert np.isfinite(found).all()
-    assert cllr(found[is_target], found[~is_target]) >= cllr(whole[is_target], whole[~is_target])
-    assert cllr(found[is_target], found[~is_target]) < cllr(whole[is_target], whole[~is_target]) + 0.05
-    again = cross_validate_affine(scores, is_target, speakers, folds=5, seed=3)
-    np.testing.assert_array_equal(found, again)
 
 
 @pytest.mark.parametrize(

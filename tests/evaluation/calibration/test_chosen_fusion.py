@@ -94,15 +94,6 @@ def test_who_tells_nothing_gets_no_weight_and_the_fusion_is_no_worse_than_the_be
     assert kept <= 3
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_two_that_tell_different_things_are_better_than_each(seed):
-    rows, is_target, folds, speakers = background(seed, (2.0, 2.0, 0.0))
-    chosen = choose_fusion(rows, is_target, folds, speakers, ["one", "two", "idle"])
-    assert min(chosen.affine.weights[:2]) > 0
-    assert chosen.affine.weights[2] == 0
-    assert chosen.cllr < 0.9 * min(chosen.alone.values())
-
-
 def test_trials_are_judged_by_weights_of_other_folds():
     rows, is_target, folds, speakers = background(4, (2.0, 1.0))
     chosen = choose_fusion(rows, is_target, folds, speakers, ["one", "two"])

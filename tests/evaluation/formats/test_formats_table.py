@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from evaluation.formats import (
     FORMATS,
-    KINDS,
     Choice,
     check_extension,
     read_key,
@@ -25,7 +24,7 @@ from evaluation.formats import (
     write_trials,
 )
 from evaluation.trials.lists import Key, Scores
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import DataError
 from spkbase.plugins import load_plugin
 from spkver.evaluation_cli import main
 
@@ -64,54 +63,16 @@ def test_the_page_lists_the_formats_that_there_are() -> None:
     assert [row for row in rows if row[0] != "name"] == expected
 
 
-# what pandas, spreadsheets or Python take for numbers, gaps or truths
-ODD = [
-    "NA",
-    "nan",
-    "None",
-    "null",
-    "#N/A",
-    "007",
-    "7",
-    "1e5",
-    "1.0",
-    "0x1F",
-    "-inf",
-    "True",
-    "2001-01-01",
-    '"',
-    "'q",
-    "é",
-]
-SUFFIXES = [f"{suffix}{gz}" for row in FORMATS for suffix in row.suffixes for gz in ("", ".gz")]
-
-
-@pytest.mark.parametrize("large", [False, True])
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_ids_stay_text_in_every_format(tmp_path: Path, suffix: str, large: bool, monkeypatch) -> None:
-    monkeypatch.setattr("evaluation.formats.text._LARGE", 0 if large else 1 << 40)
-    path, names = tmp_path / f"list{suffix}", sorted(ODD)
-    values, truth = np.arange(len(names)) / 3, np.arange(len(names)) % 3 == 0
-    write_scores(path, Scores.from_ids(names, names[::-1], values))
-    scores = read_scores(path)
-    assert dict(zip(scores.pairs(), scores.values, strict=True)) == dict(
-        zip(zip(names, names[::-1], strict=True), values, strict=True)
-    )
-    write_key(path, Key.from_ids(names, names[::-1], truth))
-    key = read_key(path)
-    assert dict(zip(key.pairs(), key.is_target, strict=True)) == dict(
-        zip(zip(names, names[::-1], strict=True), truth, strict=True)
-    )
-    assert list(read_trials(path).pairs()) == list(key.pairs())
-    assert check_extension(path).kinds == KINDS
-
-
-IDS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5)
+# and what pandas, spreadsheets or Python take for numbers, gaps or truths
+ODD = ("NA", "nan", "None", "null", "#N/A", "007", "7", "1e5", "1.0", "0x1F", "-inf", "True", "2001-01-01", '"', "'q")
+IDS = st.sampled_from(ODD) | st.text(
+    st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5
+)
 # what a column of text cannot hold; a table keeps all but the line ends of old Macintoshes
 WHITE = {".txt": set(" \t\n\r\x0b\x0c\ufeff"), ".csv": set("\n\r"), ".tsv": set("\n\r"), ".npz": set(), ".h5": set()}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("suffix", WHITE)
 @given(listed=st.lists(st.tuples(IDS, IDS), min_size=1, max_size=20, unique=True), draw=st.data())
@@ -135,15 +96,6 @@ def test_lists_come_back_to_the_last_bit(tmp_path: Path, suffix: str, large: boo
     assert key.is_target.tolist() == truth
     if suffix == ".h5" and types:
         assert [key.type_names[code] for code in key.types] == types
-
-
-def test_every_format_is_told_in_the_help() -> None:
-    text = " ".join(CliRunner().invoke(main, ["convert", "--help"]).output.split())
-    assert ".txt or none for text; .csv or .tsv for a table; .npz for npz; .h5 or .hdf5 for HDF5" in text
-    assert "kaldi, voxsrc, wespeaker, speechbrain, bob, bob5, appended (a key: voxceleb too)" in text
-    assert "matlab" in text
-    text = " ".join(CliRunner().invoke(main, ["metrics", "--help"]).output.split())
-    assert "lines 'model segment score', a table, npz or HDF5." in text
 
 
 def test_a_format_of_ones_own_in_python(tmp_path: Path, nested: str) -> None:
@@ -188,19 +140,6 @@ def test_commands_take_a_format_of_ones_own(tmp_path: Path, nested: str) -> None
     assert run("metrics", *mine) == run("metrics", *text)
     run("convert", "scores", tmp_path / "scores.json", tmp_path / "back.h5", "--format", nested)
     assert same(read_scores(tmp_path / "back.h5"))
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("nowhere.py:X", r"the format 'nowhere.py:X' cannot be imported: FileNotFoundError.*give MODULE:NAME"),
-        ("no_such_module:X", r"the format 'no_such_module:X' cannot be imported: ModuleNotFoundError"),
-        ("math:no_such_name", r"the format 'math:no_such_name': math has no 'no_such_name'"),
-    ],
-)
-def test_what_cannot_be_brought_along(name: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        load_plugin(name, "format")
 
 
 def test_what_is_brought_along_must_be_a_format(tmp_path: Path) -> None:

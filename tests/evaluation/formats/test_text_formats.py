@@ -85,7 +85,7 @@ def read(path: Path, kind: str) -> object:
     return [column.tolist() for column in listed.to_columns().values()]
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text("ab1 \t\n\r\x0b\"'#\\,é\x85\u2028", max_size=60).map(str.encode) | st.binary(max_size=30))
 @pytest.mark.parametrize("kind", ["scores", "key", "trials"])
 def test_large_texts_are_read_as_small_ones_and_end_in_nothing_but_a_data_error(tmp_path, kind: str, raw) -> None:

@@ -261,17 +261,6 @@ def test_the_command_compares_runs(runs: Path) -> None:
         assert "B5" in picture
 
 
-def test_one_run_under_two_names_is_told(runs: Path) -> None:
-    (runs / "copy").symlink_to(runs / "first")
-    names = (f"{name}={runs / folder}" for name, folder in (("a", "first"), ("b", "copy"), ("c", "second")))
-    status, _, errors = run(*names, "--permutations", "20")
-    assert status == 0
-    assert errors.splitlines() == [
-        f"Warning: a, L = {number} and b, L = {number} are the same run: their agreement means nothing"
-        for number in (1, 3)
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

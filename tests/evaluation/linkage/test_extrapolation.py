@@ -125,14 +125,6 @@ def test_normal_scores_are_extrapolated_to_their_closed_form(ranks: Ranks) -> No
     assert ((bounds.low < NORMAL) & (bounds.high > NORMAL)).all()
 
 
-def test_chance_stays_near_chance() -> None:
-    # every rank as likely: p is uniform, and its margin normal with mean 0 and spread 1
-    truth = np.array([1e-4, 1e-5])
-    ranks = Ranks(np.arange(4000) % 1000, 0, 999)
-    found = extrapolate(ranks, (1 / truth).round(), resampling=Resampling(20))
-    np.testing.assert_allclose(found.predictions["normal"].linkability, truth, rtol=0.15)
-
-
 def test_predictions_fall_with_the_population_and_lie_in_their_intervals(ranks: Ranks) -> None:
     sizes = sizes_beyond(1000, 1e8)
     found = extrapolate(ranks, sizes, resampling=Resampling(30))

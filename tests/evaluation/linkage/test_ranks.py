@@ -96,14 +96,6 @@ def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs) -> Non
     assert np.allclose(mated, cosine[owners, owners], rtol=0, atol=1e-14)
 
 
-def test_owner_is_left_out_by_its_place() -> None:
-    """A copy of the owner under another name is a tie; the owner itself is not."""
-    gallery = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
-    ranks = ranks_from_embeddings(embeddings(gallery), embeddings(np.array([[3.0, 1.0]])))
-    assert (ranks.beaters.tolist(), ranks.ties.tolist(), ranks.impostors.tolist()) == ([0], [1], [2])
-    assert ranks.mated == pytest.approx([3 / np.sqrt(10)])
-
-
 @pytest.mark.golden
 @pytest.mark.parametrize("utterances", [1, 3, 5])
 def test_golden_beaters(shared: Path, utterances: int) -> None:

@@ -80,13 +80,6 @@ def test_bounds_and_invariance(both: tuple[list[float], list[float]]) -> None:
     assert turned.individual == pytest.approx(found.individual, abs=1e-12)
 
 
-@given(st.integers(1, 50), st.integers(1, 50))
-def test_perfect_separation(n_target: int, n_nontarget: int) -> None:
-    found = zebra(np.ones(n_target), np.zeros(n_nontarget))
-    assert found.population == pytest.approx(1 / np.log(4), rel=1e-15)
-    assert found.individual == pytest.approx(found.individual_ceiling, abs=1e-12)
-
-
 @pytest.mark.parametrize("distance", ["0.2", "1", "2", "4"])
 def test_gaussian_scores_converge_at_the_rate_of_their_number(distance: str) -> None:
     expected = json.loads((DATA / "closed_forms.json").read_text())[distance]["population"]

@@ -91,20 +91,6 @@ def test_increasing_maps_change_no_metric_of_the_order(both: tuple[list[float], 
     assert {name: mapped[name] for name in kept} == {name: values[name] for name in kept}
 
 
-@given(classes, st.integers(2, 3))
-def test_duplicating_every_trial_changes_nothing(both: tuple[list[float], list[float]], times: int) -> None:
-    """The individual metric apart, whose added trials weigh less, the number of errors, and bins of the histogram."""
-    once, again = evaluate(*both), evaluate(*(side * times for side in both))
-    weights = [[times] * len(side) for side in both]
-    weighted = evaluate(sort_scores(*both, target_weights=weights[0], nontarget_weights=weights[1]))
-    assert weighted.values() == pytest.approx(again.values(), rel=1e-12, abs=1e-15, nan_ok=True)
-    values, repeated = once.values(), again.values()
-    for name in ("zebra.individual", "prbep", "d_sys", "eer.kaldi"):
-        values.pop(name)
-        repeated.pop(name)
-    assert repeated == pytest.approx(values, rel=1e-9, abs=1e-12, nan_ok=True)
-
-
 @given(classes, st.lists(st.integers(0, 3), min_size=12, max_size=12), st.sampled_from(sorted(CONVENTIONS)))
 def test_weights_are_repetition(both: tuple[list[float], list[float]], numbers: list[int], way: str) -> None:
     weights = [np.array([1, *numbers[1:]][: len(side)]) for side in both]

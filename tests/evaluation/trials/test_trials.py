@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import pickle
-import time
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.trials import Key, Scores, Trials, align, find_rows, split_scores
+from evaluation.trials import Key, Scores, Trials, align, split_scores
 from spkbase.errors import DataError
 
 ids = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=3)
@@ -30,12 +28,6 @@ def test_from_ids_keeps_pairs_and_order_and_sorts_tables(listed: list[tuple[str,
     assert trials.model_ids.tolist() == sorted({model for model, _ in listed})
     assert trials.segment_ids.tolist() == sorted({segment for _, segment in listed})
     assert trials.models.dtype == trials.segments.dtype == np.int32
-
-
-def test_numpy_strings_make_the_same_list() -> None:
-    trials = Trials.from_ids(np.array(["b", "a"]), np.array(["s", "s"]))
-    assert list(trials.pairs()) == [("b", "s"), ("a", "s")]
-    assert all(type(one) is str for one in trials.model_ids)
 
 
 def test_subset_keeps_tables_and_all_columns() -> None:
@@ -57,11 +49,6 @@ def test_lists_cannot_be_changed_and_leave_the_callers_arrays_writable() -> None
     with pytest.raises(ValueError, match="read-only"):
         scores.values[0] = 3.0
     values[0] = 5.0  # ours to change
-
-
-def test_lists_survive_the_way_to_a_worker() -> None:
-    key = pickle.loads(pickle.dumps(Key.from_ids(["a", "b"], ["s", "s"], [True, False])))
-    assert list(key.pairs()) == [("a", "s"), ("b", "s")]
 
 
 @pytest.mark.parametrize(
@@ -107,16 +94,6 @@ def test_split_joins_by_pair_whatever_the_order(listed, random) -> None:
     assert align(scores, key).tolist() == [value[pair] for pair in listed]
 
 
-def test_rows_of_pairs_that_are_and_are_not_there() -> None:
-    rng = np.random.default_rng(0)
-    names = np.array([f"i{number:04d}" for number in range(3000)], dtype=object)
-    cells = rng.choice(9_000_000, 5000, replace=False)
-    within = Trials(names, names, cells[:4000] // 3000, cells[:4000] % 3000)
-    trials = Trials(names, names, cells[1000:] // 3000, cells[1000:] % 3000)
-    assert find_rows(trials, within).tolist() == [*range(1000, 4000), *[-1] * 1000]
-    assert find_rows(trials, within.subset(np.zeros(4000, bool))).tolist() == [-1] * 4000
-
-
 KEY = Key.from_ids(["a", "a", "b"], ["s", "t", "s"], [True, False, False])
 
 
@@ -147,16 +124,3 @@ def test_a_key_may_ask_for_some_of_the_scored_pairs(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.INFO, "evaluation"):
         assert [part.tolist() for part in split_scores(scores, key)] == [[-np.inf], [np.inf]]
     assert "left out 2 scores" in caplog.text
-
-
-@pytest.mark.slow
-def test_a_join_of_600_000_trials_takes_less_than_a_second() -> None:
-    rng = np.random.default_rng(0)
-    models = np.array([f"m{number}" for number in range(1710)], dtype=object)
-    segments = np.array([f"s{number}" for number in range(10244)], dtype=object)
-    cells = rng.choice(1710 * 10244, 600_000, replace=False)
-    scores = Scores(models, segments, cells // 10244, cells % 10244, rng.normal(size=600_000))
-    key = Key(models, segments, cells[::-1] // 10244, cells[::-1] % 10244, rng.random(600_000) < 0.02)
-    started = time.perf_counter()
-    split_scores(scores, key)
-    assert time.perf_counter() - started < 1

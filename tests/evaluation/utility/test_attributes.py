@@ -134,17 +134,6 @@ def test_labels_may_be_of_utterances_and_of_many_classes() -> None:
     assert found.recalls["original"].chance == pytest.approx(1 / 3)
 
 
-def test_order_of_utterances_does_not_count() -> None:
-    vectors, labels = people(20, shift=1)
-    order = np.random.default_rng(0).permutation(len(vectors.ids))
-    other = Embeddings(vectors.ids[order], vectors.speakers[order], np.asarray(vectors.vectors)[order])
-    first, second = (
-        attribute_leakage(Sides(sides, sides), labels, resampling=Resampling(50)).to_dict()
-        for sides in (vectors, other)
-    )
-    assert first == second
-
-
 def test_rare_classes_and_missing_labels_are_left_out_and_noted() -> None:
     vectors, labels = people(20, shift=12)
     labels["s00"] = "x"

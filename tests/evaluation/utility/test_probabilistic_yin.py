@@ -6,7 +6,6 @@ tests need no numba; the slow ones ask librosa itself, for more signals and real
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -232,17 +231,3 @@ def test_bad_input_is_refused() -> None:
         pyin_track(np.zeros((2, 3)), 16000, **settings)
     with pytest.raises(DataError, match="half of the rate of 800 Hz, got 75 to 500 Hz"):
         pyin_track(np.zeros(9), 800, **settings)
-
-
-def test_memory_grows_by_small_integers_for_each_state() -> None:
-    samples = np.tile(sounds(8000)["glide"], 20)
-    settings = of_evaluation(8000)
-    pyin_track(samples[:8000], 8000, **settings)
-    peaks = []
-    for n_frames in (500, 1000):
-        tracemalloc.start()
-        pyin_track(samples[: 80 * n_frames], 8000, **settings)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    n_states = 2 * 329
-    assert (peaks[1] - peaks[0]) / 500 < 5 * n_states  # two bytes a state; samples and candidates come on top

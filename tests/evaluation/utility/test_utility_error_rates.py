@@ -160,19 +160,6 @@ def test_differences_share_their_draws() -> None:
         error_rate_differences([counts, ErrorCounts(other.utterances[1:], other.counts[1:], "words", "none")], speakers)
 
 
-def test_intervals_cover() -> None:
-    """Error rates of speakers vary by a beta distribution; the pooled rate's mean is known."""
-    rng = np.random.default_rng(5)
-    n_speakers, n_words, true, hits = 12, 300, 0.15, 0
-    speakers = {f"{n:02d}": f"{n:02d}" for n in range(n_speakers)}
-    for trial in range(300):
-        edits = rng.binomial(n_words, rng.beta(3, 17, n_speakers))
-        counts = np.stack([n_words - edits, edits, 0 * edits, 0 * edits], axis=1)
-        found = error_rate(ErrorCounts(list(speakers), counts, "words", "none"), speakers, Resampling(200, trial))
-        hits += found.interval.low <= true <= found.interval.high
-    assert 0.91 <= hits / 300 <= 0.985
-
-
 def test_no_interval_without_draws_or_with_one_speaker() -> None:
     counts, speakers = random_counts(3)
     assert error_rate(counts, speakers, Resampling(0)).interval.note == "no resamples were drawn"

@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 from evaluation import formats
 from evaluation.calibration import cross_validate_affine
 from evaluation.metrics import pav_llrs
-from evaluation.plots import plot_similarity
 from evaluation.trials import Key, Scores, find_speakers
 from evaluation.uncertainty import Resampling
 from evaluation.utility import (
@@ -263,23 +262,3 @@ def test_bad_input_of_the_command(three: Path, arguments: tuple[str, ...], text:
     assert result.exit_code == 2, result.output
     assert text in result.output
     assert "Traceback" not in result.output
-
-
-def test_the_picture() -> None:
-    cells = np.eye(4)
-    cells[0, 1] = cells[1, 0] = cells[2, 3] = cells[3, 2] = np.nan
-    figure = plot_similarity({"before": cells, "after": np.full((4, 4), 0.5)}, ["a", "b", "c", "d"], title="two")
-    panels = [axes for axes in figure.axes if axes.get_title()]
-    assert [axes.get_title() for axes in panels] == ["before", "after"]
-    assert figure.get_suptitle() == "two"
-    two_sexes = np.where(np.add.outer([0, 1, 0, 1], [0, 1, 0, 1]) == 1, np.nan, 0.5)
-    figure = plot_similarity({"one": two_sexes}, ["f1", "m1", "f2", "m2"])
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["f1", "f2", "m1", "m2"]
-    for matrices, names, text in (
-        ({}, ["a"], "expected a voice similarity matrix"),
-        ({"x": np.eye(2)}, ["a"], "for each pair of 1 speakers"),
-        ({"x": 2 * np.eye(2)}, ["a", "b"], "from 0 to 1"),
-        ({"x": np.full((1, 1), np.nan)}, ["a"], "from 0 to 1"),
-    ):
-        with pytest.raises(DataError, match=text):
-            plot_similarity(matrices, names)
