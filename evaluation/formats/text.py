@@ -376,18 +376,20 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
     """Cut a large text by pandas: ids as categories; a ValueError if a line is too long or short."""
     import pandas as pd
 
-    dtypes: dict[int, Any] = dict.fromkeys(range(columns.count), str)
-    for role, places in columns.places.items():
-        dtypes |= {} if role == "score" else dict.fromkeys(places, "category")
+    ids = {place for role, places in columns.places.items() if role != "score" for place in places}
     options: dict[str, Any] = {"sep": columns.delimiter}
     if columns.delimiter is None:
         raw = raw.translate(_BLANKS)
         options = {"sep": r"\s+", "quoting": csv.QUOTE_NONE}
-    source = io.BytesIO(raw.lstrip())
-    frame = pd.read_csv(source, header=None, skiprows=columns.header, dtype=dtypes, na_filter=False, **options)
-    if len(frame.columns) != columns.count:
-        raise ValueError
-    cells = [frame[place].array if dtypes[place] == "category" else frame[place].tolist() for place in frame]
+    for kind in ("category", str):  # pandas makes numbers of categories of digits, which are ids here
+        dtypes: Any = dict.fromkeys(range(columns.count), str) | dict.fromkeys(ids, kind)
+        source = io.BytesIO(raw.lstrip())
+        frame = pd.read_csv(source, header=None, skiprows=columns.header, dtype=dtypes, na_filter=False, **options)
+        if len(frame.columns) != columns.count:
+            raise ValueError
+        if kind is str or all(frame[place].cat.categories.dtype.kind not in "iufb" for place in ids):
+            break
+    cells = [frame[place].astype("category").array if place in ids else frame[place].tolist() for place in frame]
     if "" in cells[-1]:
         raise ValueError
     return cells
