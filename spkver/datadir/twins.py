@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,20 +10,12 @@ import soundfile
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems, few
-from spkbase.work import chunks, ordered_map
+from spkbase.work import ordered_map
 from spkver.audio import audio_header, read_audio
 from spkver.datadir.directory import DataDir
 
 _PART = 2048  # samples from the middle that are compared
 _FEW_VALUES = 8  # a part with no more than so many different samples is silence
-_BATCH = 128
-
-
-@dataclass(frozen=True)
-class _Recording:
-    utterance: str
-    seconds: float
-    digest: str | None  # of its length and its middle, or all of it where that is silent; None for silence
 
 
 def check_twin(
@@ -51,85 +41,61 @@ def check_twin(
         audio in the anonymised set.
     """
     problems = Problems(anonymised.path)
-    _compare_lists(original, anonymised, problems)
-    shared = sorted(original.recordings.keys() & anonymised.recordings.keys())
-    items = [[(utterance, datadir.recordings[utterance]) for utterance in shared] for datadir in (original, anonymised)]
-    batches = [*chunks(items[0], _BATCH), *chunks(items[1], _BATCH)]
-    compared: list[_Recording] = []
-    described, sizes = "comparing with the original", [*map(len, batches)]
-    results = ordered_map(_examine, batches, jobs=jobs, threads=True, description=described, sizes=sizes)
-    for recordings, errors in results:
-        compared.extend(recordings)
-        for error in errors:
-            problems.note(error)
-    if len(compared) == 2 * len(shared):  # else files that cannot be read come first
-        originals, twins = compared[: len(compared) // 2], compared[len(compared) // 2 :]
-        _compare_durations(originals, twins, duration_change, problems)
-        _find_originals(originals, twins, problems)
-    problems.raise_if_any()
-
-
-def _compare_lists(original: DataDir, anonymised: DataDir, problems: Problems) -> None:
     theirs, ours = original.recordings.keys(), anonymised.recordings.keys()
     for ids, what, remedy in (
-        (theirs - ours, "missing", "anonymise them too"),
+        (theirs - ours, "missing", "anonymise them too, under the same names"),
         (ours - theirs, "extra", f"remove them, they are not in {original.path}"),
     ):
         if ids:
             problems.add(f"{len(ids)} {what} utterances: {few(ids, repr)}", remedy=remedy)
-    moved = {utterance for utterance in theirs & ours if original.speakers[utterance] != anonymised.speakers[utterance]}
-    if moved:
+    shared = sorted(theirs & ours)
+    if moved := [utterance for utterance in shared if original.speakers[utterance] != anonymised.speakers[utterance]]:
         text = f"{len(moved)} utterances of other speakers than in {original.path}: {few(moved, repr)}"
         problems.add(text, remedy="copy utt2spk and spk2utt from the original")
-
-
-def _compare_durations(
-    originals: Sequence[_Recording], twins: Sequence[_Recording], allowed: float, problems: Problems
-) -> None:
-    changes = {
-        twin.utterance: f"{original.seconds:.2f} s became {twin.seconds:.2f} s"
-        for original, twin in zip(originals, twins, strict=True)
-        if abs(twin.seconds - original.seconds) > max(0.1, allowed * original.seconds)
-    }
-    if changes:
-        first = min(changes)
-        problems.add(
-            f"{len(changes)} utterances of another duration: {few(changes, repr)} ({first}: {changes[first]})",
-            remedy="anonymise them again; or allow a larger change, if the anonymiser changes the tempo",
+    paths = [datadir.recordings[utterance] for datadir in (original, anonymised) for utterance in shared]
+    results = ordered_map(_contents, paths, jobs=jobs, threads=True, description="comparing with the original")
+    contents: list[tuple[float, str | None]] = []
+    for found in results:
+        if isinstance(found, DataError):
+            problems.note(found)
+        else:
+            contents.append(found)
+    if len(contents) == len(paths):  # else files that cannot be read come first
+        before, after = (
+            dict(zip(shared, part, strict=True)) for part in (contents[: len(shared)], contents[len(shared) :])
         )
+        changes = {
+            utterance: f"{seconds:.2f} s became {after[utterance][0]:.2f} s"
+            for utterance, (seconds, _) in before.items()
+            if abs(after[utterance][0] - seconds) > max(0.1, duration_change * seconds)
+        }
+        if changes:
+            first = min(changes)
+            text = f"{len(changes)} utterances of another duration: {few(changes, repr)} ({first}: {changes[first]})"
+            problems.add(
+                text, remedy="anonymise them again; or allow a larger change, if the anonymiser changes the tempo"
+            )
+        known = {digest: utterance for utterance, (_, digest) in before.items() if digest}
+        if left := {utterance: known[digest] for utterance, (_, digest) in after.items() if digest in known}:
+            text = f"original audio in {len(left)} of {len(shared)} utterances of the anonymised set: {few(left, repr)}"
+            if others := {twin: source for twin, source in left.items() if twin != source}:
+                text += f"; '{min(others)}' holds that of '{others[min(others)]}'"
+            problems.add(text, remedy="anonymise them, or check the paths in wav.scp")
+    problems.raise_if_any()
 
 
-def _find_originals(originals: Sequence[_Recording], twins: Sequence[_Recording], problems: Problems) -> None:
-    known = {original.digest: original.utterance for original in originals if original.digest}
-    left = {twin.utterance: known[twin.digest] for twin in twins if twin.digest in known}
-    if left:
-        others = {twin: source for twin, source in left.items() if twin != source}
-        text = f"original audio in {len(left)} of {len(twins)} utterances of the anonymised set: {few(left, repr)}"
-        if others:
-            text += f"; '{min(others)}' holds that of '{others[min(others)]}'"
-        problems.add(text, remedy="anonymise them, or check the paths in wav.scp")
-
-
-def _examine(batch: Sequence[tuple[str, Path]]) -> tuple[list[_Recording], list[DataError]]:
-    recordings, errors = [], []
-    for utterance, path in batch:
-        try:
-            recordings.append(_Recording(utterance, *_contents(path)))
-        except DataError as error:
-            errors.append(error)
-    return recordings, errors
-
-
-def _contents(path: Path) -> tuple[float, str | None]:
-    """Duration and digest of a recording."""
-    header = audio_header(path)
-    part = _samples(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
-    silent = _is_silent(part)
-    if silent:
-        part = _samples(path, 0, header.n_samples)
-        silent = _is_silent(part)
-    digest = None if silent else sha256(header.n_samples.to_bytes(8, "little") + part.tobytes()).hexdigest()
-    return header.seconds, digest
+def _contents(path: Path) -> tuple[float, str | None] | DataError:
+    """Duration, and a digest of length and middle, or of all where that is silent; None for silence."""
+    try:
+        header = audio_header(path)
+        part = _samples(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
+        if _is_silent(part):
+            part = _samples(path, 0, header.n_samples)
+            if _is_silent(part):
+                return header.seconds, None
+    except DataError as error:
+        return error
+    return header.seconds, sha256(header.n_samples.to_bytes(8, "little") + part.tobytes()).hexdigest()
 
 
 def _samples(path: Path, start: int, count: int) -> NDArray[np.int16]:

@@ -9,18 +9,15 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import atomic_path, file_digest
 from spkbase.files import fingerprint as digest_of
-from spkbase.hdf5 import new_file, open_file, write_strings
+from spkbase.hdf5 import open_file, write_arrays
 from spkbase.plain_pickle import read_npz
 from spkbase.runs import append_line, read_lines, versions
 from spkbase.work import ALL_CORES, Work, chunks, ordered_map
@@ -101,12 +98,25 @@ def embed_directory(
                 kept.append([name, digests[name], vector.dtype.str, vector.tolist()])
         append_line(finished, {"made_by": made_by, "vectors": kept})
     problems.raise_if_any()
+    others = [name for name in recordings if vectors[name].shape != vectors[min(recordings)].shape]
+    if others:
+        sizes = [len(vectors[name]) for name in (min(recordings), others[0])]
+        text = (
+            f"expected vectors of one dimension, got {sizes[0]} for {min(recordings)} and {sizes[1]} for {few(others)}"
+        )
+        raise DataError(text, remedy="correct the extractor")
     record = {key: json.dumps(value) if value is None else value for key, value in extraction.record.items()}
     attributes = {"extractor": extractor.spec, **record, "origin": origin}
     if n_resampled:
         attributes["resampled"] = n_resampled
     columns = {"ids": list(recordings), "speakers": [source.speakers[name] for name in recordings]}
-    _write(path, columns, _stacked(vectors, columns["ids"]), attributes)
+    stacked = np.stack([vectors[name] for name in recordings])
+    if path.suffix == ".npz":
+        texts = {name: np.array(column, np.str_) for name, column in columns.items()}
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, vectors=stacked, attributes=np.array(json.dumps(attributes)), **texts)  # type: ignore[arg-type]
+    else:
+        write_arrays(path, {**columns, "vectors": stacked}, attributes=attributes)
     finished.unlink(missing_ok=True)
     return read_embeddings(path)
 
@@ -119,15 +129,6 @@ def check_output(path: Path) -> None:
         raise ConfigError("expected a file to write vectors to, got a folder", file=path)
 
 
-def _stacked(vectors: Mapping[str, NDArray], names: Sequence[str]) -> NDArray[np.floating]:
-    first = vectors[names[0]].shape
-    others = [name for name in names if vectors[name].shape != first]
-    if others:
-        got = f"{first[0]} for {names[0]} and {vectors[others[0]].shape[0]} for {few(others)}"
-        raise DataError(f"expected vectors of one dimension, got {got}", remedy="correct the extractor")
-    return np.stack([vectors[name] for name in names])
-
-
 def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
     """Warn of recordings that are resampled, and return their number."""
     for rate, count in sorted(rates.items()):
@@ -136,19 +137,6 @@ def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
     if wanted is None and len(rates) > 1:
         logger.warning("recordings have several sampling rates: %s Hz; --rate resamples them to one", sorted(rates))
     return 0 if wanted is None else rates.total() - rates[wanted]
-
-
-def _write(path: Path, columns: Mapping[str, list[str]], vectors: NDArray, attributes: Mapping[str, Any]) -> None:
-    if path.suffix == ".npz":
-        texts = {name: np.array(column, np.str_) for name, column in columns.items()}
-        said = np.array(json.dumps(dict(attributes)))
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, vectors=vectors, attributes=said, **texts)  # type: ignore[arg-type]
-        return
-    with new_file(path, attributes=attributes) as file:
-        for name, column in columns.items():
-            write_strings(file, name, column)
-        file.create_dataset("vectors", data=vectors)
 
 
 def _origin(path: Path) -> str:
