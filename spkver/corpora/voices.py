@@ -41,7 +41,6 @@ _SYNCHRONOUS = 2  # AUDIO_OUTPUT_SYNCHRONOUS: samples go to the callback before 
 _DONT_EXIT = 0x8000  # return an error instead of ending the process when the data are missing
 _UTF8 = 1
 _RATE, _VOLUME, _PITCH, _RANGE = 1, 2, 3, 4  # espeak_PARAMETER
-_LONGEST_DATA_PATH = 140  # bytes; the library cuts longer ones off
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
 
@@ -56,19 +55,11 @@ class _Engine:
             self.library = ctypes.CDLL(str(library))
         except OSError as error:
             raise DataError(f"the speech engine cannot be loaded: {error}", file=library, remedy=_EXTRA) from error
-        self.rate = self.library.espeak_Initialize(_SYNCHRONOUS, 0, os.fsencode(self._short(data)), _DONT_EXIT)
+        self.rate = self.library.espeak_Initialize(_SYNCHRONOUS, 0, os.fsencode(data), _DONT_EXIT)
         if self.rate <= 0:
             raise DataError("the speech engine does not accept its data folder", file=data, remedy=_EXTRA)
         self._callback = _Callback(self._collect)  # kept, because the library does not hold a reference
         self.library.espeak_SetSynthCallback(self._callback)
-
-    def _short(self, data: Path) -> Path:
-        if len(os.fsencode(data)) <= _LONGEST_DATA_PATH:
-            return data
-        self._folder = tempfile.TemporaryDirectory(prefix="spkver-espeak-")
-        link = Path(self._folder.name) / "data"
-        link.symlink_to(data, target_is_directory=True)
-        return link
 
     def _collect(self, samples: ctypes._Pointer[ctypes.c_short], count: int, events: int | None) -> int:
         if samples and count > 0:

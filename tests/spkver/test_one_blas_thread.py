@@ -6,8 +6,6 @@ all of these, elsewhere some.
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 import threadpoolctl
@@ -21,7 +19,6 @@ from evaluation.metrics import SortedScores, population
 from evaluation.metrics.table import evaluate
 from evaluation.trials import Trials
 from evaluation.uncertainty.resampling import Resampling
-from spkbase.work import one_blas_thread
 from spkver.backend import train_chain
 from spkver.extractors.networks import campplus_graph, embed_frames, read_network
 from spkver.features import FeatureConfig, mfcc
@@ -54,10 +51,6 @@ CALLS = {
 }
 
 
-def n_threads() -> int:
-    return max(pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas")
-
-
 @pytest.mark.parametrize("call", CALLS)
 def test_library_calls_give_the_same_bits(call):
     found = []
@@ -65,23 +58,3 @@ def test_library_calls_give_the_same_bits(call):
         with threadpoolctl.threadpool_limits(threads):
             found.append(np.asarray(CALLS[call]()).tobytes())
     assert found[0] == found[1]
-
-
-def test_the_limit_ends_with_the_last_block_whatever_the_thread():
-    with threadpoolctl.threadpool_limits(2):
-        entered, leave = threading.Event(), threading.Event()
-
-        def work() -> None:
-            with one_blas_thread():
-                entered.set()
-                leave.wait(10)
-
-        thread = threading.Thread(target=work)
-        with one_blas_thread():
-            thread.start()
-            assert entered.wait(10)
-            assert n_threads() == 1
-        assert n_threads() == 1, "the other thread is still at work"
-        leave.set()
-        thread.join()
-        assert n_threads() == 2

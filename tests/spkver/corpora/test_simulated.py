@@ -54,30 +54,6 @@ def test_tree_has_the_files_of_rsr2015(corpus: Simulated) -> None:
     assert "4 background, 0 development and 4 evaluation speakers, 64 recordings" in str(corpus)
 
 
-def test_key_files(corpus: Simulated) -> None:
-    trn = (corpus.folder / "key/part1/trn/3sesspwd_eval_f.trn").read_text()
-    assert trn.splitlines()[:2] == [
-        "f095_001 female/f095/f095_01_001.sph,female/f095/f095_04_001.sph",
-        "f095_002 female/f095/f095_01_002.sph,female/f095/f095_04_002.sph",
-    ]
-    ndx = (corpus.folder / "key/part1/ndx/3sess-pwd_eval_f.ndx").read_text().splitlines()
-    assert ndx[:8] == [
-        "f095_001,f095/f095_02_001.sph,Y,N,N,N",
-        "f095_001,f095/f095_03_001.sph,Y,N,N,N",
-        "f095_001,f095/f095_02_002.sph,N,Y,N,N",
-        "f095_001,f095/f095_03_002.sph,N,Y,N,N",
-        "f095_001,f096/f096_02_001.sph,N,N,Y,N",
-        "f095_001,f096/f096_03_001.sph,N,N,Y,N",
-        "f095_001,f096/f096_02_002.sph,N,N,N,Y",
-        "f095_001,f096/f096_03_002.sph,N,N,N,Y",
-    ]
-    for line in trn.splitlines():
-        for file in line.split(" ")[1].split(","):
-            assert (corpus.folder / "sph" / file).with_suffix(".wav").is_file()
-    for line in ndx:
-        assert (corpus.folder / "sph/female" / line.split(",")[1]).with_suffix(".wav").is_file()
-
-
 def test_key_of_full_size_has_the_trials_of_the_protocol() -> None:
     """57 speakers, 30 sentences, 6 test sessions: 10,260 target trials and 56 times as many impostors'."""
     speakers = split_speakers("m", 157).evaluation

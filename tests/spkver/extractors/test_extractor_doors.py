@@ -299,65 +299,23 @@ def test_what_is_no_extractor_is_refused(spec):
 # --- packages of others ------------------------------------------------------------------------------
 
 
-class FakeTensor:
-    def __init__(self, values):
-        self.values = np.asarray(values)
+def test_an_adapter_of_a_package(recording, monkeypatch):
+    def encode(samples):
+        return np.array([1, len(samples)], np.float32)
 
-    def reshape(self, *shape):
-        return FakeTensor(self.values.reshape(*shape))
-
-    def cpu(self):
-        return self
-
-    def numpy(self):
-        return self.values
-
-    def __getitem__(self, key):
-        return FakeTensor(self.values[key])
-
-
-def stand_ins(threads: list[int]) -> dict[str, object]:
-    """Modules with the names that the adapters use, of packages that are not here."""
-
-    class VoiceEncoder:
-        def __init__(self, device, verbose):
-            assert (device, verbose) == ("cpu", False)
-
-        def embed_utterance(self, samples):
-            return np.array([1, len(samples)], np.float32)
-
-    class Classifier:
-        @staticmethod
-        def from_hparams(source):
-            assert source == "speechbrain/spkrec-ecapa-voxceleb"
-            return SimpleNamespace(encode_batch=lambda batch: FakeTensor([[[2.0, batch.values.shape[1]]]]))
-
-    def load_model(language):
-        assert language == "english"
-        return SimpleNamespace(
-            set_vad=lambda on: None, extract_embedding=lambda path: FakeTensor([3.0, soundfile.info(path).frames])
-        )
-
-    return {
-        "torch": SimpleNamespace(from_numpy=FakeTensor, set_num_threads=threads.append),
-        "resemblyzer": SimpleNamespace(VoiceEncoder=VoiceEncoder, preprocess_wav=lambda samples, source_sr: samples),
-        "speechbrain": SimpleNamespace(),
-        "speechbrain.inference": SimpleNamespace(),
-        "speechbrain.inference.speaker": SimpleNamespace(EncoderClassifier=Classifier),
-        "wespeaker": SimpleNamespace(load_model=load_model),
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "first"), [("resemblyzer", 1), ("speechbrain-ecapa", 2), ("wespeaker", 3)], ids=lambda value: str(value)
-)
-def test_adapters_of_packages(recording, monkeypatch, name, first):
     threads: list[int] = []
-    for module, stand_in in stand_ins(threads).items():
-        monkeypatch.setitem(sys.modules, module, stand_in)
-    (vector,) = open_extractor(name)([recording])
-    np.testing.assert_array_equal(vector, [first, 8000])
+    encoder = SimpleNamespace(embed_utterance=encode)
+    package = SimpleNamespace(
+        VoiceEncoder=lambda device, verbose: encoder, preprocess_wav=lambda samples, source_sr: samples
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=threads.append))
+    monkeypatch.setitem(sys.modules, "resemblyzer", package)
+    (vector,) = open_extractor("resemblyzer")([recording])
+    np.testing.assert_array_equal(vector, [1, 8000])
     assert threads == [1], "PyTorch works in one thread"
+    monkeypatch.setitem(sys.modules, "wespeaker", None)
+    with pytest.raises(ConfigError, match=r"pip install git\+https"):
+        open_extractor("wespeaker")
 
 
 # --- recordings ------------------------------------------------------------------------------------
