@@ -8,17 +8,10 @@ from typing import Any, Literal
 
 import click
 
+from evaluation import embeddings
 from evaluation.commands import shared
 from evaluation.commands.tables import show_rows
-from evaluation.embeddings import (
-    Averaging,
-    Embeddings,
-    check_anonymised,
-    cosine_scores,
-    read_embeddings,
-    warn_of_enrolled,
-    write_embeddings,
-)
+from evaluation.embeddings import Averaging, Embeddings, read_embeddings
 from evaluation.formats import read_trials, write_scores
 from evaluation.linkage import ALIGNMENTS, link_aligned, linked_shares, linked_vectors
 from evaluation.trials import read_metadata
@@ -67,8 +60,8 @@ def cosine(
     enrolled = read_embeddings(enroll, speakers=model_speakers, allow_pickle=allow_pickle)
     tested = read_embeddings(test, speakers=segment_speakers, allow_pickle=allow_pickle)
     with errors_of(trials):
-        scores = cosine_scores(enrolled, tested, listed, averaging=Averaging(mean))  # type: ignore[arg-type]
-    warn_of_enrolled(enrolled, tested, listed)
+        scores = embeddings.cosine_scores(enrolled, tested, listed, averaging=Averaging(mean))  # type: ignore[arg-type]
+    embeddings.warn_of_enrolled(enrolled, tested, listed)
     write_scores(output, scores)
     for note in enrolled.notes:
         click.echo(f"note: {note}", err=True)
@@ -134,7 +127,9 @@ def align(resampling: Resampling, **options: Any) -> None:
         shares = linked_shares(ranks, sorted(set(options["top"])), resampling)
         rows += [{"alignment": kind, **row} for row in shares]
         if options["output"] is not None:
-            write_embeddings(make_folder(options["output"]) / f"{kind}.h5", replace(sides[1], vectors=vectors))
+            embeddings.write_embeddings(
+                make_folder(options["output"]) / f"{kind}.h5", replace(sides[1], vectors=vectors)
+            )
     whose = "other utterances of the same speakers" if options["own_pairs"] else "other speakers"
     learnt_from = f"{options['folds']} folds of speakers"
     if training:
@@ -173,7 +168,7 @@ def _sides(options: dict[str, Any]) -> tuple[Embeddings, Embeddings]:
         raise DataError(text, file=options["anonymised"][0], remedy=remedy)
     if len(known) < 2:
         raise DataError("expected at least two original speakers, got one", file=options["original"][0])
-    check_anonymised(original, anonymised)
+    embeddings.check_anonymised(original, anonymised)
     return original, anonymised
 
 
@@ -244,7 +239,7 @@ def attributes(
         how: dict[str, Any] = {"speakers": segment_speakers, "allow_pickle": allow_pickle}
         sides = Sides(read_embeddings(plain, **how), None if other is None else read_embeddings(other, **how))
         if sides.anonymised is not None:
-            check_anonymised(sides.original, sides.anonymised)
+            embeddings.check_anonymised(sides.original, sides.anonymised)
         return sides
 
     tested = read(original, anonymised)

@@ -22,16 +22,7 @@ from evaluation.metrics import reversal
 from evaluation.trials import doubt_speakers, find_speakers
 from evaluation.uncertainty import Resampling
 from spkbase.configuration import load_config
-from spkbase.console import (
-    FILE,
-    Command,
-    Decorator,
-    choice_option,
-    number_option,
-    path_option,
-    together,
-    worker_options,
-)
+from spkbase.console import FILE, Command, choice_option, number_option, path_option, together, worker_options
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.files import atomic_path, format_table
 from spkbase.plain_pickle import read_npz, read_torch
@@ -49,7 +40,7 @@ _NOT_SPEAKERS = (
 )
 
 
-def numbers_option(*names: str, least: int, words: tuple[str, ...] = (), help: str, **settings: Any) -> Decorator:
+def numbers_option(*names: str, least: int, words: tuple[str, ...] = (), help: str, **settings: Any) -> Any:
     """Make an option that takes numbers, or some words, at commas or repeated; numbers come first, in their order."""
 
     def parse(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[Any]:
@@ -72,7 +63,7 @@ _utterances_option = numbers_option(
 _ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="How equal scores count.")
 
 
-def _embeddings_options(*, required: bool) -> list[Decorator]:
+def _embeddings_options(*, required: bool) -> list[Any]:
     return [
         path_option("--enroll", required=required, help="Embeddings of the enrolled, as of `cosine --help`."),
         path_option("--test", required=required, help="Embeddings of the tested utterances."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,28 +74,9 @@ def linkability_compare(
     if output is not None:
         write_json(output / "comparison.json", report)
         write_text(output / "speakers.csv", members_csv(comparisons, conditions))
-        plot_agreement(output, comparisons)
-        plot_runs(output, tables, everything, ties, Resampling(_REPLICATES, seed))
+        plot_runs(output, comparisons, tables, everything, ties, seed)
     if not show_json(report, json_path):
         click.echo(format_comparisons(comparisons))
-
-
-def plot_agreement(folder: Path, comparisons: linkage.Comparisons) -> None:
-    """Plot means by factor, and intersections and unions of each: of all its levels at once, or of a pair of two."""
-    from evaluation.plots import plot_intersections, plot_jaccard
-
-    if comparisons.factors:
-        plot_jaccard(comparisons, path=_pictures(folder, "jaccard"))
-    for factor in comparisons.factors:
-        joint = [comparison for comparison in comparisons.joint if comparison.factor == factor]
-        chosen = joint or [comparison for comparison in comparisons.pairs if comparison.factor == factor]
-        if chosen:
-            title = f"Easy and hard speakers over levels of: {factor}"
-            plot_intersections(chosen, path=_pictures(folder, f"intersections_{factor}"), title=title)
-
-
-def _pictures(folder: Path, name: str) -> list[Path]:
-    return [folder / f"{name}.png", folder / f"{name}.svg"]
 
 
 def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
@@ -142,33 +122,41 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
 
 def plot_runs(
     folder: Path,
+    comparisons: linkage.Comparisons,
     tables: dict[linkage.Levels, linkage.Ranks],
     means: dict[linkage.Levels, dict[str, float]],
     ties: linkage.TieRule,
-    resampling: Resampling,
+    seed: int,
 ) -> None:
-    """Plot linkability against the size of the gallery, and its distribution over speakers, of all runs.
+    """Plot the agreement by factor, linkability against the size of the gallery, and its distribution over speakers."""
+    from evaluation import plots
 
-    The bands of more than a few runs would hide each other, and are left out.
-    """
-    from evaluation.plots import plot_linkability_panels, plot_speaker_grid
+    def files(name: str) -> list[Path]:
+        return [folder / f"{name}.png", folder / f"{name}.svg"]
 
+    if comparisons.factors:
+        plots.plot_jaccard(comparisons, path=files("jaccard"))
+    for factor in comparisons.factors:  # all of its levels at once, or the pair of two
+        for several in (comparisons.joint, comparisons.pairs):
+            if chosen := [comparison for comparison in several if comparison.factor == factor]:
+                title = f"Easy and hard speakers over levels of: {factor}"
+                plots.plot_intersections(chosen, path=files(f"intersections_{factor}"), title=title)
+                break
     panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
     cells: dict[str, dict[tuple[str, str], list[float]]] = {}
-    if len({condition[:-1] for condition in tables}) > _MOST_BANDS:
-        resampling = replace(resampling, replicates=0)
+    # the bands of more than a few runs would hide each other
+    few_runs = len({condition[:-1] for condition in tables}) <= _MOST_BANDS
+    how: dict[str, Any] = {"ties": ties, "resampling": Resampling(_REPLICATES if few_runs else 0, seed)}
     for condition, ranks in tables.items():
         *names, number = (level for _, level in condition)
         name = (names[0], names[1]) if len(names) > 1 else ("", names[0])
         sizes = linkage.log_spaced_sizes(ranks.largest_size)
-        panels.setdefault(f"L = {number}", {})[name] = linkage.linkability_curve(
-            ranks, sizes, ties=ties, resampling=resampling
-        )
+        panels.setdefault(f"L = {number}", {})[name] = linkage.linkability_curve(ranks, sizes, **how)
         cells.setdefault(number, {})[name] = list(means[condition].values())
-    plot_linkability_panels(panels, path=_pictures(folder, "linkability"))
+    plots.plot_linkability_panels(panels, path=files("linkability"))
     for number, values in cells.items():
         title = f"Linkability of single speakers, L = {number}"
-        plot_speaker_grid(values, path=_pictures(folder, f"distribution_L{number}"), title=title)
+        plots.plot_speaker_grid(values, path=files(f"distribution_L{number}"), title=title)
 
 
 # heading: attribute of an agreement, and its form

@@ -494,21 +494,21 @@ def _scenario(name: str) -> str:
     return SCENARIO_NAMES.get(name, pictures.short(name))
 
 
-def _level_class(level: int | None) -> str:
+def level_class(level: int | None) -> str:
     return "level-none" if level is None else f"level-{level}"
 
 
-def _on_ruler(eer: float) -> str:
+def on_ruler(eer: float) -> str:
     """Place of an EER on the ruler from 0 to chance."""
     return f"{100 * min(max(eer, 0.0), CHANCE) / CHANCE:.4g}%"
 
 
-def _among(candidates: tuple[int, int]) -> str:
+def among(candidates: tuple[int, int]) -> str:
     least, most = candidates
     return "among all enrolled" if not most else f"of {most}" if least == most else f"of {least} to {most}"
 
 
-def _in_short(outcome: Outcome) -> str:
+def in_short(outcome: Outcome) -> str:
     """Levels of knowledge, identification and closed set in a few words, or nothing."""
     beside = outcome.beside
     others = {level: one for level, one in beside.levels.items() if one.attacker != outcome.attacker}
@@ -520,7 +520,7 @@ def _in_short(outcome: Outcome) -> str:
     return ", ".join(parts)
 
 
-def _linked_among(outcome: Outcome) -> str:
+def linked_among(outcome: Outcome) -> str:
     if not outcome.linkability.known or math.isnan(outcome.n_enrolled):
         return ""
     # where there are no trials across the sexes
@@ -528,7 +528,7 @@ def _linked_among(outcome: Outcome) -> str:
     return f"of {count_of(outcome.n_enrolled)}{within}"
 
 
-def _category(outcome: Outcome) -> str:
+def category(outcome: Outcome) -> str:
     zebra = outcome.values.get("zebra") or {}
     if not zebra.get("tag"):
         return ""
@@ -542,7 +542,7 @@ def _counts(values: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
     return [f"{count_of(values[name])} {noun}" for name, noun in known.items()]
 
 
-def _group_name(results: Results, dataset: str, gender: str) -> str:
+def group_name(results: Results, dataset: str, gender: str) -> str:
     """Name the speakers, with the numbers of trials where all conditions agree on them."""
     rows = [row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender)]
     words = {"n_enrolled": "enrolled", "n_target": "target trials", "n_nontarget": "nontarget trials"}
@@ -551,7 +551,7 @@ def _group_name(results: Results, dataset: str, gender: str) -> str:
     return GENDERS.get(gender, gender).capitalize() + (f" ({', '.join(parts)})" if parts else "")
 
 
-def _perfect(results: Results, worst: Outcome) -> Mapping[str, Any] | None:
+def perfect(results: Results, worst: Outcome) -> Mapping[str, Any] | None:
     """The smallest rate with a perfect anonymiser, where the results state it."""
     rows = [row for row in results.raw.get("summary") or () if (row["dataset"], row["gender"]) == worst.place[:2]]
     return next((found for row in rows if (found := find(row, "minimum_over_scenarios", "perfect"))), None)
@@ -599,30 +599,22 @@ def _environment() -> Any:
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
     )
-    shown = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, one_in)
-    environment.filters |= {function.__name__: function for function in shown}
-    environment.filters |= {
-        "short": pictures.short,
-        "among": _among,
-        "category": _category,
+    shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, one_in)
+    shown += (among, category, group_name, in_short, level_class, linked_among, on_ruler, perfect, pictures.short)
+    filters: dict[str, Any] = {function.__name__: function for function in shown}
+    environment.filters |= filters | {
         "count": count_of,
         "counts": _counts,
-        "group_name": _group_name,
-        "in_short": _in_short,
         "interval": interval_from,
         "leaves": lambda block: list(_leaves(block)),
-        "level": lambda eer: _level_class(word_of(eer)[1]),
-        "level_class": _level_class,
-        "linked_among": _linked_among,
-        "on_ruler": _on_ruler,
-        "perfect": _perfect,
+        "level": lambda eer: level_class(word_of(eer)[1]),
         "p_value": lambda value: "<\u00a00.001" if value < 0.001 else decimal(value, 3),
         "place": _place,
         "points": lambda gap: decimal_ends(Interval(0.0, 100 * gap.low, 100 * gap.high), 1, " to\u00a0"),
         "scenario": _scenario,
         "spelled_ends": lambda share: f"{decimal(100 * share.low, 1)} to {percent(share.high)}",
         "width": lambda share: f"{100 * min(max(share or 0.0, 0.0), 1.0):.4g}%",
-        "width_on_ruler": lambda eer: _on_ruler(min(eer.high, CHANCE) - max(eer.low, 0.0)),
+        "width_on_ruler": lambda eer: on_ruler(min(eer.high, CHANCE) - max(eer.low, 0.0)),
         "yaml": _yaml,
     }
     environment.globals |= {
