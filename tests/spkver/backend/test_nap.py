@@ -109,17 +109,6 @@ def test_vectors_in_a_file_give_the_same(tmp_path, dtype):
     np.testing.assert_array_equal(gram_matrix(there, work=Work(jobs=2)), gram_matrix(vectors))
 
 
-def test_gram_matrix_in_tiles():
-    rng = np.random.default_rng(1)
-    left, right = rng.standard_normal((700, 4200)), rng.standard_normal((300, 4200))
-    gram = gram_matrix(left)
-    np.testing.assert_allclose(gram, left @ left.T, rtol=1e-12, atol=1e-9)
-    np.testing.assert_array_equal(gram, gram.T)
-    np.testing.assert_allclose(inner_products(right, left), right @ left.T, rtol=1e-12, atol=1e-9)
-    assert inner_products(right, left[:0]).shape == (300, 0)
-    assert gram_matrix(right[:0]).shape == (0, 0)
-
-
 def test_sums_are_float64():
     """Of float32 vectors: in float32, 2^24 + 1 is 2^24."""
     vectors = np.array([[4096.0, 1.0], [4096.0, 1.0]], np.float32)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 from stored_vectors import named, stored
 
@@ -15,7 +13,7 @@ from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.backend.nap import fit_nap
-from spkver.backend.scoring import score_gmm_ubm, score_trials, trial_pieces
+from spkver.backend.scoring import score_gmm_ubm, score_trials
 from spkver.backend.svm import SvmModels
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
@@ -128,44 +126,19 @@ def test_gmm_missing(model, segment, words):
 # --- vectors in files, pieces ----------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.sets(st.tuples(st.sampled_from(MODELS), st.sampled_from(SEGMENTS)), min_size=1), st.integers(1, 50))
-def test_pieces_cover_each_trial_once(pairs, paired):
-    trials = Trials.from_ids(*zip(*sorted(pairs), strict=True))
-    found = trial_pieces(trials.models, trials.segments, paired=paired)
-    assert sorted(np.concatenate([piece.ravel() for piece in found]).tolist()) == list(range(len(pairs)))
-    for piece in found:
-        if piece.ndim == 1:
-            assert len(piece) <= paired
-            assert (np.diff(trials.segments[piece]) >= 0).all()
-        else:
-            assert piece.size >= 16
-            assert (trials.models[piece] == trials.models[piece[:, :1]]).all()
-            assert (trials.segments[piece] == trials.segments[piece[:1]]).all()
-
-
-def case(folder: Path | None, dtype: type = np.float32):
-    rng = np.random.default_rng(2)
-    weights, vectors = (rng.standard_normal((n, 3000)).astype(dtype) for n in (len(MODELS), 20))
-    biases = rng.standard_normal(len(MODELS))
-    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
-    if folder is None:
-        return SvmModels(np.array(MODELS, object), weights, biases), vectors, trials
-    machines = SvmModels(np.array(MODELS, object), stored(weights, folder, "weights"), biases)
-    return machines, stored(vectors, folder, "vectors"), trials
-
-
 @pytest.mark.parametrize("projected", [False, True])
-@pytest.mark.parametrize("shape", list(SHAPES))
-def test_rows_in_files_give_the_same(tmp_path, shape, projected):
-    machines, vectors, _ = case(None)
+def test_rows_in_files_give_the_same(tmp_path, projected):
+    rng = np.random.default_rng(2)
+    weights, vectors = (rng.standard_normal((n, 3000)).astype(np.float32) for n in (len(MODELS), 20))
+    here = SvmModels(np.array(MODELS, object), weights, rng.standard_normal(len(MODELS)))
+    there = replace(here, weights=stored(weights, tmp_path, "weights"))
     projection = fit_nap(vectors, rank=3) if projected else None
-    trials = Trials.from_ids(*zip(*SHAPES[shape], strict=True))
-    expected = score_trials(machines, named(SEGMENTS, vectors), trials, projection=projection).values
-    there, rows, _ = case(tmp_path)
+    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
+    expected = score_trials(here, named(SEGMENTS, vectors), trials, projection=projection).values
+    rows = named(SEGMENTS, stored(vectors, tmp_path, "vectors"))
     for jobs in (1, 2):
-        found = score_trials(there, named(SEGMENTS, rows), trials, projection=projection, work=Work(jobs=jobs)).values
+        found = score_trials(there, rows, trials, projection=projection, work=Work(jobs=jobs)).values
         np.testing.assert_array_equal(found, expected)
     if projection is not None:
-        before = score_trials(machines, named(SEGMENTS, projection(vectors)), trials).values
-        np.testing.assert_allclose(found, before, atol=1e-4)
+        before = score_trials(here, named(SEGMENTS, projection(vectors)), trials).values
+        np.testing.assert_allclose(expected, before, atol=1e-4)

@@ -13,7 +13,7 @@ import soundfile
 
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError, Problems
-from spkbase.work import Work, one_blas_thread, use_engine
+from spkbase.work import Work, one_blas_thread
 from spkver.features.config import PRESETS, FeatureConfig
 from spkver.features.extraction import check_recordings, extract_features, features_of_signals, recording_generator
 from spkver.features.frames import load_frames
@@ -200,19 +200,3 @@ def test_headers_are_checked_all_at_once(recordings, tmp_path):
 
 
 # --- frames for other processes
-
-
-def test_frames_for_processes_are_in_a_file(table, tmp_path):
-    expected = load_frames(table, CONFIG, folder=tmp_path)
-    with use_engine("loky"):
-        found = load_frames(table, CONFIG, folder=tmp_path, work=Work(jobs=2))
-    assert isinstance(found.values, StoredArray)
-    np.testing.assert_array_equal(found.values, expected.values)
-    np.testing.assert_array_equal(found.offsets, expected.offsets)
-    names = [found.ids[place] for place in (3, 1, 20)]
-    for chosen in (names, found.ids[4:9], []):
-        stacked = found.stack(chosen)
-        assert isinstance(stacked, StoredArray)
-        np.testing.assert_array_equal(stacked, expected.stack(chosen))
-    assert isinstance(found.of(names[0]), StoredArray)
-    np.testing.assert_array_equal(found.of(names[0]), expected.of(names[0]))

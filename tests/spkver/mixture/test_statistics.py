@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
@@ -20,8 +18,6 @@ from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, natural_paramet
 from spkver.mixture.statistics import (
     accumulate_statistics,
     open_statistics,
-    read_statistics,
-    write_statistics,
 )
 
 
@@ -170,20 +166,6 @@ def test_streamed_statistics_are_the_same(tmp_path, jobs, in_file):
     assert isinstance(found.first, StoredArray)
     for name in ("models", "segments", "zeroth", "first"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-
-
-@pytest.mark.parametrize("kind", [str, Path])
-def test_what_is_in_memory_goes_into_the_same_file(tmp_path, kind):
-    mixture, frames, models, segments = case()
-    expected = accumulate_statistics(mixture, frames, models, segments)
-    there = accumulate_statistics(mixture, frames, models, segments, destination=kind(tmp_path / "recipe.h5"))
-    assert isinstance(there.first, StoredArray)
-    for made in (expected, there):
-        write_statistics(kind(tmp_path / "a.h5"), made)
-        found = read_statistics(kind(tmp_path / "a.h5"))
-        for name in ("models", "segments", "zeroth", "first"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-        assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "recipe.h5").read_bytes()
 
 
 def test_streamed_statistics_must_be_numbers(tmp_path):

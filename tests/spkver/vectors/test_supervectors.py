@@ -14,15 +14,12 @@ from spkbase.errors import ConfigError
 from spkbase.work import Work
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.statistics import Statistics
-from spkver.mixture.ubm import TrainedUbm
 from spkver.vectors.supervectors import (
     MapConfig,
     adapt_multisession,
     adapt_supervectors,
-    read_supervectors,
     sum_by_model,
     supervector_scale,
-    write_supervectors,
 )
 
 PLAIN = {"normalise": False}
@@ -79,21 +76,6 @@ def test_normalisation_is_the_scale(rng):
     expected = np.sqrt(np.repeat(mixture.weights, 3) / mixture.variances.ravel())
     np.testing.assert_allclose(supervector_scale(mixture), expected, rtol=1e-14)
     np.testing.assert_allclose(scaled, plain * expected, rtol=1e-12)
-
-
-def test_functions_take_what_others_give(rng, tmp_path):
-    mixture, statistics = random_mixture(rng), random_statistics(rng, ["a", "b"], np.float32)
-    trained = TrainedUbm(mixture.weights, mixture.means, mixture.variances, np.ones(3))
-    expected = adapt_supervectors(mixture, statistics, MapConfig(relevance=7.0))
-    for adapt in (adapt_supervectors, adapt_multisession):
-        found = adapt(trained, statistics, 7)
-        np.testing.assert_array_equal(found.vectors, adapt(mixture, statistics, MapConfig(relevance=7.0)).vectors)
-    write_supervectors(str(tmp_path / "sv.h5"), expected)
-    found = read_supervectors(str(tmp_path / "sv.h5"))
-    adapt_supervectors(trained, statistics, 7, destination=str(tmp_path / "recipe.h5"))
-    assert (tmp_path / "sv.h5").read_bytes() == (tmp_path / "recipe.h5").read_bytes()
-    for name in ("models", "segments", "vectors"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
 @pytest.mark.parametrize("relevance", [-1.0, float("nan")])

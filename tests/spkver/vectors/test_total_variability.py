@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stored_vectors import stored
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.work import Work, stop_workers, use_engine
+from spkbase.work import Work, stop_workers
 from spkver.mixture.gmm import GaussianMixture, whitening_factors
 from spkver.mixture.statistics import Statistics
 from spkver.vectors import posteriors
@@ -207,18 +207,6 @@ def test_workers_change_no_bit(many_blocks, tmp_path, jobs, dtype):
     files = (stored(array, tmp_path, name) for array, name in zip(rows, "zf", strict=True))
     in_files = Statistics(statistics.models, statistics.segments, *files)
     assert contents(train_total_variability(mixture, in_files, CONFIG, work=Work(jobs))) == expected
-
-
-@pytest.mark.parametrize("kind", ["threads", "loky", pytest.param("dask", marks=pytest.mark.slow)])
-def test_engines_change_no_bit(kind, request):
-    scheduler = request.getfixturevalue("dask_cluster").address if kind == "dask" else None
-    # no smaller blocks here: worker processes do not see what a test has set
-    mixture = random_mixture()
-    statistics = draw(mixture, np.random.default_rng(2).standard_normal((*SHAPE, 3)), 2500)
-    config = TotalVariabilityConfig(rank=3, rounds=2)
-    expected = contents(train_total_variability(mixture, statistics, config, work=Work(1)))
-    with use_engine(kind, scheduler=scheduler):
-        assert contents(train_total_variability(mixture, statistics, config, work=Work(2))) == expected
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
