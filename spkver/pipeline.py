@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +168,7 @@ def features(run: Run, recordings: Mapping[str, Path], config: frontend.FeatureC
     table = run.stage(
         "features",
         "features.h5",
-        make=lambda path: frontend.extract_features(recordings, config, path, seed=seed, work=run.work),
+        make=partial(frontend.extract_features, recordings, config, seed=seed, work=run.work),
         read=frontend.read_feature_table,
         inputs=[config.extraction(), seed],
         sources=feature_sources(recordings, config),

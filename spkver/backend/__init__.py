@@ -41,7 +41,6 @@ from spkver.backend.plda import (
     plda_to_sidekit,
 )
 from spkver.backend.scoring import (
-    log_likelihood_ratios,
     pair_products,
     score_gmm_ubm,
     score_joint_factors,

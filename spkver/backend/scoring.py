@@ -240,28 +240,6 @@ _COLUMNS = 2048  # dimensions of pairs that are summed in the dtype of the vecto
 _MODELS = 64  # models that are read together, where scores come from frames
 
 
-def paired_scores(weights: NDArray, biases: NDArray, vectors: NDArray, pairs: NDArray[np.int64]) -> Floats:
-    """Return the scores of each model with one segment: s_i = w_i . x_pairs[i] + b_i.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n, D)
-    biases : ndarray of float64 of shape (n,)
-    vectors : ndarray of shape (s, D)
-    pairs : ndarray of int64 of shape (n,)
-        Row of `vectors` of each model.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Products of some thousand dimensions are summed in the dtype of the vectors, and those in float64.
-    """
-    scores = biases.copy()
-    for start, stop in chunk_bounds(vectors.shape[1], _COLUMNS):
-        scores += np.einsum("ij,ij->i", weights[:, start:stop], vectors[pairs, start:stop])
-    return scores
-
-
 def score_trials(
     machines: SvmModels,
     tests: Supervectors,
@@ -334,7 +312,10 @@ def _linear_scores(
         if pairs is None:
             scores.append((weights @ vectors.T + biases[:, None]).ravel())
         else:
-            scores.append(paired_scores(weights, biases, vectors, pairs))
+            found = biases.copy()
+            for start, stop in chunk_bounds(vectors.shape[1], _COLUMNS):
+                found += np.einsum("ij,ij->i", weights[:, start:stop], vectors[pairs, start:stop])
+            scores.append(found)
     return np.concatenate(scores)
 
 

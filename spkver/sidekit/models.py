@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,7 @@ from spkver.sidekit.tables import open_hdf5, read_array, write_column
 _WEIGHT_TOLERANCE = 1e-3
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class MixtureFile:
+class MixtureFile(NamedTuple):
     """Parameters of a mixture of C Gaussians in D dimensions, in float64.
 
     Attributes
@@ -60,7 +58,7 @@ class MixtureFile:
         return 1.0 / self.precisions if self.precisions.ndim == 2 else inverse_matrices(self.precisions)
 
 
-def read_mixture(path: str | Path, prefix: str = "") -> MixtureFile:
+def read_mixture(path: str | Path) -> MixtureFile:
     """Read a mixture that SIDEKIT or `write_mixture` wrote.
 
     Raises
@@ -69,16 +67,14 @@ def read_mixture(path: str | Path, prefix: str = "") -> MixtureFile:
         If the file is missing, broken or of another kind, shapes do not agree, or a parameter is out of its range.
     """
     with open_hdf5(path) as file:
-        weights = read_array(file, f"{prefix}w", kinds="f", shape=(None,)).astype(np.float64)
-        precisions = read_array(file, f"{prefix}invcov", kinds="f")
-        n_components = len(weights)
-        means = read_array(file, f"{prefix}mu", kinds="f", shape=(n_components, None)).astype(np.float64)
-        control = read_array(file, f"{prefix}cov_var_ctl", kinds="f", shape=means.shape).astype(np.float64)
+        weights, precisions = read_array(file, "w", kinds="f", shape=(None,)), read_array(file, "invcov", kinds="f")
+        means = read_array(file, "mu", kinds="f", shape=(len(weights), None))
+        control = read_array(file, "cov_var_ctl", kinds="f", shape=means.shape)
         full = (*means.shape, means.shape[1])
         if precisions.shape not in (means.shape, full):
             text = f"invcov should have the shape of mu, {means.shape}, not {precisions.shape}"
             raise DataError(f"{text}, or be {full} for full covariances")
-        mixture = MixtureFile(weights, means, precisions.astype(np.float64), control)
+        mixture = MixtureFile(*(array.astype(np.float64) for array in (weights, means, precisions, control)))
         _check_values(mixture)
         return mixture
 
@@ -90,7 +86,6 @@ def write_mixture(
     means: NDArray[Any],
     variances: NDArray[Any],
     variance_control: NDArray[Any],
-    prefix: str = "",
     attributes: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a mixture, with the constants that SIDEKIT expects besides the parameters.
@@ -105,8 +100,6 @@ def write_mixture(
         The latter is `cov_var_ctl`.
     variances : ndarray of shape (C, D) or (C, D, D)
         Of each dimension, or whole covariances.
-    prefix : str
-        Prefix of the names of the datasets.
     attributes : dict, optional
         Attributes of the file, such as a fingerprint.
 
@@ -127,82 +120,53 @@ def write_mixture(
     full = (*means.shape, means.shape[-1] if means.ndim else 0)
     good = means.ndim == 2 and weights.shape == means.shape[:1] and control.shape == means.shape
     if not good or variances.shape not in (means.shape, full):
-        raise DataError(
-            f"expected (C,), (C, D), (C, D), (C, D), not {weights.shape}, {means.shape}, {variances.shape}, "
-            f"{control.shape}; full covariances are (C, D, D)",
-            file=path,
-        )
+        shapes = f"{weights.shape}, {means.shape}, {variances.shape}, {control.shape}"
+        text = f"expected (C,), (C, D), (C, D), (C, D), not {shapes}; full covariances are (C, D, D)"
+        raise DataError(text, file=path)
     with errors_of(path), np.errstate(divide="ignore"):
         precisions = 1 / variances if variances.ndim == 2 else inverse_matrices(variances)
-        mixture = MixtureFile(weights, means, precisions, control)
-        _check_values(mixture)
-    with create_file(path) as file:
-        for name, value in (attributes or {}).items():
-            file.attrs[name] = value
-        for name, values in _datasets(mixture).items():
-            write_column(file, f"{prefix}{name}", values)
-
-
-def _datasets(mixture: MixtureFile) -> dict[str, NDArray[np.float64]]:
+        _check_values(MixtureFile(weights, means, precisions, control))
     factors: NDArray[np.float64] = np.zeros(0)
-    if mixture.precisions.ndim == 2:
-        log_det = -np.log(mixture.precisions).sum(axis=1)
-        lengths = (mixture.means**2 * mixture.precisions).sum(axis=1)
+    if precisions.ndim == 2:
+        log_det = -np.log(precisions).sum(axis=1)
+        lengths = (means**2 * precisions).sum(axis=1)
     else:
-        factors = np.asarray(np.linalg.cholesky(mixture.precisions))
+        factors = np.asarray(np.linalg.cholesky(precisions))
         log_det = -2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-        lengths = ((mixture.means[:, None, :] @ factors)[:, 0, :] ** 2).sum(axis=1)
-    log_constant = -0.5 * (log_det + mixture.means.shape[1] * np.log(2 * np.pi))
+        lengths = ((means[:, None, :] @ factors)[:, 0, :] ** 2).sum(axis=1)
+    log_constant = -0.5 * (log_det + means.shape[1] * np.log(2 * np.pi))
     with np.errstate(over="ignore", under="ignore", divide="ignore"):  # see the notes above
         det, constant = np.exp(log_det), np.exp(log_constant)
-        log_weights = np.log(mixture.weights)
-    a = lengths - 2 * (log_weights + log_constant)
-    return {
-        "w": mixture.weights,
-        "mu": mixture.means,
-        "invcov": mixture.precisions,
-        "invchol": factors,
-        "cov_var_ctl": mixture.variance_control,
-        "cst": constant,
-        "det": det,
-        "a": a,
-    }
+        log_weights = np.log(weights)
+    parameters = {"w": weights, "mu": means, "invcov": precisions, "invchol": factors, "cov_var_ctl": control}
+    constants = {"cst": constant, "det": det, "a": lengths - 2 * (log_weights + log_constant)}
+    with create_file(path) as file:
+        file.attrs.update(attributes or {})
+        for name, values in (parameters | constants).items():
+            write_column(file, name, values)
 
 
 def _check_values(mixture: MixtureFile) -> None:
-    weights = mixture.weights
+    weights, parameters = mixture.weights, {"mu": mixture.means, "invcov": mixture.precisions}
     if mixture.means.size == 0:
         raise DataError(f"a mixture without parameters, mu {mixture.means.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any() or abs(weights.sum() - 1) > _WEIGHT_TOLERANCE:
-        raise DataError(
-            f"weights should be 0 or more and sum to 1, they sum to {weights.sum():.6g}", remedy="train it again"
-        )
-    for name, values, positive in (
-        ("mu", mixture.means, False),
-        ("invcov", mixture.precisions, True),
-        ("cov_var_ctl", mixture.variance_control, True),
-    ):
+        text = f"weights should be 0 or more and sum to 1, they sum to {weights.sum():.6g}"
+        raise DataError(text, remedy="train it again")
+    for name, values in (parameters | {"cov_var_ctl": mixture.variance_control}).items():
         if values.ndim == 3:
-            _check_matrices(name, values)
+            for component, matrix in enumerate(values):
+                scale = np.sqrt(np.abs(np.diag(matrix)))
+                is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()  # no NaN either
+                if not (np.isfinite(matrix).all() and is_symmetric and np.linalg.eigvalsh(matrix).min() > 0):
+                    text = f"{name} of component {component} should be finite, symmetric and positive definite"
+                    raise DataError(text, remedy="train it again")
             continue
-        bad = ~np.isfinite(values) | ((values <= 0) if positive else False)
+        bad = ~np.isfinite(values) | ((values <= 0) & (name != "mu"))
         if bad.any():
             component, dimension = np.argwhere(bad)[0]
-            expected = "above 0 and finite" if positive else "finite"
-            raise DataError(
-                f"{name} of component {component}, dimension {dimension} should be {expected}, "
-                f"not {values[component, dimension]}",
-                remedy="train it again",
-            )
-
-
-def _check_matrices(name: str, matrices: NDArray[np.float64]) -> None:
-    """Raise DataError unless all are finite, symmetric and positive definite."""
-    for component, matrix in enumerate(matrices):
-        scale = np.sqrt(np.abs(np.diag(matrix)))
-        is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()  # not where it holds NaN
-        if not (np.isfinite(matrix).all() and is_symmetric and np.linalg.eigvalsh(matrix).min() > 0):
-            text = f"{name} of component {component} should be finite, symmetric and positive definite"
+            text = f"{name} of component {component}, dimension {dimension} should be "
+            text += f"{'' if name == 'mu' else 'above 0 and '}finite, not {values[component, dimension]}"
             raise DataError(text, remedy="train it again")
 
 

@@ -4,22 +4,19 @@
 `TotalVariability`, and `extract_ivectors` gives the `IVectors` in it.
 """
 
-from spkver.vectors.ivectors import IVectorMethod, IVectors, extract_ivectors, fast_posterior, fast_terms, open_ivectors
+from spkver.vectors.ivectors import IVectorMethod, IVectors, extract_ivectors, open_ivectors
 from spkver.vectors.joint_factors import (
     JointFactorConfig,
     JointFactors,
     check_joint_ranks,
     hidden_variables,
     read_joint_factors,
-    residual_m_step,
-    residual_posterior,
-    residual_sums,
     session_vectors,
     speaker_vectors,
     train_joint_factors,
     write_joint_factors,
 )
-from spkver.vectors.posteriors import likelihood_part, pack, unpack
+from spkver.vectors.posteriors import pack, unpack
 from spkver.vectors.supervectors import (
     MapConfig,
     Supervectors,
@@ -27,8 +24,6 @@ from spkver.vectors.supervectors import (
     adapt_supervectors,
     open_supervectors,
     read_supervectors,
-    sum_by_model,
-    without_factors,
     write_supervectors,
 )
 from spkver.vectors.total_variability import (

@@ -148,9 +148,9 @@ def test_mixtures_of_sidekit(golden: Path, tmp_path: Path, n_components: int) ->
 
 def test_mixture_constants_by_their_definition(tmp_path: Path) -> None:
     values = mixture()
-    write_mixture(tmp_path / "ubm.h5", **values, prefix="ubm_")
+    write_mixture(tmp_path / "ubm.h5", **values)
     with h5py.File(tmp_path / "ubm.h5") as file:
-        data = {name.removeprefix("ubm_"): file[name][()] for name in file}
+        data = {name: file[name][()] for name in file}
     det = values["variances"].prod(axis=1)
     constant = 1 / np.sqrt(det * (2 * np.pi) ** 4)
     np.testing.assert_allclose(data["det"], det, rtol=1e-13)
@@ -158,7 +158,7 @@ def test_mixture_constants_by_their_definition(tmp_path: Path) -> None:
     expected = (values["means"] ** 2 / values["variances"]).sum(axis=1) - 2 * np.log(values["weights"] * constant)
     np.testing.assert_allclose(data["a"], expected, rtol=1e-13)
     assert data["invchol"].shape == (0,)
-    ubm = read_mixture(tmp_path / "ubm.h5", "ubm_")
+    ubm = read_mixture(tmp_path / "ubm.h5")
     assert np.array_equal(ubm.weights, values["weights"])
     assert np.array_equal(ubm.means, values["means"])
     assert np.array_equal(ubm.variance_control, values["variance_control"])

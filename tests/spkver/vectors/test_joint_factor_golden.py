@@ -20,11 +20,11 @@ from spkver.vectors import (
     adapt_multisession,
     extract_ivectors,
     hidden_variables,
-    sum_by_model,
     train_joint_factors,
     train_total_variability,
 )
 from spkver.vectors.joint_factors import unwhitened
+from spkver.vectors.supervectors import sum_by_model
 
 RELATIVE = 1e-9
 Arrays = dict[str, np.ndarray]
