@@ -205,7 +205,7 @@ def check_chain(chain: Chain, dimension: int, counts: Sequence[int] | NDArray, *
     if calibrate := step_of(chain, "calibration"):
         folds, enrolled = calibrate.values["folds"], calibrate.values["enrolled"]
         if n_speakers < 2 * folds:
-            text = f"calibrate deals {n_speakers} speakers into {folds} parts: each needs two"
+            text = f"calibrate divides {n_speakers} speakers into {folds} folds: each needs two"
             problems.add(text, remedy="lower calibrate.folds, or give more speakers")
         if 1 < most <= enrolled:
             text = f"calibrate.enrolled is {enrolled}, but no speaker has more vectors: none is tested"
@@ -282,11 +282,11 @@ def _check_order(chain: Sequence[ChosenStep], problems: Problems) -> None:
         if role == "map" == before or roles.index(before) < roles.index(role):
             last = chosen
             continue
-        text = f"{chosen.name}, {_ROLES[role]}, cannot stand after {last.name}, {_ROLES[before]}"
+        text = f"{chosen.name}, {_ROLES[role]}, cannot follow {last.name}, {_ROLES[before]}"
         problems.add(text, remedy="the order is: maps of vectors, one scorer, snorm, calibrate")
     for chosen in chain:
         if chosen.step.of_list and any(other.step.role == "norm" for other in chain):
-            problems.add(f"snorm cannot stand after {chosen.name}: scores with a cohort would be those of another list")
+            problems.add(f"snorm cannot follow {chosen.name}: scores with a cohort would be those of another list")
 
 
 _PAIRS = 1 << 22  # scores with a cohort that are held at once

@@ -431,12 +431,12 @@ _COHORTS = ("speakers", "vectors", "adapt")
 _SHRINK = Parameter(
     "shrink", float, None, "share of shrinkage; by default only of a singular covariance", least=0, most=1
 )
-_ROUNDS = Parameter("rounds", int, 1, "how many times", least=1)
+_ROUNDS = Parameter("rounds", int, 1, "repetitions", least=1)
 _ON = Parameter("on", str, "training", "vectors that it is trained on", ("training", "adapt"))
 _SESSIONS = Parameter(
-    "sessions", str, "all", "enrolled vectors of a model: all by the book, or their mean as one", plda.SESSIONS_AS
+    "sessions", str, "all", "enrolled vectors of a model: all, or their mean as one vector", plda.SESSIONS_AS
 )
-_PRIOR = Parameter("prior", float, 1.0, "weight of the identity in their spread", least=1e-6)
+_PRIOR = Parameter("prior", float, 1.0, "weight of the identity in that covariance", least=1e-6)
 _TOP = Parameter(
     "top", int, None, "highest cohort scores that are used of each side (adaptive); all by default", least=2
 )
@@ -457,7 +457,7 @@ STEPS: tuple[Step, ...] = (
     Step(
         "efr",
         "map",
-        "whiten and scale to length 1, so many times (eigen factor radial)",
+        "whiten and scale to length 1, repeatedly (eigen factor radial)",
         (_ROUNDS,),
         fit=transforms.fit_efr,
     ),
@@ -504,7 +504,7 @@ STEPS: tuple[Step, ...] = (
         "remove the directions in which sessions vary (nuisance attribute projection)",
         (
             Parameter("rank", int, 40, "directions that are removed", least=0),
-            Parameter("scatter", str, "within", "of which they are the largest", ("within", "total")),
+            Parameter("scatter", str, "within", "scatter whose largest directions these are", ("within", "total")),
         ),
         ("sessions",),
         lambda vectors, codes, **values: fit_nap(vectors, speakers=codes, work=Work(jobs=1), **values),
@@ -527,8 +527,8 @@ STEPS: tuple[Step, ...] = (
     Step(
         "adapted_cosine",
         "scorer",
-        "the cosine after each side of the list of trials lost its mean, and what spreads the models' vectors; the "
-        "trial's own model and test left out",
+        "cosine after subtracting the mean of each side of the trial list and whitening by the "
+        "covariance within the enrolled models; the trial's own model and test are left out",
         (_PRIOR,),
         score=lambda model, values, *trials: adapted_cosine_scores(*trials, prior=values["prior"]),
         of_list="models and segments",
@@ -536,7 +536,7 @@ STEPS: tuple[Step, ...] = (
     Step(
         "single_test_cosine",
         "scorer",
-        "the same with mean and spread of the other models alone: nothing depends on what else is tested",
+        "the same with mean and covariance of the other enrolled models alone: independent of the other tests",
         (_PRIOR,),
         score=lambda model, values, *trials: adapted_cosine_scores(*trials, prior=values["prior"], whole_list=False),
         of_list="models",
@@ -574,10 +574,12 @@ STEPS: tuple[Step, ...] = (
             Parameter("rank", int, None, "directions of speakers; by default the dimensions", least=1),
             Parameter("channel_rank", int, 0, "directions of sessions, with a diagonal residual", least=0),
             Parameter("residual", str, "full", "covariance of the rest", ("full", "diagonal")),
-            Parameter("rounds", int, 10, "of EM", least=0),
+            Parameter("rounds", int, 10, "iterations of EM", least=0),
             _SESSIONS,
             Parameter("length", str, "none", "scaling of vectors within the model, as Kaldi scores", LENGTHS),
-            Parameter("prior", float, None, "weight of the residual's prior; only where it is singular", least=0),
+            Parameter(
+                "prior", float, None, "weight of the residual's prior; by default only where it is singular", least=0
+            ),
             Parameter(
                 "adapt", str, "none", "to unlabelled vectors of another domain, as Kaldi does", ("none", "kaldi")
             ),
@@ -595,9 +597,11 @@ STEPS: tuple[Step, ...] = (
         "a support vector machine for each model, against the training vectors",
         (
             Parameter("cost", float, None, "penalty C; 1 / mean of the kernel's diagonal by default", least=0),
-            Parameter("tolerance", float, 1e-3, "of the solver", least=0),
-            Parameter("balanced", bool, False, "weigh both sides the same"),
-            Parameter("most", int, None, "training vectors at most, evenly over the speakers; by default all", least=1),
+            Parameter("tolerance", float, 1e-3, "tolerance of the solver", least=0),
+            Parameter("balanced", bool, False, "give both classes the same weight"),
+            Parameter(
+                "most", int, None, "at most so many training vectors, evenly over the speakers; by default all", least=1
+            ),
         ),
         fit=lambda training, values: _some_of_each(training, values["most"]),
         score=_score_svm,
@@ -623,9 +627,9 @@ STEPS: tuple[Step, ...] = (
         "calibration",
         "scores to natural log-likelihood ratios, learnt on trials of held-out training speakers",
         (
-            Parameter("prior", float, 0.5, "of a target, that it is trained for", least=1e-6, most=1 - 1e-6),
-            Parameter("enrolled", int, 1, "vectors of a model in these trials", least=1),
-            Parameter("folds", int, 5, "parts that the speakers are dealt into", least=2),
+            Parameter("prior", float, 0.5, "prior of a target trial that it is trained for", least=1e-6, most=1 - 1e-6),
+            Parameter("enrolled", int, 1, "vectors that enrol a model in these trials", least=1),
+            Parameter("folds", int, 5, "folds of the training speakers", least=2),
             Parameter("ridge", float, 0.0, "penalty on the weight", least=0),
         ),
         ("speakers", "sessions"),

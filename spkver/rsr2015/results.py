@@ -320,23 +320,6 @@ def _plot(
     return names
 
 
-_COLUMNS = {
-    "system": "",
-    "trials": "",
-    "target": "d",
-    "nontarget": "d",
-    "EER [%]": ".2f",
-    "minDCF SRE08": ".3f",
-    "PRBEP": ".1f",
-    "EER low": ".2f",
-    "high": ".2f",
-    "ZEBRA [bit]": ".3f",
-    "tag": "",
-    "D_sys": ".2f",
-    "linked": ".2f",
-}
-
-
 def _table(results: dict[str, dict[str, Any]]) -> str:
     rows = []
     for name, metrics in results.items():
@@ -344,23 +327,23 @@ def _table(results: dict[str, dict[str, Any]]) -> str:
         for types, values in {"all" if pairs else next(iter(metrics["trial_types"])): metrics, **pairs}.items():
             privacy = values.get("privacy") or metrics["privacy"]
             low, high = privacy["intervals"].get("eer") or [None, None]
-            row = {
-                "system": name,
-                "trials": types,
-                "target": values["n_target"],
-                "nontarget": values["n_nontarget"],
-                "EER [%]": 100 * values["eer"],
-                "minDCF SRE08": values["min_dcf_sre08"],
-                "PRBEP": values["prbep"],
-                "EER low": None if low is None else 100 * low,
-                "high": None if high is None else 100 * high,
-                "ZEBRA [bit]": privacy["zebra"]["population"],
-                "tag": privacy["zebra"]["tag"],
-                "D_sys": privacy["d_sys"],
-                "linked": metrics.get("linkability", {}).get("value"),
+            cells: dict[str, tuple[str, Any]] = {  # how each column is written, and its value
+                "system": ("", name),
+                "trials": ("", types),
+                "target": ("d", values["n_target"]),
+                "nontarget": ("d", values["n_nontarget"]),
+                "EER [%]": (".2f", 100 * values["eer"]),
+                "minDCF SRE08": (".3f", values["min_dcf_sre08"]),
+                "PRBEP": (".1f", values["prbep"]),
+                "EER low": (".2f", None if low is None else 100 * low),
+                "high": (".2f", None if high is None else 100 * high),
+                "ZEBRA [bit]": (".3f", privacy["zebra"]["population"]),
+                "tag": ("", privacy["zebra"]["tag"]),
+                "D_sys": (".2f", privacy["d_sys"]),
+                "linked": (".2f", metrics.get("linkability", {}).get("value")),
             }
-            rows.append(row)
-    used = {name: form for name, form in _COLUMNS.items() if any(row[name] is not None for row in rows)}
+            rows.append({column: value for column, (_, value) in cells.items()})
+    used = {column: form for column, (form, _) in cells.items() if any(row[column] is not None for row in rows)}
     return format_table(rows, used)
 
 

@@ -149,7 +149,7 @@ def test_what_cannot_be_adapted_is_one_clear_error():
     for prior in (0.0, -1.0, float("nan")):
         with pytest.raises(ConfigError, match="expected a number above 0"):
             adapted_cosine_scores(Sessions(enrolled, models), tests, *pairs, prior=prior)
-    with pytest.raises(ConfigError, match="snorm cannot stand after adapted_cosine"):
+    with pytest.raises(ConfigError, match="snorm cannot follow adapted_cosine"):
         parse_chain("adapted_cosine,snorm")
-    with pytest.raises(ConfigError, match="snorm cannot stand after single_test_cosine"):
+    with pytest.raises(ConfigError, match="snorm cannot follow single_test_cosine"):
         parse_chain("single_test_cosine,snorm")

@@ -100,8 +100,8 @@ def test_the_cosine_is_the_scorer_where_none_is_named() -> None:
         ("[lda: {shrink: 2}]", "lda.shrink is 2.0: expected a number from 0 to 1"),
         ("whiten:zca", "whiten.kind is 'zca': expected one of full, symmetric, cholesky, diagonal"),
         ("length:3", "length takes no value, got 3"),
-        ("plda:2,length", "length, a map of vectors, cannot stand after plda, a scorer"),
-        ("cosine,plda:2", "plda, a scorer, cannot stand after cosine, a scorer"),
+        ("plda:2,length", "length, a map of vectors, cannot follow plda, a scorer"),
+        ("cosine,plda:2", "plda, a scorer, cannot follow cosine, a scorer"),
     ],
 )
 def test_what_is_no_chain(spec: Any, text: str) -> None:
@@ -125,7 +125,7 @@ def test_all_problems_of_a_chain_at_once() -> None:
         ((5, 1), "wccn", "wccn needs a speaker with two vectors, each has one"),
         ((4, 3), "lda:4", "lda.rank is 4, but 6 dimensions and 4 speakers allow 3 at most"),
         ((9, 3), "lda,plda:7", "plda.rank is 7, but 6 dimensions allow 6 at most"),
-        ((9, 3), "calibrate", "calibrate deals 9 speakers into 5 parts: each needs two"),
+        ((9, 3), "calibrate", "calibrate divides 9 speakers into 5 folds: each needs two"),
         ((30, 3), "[calibrate: {enrolled: 3}]", "calibrate.enrolled is 3, but no speaker has more vectors"),
         ((5, 3), "[snorm: {cohort: adapt}]", "snorm needs vectors to adapt to"),
         ((5, 3), "coral", "coral needs vectors to adapt to, none were given"),
