@@ -80,7 +80,7 @@ class Evaluated:
     sets : Sets
     config : Config
     failures, fusions : sequence of dict
-        See `spkver.voiceprivacy.scores.ScoreTable`.
+        What attackers failed at (`Experiment.failures`), and `spkver.voiceprivacy.scores.fusion_weights`.
     training_draws : sequence of dict
         See `spkver.voiceprivacy.table.Table`.
     utility : dict

@@ -62,7 +62,8 @@ class Experiment:
     done : list of str
         What was done, a line for each step.
     failures : list of dict
-        What attackers failed at, see `spkver.voiceprivacy.scores.ScoreTable`.
+        What attackers failed at: ``attacker``, ``dataset``, ``gender``, ``scenario``, ``scores`` (the file that is
+        missing) and ``reason``.
     """
 
     run: Run
@@ -156,38 +157,26 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
             experiment = Experiment(run, speech, suffix, config, until, allow_pipes, names)
             try:
                 if data == SIMULATED:
-                    _simulate(experiment)
+                    experiment.begin("simulation")
+                    click.echo("Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people.")
+                    with run.timed("simulation"):
+                        if force and is_simulated(speech):
+                            shutil.rmtree(speech)
+                        simulate_voiceprivacy(speech, config.simulation, jobs=run.jobs)
+                    experiment.end("simulation", str(speech))
                 text = page(experiment)
             except Ended:
                 left = ", ".join(list(STEPS)[list(STEPS).index(until) + 1 :])
                 text = "\n  ".join(["Done:", *experiment.done])
                 text += f"\nTo go on ({left}), give the same command without --until."
             click.echo(text)
-            raise_failures(experiment.failures, output / "report.html")
+            if by_attacker := failures_by_attacker(experiment.failures):
+                lines = [f"  {name}: {count_lists(of)}: {of[0]['reason']}" for name, of in by_attacker.items()]
+                failed = f"{len(by_attacker)} attacker{'s' if len(by_attacker) > 1 else ''} failed, all others finished"
+                remedy = f"see {output / 'report.html'}; the same command tries them again"
+                raise DataError("\n".join([f"{failed} ({remedy}):", *lines]))
 
     return main
-
-
-def _simulate(experiment: Experiment) -> None:
-    experiment.begin("simulation")
-    click.echo("Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people.")
-    run, folder = experiment.run, experiment.data
-    with run.timed("simulation"):
-        if run.force and is_simulated(folder):
-            shutil.rmtree(folder)
-        simulate_voiceprivacy(folder, experiment.config.simulation, jobs=run.jobs)
-    experiment.end("simulation", str(folder))
-
-
-def raise_failures(failures: Sequence[dict[str, Any]], report: Path) -> None:
-    """Raise DataError with one line for each attacker that failed, if any did: the others are done."""
-    if not failures:
-        return
-    by_attacker = failures_by_attacker(failures)
-    lines = [f"  {name}: {count_lists(theirs)}: {theirs[0]['reason']}" for name, theirs in by_attacker.items()]
-    text = f"{len(by_attacker)} attacker{'s' if len(by_attacker) > 1 else ''} failed, all others finished"
-    remedy = f"see {report}; the same command tries them again"
-    raise DataError("\n".join([f"{text} ({remedy}):", *lines]))
 
 
 def failures_by_attacker(failures: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -31,7 +31,7 @@ from spkver.voiceprivacy.attributes import measure_attributes
 from spkver.voiceprivacy.checks import CHECKS, OVERESTIMATED, UTILITY, Evaluated
 from spkver.voiceprivacy.choosing import attacker_name, attackers_run
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.scores import Attackers, ScoreTable
+from spkver.voiceprivacy.scores import Attackers, Scored, fusion_weights
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.table import Table, percent, places, summarise, tell_training_draws
@@ -54,7 +54,7 @@ _OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds t
 
 
 def report(
-    experiment: Experiment, sets: Sets, attackers: Attackers, scores: ScoreTable, table: Table, utility: Json
+    experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sequence[Scored], table: Table, utility: Json
 ) -> str:
     """Measure the attributes that vectors reveal, and write all results.
 
@@ -66,7 +66,7 @@ def report(
     experiment.begin("report")
     run, config, suffix = experiment.run, experiment.config, experiment.suffix
     attributes = measure_attributes(run, sets, config, attackers.by_training, table.rows)
-    simulated = is_simulated(experiment.data)
+    simulated, fusions = is_simulated(experiment.data), fusion_weights(run, scores)
     summary = summarise(table.rows, table.minima)
     anonymiser = describe(experiment.anonymizer, sets, suffix=suffix, seed=config.seed)
     rows = challenge_rows(table.rows, config, summary)
@@ -76,8 +76,8 @@ def report(
             table.rows,
             sets,
             config,
-            failures=scores.failures,
-            fusions=scores.fusions,
+            failures=experiment.failures,
+            fusions=fusions,
             training_draws=table.training_draws,
             utility=utility,
             earlier=_earlier_results(run.output, suffix),
@@ -101,8 +101,8 @@ def report(
         "details": "",
         "overestimated": alarms.get(OVERESTIMATED, ""),
         "attackers_run": attackers_run(config, table.rows),
-        "failures": scores.failures,
-        "fusions": scores.fusions,
+        "failures": experiment.failures,
+        "fusions": fusions,
         "summary": summary,
         "protocol": protocol,
         "averages": averages(rows, config),

@@ -169,27 +169,6 @@ class Attackers:
             return error
 
 
-@one_line
-@dataclass(frozen=True)
-class ScoreTable:
-    """The scores of all conditions, and what came of them besides.
-
-    Attributes
-    ----------
-    conditions : list of Scored
-        By set, scenario, sex and attacker; the trials of both sexes together after those of each.
-    failures : list of dict
-        Scores that attackers should have given and did not: ``attacker``, ``dataset``, ``gender``, ``scenario``,
-        ``scores`` (the file that is missing) and ``reason``.
-    fusions : list of dict
-        Weights of fusions, as in their files.
-    """
-
-    conditions: list[Scored] = field(default_factory=list)
-    failures: list[Json] = field(default_factory=list)
-    fusions: list[Json] = field(default_factory=list)
-
-
 def write_lists(run: Run, sets: Sets) -> None:
     """Write the key and the maps of speakers of every trial list, pooled ones too, to ``lists/``."""
     for dataset in sets.datasets:
@@ -371,19 +350,23 @@ def declare_scores(
     )
 
 
-def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> ScoreTable:
+def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> list[Scored]:
     """Make the scores of all conditions that are not up to date: those of single attackers, of fusions, of both sexes.
 
-    An attacker that fails is left out and named. What failed is not up to date, so that the next run tries it again.
+    An attacker that fails is left out and named in `Experiment.failures`. What failed is not up to date, so that the
+    next run tries it again.
+
+    Returns
+    -------
+    list of Scored
+        By set, scenario, sex and attacker; the trials of both sexes together after those of each.
 
     Raises
     ------
     DataError, Exception
         What all attackers fail at that serve a list of trials, where one of ours is among them: it is the data's.
     """
-    run = experiment.run
-    suffix = experiment.suffix
-    seed = experiment.config.seed
+    run, seed = experiment.run, experiment.config.seed
     outside = {other.name for other in experiment.attackers if is_supplied(other)}
     conditions: list[Scored] = []
     with run.timed("attackers and scores"):
@@ -395,18 +378,25 @@ def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> ScoreTabl
                 _raise_if_all_failed(jobs, failed, attackers, outside)
                 fused, not_fused = _make_scores(list(_fusions(run, scored, attackers, seed)), attackers)
                 made += scored + fused
-                experiment.failures.extend(_failure(job, error) for job, error in failed + not_fused)
-            found = list(_conditions(run, sets, made, attackers, suffix)) if made else []
+                for job, error in failed + not_fused:
+                    names = {"attacker": job.attacker.name, "dataset": dataset.name, "gender": job.gender}
+                    what = {"scenario": scenario.name, "scores": job.stage.artefact, "reason": reason_of(error)}
+                    experiment.failures.append(names | what)
+            found = list(_conditions(run, sets, made, attackers, experiment.suffix)) if made else []
             seconds = time.perf_counter() - started
             logger.info("%s %s: scores of %d conditions after %.1f s", dataset.name, scenario.name, len(found), seconds)
             conditions += found
+    experiment.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
+    return conditions
+
+
+def fusion_weights(run: Run, conditions: Sequence[Scored]) -> list[Json]:
+    """Return the weights of fusions, as in their files, each with the scores that it has made."""
     files: dict[str, list[str]] = {}
     for condition in conditions:
         for file in condition.weights:
             files.setdefault(file, []).append(condition.scores[1])
-    fusions = [{"file": file, "scores": used, **load_json(run.path(file))} for file, used in files.items()]
-    experiment.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
-    return ScoreTable(conditions, experiment.failures, fusions)
+    return [{"file": file, "scores": used, **load_json(run.path(file))} for file, used in files.items()]
 
 
 def _make_scores(jobs: Sequence[Job], attackers: Attackers) -> tuple[list[Job], list[tuple[Job, Exception]]]:
@@ -454,17 +444,6 @@ def _raise_if_all_failed(
     problems.raise_if_any()
 
 
-def _failure(job: Job, error: Exception) -> Json:
-    return {
-        "attacker": job.attacker.name,
-        "dataset": job.dataset.name,
-        "gender": job.gender,
-        "scenario": job.scenario.name,
-        "scores": job.stage.artefact,
-        "reason": reason_of(error),
-    }
-
-
 def _fusions(run: Run, scored: Sequence[Job], attackers: Attackers, seed: int) -> Iterator[Job]:
     """Yield what fusions score: lists of trials that others, of whom they take some, have scored."""
     quiet, speech = replace(run, quiet=True), dict[DataDir, Stamp]()
@@ -487,22 +466,31 @@ def _conditions(run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers,
     sides = {gender: [gender] for gender in dataset.trials}
     if len(dataset.trials) > 1:
         sides[POOLED] = list(dataset.trials)
-    for gender, sexes in sides.items():
+    for (gender, sexes), attacker in product(sides.items(), attackers.by_training[dataset.training]):
         keys = [sets.original[dataset.trials[sex]].trials for sex in sexes]
-        for attacker in attackers.by_training[dataset.training]:
-            found = {draw: [jobs.get((attacker.name, sex, draw)) for sex in sexes] for draw in draws}
-            parts = {draw: [job for job in of_draw if job is not None] for draw, of_draw in found.items()}
-            parts = {draw: of_draw for draw, of_draw in parts.items() if len(of_draw) == len(sexes)}
-            if 1 not in parts:
+        stages: dict[int, Stage[Scores]] = {}
+        weights: dict[str, None] = {}
+        for draw in draws:
+            parts = [job for sex in sexes if (job := jobs.get((attacker.name, sex, draw)))]
+            if len(parts) < len(sexes):
+                if draw == 1:
+                    break
                 continue
-            stages = {draw: of_draw[0].stage for draw, of_draw in parts.items()}
-            weights = []
-            if len(sexes) > 1:
-                for draw, of_draw in parts.items():
-                    folder = condition_folder(dataset, gender, scenario, suffix, draw)
-                    stages[draw] = _pooled(run, attacker.name, folder, [job.stage for job in of_draw])
+            stages[draw] = parts[0].stage
+            if len(sexes) > 1:  # those of all sexes together
+                folder = condition_folder(dataset, gender, scenario, suffix, draw)
+                both = [job.stage for job in parts]
+                stages[draw] = replace(run, quiet=True).stage(
+                    f"scores of {attacker.name} in {folder}",
+                    f"{folder}/{attacker.name}/scores",
+                    make=lambda path, both=both: write_scores(path, joined([stage.value for stage in both])),
+                    read=read_scores,
+                    after=both,
+                )
             elif isinstance(attacker, Fusion):
-                weights = [attacker.file(job.attack.training, list(job.parts)) for (job,) in parts.values()]
+                file = attacker.file(parts[0].attack.training, list(parts[0].parts))
+                weights[str(file.relative_to(run.output))] = None
+        if 1 in stages:
             yield Scored(
                 dataset=dataset.name,
                 gender=gender,
@@ -514,20 +502,9 @@ def _conditions(run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers,
                 level=level_of(attacker),
                 content=getattr(attacker, "content", ""),
                 tested=tuple(len(np.unique(key.segments)) for key in keys if key is not None),
-                lacking=tuple(draw for draw in draws if draw not in parts),
-                weights=tuple(dict.fromkeys(str(file.relative_to(run.output)) for file in weights)),
+                lacking=tuple(draw for draw in draws if draw not in stages),
+                weights=tuple(weights),
             )
-
-
-def _pooled(run: Run, attacker: str, folder: str, stages: Sequence[Stage[Scores]]) -> Stage[Scores]:
-    """Put the scores of all sexes together."""
-    return replace(run, quiet=True).stage(
-        f"scores of {attacker} in {folder}",
-        f"{folder}/{attacker}/scores",
-        make=lambda path: write_scores(path, joined([stage.value for stage in stages])),
-        read=read_scores,
-        after=stages,
-    )
 
 
 def joined(lists: Sequence[Scores]) -> Scores:

@@ -49,7 +49,6 @@ from spkver.voiceprivacy.numbers import assess_condition, mean_of
 from spkver.voiceprivacy.scores import (
     Attackers,
     Scored,
-    ScoreTable,
     attackers_at_work,
     attacks_of,
     declare_scores,
@@ -102,7 +101,7 @@ class Table:
     training_draws: list[Json] = field(default_factory=list)
 
 
-def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: ScoreTable) -> Table:
+def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sequence[Scored]) -> Table:
     """Compute the numbers of every condition with their intervals, and what is of several together.
 
     Conditions of an attacker on a set are a stage of their own, and are shared out to the workers.
@@ -111,7 +110,7 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sco
     config = experiment.config.evaluation.of_conditions()
     experiment.begin("evaluation")
     groups: dict[tuple[str, str], list[Scored]] = {}
-    for condition in scores.conditions:
+    for condition in scores:
         groups.setdefault((condition.dataset, condition.attacker), []).append(condition)
     stages: dict[tuple[str, str], Stage[list[Json]]] = {}
     for (dataset, attacker), group in groups.items():
@@ -126,7 +125,7 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sco
         )
     with run.timed("evaluation"):
         rows = {place(row): row for stage in stages.values() for row in stage.value}
-    table = [rows[place(vars(condition))] for condition in scores.conditions]
+    table = [rows[place(vars(condition))] for condition in scores]
     pairs = dict.fromkeys(place(row)[:2] for row in table)
     sides = [[row for row in table if place(row)[:2] == pair] for pair in pairs]
 
@@ -295,7 +294,7 @@ def fewer_versions(attack: Attack, count: int) -> Attack:
 
 
 def _training_draws(
-    experiment: Experiment, sets: Sets, attackers: Attackers, rows: Sequence[Json], scores: ScoreTable
+    experiment: Experiment, sets: Sets, attackers: Attackers, rows: Sequence[Json], scores: Sequence[Scored]
 ) -> list[Json]:
     """Return the entry ``training_draws`` of the results, see `Table`.
 
@@ -319,7 +318,7 @@ def _training_draws(
         rates: Rates = {}
         note = None
         try:
-            condition = next(one for one in scores.conditions if place(vars(one)) == place(best))
+            condition = next(one for one in scores if place(vars(one)) == place(best))
             rates = _measure(experiment, sets, dataset, condition, able[best["attacker"]], smaller_counts(total))
         except Exception as error:  # whatever it is: all else that was asked for is there
             note = reason_of(error)

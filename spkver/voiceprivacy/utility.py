@@ -40,30 +40,25 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
         with problems.noted():
             recognition.check_recogniser()
     if given.wer or given.hypotheses:
-        needed = []
-        for name in tried:
-            needed += [sets.original[name].path / "text"] if name in sets.original else []
-            needed += [side.path / given.hypotheses for side in sets.pair(name)] if given.hypotheses else []
+        needed = [sets.original[name].path / "text" for name in tried if name in sets.original]
+        needed += [side.path / given.hypotheses for name in tried for side in sets.pair(name) if given.hypotheses]
         for path in needed:
             if not path.is_file():
                 problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
     if given.attributes is not None:
         with problems.noted():
             read_tables(given.attributes)
-    for name in sets.emotions:
-        directories = sets.pair(name)
-        if name in sets.original:
-            with problems.noted():
-                emotions = recognition.read_emotions(directories[0])
-                folds = recognition.read_folds(directories[0])
-                if given.predictions is None:
-                    recognition.check_folds(directories[0], directories[0], emotions, folds=folds)
-                    for directory in directories:
-                        check_headers(directory.recordings, jobs=jobs, problems=problems)
-        for directory in directories:
-            if given.predictions is not None:
+    for directories in map(sets.pair, sets.emotions):
+        if given.predictions is not None:
+            for directory in directories:
                 with problems.noted():
                     _predictions(directory, given.predictions)
+        with problems.noted():
+            emotions, folds = recognition.read_emotions(directories[0]), recognition.read_folds(directories[0])
+            if given.predictions is None:
+                recognition.check_folds(directories[0], directories[0], emotions, folds=folds)
+                for directory in directories:
+                    check_headers(directory.recordings, jobs=jobs, problems=problems)
     for key, names in (("hypotheses", tried), ("predictions", sets.emotions)):
         file = getattr(given, key)
         # the lists of a twin that is made here are copies of the original's
@@ -105,28 +100,24 @@ def _words(run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resam
     names = tuple(dataset.trials.values())
     reference = _together([measures.read_transcripts(sets.original[name].path / "text") for name in names])
     speakers = _together([sets.original[name].speakers for name in names])
+    by = {"recogniser": hypotheses or "pocketsphinx", "normaliser": _NORMALISER}
     rates: Json = {"wer": {}, "cer": {}}
     for kind, directories in zip(_KINDS, (sets.original, sets.twins), strict=True):
-        recognised = _together(
-            [
-                measures.read_transcripts(directories[name].path / hypotheses)
-                if hypotheses
-                else recognition.transcribe(run.below(f"asr/{directories[name].name}"), directories[name])
-                for name in names
-            ]
-        )
+        if hypotheses:
+            parts = [measures.read_transcripts(directories[name].path / hypotheses) for name in names]
+        else:
+            sides = [directories[name] for name in names]
+            parts = [recognition.transcribe(run.below(f"asr/{side.name}"), side) for side in sides]
         for measure, unit in (("wer", "words"), ("cer", "characters")):
-            counts = measures.count_errors(reference, recognised, unit=unit, normaliser=_NORMALISER)  # type: ignore[arg-type]
-            rate = measures.error_rate(counts, speakers, resampling)
-            by = {"recogniser": hypotheses or "pocketsphinx", "normaliser": _NORMALISER}
+            how: Any = {"unit": unit, "normaliser": _NORMALISER}
+            rate = measures.error_rate(measures.count_errors(reference, _together(parts), **how), speakers, resampling)
             rates[measure][kind] = {**_ends(rate.interval), "n_utterances": rate.n_utterances, **by}
     return rates
 
 
 def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Json:
     names = tuple(dataset.trials.values())
-    original = _together([sets.original[name].recordings for name in names])
-    anonymised = _together([sets.twins[name].recordings for name in names])
+    original, anonymised = (_together([of[name].recordings for name in names]) for of in (sets.original, sets.twins))
     speakers = _together([sets.original[name].speakers for name in names])
     pairs = {utterance: (path, anonymised[utterance]) for utterance, path in original.items()}
     how: Json = {"settings": _TRACKER, "libraries": ("numpy", "scipy", "soundfile")}
@@ -143,16 +134,13 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Js
 def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
     """Compare the pitch of a recording and its twin: correlation (None where it is undefined), lag, agreement."""
     (track,) = measures.compare_recordings({"": pair[0]}, {"": pair[1]}, jobs=1).values()
-    correlation = None if math.isnan(track.correlation) else track.correlation
-    return correlation, track.lag, track.voicing_agreement
+    return None if math.isnan(track.correlation) else track.correlation, track.lag, track.voicing_agreement
 
 
 def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling: Resampling) -> Json:
     """Recognise emotions in both versions by what was learnt from the original, or take what somebody recognised."""
-    original = sets.original[name]
-    sides = (sets.original[name], sets.twins[name])
-    emotions = recognition.read_emotions(original)
-    folds = recognition.read_folds(original)
+    original, _ = sides = sets.original[name], sets.twins[name]
+    emotions, folds = recognition.read_emotions(original), recognition.read_folds(original)
     if config.predictions is not None:
         heard = [_predictions(directory, config.predictions) for directory in sides]
         by = {"recogniser": config.predictions}
