@@ -84,22 +84,17 @@ def test_a_list_that_is_no_full_cross_has_none_and_the_reason(caplog: pytest.Log
     assert notes == {"closed_set": "not given: the trial list is not a full cross of models and segments"}
 
 
-def test_infinite_scores_have_none_and_the_reason() -> None:
-    scores, key, speakers = trials(0)
-    values = scores.values.copy()
-    values[0] = np.inf
-    draws = [Scores.from_ids(*zip(*scores.pairs(), strict=True), values)]  # type: ignore[misc]
-    found, notes = closed_set_of(draws, key, speakers, tables_of(draws, key), RESAMPLING)
-    assert found is None
-    assert "infinite" in notes["closed_set"]
-
-
-def test_without_resamples_there_are_values_alone() -> None:
+def test_infinite_scores_have_none_and_without_resamples_there_are_values_alone() -> None:
     scores, key, speakers = trials(0)
     found, _ = closed_set_of([scores], key, speakers, tables_of([scores], key), Resampling(0, 0))
     assert found is not None
     assert set(found["eer"]) == {"value"}
     assert np.isnan(found["identification"]["low"])
+    values = np.append(np.inf, scores.values[1:])
+    draws = [Scores.from_ids(*zip(*scores.pairs(), strict=True), values)]  # type: ignore[misc]
+    found, notes = closed_set_of(draws, key, speakers, tables_of(draws, key), RESAMPLING)
+    assert found is None
+    assert "infinite" in notes["closed_set"]
 
 
 def test_ranks_of_two_galleries_by_brute_force() -> None:
