@@ -42,7 +42,6 @@ EXTENSIONS = (".wav", ".flac", ".sph", ".ogg", ".oga", ".opus", ".mp3")
 
 _FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "NIST", "OGG", "MP3")
 _CONTAINERS = {".wav": "WAV", ".flac": "FLAC", ".sph": "NIST"}
-_PCM_BITS = {"PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
 # writers that cannot seek back leave a placeholder near the largest size: 0xFFFFFFFF, 0x7FFFFFFF or 0x7FFFF000
 _UNKNOWN_WAV_SIZE = 0x7FFFF000
 _UNKNOWN_FRAMES = 1 << 62
@@ -262,12 +261,29 @@ def read_audio(
         frames = _read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
     else:
         with _open(path) as file:
-            frames = _read_all(path, file, dtype)
+            try:
+                frames = file.read(dtype=dtype, always_2d=True)
+            except (soundfile.LibsndfileError, OSError, MemoryError) as error:  # the header may promise too much
+                raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN) from error
+            if len(frames) < file.frames:
+                raise _cut_off(path, file.frames, len(frames), "samples")
             if "sample_count" in sphere:
                 frames = frames[: _number(path, sphere, "sample_count")]
             found_rate = _checked_header(path, file, len(frames)).rate
-    samples = _select_channel(path, frames, channel)
-    _check_values(path, samples)
+    n_channels = frames.shape[1]
+    if channel is None and n_channels > 1:
+        remedy = f"choose one with channel=0 to channel={n_channels - 1}"
+        raise DataError(f"has {n_channels} channels, expected one", file=path, remedy=remedy)
+    if not 0 <= (channel or 0) < n_channels:
+        text = f"channel {channel} was requested, the file has {n_channels}"
+        raise DataError(text, file=path, remedy="channels are numbered from 0")
+    samples = np.ascontiguousarray(frames[:, channel or 0])
+    if len(bad := np.flatnonzero(~np.isfinite(samples))):
+        text = f"{len(bad)} of {len(samples)} samples are NaN or infinite, the first at {bad[0]}"
+        raise DataError(text, file=path, remedy="write the file again from its source")
+    if (peak := np.abs(samples).max()) > _LOUDEST:
+        text = f"samples of up to {peak:.3g} times full scale, which is 1 for floating-point samples"
+        raise DataError(text, file=path, remedy="divide them by 32768 if they are those of 16 bits, and write it again")
     if rate is None or rate == found_rate:
         return Audio(samples, found_rate)
     if not resample:
@@ -281,86 +297,35 @@ def read_audio(
     return Audio(resampled, rate)
 
 
-def write_audio(path: str | Path, samples: NDArray[Any], rate: int, *, subtype: str = "PCM_16") -> int:
-    """Write samples with full scale 1, completely or not at all; larger samples are clipped and reported.
+def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
+    """Write samples with full scale 1 in 16 bits, completely or not at all; larger samples are clipped with a warning.
 
     Parameters
     ----------
     path : path
         Ends in .wav, .flac or .sph, which selects the container.
-    samples : ndarray of shape (n,) or (n, channels)
-        Rounded to the nearest of the 2**bits values; samples of `read_audio` from a file of as many bits are written
-        back exactly.
+    samples : ndarray of float of shape (n,) or (n, channels)
+        Rounded to multiples of 1/32768; samples of `read_audio` from a file of 16 bits are written back exactly.
     rate : int
         Sampling rate in Hz.
-    subtype : {"PCM_16", "PCM_24", "PCM_32", "FLOAT"}
-        Coding; FLOAT (WAV only) does not clip, PCM_32 not in FLAC.
-
-    Returns
-    -------
-    int
-        Number of samples beyond full scale that were clipped; they are also logged as a warning.
 
     Raises
     ------
     DataError
         If samples are NaN, infinite or none, or the file cannot be written.
-    ValueError
-        If the extension, the subtype or the shape is none of these.
     """
-    path = Path(path)
-    container = _CONTAINERS.get(path.suffix.lower())
-    if container is None:
-        raise ValueError(f"{path}: expected a name that ends in .wav, .flac or .sph")
-    if (subtype not in _PCM_BITS and subtype != "FLOAT") or not soundfile.check_format(container, subtype):
-        raise ValueError(f"{path}: {container} cannot hold {subtype!r}")
-    samples = np.asarray(samples)
-    if samples.ndim not in (1, 2) or not np.issubdtype(samples.dtype, np.floating):
-        raise ValueError(f"samples must be floats of shape (n,) or (n, channels), not {samples.dtype} {samples.shape}")
+    path, samples = Path(path), np.asarray(samples)
     if samples.size == 0 or not np.isfinite(samples).all():
         what = "no samples" if samples.size == 0 else "NaN or infinite samples"
         raise DataError(f"{what} to write", file=path, remedy="check the step that made them")
-    clipped = 0 if subtype == "FLOAT" else int(np.count_nonzero(np.abs(samples) > 1))
-    if clipped:
+    if clipped := np.count_nonzero(np.abs(samples) > 1):
         logger.warning("%s: %d of %d samples beyond full scale were clipped", path, clipped, samples.size)
-    encoded = samples.astype(np.float32) if subtype == "FLOAT" else _to_integers(samples, _PCM_BITS[subtype])
+    steps = np.clip(np.rint(samples.astype(np.float64) * 32768), -32768, 32767).astype(np.int16)
     # encoded in memory, so that a full disk is an OSError of one write and not a warning inside libsndfile
     buffer = io.BytesIO()
-    soundfile.write(buffer, encoded, rate, format=container, subtype=subtype)
+    soundfile.write(buffer, steps, rate, format=_CONTAINERS[path.suffix.lower()], subtype="PCM_16")
     with atomic_path(path) as temporary:
         temporary.write_bytes(buffer.getbuffer())
-    return clipped
-
-
-def _to_integers(samples: NDArray[Any], bits: int) -> NDArray[Any]:
-    full_scale = 1 << (bits - 1)
-    values = np.rint(samples.astype(np.float64) * full_scale)
-    np.clip(values, -full_scale, full_scale - 1, out=values)
-    if bits == 16:
-        return values.astype(np.int16)
-    return values.astype(np.int32) << (32 - bits)  # libsndfile takes the upper bits
-
-
-def _check_values(path: Path, samples: NDArray[Any]) -> None:
-    if not np.isfinite(samples).all():
-        bad = np.flatnonzero(~np.isfinite(samples))
-        text = f"{len(bad)} of {len(samples)} samples are NaN or infinite, the first at {bad[0]}"
-        raise DataError(text, file=path, remedy="write the file again from its source")
-    peak = float(np.abs(samples).max())
-    if peak > _LOUDEST:
-        text = f"samples of up to {peak:.3g} times full scale, which is 1 for floating-point samples"
-        raise DataError(text, file=path, remedy="divide them by 32768 if they are those of 16 bits, and write it again")
-
-
-def _select_channel(path: Path, frames: NDArray[Any], channel: int | None) -> NDArray[Any]:
-    n_channels = frames.shape[1]
-    if channel is None and n_channels > 1:
-        remedy = f"choose one with channel=0 to channel={n_channels - 1}"
-        raise DataError(f"has {n_channels} channels, expected one", file=path, remedy=remedy)
-    if not 0 <= (channel or 0) < n_channels:
-        text = f"channel {channel} was requested, the file has {n_channels}"
-        raise DataError(text, file=path, remedy="channels are numbered from 0")
-    return np.ascontiguousarray(frames[:, channel or 0])
 
 
 # --- files that libsndfile reads ------------------------------------------------------------------------------------
@@ -379,16 +344,6 @@ def _open(path: Path) -> soundfile.SoundFile:
         text = "FLAC header without the number of samples, as written to a pipe"
         raise DataError(text, file=path, remedy="decode and encode it again into a file")
     return file
-
-
-def _read_all(path: Path, file: soundfile.SoundFile, dtype: str) -> NDArray[Any]:
-    try:
-        frames: NDArray[Any] = file.read(dtype=dtype, always_2d=True)
-    except (soundfile.LibsndfileError, OSError, MemoryError) as error:  # the header may promise more than memory holds
-        raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN) from error
-    if len(frames) < file.frames:
-        raise _cut_off(path, file.frames, len(frames), "samples")
-    return frames
 
 
 def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> AudioHeader:

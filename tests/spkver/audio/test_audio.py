@@ -154,7 +154,7 @@ def tone(rate: int, frequency: float = 440.0) -> NDArray[np.float64]:
 @pytest.mark.parametrize(("from_rate", "to_rate"), [(16000, 8000), (8000, 16000), (22050, 16000)])
 def test_resampling_keeps_a_tone(tmp_path: Path, from_rate: int, to_rate: int) -> None:
     path = tmp_path / "a.wav"
-    write_audio(path, tone(from_rate), from_rate, subtype="PCM_24")
+    soundfile.write(path, tone(from_rate), from_rate, subtype="PCM_24")
     audio = read_audio(path, rate=to_rate, resample=True, dtype="float64")
     assert audio.rate == to_rate
     assert len(audio.samples) == to_rate
@@ -275,11 +275,10 @@ def test_broken_shorten(tmp_path: Path, content: bytes, message: str) -> None:
 
 
 @pytest.mark.parametrize("extension", [".wav", ".FLAC", ".sph"])
-@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24"])
-def test_written_is_what_was_read_to_the_bit(tmp_path: Path, extension: str, subtype: str) -> None:
+def test_written_is_what_was_read_to_the_bit(tmp_path: Path, extension: str) -> None:
     samples = noise() / 32768
     path = tmp_path / f"a{extension}"
-    assert write_audio(path, samples, RATE, subtype=subtype) == 0
+    write_audio(path, samples, RATE)
     audio = read_audio(path, dtype="float64")
     assert audio.rate == RATE
     assert np.array_equal(audio.samples, samples)
@@ -288,7 +287,7 @@ def test_written_is_what_was_read_to_the_bit(tmp_path: Path, extension: str, sub
 def test_clipping_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     samples = np.array([0.5, 1.0, 1.2, -1.0, -3.0])
     with caplog.at_level(logging.WARNING):
-        assert write_audio(tmp_path / "a.wav", samples, RATE) == 2
+        write_audio(tmp_path / "a.wav", samples, RATE)
     assert "2 of 5 samples beyond full scale were clipped" in caplog.text
     expected = np.array([16384, 32767, 32767, -32768, -32768]) / 32768
     assert np.array_equal(read_audio(tmp_path / "a.wav", dtype="float64").samples, expected)
