@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from spkbase.errors import ConfigError, DataError
+from spkbase.files import file_digest
 
 SAFE_PATH = {"PYTHONSAFEPATH": "spkver"}
 """Environment of worker processes: Python imports nothing from the folder that they start in, which may hold a file
@@ -83,6 +86,31 @@ def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | No
         raise ConfigError(f"the {what} {name!r}: {where} has no {f'{kind} {object_name!r}'.strip()}")
     file = getattr(module, "__file__", None)
     return plugin, None if file is None else Path(file)
+
+
+def files_behind(plugin: str, file: Path | None = None) -> dict[str, str | None]:
+    """Return the SHA-256 of further files that a plug-in is seen to depend on, by their paths.
+
+    Parameters
+    ----------
+    plugin : str
+        A command: the files that it names, such as a script or weights. Or the name of a function.
+    file : Path, optional
+        Of the function's module: the Python files beside it that it imports, and those that these import.
+    """
+    if file is None:
+        words = sorted(set(re.split(r"[\s'\"=;|&<>()]+", plugin)) - {""})
+        return {word: file_digest(word) for word in words if Path(word).is_file()}
+    found = [file]
+    for one in found:  # it grows
+        with suppress(SyntaxError):
+            for node in ast.walk(ast.parse(one.read_bytes())):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+                for part in (part for name in names for part in name.split(".")):
+                    beside = file.parent / f"{part}.py", *sorted((file.parent / part).glob("*.py"))
+                    found += [path for path in beside if path not in found and path.is_file()]
+    return {str(path): file_digest(path) for path in sorted(found[1:])}
 
 
 def check_places(template: str, places: Sequence[str], needed: Sequence[str]) -> None:

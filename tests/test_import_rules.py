@@ -17,7 +17,8 @@ HEAVY = ("librosa", "sklearn", "matplotlib", "torch", "numba", "av", "espeakng_l
 FLOORS = {
     "spkbase": [
         ["errors", "version", "packages", "seeding"],
-        ["files", "plugins"],
+        ["files"],
+        ["plugins"],
         ["showing"],
         ["arrays", "work"],
         ["plain_pickle"],

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from spkbase import files
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, Problems, few
-from spkbase.plugins import load_plugin
+from spkbase.plugins import files_behind, load_plugin
 from spkbase.runs import append_line, is_temporary, read_lines, remove_temporaries, sole_use
 from spkbase.version import __version__
 from spkbase.work import chunks, ordered_map
@@ -126,11 +126,11 @@ def anonymize_datadir(
         utterance: stream_name(utterance, source.speakers[utterance], number, **how)
         for number, utterance in enumerate(source.recordings)
     }
-    module = None  # digest of user-supplied code
-    if config.name not in BUILT_IN and config.name != "command":
-        file = load_plugin(config.name, "anonymiser", kind="function")[1]
-        module = None if file is None else files.file_digest(file)
-    made_by = files.fingerprint(__version__, config.record(), seed, module)
+    module, behind = None, files_behind(config.command)  # digests of user-supplied code
+    is_function = config.name not in BUILT_IN and config.name != "command"
+    if is_function and (file := load_plugin(config.name, "anonymiser", kind="function")[1]):
+        module, behind = files.file_digest(file), files_behind(config.name, file)
+    made_by = files.fingerprint(__version__, config.record(), seed, module, *([behind] if behind else []))
     header = {"anonymizer": to_dict(config), "seed": seed, "version": __version__, "made_by": made_by}
     change = partial(_anonymize, config=config, seed=seed)
     return make_twin(source, Path(target), streams, header, change, jobs=jobs, force=force)

@@ -41,6 +41,7 @@ from spkver.attackers.registry import (
     is_outside,
     is_supplied,
     make_attacker,
+    named_only,
     open_outside,
 )
 from spkver.attackers.vector_attacker import Context, VectorAttacker, VectorStore

@@ -31,6 +31,7 @@ from spkbase.runs import Run
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunks, ordered_map
+from spkver.attackers import lists
 from spkver.attackers.protocol import Attack, Place, TrainingSet
 from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir, write_datadir
@@ -299,7 +300,6 @@ def _key(enrolment: DataDir, tested: DataDir, genders: Mapping[str, str]) -> Key
 
 def _without(version: DataDir, speakers: set[str], number: int) -> DataDir:
     """A version of a training set without some speakers."""
-    kept = {name: speaker for name, speaker in version.speakers.items() if speaker not in speakers}
-    recordings = {name: path for name, path in version.recordings.items() if name in kept}
-    genders = {name: sex for name, sex in version.sexes.items() if name not in speakers}
-    return DataDir(version.path.with_name(f"{version.name}-without{number}"), recordings, kept, genders)
+    kept = lists.select(version, {name for name, speaker in version.speakers.items() if speaker not in speakers})
+    sexes = {name: sex for name, sex in version.sexes.items() if name not in speakers}
+    return replace(kept, path=version.path.with_name(f"{version.name}-without{number}"), sexes=sexes, enrolls=None)

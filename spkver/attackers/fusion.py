@@ -369,16 +369,13 @@ def learn_weights(
     numbers = np.concatenate([np.full(len(fold.key), fold.number) for fold in folds])
     speakers = np.concatenate([fold.key.model_ids[fold.key.models] for fold in folds])
     chosen = choose_fusion(scores, is_target, numbers, speakers, names)
+    affine = chosen.affine
+    weights = {"weights": dict(zip(names, affine.weights, strict=True)), "offset": affine.offset, "prior": affine.prior}
     return {
         "format": _FORMAT,
         **about,
         "left_out": {**about.get("left_out", {}), **left_out},
-        "weights": {
-            "weights": dict(zip(names, chosen.affine.weights, strict=True)),
-            "offset": chosen.affine.offset,
-            "prior": chosen.affine.prior,
-            "ridge": chosen.ridge,
-        },
+        "weights": {**weights, "ridge": chosen.ridge},
         "cross_validated": {"cllr": chosen.cllr, "eer": _error_rate(chosen.llr, is_target)},
         "alone": {
             name: {"cllr": chosen.alone[name], "eer": _error_rate(scores[:, number], is_target)}
@@ -395,14 +392,9 @@ def _error_rate(values: NDArray, is_target: NDArray) -> float:
 
 def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:
     is_target = fold.key.is_target
-    return {
-        "fold": fold.number,
-        "speakers": len(fold.speakers),
-        "targets": int(is_target.sum()),
-        "nontargets": int((~is_target).sum()),
-        "cllr": float(cllr_of_trials(llr, is_target).sum()),
-        "eer": _error_rate(llr, is_target),
-    }
+    counts = {"targets": int(is_target.sum()), "nontargets": int((~is_target).sum())}
+    rates = {"cllr": float(cllr_of_trials(llr, is_target).sum()), "eer": _error_rate(llr, is_target)}
+    return {"fold": fold.number, "speakers": len(fold.speakers), **counts, **rates}
 
 
 def fusion_attacker(name: str, settings: Settings, context: Context) -> Fusion:

@@ -24,7 +24,7 @@ learnt from original speech.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain
@@ -44,7 +44,7 @@ from spkbase.hdf5 import open_file, read_arrays, write_arrays
 from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import chunk_bounds, chunks, one_blas_thread, ordered_map
+from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
 from spkver.anonymization import (
     INVERSES,
     AnonymizerConfig,
@@ -322,7 +322,7 @@ LEAST = 10
 _DRAWS, _MOST_DRAWS = 1200, 6  # anonymised versions that are aimed at, and of one recording
 _KEY = 8  # digits of a key
 _MOST_OF_UNDOING = 4000  # background recordings that are inverted; attackers learn from no more
-_BATCH = 8
+_WARPING = "how far speech is warped"
 _PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `known_anonymizer`
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
 
@@ -464,8 +464,9 @@ class Undoing:
         inverse, what = known.inverse, (known.inverse.anonymizer, known.bounds)
 
         def make(path: Path) -> None:
-            results = _arrays_of(partial(_drawn_cues, what=what, draws=draws, seed=seed), recordings, self.place.jobs)
-            cues, values = (np.concatenate([result[name] for result in results]) for name in ("cues", "values"))
+            draw = partial(_drawn_cues, what=what, draws=draws, seed=seed)
+            made = ordered_map(draw, list(recordings.items()), jobs=self.place.jobs, description=_WARPING)
+            cues, values = map(np.concatenate, zip(*made, strict=True))
             folds = self.folds([original.speakers[name] for name in recordings for _ in range(draws)])
             estimator = fit_warp_estimator(cues, values, folds, inverse.bounds(known.bounds))
             write_warp_estimator(path, estimator)
@@ -477,15 +478,10 @@ class Undoing:
                 "recordings": len(recordings),
                 "speakers": len(set(original.speakers.values())),
                 "draws_of_each": draws,
-                "cues": estimator.cues,
-                "kernel": "linear" if not estimator.width else "Gaussian",
-                "width": estimator.width,
-                "ridge": estimator.ridge,
+                "kernel": "Gaussian" if estimator.width else "linear",
                 "folds": FOLDS,
-                "rmse": estimator.rmse,
-                "spread": estimator.spread,
             }
-            write_json(self.run.path("undoing.json"), facts)
+            write_json(self.run.path("undoing.json"), {**facts, **{key: getattr(estimator, key) for key in _NUMBERS}})
 
         return self.run.stage(
             "estimator of the warp",
@@ -498,21 +494,21 @@ class Undoing:
             also=("undoing.json",),
         )
 
-    def numbers(self, directory: DataDir) -> dict[str, float]:
+    def numbers(self, directory: DataDir, *, is_tested: bool = False) -> dict[str, float]:
         """Estimate the number of each recording; where a speaker has one number, it is the mean of the estimates.
 
-        Speakers of tested recordings are not disclosed: each recording is a speaker by itself, with its own estimate.
+        Speakers of tested recordings are not disclosed: each recording has its own estimate, also in the trials of the
+        background, where speakers are known.
         """
         recordings = {name: Path(path) for name, path in sorted(directory.recordings.items())}
-        config = _recorded(directory)
-        is_shared = config is not None and config.level == "speaker"
+        is_shared = not is_tested and self.is_by_speaker(directory)
         speakers = [directory.speakers[name] for name in recordings]
         is_heard = set(speakers) <= set(self.background.original.speakers.values())
         folds, estimator = self.folds(speakers) if is_heard else None, self.estimator
 
         def make(path: Path) -> None:
-            results = _arrays_of(_cues_of, recordings, self.place.jobs)
-            values = estimator.value.estimate(np.concatenate([result["cues"] for result in results]), folds)
+            cues = ordered_map(_cues_of, list(recordings.items()), jobs=self.place.jobs, description=_WARPING)
+            values = estimator.value.estimate(np.stack(list(cues)), folds)
             if is_shared:
                 _, people = np.unique(speakers, return_inverse=True)
                 values = (np.bincount(people, values) / np.bincount(people))[people]
@@ -531,24 +527,33 @@ class Undoing:
         ).value
         return {name: float(value) for name, value in found.items()}
 
+    @staticmethod
+    def is_by_speaker(directory: DataDir) -> bool:
+        """Return whether a speaker of an anonymised directory has one number, by its record."""
+        config = _recorded(directory)
+        return config is not None and config.level == "speaker"
+
     def folds(self, speakers: Sequence[str]) -> NDArray[np.int64]:
         """Return the folds of background speakers."""
         known = sorted(set(self.background.original.speakers.values()))
         fold = dict(zip(known, speaker_folds(known, FOLDS, seed=self.place.seed).tolist(), strict=True))
         return np.array([fold[speaker] for speaker in speakers], np.int64)
 
-    def undone(self, directory: DataDir) -> DataDir:
+    def undone(self, directory: DataDir, *, is_tested: bool = False) -> DataDir:
         """Return the inverted version of an anonymised data directory, below ``data/``; what is there is reused.
 
-        Recordings of the background are those of its inverted versions, as the folds of a fusion have them.
+        Recordings of the background are those of its inverted versions, as the folds of a fusion have them; but not
+        those that are tested (`is_tested`) where the number of a speaker was estimated from all recordings.
         """
         if directory not in self._undone:
-            versions = () if directory in self._parts else self.background.anonymised
+            is_apart = directory in self._parts or (is_tested and self.is_by_speaker(self.background.anonymised[0]))
+            versions = () if is_apart else self.background.anonymised
             known = {path for version in versions for path in version.recordings.values()}
             selected = self.selected(directory) if known.issuperset(directory.recordings.values()) else None
             if selected is None or len(selected) < len(directory):
                 target = self.place.output / "data" / f"{self._label(directory)}-undone"
-                inverse, numbers, place = self.known.inverse.anonymizer, self.numbers(directory), self.place
+                inverse, place = self.known.inverse.anonymizer, self.place
+                numbers = self.numbers(directory, is_tested=is_tested)
                 selected = undo_datadir(directory, target, inverse, numbers, jobs=place.jobs, force=place.force)
             self._undone[directory] = selected
         return self._undone[directory]
@@ -587,35 +592,24 @@ class Undoing:
         return tuple(map(self.undone, self._parts))
 
 
-Arrays = dict[str, NDArray[np.float64]]
-Recordings = Sequence[tuple[str, Path]]
+def _cues_of(recording: tuple[str, Path]) -> NDArray[np.float64]:
+    return warp_cues(*read_audio(recording[1]))
 
 
-def _arrays_of(work: Callable[[Recordings], Arrays], recordings: Mapping[str, Path], jobs: int | None) -> list[Arrays]:
-    """Apply a function to batches of recordings."""
-    batches = chunks(list(recordings.items()), _BATCH)
-    sizes = [*map(len, batches)]
-    return list(ordered_map(work, batches, jobs=jobs, description="how far speech is warped", sizes=sizes))
-
-
-def _cues_of(recordings: Recordings) -> Arrays:
-    return {"cues": np.stack([warp_cues(*read_audio(path)) for _, path in recordings])}
-
-
-def _drawn_cues(recordings: Recordings, *, what: tuple[str, tuple[float, float]], draws: int, seed: int) -> Arrays:
-    """Cues and numbers of anonymised versions of some recordings, one recording after the other."""
-    inverse, bounds = INVERSES[what[0]], what[1]
-    cues, values = [], []
-    for name, path in recordings:
-        samples, rate = read_audio(path)
-        generator = stream(seed, "undoing", name)
-        numbers = [inverse.draw(bounds, generator) for _ in range(draws)]
-        for output in inverse.apply([samples] * draws, [rate] * draws, numbers):
-            if isinstance(output, DataError):
-                raise DataError(f"utterance {name!r}: {output.text}", file=path, remedy=output.remedy)
-            cues.append(warp_cues(output, rate))
-        values += numbers
-    return {"cues": np.stack(cues), "values": np.array(values)}
+def _drawn_cues(
+    recording: tuple[str, Path], *, what: tuple[str, tuple[float, float]], draws: int, seed: int
+) -> tuple[NDArray[np.float64], list[float]]:
+    """Cues and numbers of anonymised versions of a recording."""
+    (name, path), (inverse, bounds) = recording, (INVERSES[what[0]], what[1])
+    samples, rate = read_audio(path)
+    generator = stream(seed, "undoing", name)
+    numbers = [inverse.draw(bounds, generator) for _ in range(draws)]
+    cues = []
+    for output in inverse.apply([samples] * draws, [rate] * draws, numbers):
+        if isinstance(output, DataError):
+            raise DataError(f"utterance {name!r}: {output.text}", file=path, remedy=output.remedy)
+        cues.append(warp_cues(output, rate))
+    return np.stack(cues), numbers
 
 
 @one_line
@@ -662,7 +656,7 @@ class UndoneAttacker:
         score_inverted = self.base.fit(training)
 
         def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
-            return score_inverted(tuple(map(undoing.undone, enrolment)), undoing.undone(tested), trials)
+            return score_inverted(tuple(map(undoing.undone, enrolment)), undoing.undone(tested, is_tested=True), trials)
 
         return score
 

@@ -206,6 +206,16 @@ def default_attackers() -> tuple[str, ...]:
     return tuple(other for other in instead.values() if not is_absent(other))
 
 
+def named_only() -> list[str]:
+    """Return the attackers that run only where they are named: none was ahead of those of `DEFAULT` on any set."""
+    usual = {*DEFAULT, *default_attackers()}
+    return [
+        name
+        for name, row in CATALOGUE.items()
+        if name not in usual and not is_absent(name) and ":" not in row.form.split("[")[0]
+    ]
+
+
 def find_row(entry: str) -> tuple[str, Row, str] | None:
     """Return the name of the row that an entry stands for, the row, and what follows the colon; None where none does.
 

@@ -43,6 +43,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -59,6 +60,7 @@ from spkbase.plugins import (
     TimeLimitError,
     check_places,
     end_process,
+    files_behind,
     fill_places,
     load_plugin,
     run_command,
@@ -229,9 +231,17 @@ class OwnFunction:
     time_limit: float | None = None
     level: str = TRIAL_BY_TRIAL
 
+    @cached_property
+    def code(self) -> dict[str, Any]:
+        """Its name, with the checksums of its module and of what this imports from its folder."""
+        if self.file is None:
+            return {"function": self.spec, "module": None}
+        imports = files_behind(self.spec, self.file)
+        return {"function": self.spec, "module": file_digest(self.file)} | ({"imports": imports} if imports else {})
+
     def record(self, attack: Attack) -> Any:
-        """Return its name with the checksum of its module."""
-        return {"function": self.spec, "module": None if self.file is None else file_digest(self.file)}
+        """Return its code."""
+        return self.code
 
     def lacks(self, attack: Attack) -> str:
         """Return nothing: it serves all trials."""
@@ -304,9 +314,15 @@ class OwnCommand:
     def __post_init__(self) -> None:
         check_places(self.template, PLACES, _NEEDED)
 
+    @cached_property
+    def code(self) -> dict[str, Any]:
+        """The command, with the checksums of files that it names, such as a script or weights."""
+        files = files_behind(self.template)
+        return {"command": self.template} | ({"files": files} if files else {})
+
     def record(self, attack: Attack) -> Any:
-        """Return the command."""
-        return {"command": self.template}
+        """Return its code."""
+        return self.code
 
     def lacks(self, attack: Attack) -> str:
         """Return nothing: it serves all trials."""

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import read_embeddings
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import file_digest
-from spkbase.plugins import check_places, fill_places, load_plugin, run_command, usual_seconds
+from spkbase.files import file_digest, fingerprint
+from spkbase.plugins import check_places, files_behind, fill_places, load_plugin, run_command, usual_seconds
 from spkbase.runs import library_version
 from spkver.audio import write_audio
 from spkver.extractors.protocol import (
@@ -53,6 +53,8 @@ def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
     windows = settings.windows()
     name = spec if file is None else f"{file.name}:{spec.rpartition(':')[2]}"
     record = {"function": name, "module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
+    if file is not None and (imports := files_behind(spec, file)):
+        record["imports"] = fingerprint(imports)
     guard = partial(guarded, function=function, name=spec)
     return Extraction(partial(extract_each, function=guard, rate=settings.rate, **windows), record, settings.rate)
 
@@ -62,7 +64,9 @@ def open_command(template: str, settings: ExtractorSettings) -> Extraction:
     check_places(template, ("recordings", "vectors"), ("recordings", "vectors"))
     _refuse_settings("command", settings)
     extract = partial(extract_by, read=partial(vectors_by_command, template=template), name="the command")
-    return Extraction(extract, {"command": template}, batch=_COMMAND_BATCH)
+    files = files_behind(template)
+    record = {"command": template} | ({"files": fingerprint(files)} if files else {})
+    return Extraction(extract, record, batch=_COMMAND_BATCH)
 
 
 def vectors_by_command(recordings: Sequence[Recording], *, template: str) -> dict[str, NDArray]:

@@ -211,7 +211,7 @@ def describe_unwatched(config: Config) -> str:
         spec = entry.removeprefix("extractor:")
         is_function = ":" in spec and find_row(spec) is None and spec.partition(":")[0] not in OUTSIDE
         own += [f"attacker {name}"] if is_function or spec.startswith("command:") else []
-    text = "modules that it imports and files behind its commands may change unnoticed; after a change give --force"
+    text = "installed modules that it imports and files that it reads may change unnoticed; after a change give --force"
     return f"user-supplied code ({', '.join(own)}): {text}" if own else ""
 
 

@@ -11,7 +11,7 @@ import click
 
 from spkbase.errors import Problems
 from spkbase.files import fingerprint
-from spkver.attackers import AttackerConfig, check_training
+from spkver.attackers import AttackerConfig, check_training, default_attackers, named_only
 from spkver.audio import check_headers
 from spkver.corpora import is_simulated
 from spkver.features import check_recordings
@@ -70,6 +70,8 @@ def check(experiment: Experiment) -> Sets:
         logger.info("%s", describe_estimate(config, sets, *how, draws=draws["trials"]))
         for line in (*describe_absent(config), *filter(None, [describe_unwatched(config)])):
             logger.warning("%s", line)
+        if config.attackers == default_attackers():
+            logger.info("attackers that run only where they are named: %s", ", ".join(named_only()))
     if is_simulated(experiment.data):
         click.echo("The speech is SIMULATED: synthetic voices of eSpeak NG, not recordings of people.")
     experiment.end("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")

@@ -131,6 +131,27 @@ def test_undone_speech_does_not_depend_on_workers_and_is_taken_up(background, tm
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
 
 
+def test_what_is_tested_is_estimated_alone_where_speakers_have_one_number(background, tmp_path):
+    """In trials of the background the speakers are known, and an attacker must not use them."""
+    made = [
+        anonymize_datadir(
+            background.original, tmp_path / f"by{seed}", AnonymizerConfig(level="speaker"), seed=seed, jobs=1
+        )
+        for seed in (5, 6)
+    ]
+    undoing = Undoing(TrainingSet(background.original, tuple(made)), Place(tmp_path, tmp_path / "work", jobs=1))
+    whole = undoing.numbers(made[0])
+    some = sorted(made[0].recordings)[:4]
+    tested = replace(
+        made[0],
+        recordings={name: made[0].recordings[name] for name in some},
+        speakers={name: made[0].speakers[name] for name in some},
+    )
+    alone = undoing.numbers(tested, is_tested=True)
+    assert len({whole[name] for name in some}) < len({alone[name] for name in some}) == 4
+    assert undoing.undone(tested, is_tested=True).recordings[some[0]] != undoing.undone(made[0]).recordings[some[0]]
+
+
 def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
     """Folds bear the name of the background: what is of it is taken from its twins, and pieces have folders of their
     own."""

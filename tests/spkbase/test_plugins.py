@@ -15,6 +15,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.plugins import (
     TimeLimitError,
     check_places,
+    files_behind,
     load_plugin,
     run_command,
 )
@@ -50,6 +51,25 @@ def test_a_plugin_is_named_by_its_module_or_file(tmp_path):
     for name in (f"{tmp_path}/broken.py:x", f"{tmp_path}/absent.py:x", "no_such_module:x", "x"):
         with pytest.raises(ConfigError, match=r"cannot be imported: .*give MODULE:FUNCTION.* or FILE.py:FUNCTION"):
             load_plugin(name, "attacker", kind="function")
+
+
+def test_files_behind_a_plugin_are_those_that_it_names_or_imports(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "mine.py": "import numpy, helper\nfrom parts import first\n", "helper.py": "def f():\n    import deeper\n",
+        "deeper.py": "import mine\n", "other.py": "", "parts/__init__.py": "", "parts/first.py": "broken(",
+        "net.pt": "",
+    }.items():  # fmt: skip
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = files_behind("mine.py:attack", tmp_path / "mine.py")
+    assert [str(Path(path).relative_to(tmp_path)) for path in found] == [
+        "deeper.py", "helper.py", "parts/__init__.py", "parts/first.py",
+    ]  # fmt: skip
+    command = "python mine.py --net=net.pt {trials} 'helper.py' absent.py"
+    assert list(files_behind(command)) == ["helper.py", "mine.py", "net.pt"]
+    (tmp_path / "net.pt").write_text("learnt anew")
+    assert files_behind(command)["mine.py"] != files_behind(command)["net.pt"]
 
 
 @pytest.mark.parametrize(
