@@ -45,15 +45,7 @@ from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
-from spkver.anonymization import (
-    INVERSES,
-    AnonymizerConfig,
-    Inverse,
-    burg,
-    quadratic_factors,
-    recorded_anonymizer,
-    undo_datadir,
-)
+from spkver import anonymization
 from spkver.attackers import lists
 from spkver.attackers.folds import with_pieces
 from spkver.attackers.protocol import NOWHERE, Attack, Attacker, Place, Scorer, TrainingSet
@@ -146,7 +138,7 @@ def _complex_poles(frames: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
     if windowed.shape[1] == 1:
         windowed = np.repeat(windowed, 2, axis=1)  # see `burg`; both histograms are of shares
     windowed += np.finfo(np.float32).eps
-    p, q = quadratic_factors(burg(windowed, min(_ORDER, len(windowed) // 2 * 2 - 2)))
+    p, q = anonymization.quadratic_factors(anonymization.burg(windowed, min(_ORDER, len(windowed) // 2 * 2 - 2)))
     is_pair = q > p * p / 4
     p, q = p[is_pair], q[is_pair]
     return np.arctan2(np.sqrt(q - p * p / 4), -p / 2), np.sqrt(q)
@@ -334,14 +326,14 @@ class Known:
 
     Attributes
     ----------
-    inverse : Inverse
+    inverse : anonymization.Inverse
     bounds : (low, high)
         The range that its numbers are drawn from, as `AnonymizerConfig` has it.
     by : {"record", "pairs"}
         Whether the record of a folder says so, or recordings before and after.
     """
 
-    inverse: Inverse
+    inverse: anonymization.Inverse
     bounds: tuple[float, float]
     by: str
 
@@ -359,16 +351,16 @@ def known_anonymizer(background: TrainingSet) -> Known | None:
     config = _recorded(background.anonymised[0])
     if config is None:
         return _recognised(background.original, background.anonymised[0])
-    inverse = INVERSES.get(config.name)
+    inverse = anonymization.INVERSES.get(config.name)
     return None if inverse is None else Known(inverse, getattr(config, inverse.parameter), "record")
 
 
-def _recorded(directory: DataDir) -> AnonymizerConfig | None:
+def _recorded(directory: DataDir) -> anonymization.AnonymizerConfig | None:
     """What the record of a directory says; of a selection, which has none, that of the folder of its recordings."""
-    found = recorded_anonymizer(directory.path)
+    found = anonymization.recorded_anonymizer(directory.path)
     if found is None and not directory.path.is_dir():
         folders = sorted({Path(path).parent.parent for path in directory.recordings.values()})
-        configs = [recorded_anonymizer(folder) for folder in folders]
+        configs = [anonymization.recorded_anonymizer(folder) for folder in folders]
         found = configs[0] if configs and all(config == configs[0] for config in configs) else None
     return found
 
@@ -380,8 +372,8 @@ def _recognised(original: DataDir, anonymised: DataDir) -> Known | None:
     pairs = [shared[place] for place in places]
     signals = [_beginnings(original.recordings[name], anonymised.recordings[name]) for name in pairs]
     explained = {}
-    for name, inverse in INVERSES.items() if signals else ():
-        low, high = inverse.bounds(getattr(AnonymizerConfig(), inverse.parameter))
+    for name, inverse in anonymization.INVERSES.items() if signals else ():
+        low, high = inverse.bounds(getattr(anonymization.AnonymizerConfig(), inverse.parameter))
         numbers = np.linspace(low, high, _GRID).tolist()
         nearest = before = 0.0
         for samples, rate, changed, changed_rate in signals:
@@ -399,7 +391,11 @@ def _recognised(original: DataDir, anonymised: DataDir) -> Known | None:
     best = max(explained, key=lambda name: explained[name], default="")
     if not best or explained[best] < _EXPLAINED:
         return None
-    return Known(INVERSES[best], getattr(AnonymizerConfig(), INVERSES[best].parameter), "pairs")
+    return Known(
+        anonymization.INVERSES[best],
+        getattr(anonymization.AnonymizerConfig(), anonymization.INVERSES[best].parameter),
+        "pairs",
+    )
 
 
 def _beginnings(before: Path, after: Path) -> tuple[NDArray[Any], int, NDArray[Any], int]:
@@ -421,7 +417,7 @@ def why_not(attack: Attack) -> str:
     if shared := {*attack.enrolment[0].speakers.values()} & {*original.speakers.values()}:
         return f"{len(shared)} speakers of the background are among those that are enrolled"
     if known_anonymizer(background) is None:
-        kinds = ", ".join(INVERSES)
+        kinds = ", ".join(anonymization.INVERSES)
         return f"nothing inverts what made {background.anonymised[0].name} ({kinds} can be inverted); try -aligned"
     return ""
 
@@ -554,7 +550,9 @@ class Undoing:
                 target = self.place.output / "data" / f"{self._label(directory)}-undone"
                 inverse, place = self.known.inverse.anonymizer, self.place
                 numbers = self.numbers(directory, is_tested=is_tested)
-                selected = undo_datadir(directory, target, inverse, numbers, jobs=place.jobs, force=place.force)
+                selected = anonymization.undo_datadir(
+                    directory, target, inverse, numbers, jobs=place.jobs, force=place.force
+                )
             self._undone[directory] = selected
         return self._undone[directory]
 
@@ -600,7 +598,7 @@ def _drawn_cues(
     recording: tuple[str, Path], *, what: tuple[str, tuple[float, float]], draws: int, seed: int
 ) -> tuple[NDArray[np.float64], list[float]]:
     """Cues and numbers of anonymised versions of a recording."""
-    (name, path), (inverse, bounds) = recording, (INVERSES[what[0]], what[1])
+    (name, path), (inverse, bounds) = recording, (anonymization.INVERSES[what[0]], what[1])
     samples, rate = read_audio(path)
     generator = stream(seed, "undoing", name)
     numbers = [inverse.draw(bounds, generator) for _ in range(draws)]

@@ -750,7 +750,17 @@ def check_trials(
         With all problems at once.
     """
     models, tested = lists.match_trials(enrol_dir, trial_dir, trial_list)
-    _warn_of_enrolled(enrol_dir, zip(models.models, models.segments, strict=True), tested, trial_list)
+    # trials of a recording against the model that was made from it look like a perfect attacker
+    own = {
+        (model, enrol_dir.recordings[name].resolve())
+        for model, name in zip(models.models, models.segments, strict=True)
+    }
+    paths = {name: path.resolve() for name, path in tested.items()}
+    if n_own := sum((model, paths[segment]) in own for model, segment in trial_list.pairs()):
+        logger.warning(
+            "%d of %d trials test a recording that their model was enrolled with: list in 'enrolls' what is enrolled, "
+            "or leave these trials out", n_own, len(trial_list),
+        )  # fmt: skip
     used = {*models.segments, *(enrol_dir.enrolls or ())}
     enrolled = {name: Path(enrol_dir.recordings[name]) for name in sorted(used)}
     files = set(enrolled.values())
@@ -766,19 +776,6 @@ def check_trials(
                 remedy = f"the attacker was trained so; train another: {remedy}"
             problems.add(error.text, file=error.file, remedy=remedy)
     problems.raise_if_any()
-
-
-def _warn_of_enrolled(
-    enrol_dir: DataDir, enrolled: Iterable[tuple[str, str]], tested: Mapping[str, Path], trials: Trials
-) -> None:
-    """Trials of a recording against the model that was made from it look like a perfect attacker."""
-    own = {(model, enrol_dir.recordings[utterance].resolve()) for model, utterance in enrolled}
-    paths = {name: path.resolve() for name, path in tested.items()}
-    if n_own := sum((model, paths[segment]) in own for model, segment in trials.pairs()):
-        logger.warning(
-            "%d of %d trials test a recording that their model was enrolled with: list in 'enrolls' what is enrolled, "
-            "or leave these trials out", n_own, len(trials),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -195,11 +195,12 @@ NOWHERE = Place(Path(), Path())
 
 
 @contextmanager
-def naming(name: str, file: Path | None = None) -> Iterator[None]:
-    """Have errors of this block name the attacker, and a file where they have none."""
+def naming(name: str, file: Path | None = None, remedy: str | None = None) -> Iterator[None]:
+    """Have errors of this block name the attacker, and a file and a remedy where they have none."""
     try:
         yield
     except DataError as error:
         is_named = error.text.startswith(("attacker ", "the attacker "))
         text = error.text if is_named else f"attacker {name!r}: {error.text}"
-        raise type(error)(text, file=error.file or file, line=error.line, remedy=error.remedy) from error
+        remedy = error.remedy or remedy
+        raise type(error)(text, file=error.file or file, line=error.line, remedy=remedy) from error

@@ -24,22 +24,13 @@ from typing import Any
 from evaluation.reports import LEVELS, TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
+from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
-from spkver.attackers.content import content_attacker
-from spkver.attackers.fusion import fusion_attacker
-from spkver.attackers.inverting import OPTIONS, AlignedAttacker, UndoneAttacker
-from spkver.attackers.mixtures import PRESETS, classic_attacker, ivector_attacker, supervector_attacker
+from spkver.attackers import content, fusion, inverting, mixtures, supplied, vector_attacker
 from spkver.attackers.protocol import Attacker, naming
-from spkver.attackers.supplied import OwnCommand, OwnFunction, ReadyScores, ReadyVectors, own_function
-from spkver.attackers.vector_attacker import (
-    ADAPTED_COSINE,
-    SINGLE_TEST_COSINE,
-    Context,
-    Settings,
-    extractor_attacker,
-    network_is_absent,
-)
+from spkver.attackers.vector_attacker import ADAPTED_COSINE, SINGLE_TEST_COSINE, Context, Settings, network_is_absent
 
+_EXTRACTOR = vector_attacker.extractor_attacker
 Make = Callable[[str, Settings, Context], Any]
 
 
@@ -94,11 +85,15 @@ def on_top(make: Make, ending: str) -> Make:
         context = replace(context, preset=base)
         if ending in ADAPTING:
             return make(name, merged(of_base, {"adapted": ADAPTING[ending]}, settings), context)
-        options = frozenset(key for key in OPTIONS if ending == "aligned" and settings.get(key) is True)
-        kept = {key: value for key, value in settings.items() if key not in OPTIONS or type(value) is not bool}
+        options = frozenset(key for key in inverting.OPTIONS if ending == "aligned" and settings.get(key) is True)
+        kept = {
+            key: value for key, value in settings.items() if key not in inverting.OPTIONS or type(value) is not bool
+        }
         # other settings make another attacker, which is kept elsewhere
         of_it = make(name if kept else base, merged(of_base, kept), context)
-        return UndoneAttacker(name, of_it) if ending == "undone" else AlignedAttacker(name, of_it, options)
+        if ending == "undone":
+            return inverting.UndoneAttacker(name, of_it)
+        return inverting.AlignedAttacker(name, of_it, options)
 
     return made
 
@@ -124,29 +119,27 @@ _CLASSIC_SUMMARIES = {
 _ADAPT = "adapted single-test"
 _UNDO = "adapted-undone single-test-undone"
 # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
-_CAMPPLUS = Row(
-    "campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", extractor_attacker, seconds=70, is_network=True
-)
-_GE2E = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", extractor_attacker, seconds=40, is_network=True)
+_CAMPPLUS = Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", _EXTRACTOR, seconds=70, is_network=True)
+_GE2E = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", _EXTRACTOR, seconds=40, is_network=True)
 # of a run with it alone, on a machine that did other work too: less exact
-_IVECTOR = Row("ivector", "i-vectors, trained on the background", ivector_attacker, seconds=30)
+_IVECTOR = Row("ivector", "i-vectors, trained on the background", mixtures.ivector_attacker, seconds=30)
 # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
-_CLASSIC = [Row(name, _CLASSIC_SUMMARIES[name], classic_attacker, seconds=6) for name in PRESETS]
+_CLASSIC = [Row(name, _CLASSIC_SUMMARIES[name], mixtures.classic_attacker, seconds=6) for name in mixtures.PRESETS]
 _ROWS = [
     *_CLASSIC,
     _CAMPPLUS,
     _GE2E,
-    Row("onnx:FILE", "vectors of a network in an ONNX file", extractor_attacker, is_network=True),
-    Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", extractor_attacker),
+    Row("onnx:FILE", "vectors of a network in an ONNX file", _EXTRACTOR, is_network=True),
+    Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", _EXTRACTOR),
     _IVECTOR,
     *(row for base in _CLASSIC for row in _with_endings(base, "undone").values()),
     *(row for base in (_CAMPPLUS, _GE2E) for row in _with_endings(base, f"undone aligned {_ADAPT} {_UNDO}").values()),
     *_with_endings(_IVECTOR, f"undone aligned {_ADAPT}").values(),
-    *_with_endings(Row("supervector", "supervectors", supervector_attacker), f"{_ADAPT} {_UNDO}").values(),
-    Row("prosody", "pitch, rhythm and pauses", extractor_attacker, seconds=20),
-    Row("content", "spoken words, where there are transcripts", content_attacker, seconds=1),
-    Row("session", "noise and channel, in the pauses", extractor_attacker, seconds=15),
-    Row("fusion", "weighted sum of the scores of all others, trained on background speakers", fusion_attacker),
+    *_with_endings(Row("supervector", "supervectors", mixtures.supervector_attacker), f"{_ADAPT} {_UNDO}").values(),
+    Row("prosody", "pitch, rhythm and pauses", _EXTRACTOR, seconds=20),
+    Row("content", "spoken words, where there are transcripts", content.content_attacker, seconds=1),
+    Row("session", "noise and channel, in the pauses", _EXTRACTOR, seconds=15),
+    Row("fusion", "weighted sum of the scores of all others, trained on background speakers", fusion.fusion_attacker),
 ]
 CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _ROWS}
 
@@ -301,7 +294,7 @@ def is_outside(spec: str) -> bool:
 
 def is_supplied(attacker: Attacker) -> bool:
     """Return whether an attacker is a plug-in: it can be asked what it lacks before anything is made."""
-    return isinstance(attacker, (OwnFunction, OwnCommand, ReadyScores, ReadyVectors))
+    return isinstance(attacker, supplied.KINDS)
 
 
 def attacker_name(entry: str) -> str:
@@ -368,9 +361,10 @@ def open_outside(
             raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")
         level = level or TRIAL_BY_TRIAL
         if prefix == "scores":
-            return ReadyScores(name, Path(rest), level)
+            return supplied.ReadyScores(name, Path(rest), level)
         if prefix in ("vectors", "adapted"):
-            return ReadyVectors(name, Path(rest), prefix == "adapted")
+            return supplied.ReadyVectors(name, Path(rest), prefix == "adapted")
         if prefix == "command":
-            return OwnCommand(name, rest, seed, time_limit, level)
-        return own_function(name, spec, seed, time_limit, level)
+            return supplied.OwnCommand(name, rest, seed, time_limit, level)
+        file = load_plugin(spec, "attacker", kind="function")[1]
+        return supplied.OwnFunction(name, spec, file, seed, time_limit, level)

@@ -54,19 +54,9 @@ from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, r
 from evaluation.formats import read_scores, write_trials
 from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Scores, Trials, align
+from spkbase import plugins
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
-from spkbase.plugins import (
-    TimeLimitError,
-    check_places,
-    end_process,
-    files_behind,
-    fill_places,
-    load_plugin,
-    run_command,
-    start_process,
-    usual_seconds,
-)
 from spkbase.work import one_blas_thread
 from spkver.attackers import lists
 from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, folder_name, naming
@@ -97,8 +87,8 @@ class FunctionProcess:
         self._errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         code = f"import sys; sys.path[:] = {sys.path!r}; from spkver.attackers.supplied import serve; serve()"
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
-        self._process = start_process([sys.executable, "-c", code, spec], text=True, encoding="utf-8", **pipes)
-        self._finalizer = weakref.finalize(self, end_process, self._process)
+        self._process = plugins.start_process([sys.executable, "-c", code, spec], text=True, encoding="utf-8", **pipes)
+        self._finalizer = weakref.finalize(self, plugins.end_process, self._process)
 
     @property
     def is_alive(self) -> bool:
@@ -125,7 +115,7 @@ class FunctionProcess:
             pipes[0].flush()
         if not select.select([pipes[1]], [], [], seconds)[0]:
             self.close()
-            raise TimeLimitError(f"it was ended after {seconds:g} s, the time limit")
+            raise plugins.TimeLimitError(f"it was ended after {seconds:g} s, the time limit")
         reply = pipes[1].readline()
         said = self._said()
         if said:
@@ -176,7 +166,7 @@ def serve() -> None:
 
 
 def _learn(held: Json, spec: str, asked: Json) -> None:
-    function, _ = load_plugin(spec, "attacker", kind="function")
+    function, _ = plugins.load_plugin(spec, "attacker", kind="function")
     training = {speaker: [Path(path) for path in paths] for speaker, paths in asked["training"].items()}
     with one_blas_thread():
         held["score"] = function(training, asked["seed"])
@@ -236,7 +226,7 @@ class OwnFunction:
         """Its name, with the checksums of its module and of what this imports from its folder."""
         if self.file is None:
             return {"function": self.spec, "module": None}
-        imports = files_behind(self.spec, self.file)
+        imports = plugins.files_behind(self.spec, self.file)
         return {"function": self.spec, "module": file_digest(self.file)} | ({"imports": imports} if imports else {})
 
     def record(self, attack: Attack) -> Any:
@@ -312,12 +302,12 @@ class OwnCommand:
     level: str = TRIAL_BY_TRIAL
 
     def __post_init__(self) -> None:
-        check_places(self.template, PLACES, _NEEDED)
+        plugins.check_places(self.template, PLACES, _NEEDED)
 
     @cached_property
     def code(self) -> dict[str, Any]:
         """The command, with the checksums of files that it names, such as a script or weights."""
-        files = files_behind(self.template)
+        files = plugins.files_behind(self.template)
         return {"command": self.template} | ({"files": files} if files else {})
 
     def record(self, attack: Attack) -> Any:
@@ -345,29 +335,14 @@ class OwnCommand:
                 values = {"training": learnt, "work": work, "seed": self.seed, **places}
                 seconds = self.time_limit or usual_limit((*versions, tested))
                 try:
-                    run_command(fill_places(self.template, values), seconds=seconds)
+                    plugins.run_command(plugins.fill_places(self.template, values), seconds=seconds)
                     if not places["scores"].is_file():
                         raise DataError("the command wrote no {scores}")
-                    scores = read_scores(places["scores"])
+                    return lists.as_scores(trials, align(read_scores(places["scores"]), trials))
                 except DataError as error:
                     _refuse(self.name, tested, error)
-                return joined(self.name, trials, scores, tested.path, _REMEDY)
 
         return score
-
-
-def joined(name: str, trials: Trials, found: Scores, file: Path, remedy: str) -> Scores:
-    """Return the scores of trials, in their order, out of some that may be more.
-
-    Raises
-    ------
-    DataError
-        If a trial has none, which names the attacker and `file`.
-    """
-    try:
-        return lists.as_scores(trials, align(found, trials))
-    except DataError as error:
-        raise DataError(f"attacker {name!r}: {error.text}", file=file, remedy=remedy) from error
 
 
 def _write_lists(folder: Path, enrolled: DataDir, tested: DataDir, trials: Trials) -> dict[str, Path]:
@@ -393,19 +368,14 @@ def _write_table(path: Path, table: Mapping[str, Path | str]) -> None:
 
 def usual_limit(speech: Iterable[DataDir]) -> float:
     """Return how many seconds a user-supplied attacker may take with some speech, see `usual_seconds`."""
-    return usual_seconds(path for directory in speech for path in directory.recordings.values())
+    return plugins.usual_seconds(path for directory in speech for path in directory.recordings.values())
 
 
 def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:
-    late = isinstance(error, TimeLimitError)
-    refused = TimeLimitError if late else DataError
+    late = isinstance(error, plugins.TimeLimitError)
+    refused = plugins.TimeLimitError if late else DataError
     remedy = f"set attackers_time_limit, in seconds; else {_REMEDY}" if late else _REMEDY
     raise refused(f"attacker {name!r}: {error.text}", file=directory.path, remedy=remedy) from error
-
-
-def own_function(name: str, spec: str, seed: int, time_limit: float | None, level: str) -> OwnFunction:
-    """Import a user-supplied function; ConfigError if there is none."""
-    return OwnFunction(name, spec, load_plugin(spec, "attacker", kind="function")[1], seed, time_limit, level)
 
 
 SUFFIXES = (".h5", ".hdf5", ".npz", ".scp", ".ark", ".pt", ".safetensors", ".csv", ".tsv")
@@ -467,12 +437,8 @@ class ReadyScores:
     def _score(self, name: str, tested: DataDir, trials: Trials) -> Scores:
         file = self.file(name)
         remedy = f"score the trials of {tested.path / 'trials'}, or remove the file: then they are left out"
-        try:
-            scores = read_scores(file)
-        except DataError as error:
-            text = f"attacker {self.name!r}: {error.text}"
-            raise DataError(text, file=file, line=error.line, remedy=error.remedy or remedy) from error
-        return joined(self.name, trials, scores, file, remedy)
+        with naming(self.name, file, remedy):
+            return lists.as_scores(trials, align(read_scores(file), trials))
 
 
 class ReadyChoice(BackendChoice):
@@ -561,14 +527,11 @@ class ReadyVectors:
 
         def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
             first, second = self._sides(training, enrolment[0], tested, trials)
-            try:
+            with naming(self.name, self.folder):
                 if backend is None and not self.adapted:
                     return cosine_scores(first, second, trials)
                 found = backend or train_chain(first, ADAPTED_COSINE)  # the second learns nothing
                 return found.score(first, second, trials)
-            except DataError as error:
-                text = f"attacker {self.name!r}, {folder_name(training, enrolment, tested)}: {error.text}"
-                raise DataError(text, file=self.folder, remedy=error.remedy) from error
 
         return score
 
@@ -618,11 +581,8 @@ class ReadyVectors:
         file = self.file(training, directory)
         assert file is not None  # `lacks` is asked first
         if file not in self._read:
-            try:
+            with naming(self.name, file):
                 self._read[file] = read_embeddings(file)
-            except DataError as error:
-                text = f"attacker {self.name!r}: {error.text}"
-                raise DataError(text, file=error.file or file, line=error.line, remedy=error.remedy) from error
         return self._read[file]
 
 
@@ -643,6 +603,10 @@ class ReadySource:
         return lists.rows_as_embeddings(
             directory, utterances, lambda names: [known[Path(paths[name])] for name in names]
         )
+
+
+KINDS = OwnFunction, OwnCommand, ReadyScores, ReadyVectors
+"""Which can be asked what they lack before anything is made."""
 
 
 def _check_folder(name: str, folder: Path) -> None:

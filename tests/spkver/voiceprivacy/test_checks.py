@@ -416,7 +416,7 @@ def test_what_changes_unnoticed_is_said_at_the_start() -> None:
         "campplus:wheels",
     )
     text = describe_unwatched(load_config(Config, settings=["anonymizer.name=my.py:anonymise"]))
-    assert text.startswith("user-supplied code (anonymiser): modules that it imports")
+    assert text.startswith("user-supplied code (anonymiser): installed modules")
     text = describe_unwatched(Config(attackers=named))
     assert text.startswith("user-supplied code (attacker mine-attack, attacker command-x, attacker extractor-mine")
     assert "exp" not in text
