@@ -6,7 +6,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import soundfile
@@ -149,13 +148,12 @@ def test_a_loaded_attacker_scores_to_the_bit_and_alone(sets, trained, tmp_path):
             assert (tmp_path / "again" / name / file).read_bytes() == (moved / file).read_bytes()
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path, jobs):
+def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path):
     folder, attackers = trained
-    work = Workplace(tmp_path / "trained" / "work", jobs=jobs)
+    work = Workplace(tmp_path / "trained" / "work", jobs=3)
     again = train_attackers(read_datadir(sets / "train"), three(), tmp_path / "trained", seed=1, work=work)
     expected = scores_of(attackers, sets, tmp_path / "a", jobs=2)
-    found = scores_of(again, sets, tmp_path / "b", jobs=jobs)
+    found = scores_of(again, sets, tmp_path / "b", jobs=1)
     for name in attackers:
         for file in files_of(name):
             assert (tmp_path / "trained" / name / file).read_bytes() == (folder / name / file).read_bytes()
@@ -173,9 +171,6 @@ def test_versions_of_a_training_set_are_one_set(sets, tmp_path):
     assert {merged.recordings[f"1 {name}"] for name in first.speakers} == set(first.recordings.values())
     assert {merged.recordings[f"2 {name}"] for name in first.speakers} == {first.recordings["s00-0"]}
     assert merge_versions([first]) is merge_versions(first) is first
-    attacker = train_attacker([first, first], three()[2], tmp_path / "out")
-    assert attacker.trained_on["utterances"] == 48
-    assert attacker.trained_on["speakers"] == 8
 
 
 def test_a_finished_attacker_is_taken_up(sets, trained, monkeypatch):
@@ -192,12 +187,6 @@ def test_a_finished_attacker_is_taken_up(sets, trained, monkeypatch):
     assert made == ["gmm-ubm"] * 2
     train_attackers(data, three()[1:2], folder, seed=1, force=True)
     assert made[2:] == ["gmm-svm"]
-    before = (folder / "supervector-cosine" / "backend.h5").read_bytes()
-    with h5py.File(folder / "supervector-cosine" / "backend.h5", "a") as file:
-        file["map0.offset"][0] += 1
-    train_attackers(data, three(), folder, seed=1)
-    assert made[3:] == ["supervector-cosine"]
-    assert (folder / "supervector-cosine" / "backend.h5").read_bytes() == before
 
 
 def test_trials_of_what_was_enrolled_are_told(sets, trained, tmp_path, caplog):
@@ -213,14 +202,12 @@ def test_trials_of_what_was_enrolled_are_told(sets, trained, tmp_path, caplog):
 
 def test_enrolment_by_list_by_speaker_and_by_utterance(sets, trained, tmp_path):
     shutil.copytree(sets / "enrol", tmp_path / "all")
-    scp = tmp_path / "all" / "wav.scp"
     (tmp_path / "all" / "enrolls").unlink()
     trials = Trials.from_ids(["s10", "s11", "s12-0", "s12-1"], ["s10-3", "s10-3", "s12-3", "s12-3"])
     attackers = {"gmm-ubm": trained[1]["gmm-ubm"]}
     test = read_datadir(sets / "test")
     listed, _ = match_trials(read_datadir(sets / "enrol"), test, trials)
     every, _ = match_trials(read_datadir(tmp_path / "all"), test, trials)
-    assert scp.is_file()
     assert list(zip(listed.models, listed.segments, strict=True)) == [
         ("s10", "s10-1"), ("s10", "s10-2"), ("s11", "s11-1"), ("s11", "s11-2"), ("s12-0", "s12-0"), ("s12-1", "s12-1"),
     ]  # fmt: skip
@@ -230,15 +217,6 @@ def test_enrolment_by_list_by_speaker_and_by_utterance(sets, trained, tmp_path):
     assert list(by_list.pairs()) == list(by_speaker.pairs()) == list(trials.pairs())
     assert (by_list.values[:2] != by_speaker.values[:2]).all()
     np.testing.assert_array_equal(by_list.values[2:], by_speaker.values[2:])
-
-
-def test_scores_of_a_trial_do_not_depend_on_the_list(sets, trained, tmp_path):
-    whole = scores_of(trained[1], sets, tmp_path / "a")
-    test = read_datadir(sets / "test")
-    rows = np.random.default_rng(3).permutation(len(test.trials))[:9]
-    part = scores_of(trained[1], sets, tmp_path / "b", trials=test.trials.trials().subset(rows))
-    for name, scores in part.items():
-        np.testing.assert_allclose(scores.values, whole[name].values[rows], rtol=1e-5, atol=1e-6)
 
 
 def test_problems_of_a_training_are_told_together_before_it_starts(sets, tmp_path):
@@ -353,28 +331,22 @@ def test_an_attacker_trained_on_those_that_it_scores_is_told(sets, tmp_path):
     assert "Warning" not in call(*command).output
 
 
-@pytest.mark.parametrize("change", ["data", "kind", "seed", "copy"])
-def test_a_finished_attacker_is_not_replaced_unasked(sets, tmp_path, change):
-    def train(folder, *more, data="train", kind="gmm-ubm"):
-        return call("train", sets / data, "--attacker", kind, "--output", folder, *settings(), *more)
+def test_a_finished_attacker_is_not_replaced_unasked(sets, trained, tmp_path):
+    def train(folder, *more):
+        return call("train", sets / "train", "--attacker", "gmm-ubm", "--output", folder, *settings(), *more)
 
     attacker, other = tmp_path / "attacker", tmp_path / "copy"
-    assert train(attacker).exit_code == 0
-    if change == "copy":  # without the run's records nobody knows what it was made of
-        other.mkdir()
-        for name in ("attacker.yaml", "attacker.h5"):
-            shutil.copy(attacker / name, other / name)
-        attacker = other
-    else:
-        assert train(attacker).exit_code == 0  # the same again
-    changed = {"data": {"data": "enrol"}, "kind": {"kind": "supervector-cosine"}}.get(change, {})
-    more = ("--seed", 3) if change == "seed" else ()
-    before = (attacker / "attacker.yaml").read_bytes()
-    refused = train(attacker, *more, **changed)
-    assert refused.exit_code == 2
-    assert "an attacker of other data, settings or library versions is there already" in refused.output
-    assert (attacker / "attacker.yaml").read_bytes() == before
-    assert train(attacker, "--force", *more, **changed).exit_code == 0
+    assert train(attacker).exit_code == train(attacker).exit_code == 0  # the same again
+    other.mkdir()
+    for name in ("attacker.yaml", "attacker.h5"):  # without the run's records nobody knows what it was made of
+        shutil.copy(attacker / name, other / name)
+    for folder, more in ((attacker, ("--seed", 3)), (other, ())):
+        before = (folder / "attacker.yaml").read_bytes()
+        refused = train(folder, *more)
+        assert refused.exit_code == 2
+        assert "an attacker of other data, settings or library versions is there already" in refused.output
+        assert (folder / "attacker.yaml").read_bytes() == before
+        assert train(folder, "--force", *more).exit_code == 0
 
 
 TRAIN = "train SETS/train --output OUT --attacker"

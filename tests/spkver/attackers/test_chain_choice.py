@@ -44,8 +44,8 @@ def folds() -> list[FoldVectors]:
     return [fold_of(seed, 4.0) for seed in range(3)]
 
 
-def choose(folds, path, chains=CHAINS, jobs=1):
-    return choose_chain(chains, folds, seed=0, jobs=jobs)
+def choose(folds, chains=CHAINS):
+    return choose_chain(chains, folds, seed=0, jobs=1)
 
 
 def test_the_simplest_of_the_best_by_a_loop():
@@ -63,8 +63,8 @@ def test_the_simplest_of_the_best_by_a_loop():
         assert simplest_of_best(errors, resolution=resolution) == system
 
 
-def test_a_chain_is_chosen_as_by_hand(folds, tmp_path):
-    found = choose(folds, tmp_path)
+def test_a_chain_is_chosen_as_by_hand(folds):
+    found = choose(folds)
     errors = []
     for chain in CHAINS:
         row = []
@@ -84,26 +84,26 @@ def test_a_chain_is_chosen_as_by_hand(folds, tmp_path):
     assert all(0 < value < 2 for row in found["chains"] for value in row["cllr"])
 
 
-def test_a_calibration_with_a_negative_slope_is_none_and_its_fold_is_named(folds, tmp_path, caplog):
+def test_a_calibration_with_a_negative_slope_is_none_and_its_fold_is_named(folds, caplog):
     turned = replace(folds[1], key=replace(folds[1].key, is_target=~folds[1].key.is_target))
-    (row,) = choose([folds[0], turned], tmp_path, ["cosine"])["chains"]
+    (row,) = choose([folds[0], turned], ["cosine"])["chains"]
     assert row["no_slope"] == [1]  # what the second says of the first
     assert row["cllr"][0] == pytest.approx(1)  # of ratios that are all the same
     assert row["cllr"][1] > 1
-    assert choose(folds[:2], tmp_path / "right", ["cosine"])["chains"][0]["no_slope"] == []
+    assert choose(folds[:2], ["cosine"])["chains"][0]["no_slope"] == []
     assert caplog.text == ""  # the attacker, who has a name, says it
 
 
-def test_what_cannot_be_trained_is_told_and_left_out(folds, tmp_path):
-    found = choose(folds, tmp_path, ["centre,length,lda:11,length", "centre,length,lda:40", "cosine"])
+def test_what_cannot_be_trained_is_told_and_left_out(folds):
+    found = choose(folds, ["centre,length,lda:11,length", "centre,length,lda:40", "cosine"])
     assert "lda.rank is 40" in found["chains"][1]["why"]
     assert "eer" not in found["chains"][1]
     with pytest.raises(DataError, match=r"no chain can be trained: lda\.rank is 40"):
-        choose(folds, tmp_path / "none", ["centre,lda:40"])
+        choose(folds, ["centre,lda:40"])
 
 
 @pytest.mark.parametrize("dimension", [3, 192])
-@pytest.mark.parametrize("n_speakers", [1, 2, 5, 19, 20, 51, 60, 200])
+@pytest.mark.parametrize("n_speakers", [1, 2, 5, 20, 51, 200])
 @pytest.mark.parametrize("most", [1, 2])
 def test_standard_chains_can_be_trained(dimension, n_speakers, most):
     chains = standard_chains(dimension, n_speakers, most)

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.embeddings import Embeddings
-from spkbase.configuration import load_config, to_dict
 from spkbase.errors import ConfigError
-from spkver.attackers import PRESETS, AttackerConfig, attacker_config
+from spkver.attackers import attacker_config
 from spkver.attackers.lists import choose_utterances
 from spkver.attackers.mixtures import cut_sessions, fitting_chain
 from spkver.backend import format_chain
@@ -36,13 +35,6 @@ def test_settings_win_over_the_file_and_the_file_over_values_and_preset(tmp_path
     config = attacker_config("gmm-svm", file=file, settings=["map.relevance=11"], values=values)
     assert (config.name, config.chains) == ("mine", ("cosine",))
     assert (config.ubm.components, config.ubm.variance_floor, config.map.relevance) == (64, 0.5, 11.0)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_are_read_back(name):
-    config = attacker_config(name, settings=["training.session_seconds=2.5"])
-    assert (config.name, config.features.preset) == (name, "wideband")
-    assert load_config(AttackerConfig, defaults=to_dict(config)) == config
 
 
 @pytest.mark.parametrize(

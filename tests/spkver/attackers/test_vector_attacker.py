@@ -154,7 +154,6 @@ def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extra
     ("body", "message"),
     [
         ("return np.array([1.0, np.nan])", "NaN"),
-        ("return np.zeros(3)", "zero"),
         ("return np.ones(3 + int(samples[0] * 1e4) % 2) + samples[:1]", "dimensions"),
         ("raise ValueError('no')", "raised ValueError: no"),
     ],
@@ -279,8 +278,6 @@ def test_names_with_adapted_take_the_settings_of_their_base():
     undone = CATALOGUE["supervector-adapted-undone"].make("mine", {}, Context("supervector-adapted-undone"))
     assert (undone.name, undone.base.name) == ("mine", "supervector-adapted")
     assert undone.base.config.chains == ("adapted_cosine",)
-    for name in ("campplus-single-test", "ge2e-single-test", "ivector-single-test", "supervector-single-test"):
-        assert CATALOGUE[name].summary.endswith("adapted to the enrolled speakers alone")
     undone = CATALOGUE["supervector-single-test-undone"].make("mine", {}, Context("supervector-single-test-undone"))
     assert (undone.base.config.chains, undone.base.config.adapted) == (("single_test_cosine",), "single_test_cosine")
     with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, single_test_cosine, or nothing"):
