@@ -72,7 +72,7 @@ def machine_files(given: Path, models: Sequence[str]) -> dict[str, Path]:
 def copy_machines(path: Path, files: Mapping[str, Path], models: Sequence[str]) -> None:
     """Make an artefact of machines: of SIDEKIT's files, which the restricted reader opens, or of one of ours."""
     if [*files] == ["machines"]:
-        there = backends.read_svms(files["machines"])
+        there = backends.open_svms(files["machines"])
         rows = {model: row for row, model in enumerate(there.models.tolist())}
         if absent := [model for model in models if model not in rows]:
             text = f"{len(absent)} models without a machine, {absent[0]!r} first"

@@ -48,5 +48,5 @@ from spkver.backend.scoring import (
 )
 from spkver.backend.sklearn_steps import sklearn_step
 from spkver.backend.steps import NEEDS, STEPS, adapted_cosine_scores, cosine_of_sessions, mahalanobis_scores
-from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, train_svms, write_svms
+from spkver.backend.svm import SvmConfig, SvmModels, open_svms, train_svms, write_svms
 from spkver.backend.transforms import AffineMap, LengthNorm

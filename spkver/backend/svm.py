@@ -219,15 +219,8 @@ def write_svms(path: str | Path, machines: SvmModels) -> None:
     write_arrays(path, arrays)
 
 
-def read_svms(path: str | Path) -> SvmModels:
-    """Read the machines that `write_svms` or `train_svms` wrote."""
-    arrays = read_arrays(path, "models", "weights", "biases")
-    check_forms(path, arrays, models="O1", weights="f2", biases="f1")
-    return SvmModels(**arrays)
-
-
 def open_svms(path: str | Path) -> SvmModels:
-    """Read machines as `read_svms` does, but the weights by rows, when they are asked for."""
+    """Refer to the machines that `write_svms` or `train_svms` wrote; weights are read by rows, on access."""
     small, weights = read_arrays(path, "models", "biases"), stored_array(path, "weights")
     check_forms(path, {**small, "weights": weights}, models="O1", weights="f2", biases="f1")
     return SvmModels(small["models"], weights, small["biases"])

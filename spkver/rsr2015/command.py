@@ -56,7 +56,9 @@ def recipe_command(
 
         defaults = _defaults(own, corpus)
         chosen = load_config(RecipeConfig, file=config_file, settings=settings, defaults=defaults)
-        _check_corpus(corpus)
+        if corpus != "simulated" and not Path(corpus).is_dir():
+            remedy = "give the root of RSR2015, which holds sph and key, or 'simulated'"
+            raise DataError("no such folder", file=corpus, remedy=remedy)
         with echo_log(logging.INFO):
             try:
                 with start_run(output, chosen, **limits) as run:
@@ -93,13 +95,6 @@ def _defaults(own: Path, corpus: str) -> dict[str, Any]:
             values = defaults[section]
             values.update({key: min(limit, values.get(key, limit)) for key, limit in limits[section].items()})
     return defaults
-
-
-def _check_corpus(corpus: str) -> None:
-    if corpus != "simulated" and not Path(corpus).is_dir():
-        raise DataError(
-            "no such folder", file=corpus, remedy="give the root of RSR2015, which holds sph and key, or 'simulated'"
-        )
 
 
 def _corpus_folder(corpus: str, run: Run, config: RecipeConfig) -> Path:

@@ -35,22 +35,22 @@ from spkbase.arrays import Floats, fill_rows
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.hdf5 import read_arrays, write_arrays
-from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
 from spkver.mixture import GaussianMixture, Statistics, unwhiten, whiten
 from spkver.vectors.ivectors import extract_ivectors
 from spkver.vectors.supervectors import Supervectors, sum_by_model, without_factors
 from spkver.vectors.total_variability import (
+    RELEVANCE,
     MinimumDivergence,
     TotalVariability,
     TotalVariabilityConfig,
+    start_loadings,
     train_total_variability,
 )
 
 logger = logging.getLogger(__name__)
 
-_RELEVANCE = 16.0  # the matrices that are drawn have the scatter of means that MAP adaptation of this relevance assumes
 MODELS = 32  # in one task
 
 
@@ -183,11 +183,9 @@ JointStart = tuple[Floats, Floats, Floats]
 
 def drawn_start(shape: tuple[int, int], config: JointFactorConfig) -> JointStart:
     """Return what the seed draws for a mixture of C Gaussians in D dimensions, of the scatter that MAP assumes."""
-    speaker, channel = (
-        stream(config.seed, f"{name} factors").standard_normal((*shape, rank)) / np.sqrt(_RELEVANCE * rank)
-        for name, rank in (("speaker", config.speaker_rank), ("channel", config.channel_rank))
-    )
-    return speaker, channel, np.full(shape, 1 / np.sqrt(_RELEVANCE))
+    speaker = start_loadings(shape, config.speaker_rank, config.seed, "speaker factors")
+    channel = start_loadings(shape, config.channel_rank, config.seed, "channel factors")
+    return speaker, channel, np.full(shape, 1 / np.sqrt(RELEVANCE))
 
 
 def train_joint_factors(

@@ -38,7 +38,7 @@ from spkver.vectors import posteriors
 logger = logging.getLogger(__name__)
 
 MinimumDivergence = Literal["right", "sidekit", "none"]
-_RELEVANCE = 16.0  # a matrix that is drawn has the scatter of means that MAP adaptation of this relevance assumes
+RELEVANCE = 16.0  # a matrix that is drawn has the scatter of means that MAP adaptation of this relevance assumes
 _GROUP = 8  # components in one task of the M-step
 _EMPTY = 1e-90  # a component that carries less of all frames says nothing about its rows
 
@@ -188,10 +188,9 @@ def minimum_divergence(moment: Floats, convention: MinimumDivergence = "right") 
     return lower if convention == "right" else lower.T
 
 
-def start_loadings(shape: tuple[int, int], config: TotalVariabilityConfig) -> Floats:
+def start_loadings(shape: tuple[int, ...], rank: int, seed: int, name: str = "total variability") -> Floats:
     """Return a matrix to start from, shape (C, D, R): normal numbers of the seed, of the scatter that MAP assumes."""
-    drawn = stream(config.seed, "total variability").standard_normal((*shape, config.rank))
-    return drawn / np.sqrt(_RELEVANCE * config.rank)
+    return stream(seed, name).standard_normal((*shape, rank)) / np.sqrt(RELEVANCE * rank)
 
 
 def train_total_variability(
@@ -233,7 +232,7 @@ def train_total_variability(
     if not len(statistics):
         raise DataError("no statistics: expected those of at least one segment")
     check_rank(config.rank, n_segments=len(statistics), width=mixture.means.size)
-    loadings = start_loadings(shape, config) if start is None else np.asarray(start, np.float64)
+    loadings = start_loadings(shape, config.rank, config.seed) if start is None else np.asarray(start, np.float64)
     if loadings.size != mixture.means.size * config.rank:
         expected = f"{(*shape, config.rank)} or {(mixture.means.size, config.rank)}"
         raise DataError(f"the matrix to start from has shape {loadings.shape}, expected {expected}")

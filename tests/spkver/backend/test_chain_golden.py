@@ -106,12 +106,6 @@ def test_centring_changes_no_ratio_of_the_two_covariance_model(golden: Arrays) -
     same(scored(golden, backend), golden["right_two_covariance_llr"])
 
 
-def test_plda_of_the_book(golden: Arrays) -> None:
-    model = trained(golden, {"plda": {"rank": 10}}).model
-    same(model.loadings @ model.loadings.T, golden["right_plda_r10_it10_F"] @ golden["right_plda_r10_it10_F"].T)
-    same(model.residual, golden["right_plda_r10_it10_Sigma"])
-
-
 def square(models: list[str], segments: list[str], values: NDArray, mask: NDArray | None = None) -> Scores:
     rows, columns = np.nonzero(np.ones(values.shape, bool) if mask is None else mask)
     return Scores.from_ids(

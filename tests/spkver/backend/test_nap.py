@@ -98,7 +98,7 @@ def test_rank_above_the_sessions(options, words):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_vectors_in_a_file_give_the_same(tmp_path, dtype):
     """More than one tile of rows and more than one block of columns."""
-    vectors, speakers = sessions(n=600, dimension=5000, n_speakers=20)
+    vectors, speakers = sessions(n=270, dimension=4200, n_speakers=20)
     vectors = vectors.astype(dtype)
     there = stored(vectors, tmp_path)
     for scatter in ("total", "within"):

@@ -17,7 +17,6 @@ from spkver.backend.plda import (
     fit_two_covariance,
     plda_scores,
 )
-from spkver.backend.steps import cosine_of_sessions, mahalanobis_scores
 
 RELATIVE = 1e-9
 
@@ -132,30 +131,6 @@ def test_scaling_of_sidekits_full_scores(golden: dict[str, NDArray], trials: tup
 def test_scores_with_eigenchannels(golden: dict[str, NDArray], trials: tuple) -> None:
     found = plda_scores(trained(golden, "fa_r10_g5_it10"), *trials, sessions_as="mean")
     near(found, expected_scores(golden, "plda_g5_full_mean"))
-
-
-def test_scores_after_efr(golden: dict[str, NDArray], trials: tuple) -> None:
-    sessions = Sessions(golden["backend_efr_1_enroll"], trials[0].models)
-    rest = (golden["backend_efr_1_test"], *trials[2:])
-    found = plda_scores(trained(golden, "plda_efr_r10_it10"), sessions, *rest, sessions_as="mean")
-    near(found, expected_scores(golden, "plda_efr_fast"))
-    near(cosine_of_sessions(sessions, *rest), expected_scores(golden, "cosine_efr_mean"))
-
-
-def test_cosine_and_mahalanobis(golden: dict[str, NDArray], trials: tuple) -> None:
-    near(cosine_of_sessions(*trials), expected_scores(golden, "cosine_mean"))
-    near(mahalanobis_scores(golden["backend_mahalanobis"], *trials), expected_scores(golden, "mahalanobis"))
-    within = fit_two_covariance(golden["iv_train"], golden["train_models"], convention="sidekit").within
-    near(np.linalg.inv(within), golden["backend_mahalanobis"])
-
-
-def test_two_covariances(golden: dict[str, NDArray], trials: tuple) -> None:
-    two = fit_two_covariance(golden["iv_train"], golden["train_models"], convention="sidekit")
-    near(two.mean, golden["backend_mean"])
-    near(two.within, golden["backend_within_covariance"])
-    near(two.between, golden["backend_between_covariance"])
-    found = plda_scores(two.plda, *trials, sessions_as="mean")
-    near(found, expected_scores(golden, "right_two_covariance_llr"))
 
 
 def test_two_covariances_of_sidekit(golden: dict[str, NDArray], trials: tuple) -> None:

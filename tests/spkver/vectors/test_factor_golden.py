@@ -1,4 +1,4 @@
-"""SIDEKIT's joint factor analysis and MAP of several sessions, and the textbook's values where it is wrong."""
+"""SIDEKIT's i-vectors, joint factor analysis and MAP of several sessions, and the right values where it is wrong."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from spkver.vectors import (
     JointFactorConfig,
     JointFactors,
     MapConfig,
+    TotalVariability,
     TotalVariabilityConfig,
     adapt_multisession,
     extract_ivectors,
@@ -25,6 +26,7 @@ from spkver.vectors import (
 )
 from spkver.vectors.joint_factors import unwhitened
 from spkver.vectors.supervectors import sum_by_model
+from spkver.vectors.total_variability import e_step
 
 RELATIVE = 1e-9
 Arrays = dict[str, np.ndarray]
@@ -181,3 +183,61 @@ def test_gmm_ubm_scores(inputs, golden, backend, relevance, full):
     mask = expected != 0
     assert mask.sum() > 100
     check(scores[mask], expected[mask])
+
+
+# --- total variability and i-vectors ---------------------------------------------------------------------------------
+
+CONVENTIONS = {
+    "right": ("right_F_mindiv", "llk_right_mindiv"),
+    "sidekit": ("F_mindiv", "llk_sidekit_mindiv"),
+    "none": ("F_nomindiv", "llk_nomindiv"),
+}
+
+
+@pytest.fixture(scope="module")
+def subspace(backend: Path) -> Arrays:
+    return load(backend / "tv.npz")
+
+
+def trained_matrix(inputs, convention: str, rounds: int) -> TotalVariability:
+    config = TotalVariabilityConfig(rank=30, rounds=rounds, minimum_divergence=convention)
+    return train_total_variability(mixture_of(inputs), statistics_of(inputs, "train"), config, start=inputs["tv_init"])
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_matrices_and_likelihoods(inputs, subspace, convention):
+    name, likelihoods = CONVENTIONS[convention]
+    for rounds in (1, 5):
+        model = trained_matrix(inputs, convention, rounds)
+        check(model.loadings.reshape(-1, 30), subspace[f"{name}_it{rounds}"])
+    train = statistics_of(inputs, "train")
+    found = np.append(model.log_likelihoods * len(train), e_step(model, train).log_likelihood)
+    np.testing.assert_allclose(found, subspace[likelihoods], rtol=1e-12)
+
+
+def test_the_default_is_the_right_one():
+    assert TotalVariabilityConfig().minimum_divergence == "right"
+
+
+def model_of(inputs, subspace) -> TotalVariability:
+    mixture = mixture_of(inputs)
+    loadings = subspace["F_mindiv_it5"].reshape(*mixture.means.shape, 30)
+    return TotalVariability(loadings, mixture.means, np.sqrt(mixture.variances), mixture.weights)
+
+
+@pytest.mark.parametrize("name", ["train", "enroll", "test"])
+def test_vectors_and_variances(inputs, subspace, name):
+    found = extract_ivectors(model_of(inputs, subspace), statistics_of(inputs, name), variances=True)
+    check(found.vectors, subspace[f"iv_{name}"])
+    check(found.variances, subspace[f"right_iv_{name}_variance"])
+    check(found.variances + found.vectors**2, subspace[f"iv_{name}_uncertainty"])
+
+
+@pytest.mark.parametrize(("method", "name"), [("weights", "iv_test_weight"), ("eigen", "iv_test_eigen")])
+def test_fast_approximations(inputs, subspace, method, name):
+    model = model_of(inputs, subspace)
+    found = extract_ivectors(model, statistics_of(inputs, "test"), method=method)
+    check(found.vectors, subspace[name])
+    exact = extract_ivectors(model, statistics_of(inputs, "test")).vectors
+    error = np.linalg.norm(found.vectors - exact) / np.linalg.norm(exact)
+    assert 0.15 < error < 0.35, "docs/ivectors.md says how far off they are"
