@@ -16,7 +16,7 @@ from recipe_runs import Recipe, made, refused, results_of
 
 from evaluation.formats.reading import read_scores
 from evaluation.trials.lists import Scores
-from spkver.backend.svm import read_svms
+from spkver.backend.svm import open_svms
 from spkver.corpora.rsr2015 import list_stems
 from spkver.idmap import IdMap
 from spkver.mixture.statistics import copy_stat_rows
@@ -141,7 +141,7 @@ def sidekit(finished: Path, tmp_path: Path) -> Path:
         write_stat_server(folder / f"{kind}_rsr2015_male_{name}.h5", StatServer(*columns))
     shutil.copy(finished / "data/sv_enroll.h5", folder / "sv_norm_rsr2015_male_enroll.h5")
     for system in ("svm-gmm", "svm-gmm-nap"):
-        machines = read_svms(finished / f"svm/{system}.h5")
+        machines = open_svms(finished / f"svm/{system}.h5")
         for model, weights, bias in zip(machines.models, machines.weights, machines.biases.tolist(), strict=True):
             path = folder / system / f"{model}.svm"
             path.parent.mkdir(exist_ok=True)
