@@ -32,6 +32,7 @@ COMMANDS = {
         "evaluation.commands.challenge:page",
         "Write the HTML report of results.json.",
         "spkver-eval page exp/results.json --output report.html",
+        "spkver-eval page exp/first/results.json exp/second/results.json --output comparison.html",
     ),
     "challenge": (
         "evaluation.commands.challenge:challenge",

@@ -1,5 +1,5 @@
 """VoicePrivacy challenges: scores of whole challenges assessed, result and rank files of 2022 to 2026 read and
-written, systems ranked by utility within each least EER."""
+written, systems ranked by utility within each minimum EER."""
 
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, SER, Section, read_rank_file, write_rank_file
 from evaluation.challenges.ranking import (

@@ -1,10 +1,10 @@
-"""Systems in order: by utility, within each least privacy that they reach.
+"""Systems in order: by utility, within each minimum EER that they reach.
 
 Conventions
 -----------
-A condition is a least EER of the semi-informed attacker (10, 20, 30 and 40 % in VoicePrivacy 2024; 15, 20, 25 and 30 %
-in 2022). A system takes part in each condition that it reaches (``reached``), or only in the highest one (``highest``);
-the plans can be read either way. Within a condition systems are ordered by each utility alone. Equal values share a
+A condition is a minimum EER of the semi-informed attacker (10, 20, 30 and 40 % in VoicePrivacy 2024; 15, 20, 25 and
+30 % in 2022). A system takes part in each condition that it reaches (``reached``), or only in the highest one
+(``highest``); the plans can be read either way. Within a condition systems are ordered by each utility alone. Equal values share a
 place.
 
 Two systems tie where the interval of the difference of their utilities holds 0. It is made of their two intervals
@@ -76,7 +76,7 @@ class OrderingRule:
     ----------
     name : str
     targets : tuple of float
-        Least EERs, rising, fractions of 1.
+        Minimum EERs, rising, fractions of 1.
     utilities : tuple of str
         What to order by.
     assignment : {"reached", "highest"}
@@ -97,7 +97,7 @@ class OrderingRule:
     def __post_init__(self) -> None:
         rising = list(self.targets) == sorted(set(self.targets))
         if not self.targets or not rising or self.targets[0] < 0 or self.targets[-1] > 1:
-            raise DataError(f"expected least EERs between 0 and 1 that rise, got {self.targets}")
+            raise DataError(f"expected minimum EERs between 0 and 1 that rise, got {self.targets}")
         unknown = [name for name in (*self.utilities, *self.least) if name not in LOWER_IS_BETTER]
         if unknown or not self.utilities:
             raise DataError(f"expected utilities among {', '.join(LOWER_IS_BETTER)}, got {unknown or 'none'}")
@@ -141,12 +141,12 @@ class Entry:
 @one_line
 @dataclass(frozen=True)
 class SystemOrder:
-    """The order by one utility among the systems that reach a least EER.
+    """The order by one utility among the systems that reach a minimum EER.
 
     Attributes
     ----------
     target : float
-        Least EER.
+        Minimum EER.
     utility : str
     entries : tuple of Entry
         By place.
@@ -164,7 +164,7 @@ class SystemOrder:
 
 
 def order_systems(systems: Sequence[ComparedSystem], rule: OrderingRule) -> list[SystemOrder]:
-    """Return the orders of systems, one for each least EER and utility, in their order.
+    """Return the orders of systems, one for each minimum EER and utility, in their order.
 
     Parameters
     ----------

@@ -412,7 +412,7 @@ def plot_systems(
     utilities : sequence of str
         Rates among ``wer``, ``cer`` and ``uar``; others are no rates and are left out.
     targets : sequence of float
-        Least EERs, as fractions; drawn as the edges of bands.
+        Minimum EERs, as fractions; drawn as the edges of bands.
 
     Returns
     -------

@@ -8,7 +8,7 @@ import click
 
 from evaluation.commands import shared
 from evaluation.linkage import worst_case_from
-from evaluation.metrics import SCALE, WorstCase, evaluate, format_profile, meaning_of, metrics_with, read_scale
+from evaluation.metrics import SCALE, evaluate, format_profile, meaning_of, metrics_with, read_scale
 from spkbase.console import Command
 from spkbase.files import format_table
 
@@ -60,18 +60,15 @@ def zebra(
         if "zebra.individual" in notes:
             click.echo(f"Individual: {notes['zebra.individual']}")
         if worst is not None:
-            click.echo("\n" + format_worst_case(worst))
+            found = dict(zip(_READINGS, vars(worst).values(), strict=True))
+            rows = [{"worst case by": title, "LLR": one.llr, "log10": one.log10} for title, one in found.items()]
+            click.echo("\n" + format_table(rows, {"worst case by": "", "LLR": ".3f", "log10": ".3f"}))
+            for title, one in found.items():
+                if one.note:
+                    click.echo(f"{title}: {one.note}")
     if extensions:
         from evaluation.plots import plot_zebra
 
         # the prefix stands before the last part of the label, which may begin with a folder
         paths = [Path(label).parent / f"ZEBRA-{Path(label).name}.{extension}" for extension in extensions]
         plot_zebra([(Path(label).name, target, nontarget)], path=paths, scale=tags)
-
-
-def format_worst_case(worst: WorstCase) -> str:
-    """Return the strongest evidence by each reading as a table, with the notes below it."""
-    found = dict(zip(_READINGS, vars(worst).values(), strict=True))
-    rows = [{"worst case by": title, "LLR": one.llr, "log10": one.log10} for title, one in found.items()]
-    notes = [f"{title}: {one.note}" for title, one in found.items() if one.note]
-    return "\n".join([format_table(rows, {"worst case by": "", "LLR": ".3f", "log10": ".3f"}), *notes])

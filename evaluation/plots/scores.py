@@ -196,7 +196,8 @@ def plot_det(
             elif not visible:
                 label += "\nminDCF point outside this window"
             if low <= rate <= high:
-                axes.plot([ndtri(rate)], [ndtri(rate)], **style.ring_of(look["color"]))
+                ring = {"markersize": 6.5, "markerfacecolor": "white", "markeredgecolor": look["color"]}
+                axes.plot([ndtri(rate)], [ndtri(rate)], **marker("o", look["color"]) | ring, markeredgewidth=1.6)
             dot = marker(style.MARKERS[number % len(style.MARKERS)], look["color"])
             if visible:
                 axes.plot([ndtri(p_fa)], [ndtri(p_miss)], **dot)

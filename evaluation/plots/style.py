@@ -100,12 +100,6 @@ def marker(shape: str, colour: str) -> Style:
     return {"color": colour, "linestyle": "none"} | look
 
 
-def ring_of(colour: str) -> Style:
-    """Return a hollow circle."""
-    look = {"markersize": 6.5, "markerfacecolor": "white", "markeredgecolor": colour}
-    return marker("o", colour) | look | {"markeredgewidth": 1.6}
-
-
 def named(name: str, numbers: str) -> str:
     """Return a label of the legend: a name, and its numbers in brackets, which stay on one line."""
     return f"{name} " + f"({numbers})".replace(" ", "\N{NO-BREAK SPACE}")

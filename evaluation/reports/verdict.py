@@ -6,11 +6,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from evaluation.plots.others import TARGETS
 from evaluation.reports.results import Outcome, Results, find, number
 from evaluation.uncertainty import Interval, minimum_of
 
-# minimum target EERs of the VoicePrivacy Challenge 2024
-TARGETS = (0.1, 0.2, 0.3, 0.4)
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
 
 

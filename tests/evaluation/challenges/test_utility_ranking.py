@@ -152,8 +152,8 @@ def test_the_interval_of_a_difference_covers(correlation: float) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"targets": ()}, "expected least EERs between 0 and 1"),
-        ({"targets": (10.0,)}, "expected least EERs between 0 and 1"),
+        ({"targets": ()}, "expected minimum EERs between 0 and 1"),
+        ({"targets": (10.0,)}, "expected minimum EERs between 0 and 1"),
         ({"targets": (0.3, 0.2)}, "that rise"),
         ({"utilities": ("mos",)}, "expected utilities among wer, cer, uar, f0"),
         ({"utilities": ()}, "expected utilities among"),

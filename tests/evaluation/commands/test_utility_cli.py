@@ -194,7 +194,7 @@ def test_rank(tmp_path: Path) -> None:
         (["f0", "text", "text"], "wav.scp|is missing|cannot be read"),
         (["rank", "text"], "expected '---- ... ----'"),
         (["rank", "absent.json"], "cannot be read"),
-        (["rank", "text", "--target", "250"], "expected least EERs between 0 and 1"),
+        (["rank", "text", "--target", "250"], "expected minimum EERs between 0 and 1"),
         (["rank", "text", "--utility", "mos"], "expected utilities among"),
     ],
 )
