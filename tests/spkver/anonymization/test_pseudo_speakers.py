@@ -237,14 +237,3 @@ def test_what_is_wrong_with_files_is_told_and_nothing_is_written(files: Path, ar
     assert status == 2
     assert message in text
     assert not Path("made.h5").exists()
-
-
-def test_the_choice_of_the_farthest_gives_speakers_away_to_who_knows_it() -> None:
-    """The new vectors of a speaker lie closer together than those of two speakers, since the candidates do."""
-    made = anonymize_embeddings(
-        vectors("s", 8, 12, seed=3), POOL, PseudoSpeakerRules("cosine", "any", "utterance", 4, 2)
-    )
-    unit = made.vectors / np.linalg.norm(made.vectors, axis=1, keepdims=True)
-    same = np.equal.outer(made.speakers, made.speakers) & ~np.eye(len(unit), dtype=bool)
-    products = unit @ unit.T
-    assert products[same].mean() > products[np.not_equal.outer(made.speakers, made.speakers)].mean() + 0.3

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-import soundfile
 from test_pitch_tracker import voice
 
-from spkbase.errors import ConfigError, DataError
-from spkver.datadir.directory import DataDir, write_datadir
-from spkver.datadir.reading import read_datadir
+from spkbase.errors import ConfigError
 from spkver.extractors.cues import (
     N_BANDS,
     PROSODY,
@@ -22,7 +17,6 @@ from spkver.extractors.cues import (
     session_vector,
     track_pitch,
 )
-from spkver.extractors.directories import embed_directory
 from spkver.extractors.protocol import ExtractorSettings
 from spkver.extractors.registry import open_extractor
 
@@ -117,29 +111,6 @@ def test_strange_signals_give_finite_vectors_of_one_length(name: str, kind: str)
     assert np.isfinite(vector).all()
     assert np.abs(vector).max() <= 10
     assert vector.any()
-
-
-def directory(folder: Path, recordings: dict[str, tuple[np.ndarray, int]]) -> DataDir:
-    (folder / "wav").mkdir(parents=True)
-    for name, (samples, rate) in recordings.items():
-        soundfile.write(folder / "wav" / f"{name}.wav", samples, rate, subtype="FLOAT")
-    paths = {name: folder / "wav" / f"{name}.wav" for name in recordings}
-    write_datadir(DataDir(folder, paths, {name: name.split("-")[0] for name in recordings}))
-    return read_datadir(folder)
-
-
-@pytest.mark.parametrize("name", VECTORS)
-def test_bad_recordings_are_named_and_strange_rates_taken(name: str, tmp_path) -> None:
-    noise = 0.1 * np.random.default_rng(0).standard_normal(2 * RATE)
-    good = directory(tmp_path / "good", {"a-1": (noise[:2000], 1000), "a-2": (noise, 44100), "a-3": (noise, 8000)})
-    vectors = embed_directory(good, open_extractor(name), tmp_path / "good.h5").vectors
-    assert np.isfinite(vectors).all()
-    bad = directory(tmp_path / "bad", {"a-1": (noise[:100], RATE), "a-2": (noise, RATE)})
-    with pytest.raises(DataError, match=r"0\.1 s are needed"):
-        embed_directory(bad, open_extractor(name), tmp_path / "bad.h5")
-    silent = directory(tmp_path / "silent", {"a-1": (0 * noise, RATE), "a-2": (noise, RATE)})
-    with pytest.raises(DataError, match="digital silence"):
-        embed_directory(silent, open_extractor(name), tmp_path / "silent.h5")
 
 
 @pytest.mark.parametrize("name", VECTORS)
