@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from evaluation.plots.others import TARGETS
+from evaluation.plots import TARGETS
 from evaluation.reports.results import Outcome, Results, find, number
 from evaluation.uncertainty import Interval, minimum_of
 
