@@ -25,7 +25,8 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import groupby, product
@@ -156,17 +157,18 @@ class Attackers:
     learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer | Exception] = field(default_factory=dict, repr=False)
     timed_out: dict[str, Exception] = field(default_factory=dict, repr=False)
 
-    def attempt(self, name: str, work: Callable[[], Any]) -> Any:
-        """Return what an attacker's work gives, or the exception that it ends with."""
+    @contextmanager
+    def attempt(self, name: str) -> Iterator[list[Exception]]:
+        """Give a list to which what an attacker's work ends with is added; errors that are not its own end the run."""
+        errors: list[Exception] = []
         try:
-            return self.timed_out.get(name) or work()
+            yield errors
         except ENDING:
             raise
         except TimeLimitError as error:
-            self.timed_out[name] = error
-            return error
+            errors.append(self.timed_out.setdefault(name, error))
         except Exception as error:  # whatever it is: the other attackers go on
-            return error
+            errors.append(error)
 
 
 def write_lists(run: Run, sets: Sets) -> None:
@@ -288,9 +290,12 @@ def train(experiment: Experiment, sets: Sets) -> Attackers:
         if run.force:  # the features and statistics that attackers share are made again
             shutil.rmtree(run.path(WORK), ignore_errors=True)
         for job in attackers.jobs:
-            if job.learns_from not in attackers.learnt and job.stage.is_due:
-                learn = partial(job.attacker.fit, job.attack.training)
-                attackers.learnt[job.learns_from] = attackers.attempt(job.attacker.name, learn)
+            name, key = job.attacker.name, job.learns_from
+            if key not in attackers.learnt and job.stage.is_due:
+                with attackers.attempt(name) as errors:
+                    attackers.learnt[key] = attackers.timed_out.get(name) or job.attacker.fit(job.attack.training)
+                if errors:
+                    attackers.learnt[key] = errors[0]
     return attackers
 
 
@@ -403,27 +408,28 @@ def _make_scores(jobs: Sequence[Job], attackers: Attackers) -> tuple[list[Job], 
     """Bring scores up to date; return the jobs that are done, and those that failed with what went wrong."""
     done, failed = [], []
     for job in jobs:
-
-        def write(path: Path, job: Job = job) -> None:
-            if isinstance(job.attacker, Fusion):
-                scores = job.attacker.fuse(job.attack.training, {name: part.value for name, part in job.parts.items()})
-            else:
-                scorer = attackers.learnt[job.learns_from]
+        name, stage, make = job.attacker.name, job.stage, None
+        with attackers.attempt(name) as errors:
+            if stage.is_due:
+                scorer = attackers.timed_out.get(name) or attackers.learnt.get(job.learns_from)
                 if isinstance(scorer, Exception):
                     raise scorer
-                scores = job.attack.scored_by(scorer)
-            write_scores(path, scores)
-
-        name = job.attacker.name
-        make = partial(job.stage.bring_up_to_date, write)
-        error = attackers.attempt(name, make) if job.stage.is_due else make()
-        if error is None:
+                with stage.run.timed(stage.name):
+                    if isinstance(job.attacker, Fusion):
+                        parts = {part: of.value for part, of in job.parts.items()}
+                        scores = job.attacker.fuse(job.attack.training, parts)
+                    else:
+                        assert scorer is not None  # it has learnt, in `train`
+                        scores = job.attack.scored_by(scorer)
+                make = partial(write_scores, scores=scores)
+            stage.bring_up_to_date(make)
+        if not errors:
             done.append(job)
             continue
-        failed.append((job, error))
-        logger.warning("%s: %s has no scores: %s", Path(job.stage.artefact).parents[1], name, reason_of(error))
-        if not isinstance(error, SpkverError):
-            logger.info("%s", name, exc_info=error, extra={"file_only": True})
+        failed.append((job, errors[0]))
+        logger.warning("%s: %s has no scores: %s", Path(stage.artefact).parents[1], name, reason_of(errors[0]))
+        if not isinstance(errors[0], SpkverError):
+            logger.info("%s", name, exc_info=errors[0], extra={"file_only": True})
     return done, failed
 
 
