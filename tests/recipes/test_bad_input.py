@@ -15,7 +15,7 @@ import soundfile
 from recipe_runs import RECIPES, Outcome, Recipe, leftovers, options, refused
 
 BAD, WORSE = "sph/male/m101/m101_01_001", "sph/male/m004/m004_04_002"
-TRN, NDX = "key/part1/trn/3sesspwd_eval_m.trn", "key/part1/ndx/3sess-pwd_eval_m.ndx"
+NDX = "key/part1/ndx/3sess-pwd_eval_m.ndx"
 RNG = np.random.default_rng(0)
 NOISE = 0.1 * RNG.standard_normal(9600)
 FLAC_HALF = 0.5  # of the file is left
@@ -66,10 +66,6 @@ HEADER_SHOWS = {
     "stereo": (audio(np.stack([NOISE, NOISE], axis=1)), ["2 channels", "features.channel"]),
     "missing": (lambda corpus: (corpus / f"{BAD}.wav").unlink(), [r"\.trn:1: no recording 'm101/m101_01_001'", "copy"]),
     "wav cut": (replaced("wav", keep=0.6), ["cut off", "copy"]),
-    "in two containers": (
-        lambda corpus: shutil.copy(corpus / f"{BAD}.wav", corpus / f"{BAD}.flac"),
-        ["exists twice", "keep one"],
-    ),
 }
 SAMPLES_SHOW = {
     "NaN": (audio(np.full(9600, np.nan), subtype="FLOAT"), ["9600 of 9600 samples are NaN", "write the file again"]),
@@ -103,8 +99,6 @@ def test_all_problems_before_the_first_step(recipe: Recipe, own_corpus, tmp_path
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (line(TRN, "m101_001 male/m101/m101_01_001.sph"), [r"\.trn:9: model 'm101_001' for the second time", "line 1"]),
-        (line(NDX, "m101_001,m101/m101_02_001.sph,Y,N,N,N"), [r"\.ndx:129: .*second time", "line 1"]),
         (line(NDX, "m999_001,m101/m101_02_001.sph,Y,N,N,N"), [r"\.ndx:129: model 'm999_001'", "enrolment"]),
         (lambda corpus: shutil.rmtree(corpus), ["no such folder", "holds sph and key"]),
     ],

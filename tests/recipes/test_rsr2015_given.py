@@ -7,7 +7,6 @@ import json
 import pickle
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from spkver.backend.svm import open_svms
 from spkver.corpora.rsr2015 import list_stems
 from spkver.idmap import IdMap
 from spkver.mixture.statistics import copy_stat_rows
-from spkver.sidekit.tables import StatServer, read_idmap, read_stat_server, write_idmap, write_stat_server
+from spkver.sidekit.tables import StatServer, read_idmap, read_stat_server, write_stat_server
 
 STEMS = list_stems("eval", "m")
 
@@ -65,62 +64,44 @@ def test_a_list_that_is_not_there_comes_from_the_corpus(recipe: Recipe, tiny, fi
         assert (tmp_path / "out/task" / name).read_bytes() == (finished / "task" / name).read_bytes() or "h5" in name
 
 
-def map_of(*rows: tuple[str, str], parts: list[int] | None = None) -> IdMap:
-    models, segments = zip(*rows, strict=True)
-    return IdMap(models, segments, parts, parts and [start + 5 for start in parts])
-
-
-def spoil_labels(task: Path) -> None:
-    (task / f"{STEMS['key']}.h5").unlink()
-    lines = "m101_001 m101/m101_02_001 nontarget\nm101_001 m102/m102_02_001 target\n"
-    (task / f"{STEMS['key']}.txt").write_text(lines)
-
-
-def add_to_ubm(name: str) -> Callable[[Path], None]:
-    def spoil(task: Path) -> None:
-        path = task / "ubm_list.txt"
-        path.write_text(f"{path.read_text()}\n{name}")
-
-    return spoil
-
-
-def replace_map(kind: str, idmap: IdMap, ending: str = "h5") -> Callable[[Path], None]:
-    def spoil(task: Path) -> None:
-        (task / f"{STEMS[kind]}.h5").unlink()
-        write_idmap(task / f"{STEMS[kind]}.{ending}", idmap)
-
-    return spoil
-
-
-GOOD = ("m001", "m001/m001_01_001")
-BAD_LISTS = {
-    "empty": (
-        lambda task: [path.unlink() for path in task.iterdir() if path.is_file()],
-        "task: holds none of the lists",
-    ),
-    "other sex": (add_to_ubm("f001/f001_01_001"), "1 recordings are of the other sex than gender 'm': f001/f001_01"),
-    "tested": (add_to_ubm("m101/m101_01_001"), "recording 'm101/m101_01_001' is of a background speaker"),
+GOOD = "m001 m001/m001_01_001"
+BAD_LISTS = {  # which list, its lines, what is said
+    "other sex": ("ubm_list", ["f001/f001_01_001"], "1 recordings are of the other sex than gender 'm': f001/f001_01"),
+    "tested": ("ubm_list", ["m101/m101_01_001"], "recording 'm101/m101_01_001' is of a background speaker"),
     "background": (
-        replace_map("background", map_of(GOOD, ("m009", "m009/m009_01_001")), "txt"),
+        STEMS["background"],
+        [GOOD, "m009 m009/m009_01_001"],
         "_back.txt: no recording 'm009/m009_01_001'",
     ),
-    "part": (replace_map("nap", map_of(GOOD, parts=[3]), "txt"), "_nap.txt: row 0 is a part of recording"),
+    "part": (STEMS["nap"], [f"{GOOD} 3 8"], "_nap.txt: row 0 is a part of recording"),
     "several": (
-        replace_map("enrolment", map_of(("m101_001", "m101/m101_01_001"), ("m101_001", "m102/m102_01_001"))),
+        STEMS["enrolment"],
+        ["m101_001 m101/m101_01_001", "m101_001 m102/m102_01_001"],
         "model 'm101_001' is enrolled by recordings of several speakers: m101, m102",
     ),
     "not enrolled": (
-        replace_map("enrolment", map_of(("m101_001", "m101/m101_01_001"))),
+        STEMS["enrolment"],
+        ["m101_001 m101/m101_01_001"],
         "model 'm102_001' has trials but no enrolment",
     ),
-    "labels": (spoil_labels, "1 trials are target in the key, but of type IC by their ids"),
+    "labels": (
+        STEMS["key"],
+        ["m101_001 m101/m101_02_001 nontarget", "m101_001 m102/m102_02_001 target"],
+        "1 trials are target in the key, but of type IC by their ids",
+    ),
 }
+
+
+def test_a_folder_without_lists_is_told(recipe: Recipe, tiny: Path, tmp_path: Path):
+    (tmp_path / "task").mkdir()
+    refused(recipe(tiny, tmp_path / "out", lists__folder=tmp_path / "task"), "task: holds none of the lists")
 
 
 @pytest.mark.parametrize("name", BAD_LISTS)
 def test_bad_lists_are_told_with_their_place(recipe: Recipe, tiny: Path, task: Path, tmp_path: Path, name: str):
-    spoil, expected = BAD_LISTS[name]
-    spoil(task)
+    stem, lines, expected = BAD_LISTS[name]
+    (task / f"{stem}.h5").unlink(missing_ok=True)
+    (task / f"{stem}.txt").write_text("\n".join(lines) + "\n")
     outcome = recipe(tiny, tmp_path / "out", lists__folder=task)
     refused(outcome, re.escape(expected))
     assert not (tmp_path / "out/features.h5").exists(), "before any long step"

@@ -150,20 +150,6 @@ def test_the_least_privacy_over_attackers_is_the_result(results):
         assert row["attackers"] == eers
 
 
-def test_linkability_among_all_is_the_share_of_utterances_that_their_own_speaker_scores_highest_on(results, output):
-    for gender, n_enrolled in (("f", 4), ("m", 3)):
-        one = condition(results, gender, "original", "supervector-cosine")
-        key = read_key(output / one["key"])
-        values = scores_of(output, one)
-        hits = []
-        for segment in np.unique(key.segments[key.is_target]):
-            trials = np.flatnonzero(key.segments == segment)
-            hits.append(bool(key.is_target[trials[np.argmax(values[trials])]]))
-        assert one["linkability"]["sizes"] == list(range(2, n_enrolled + 1))
-        assert one["linkability"]["linkability"][-1] == pytest.approx(np.mean(hits), abs=1e-12)
-        assert one["linkability"]["chance"] == [1 / size for size in one["linkability"]["sizes"]]
-
-
 def test_speakers_are_those_enrolled(results, output):
     one = condition(results, "all", "lazy-informed", "gmm-ubm")
     found = {row["speaker"]: row for row in one["speakers"]}
