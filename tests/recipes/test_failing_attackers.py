@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ FUNCTIONS = {
 }
 COMMANDS = {
     "com-fails": ("echo no luck >&2; exit 3", "ended with status 3: no luck"),
-    "com-hangs": ("sleep 3600", "the time limit"),
+    "com-hangs": ("echo >> $0.asked; sleep 3600", "the time limit"),
     "com-dies": ("kill -SEGV $$", "ended with status 139"),
     "com-others": ("echo somebody else 1 > $5", r"(\d+) trials of \1 without a score"),
     "com-nan": ("sed 's/$/ nan/' $4 > $5", "(?i)nan"),
@@ -115,6 +114,7 @@ def test_who_fails_is_left_out_and_all_others_finish(layout, tmp_path):
     names = (*QUICK, "half")
     outcome = run(layout, tmp_path / "out", zoo(tmp_path, *names), page=True)
     check_told(tmp_path / "out", outcome, names)
+    assert len((tmp_path / "com-hangs.sh.asked").read_text()) == 1  # who has hung once is not asked again
     for name in ("report.html", f"tables{SUFFIX}.md", f"results{SUFFIX}.csv"):
         assert "gmm-ubm" in (tmp_path / "out" / name).read_text(), name
     assert "dies has no scores for" in (tmp_path / "out/report.html").read_text()
@@ -126,9 +126,7 @@ def test_who_fails_is_left_out_and_all_others_finish(layout, tmp_path):
 @pytest.mark.parametrize("name", [*FUNCTIONS, *COMMANDS])
 def test_each_of_the_zoo(layout, tmp_path, name):
     names = (name, "raises" if name != "raises" else "dies")
-    began = time.monotonic()
     check_told(tmp_path / "out", run(layout, tmp_path / "out", zoo(tmp_path, *names)), names)
-    assert time.monotonic() - began < 60  # who has hung once is not asked again
     assert not [command for command in processes().values() if str(tmp_path) in command and "pytest" not in command]
 
 
