@@ -81,13 +81,6 @@ def test_ids_of_several_draws_stay_apart() -> None:
     assert merge_embeddings([first]).ids.tolist() == first.ids.tolist()
 
 
-def test_first_speakers_by_id() -> None:
-    every = drawn("t", 12, 2)
-    assert sorted(set(backends.first_speakers(every, 3).speakers)) == ["t0", "t1", "t10"]
-    assert len(backends.first_speakers(every, 3)) == 6
-    assert len(backends.first_speakers(every, 99)) == 24
-
-
 def test_conditions_of_the_challenge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for end, seed in (("", 5), ("_anon", 6)):
         write_embeddings(tmp_path / f"train{end}_net.h5", drawn("t", 20, 4, seed))

@@ -284,14 +284,6 @@ def test_scores_in_a_folder_of_an_attacker_are_taken_by_its_name_or_as_the_only_
         assert "of mine, third none is called other" in outcome.err
 
 
-def function(text: str) -> Callable[[Path], str]:
-    def write_it(folder: Path) -> str:
-        (folder / "own.py").write_text(f"def attack(training, seed):\n    {text}\n")
-        return f"{folder}/own.py:attack"
-
-    return write_it
-
-
 def a_score_too_few(folder: Path) -> str:
     """Scores of women on original speech, without the first."""
     path = folder / "mine" / trial_files("original")[0][0] / "scores"
@@ -324,16 +316,6 @@ BEFORE = {
         ["vectors-mine", "serves no condition", "own_attackers.md"],
     ),
 }
-LATER = {
-    "raises when it learns": (
-        function("1 / 0"),
-        ["own-attack", "ZeroDivisionError: division", "tiny_train", "leave it out"],
-    ),
-    "a command that fails": (
-        lambda folder: "command:echo no luck >&2; exit 3; {scores} # {enrolment} {tested} {trials}",
-        ["command-echo", "ended with status 3: no luck", "tiny_test_trials_f"],
-    ),
-}
 
 
 @pytest.mark.parametrize("name", BEFORE)
@@ -343,10 +325,10 @@ def test_what_others_made_is_checked_with_the_data_before_twins_are_made(origina
     assert not (tmp_path / "out/data").exists()
 
 
-@pytest.mark.parametrize("name", LATER)
-def test_what_cannot_be_used_is_one_error_that_names_attacker_and_data(layout, tmp_path, name):
-    make, words = LATER[name]
-    refused(run_recipe(layout, tmp_path / "out", "--until", "scores", attackers=json.dumps([make(tmp_path)])), *words)
+def test_where_no_attacker_can_learn_the_error_names_attacker_and_data(layout, tmp_path):
+    (tmp_path / "own.py").write_text("def attack(training, seed):\n    1 / 0\n")
+    outcome = run(layout, tmp_path / "out", f"{tmp_path}/own.py:attack", lists="[f]")
+    refused(outcome, "own-attack", "ZeroDivisionError: division", "tiny_train", "leave it out")
 
 
 @pytest.mark.parametrize(
