@@ -401,21 +401,16 @@ def cllr_of_trials(llr: ArrayLike, is_target: ArrayLike) -> NDArray[np.float64]:
 
 
 @one_blas_thread()
-def train_nonnegative(
-    scores: ArrayLike, is_target: ArrayLike, *, prior: float = 0.5, ridge: float = 0.0, names: Sequence[str] = ()
-) -> Affine:
-    """Train a fusion whose weights are not negative.
+def train_nonnegative(scores: ArrayLike, is_target: ArrayLike, *, ridge: float = 0.0) -> Affine:
+    """Train a fusion whose weights are not negative, for a target prior of 0.5.
 
     Parameters
     ----------
     scores : array_like of float of shape (N, K)
         Finite scores.
     is_target : array_like of bool of shape (N,)
-    prior : float
-        Target prior to train for.
     ridge : float
         Penalty on half the squared weights, of scores scaled to unit variance.
-    names : sequence of str, length K, optional
 
     Raises
     ------
@@ -436,7 +431,7 @@ def train_nonnegative(
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
     usable = scale > 0
     scale = np.where(usable, scale, 1.0)
-    rows, signs, shares, penalty, log_odds = _problem((rows - mean) / scale, is_target, prior, ridge)
+    rows, signs, shares, penalty, log_odds = _problem((rows - mean) / scale, is_target, 0.5, ridge)
 
     def loss(solution: NDArray) -> tuple[float, NDArray]:
         margins = signs * (rows @ solution + log_odds)
@@ -448,7 +443,7 @@ def train_nonnegative(
     options: Any = {"maxiter": _MAX_STEPS_OF_CHOSEN_FUSION, "ftol": _TOLERANCE, "gtol": 1e-10}
     found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     weights = found.x[:-1] / scale
-    return Affine(tuple(weights.tolist()), float(found.x[-1] - weights @ mean), float(prior), tuple(names))
+    return Affine(tuple(weights.tolist()), float(found.x[-1] - weights @ mean), 0.5)
 
 
 def choose_fusion(

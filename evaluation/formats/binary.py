@@ -32,38 +32,28 @@ import logging
 from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evaluation.formats.text import ListFile
 from evaluation.trials import Key, Scores, Trials, factorise, truth_of
+from spkbase import plain_pickle
 from spkbase.errors import DataError, errors_of
 from spkbase.files import write_bytes
 from spkbase.hdf5 import open_file, read_strings
-from spkbase.plain_pickle import read_npz
 
 if TYPE_CHECKING:
     import h5py
 
 logger = logging.getLogger(__name__)
 
-Content = Literal["scores", "key", "trials"]
-
 _SIDEKIT_ID_LENGTH = 100
 _ID_NAMES = {"models": ("modelset", "ID/row_ids"), "segments": ("segset", "ID/column_ids")}
 
 
-def read_hdf5(path: str | Path, content: Content, image: BytesIO | None = None) -> Trials:
+def read_hdf5(file: ListFile) -> Trials:
     """Read an Ndx, a Key or Scores, the latter in SIDEKIT's or in the matlab form; of a Key its trials can be read.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    content : {"scores", "key", "trials"}
-        What is read.
-    image : BytesIO, optional
-        Its bytes, where it had to be decompressed.
 
     Returns
     -------
@@ -75,25 +65,26 @@ def read_hdf5(path: str | Path, content: Content, image: BytesIO | None = None) 
         If the file is not HDF5 or truncated, a dataset is missing, shapes disagree, or a score is NaN.
     """
     remedy = "it may be truncated or no HDF5 file: copy or write it again"
-    with open_file(path, image=image, remedy=remedy) as file:
+    image = BytesIO(file.content) if "content" in vars(file) else None  # it had to be decompressed
+    with open_file(file.path, image=image, remedy=remedy) as lists:
         tables = (
-            read_strings(_dataset(file, *_ID_NAMES["models"])),
-            read_strings(_dataset(file, *_ID_NAMES["segments"])),
+            read_strings(_dataset(lists, *_ID_NAMES["models"])),
+            read_strings(_dataset(lists, *_ID_NAMES["segments"])),
         )
-        name = "score_mask" if content == "scores" else "trial_mask"
-        mask = _matrix(file, name, tables)
+        name = "score_mask" if file.kind == "scores" else "trial_mask"
+        mask = _matrix(lists, name, tables)
         rows = models, segments = np.nonzero(mask)
         signs = mask[rows].astype(np.int8)
         if not len(signs) or not np.isin(signs, (-1, 1)).all():
             raise DataError(f"expected {name} of 1, 0 and -1 with some trials", remedy="write the list again")
-        if content == "scores":
-            return Scores(*tables, models, segments, _matrix(file, "scores", tables)[rows])
-        if content == "trials":
+        if file.kind == "scores":
+            return Scores(*tables, models, segments, _matrix(lists, "scores", tables)[rows])
+        if file.kind == "trials":
             return Trials(*tables, models, segments)
-        if "trial_types" not in file:
+        if "trial_types" not in lists:
             return Key(*tables, models, segments, signs > 0)
-        types = _matrix(file, "trial_types", tables)[rows] - 1
-        return Key(*tables, models, segments, signs > 0, types, tuple(read_strings(_dataset(file, "type_names"))))
+        types = _matrix(lists, "trial_types", tables)[rows] - 1
+        return Key(*tables, models, segments, signs > 0, types, tuple(read_strings(_dataset(lists, "type_names"))))
 
 
 def write_hdf5(path: str | Path, trials: Trials, *, matlab: bool = False) -> None:
@@ -173,17 +164,8 @@ def _write_strings(file: h5py.File, name: str, ids: Iterable[str]) -> None:
     file.create_dataset(name, data=column, maxshape=(None,), compression="gzip", fletcher32=True)
 
 
-def read_npz_list(path: Path, raw: bytes, content: Content) -> Trials:
+def read_npz(file: ListFile) -> Trials:
     """Read a list of trials, a key or scores.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for errors.
-    raw : bytes
-        Its content.
-    content : {"scores", "key", "trials"}
-        What is read.
 
     Returns
     -------
@@ -194,8 +176,8 @@ def read_npz_list(path: Path, raw: bytes, content: Content) -> Trials:
     DataError
         If the file is broken, an array is missing or of the wrong kind, a pair is repeated, or a score is NaN.
     """
-    arrays = read_npz(BytesIO(raw), file=path)
-    with errors_of(path):
+    arrays = plain_pickle.read_npz(BytesIO(file.content), file=file.path)
+    with errors_of(file.path):
         columns: dict[str, Any] = {}
         for table, codes in (("model_ids", "models"), ("segment_ids", "segments")):
             if table in arrays:
@@ -204,9 +186,9 @@ def read_npz_list(path: Path, raw: bytes, content: Content) -> Trials:
                 columns[table], columns[codes] = factorise(_column(arrays, codes, "U"))
         if not len(columns["models"]):
             raise DataError("expected trials, got an empty list")
-        if content == "scores":
+        if file.kind == "scores":
             return Scores(**columns, values=_column(arrays, "scores", "fiu"))
-        if content == "trials":
+        if file.kind == "trials":
             return Trials(**columns)
         return Key(**columns, is_target=truth_of(_column(arrays, "is_target", "biu")))
 

@@ -12,76 +12,32 @@ the table of ``docs/formats.md`` use these rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from io import BytesIO
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.formats.binary import read_hdf5, read_npz_list, write_hdf5, write_npz
-from evaluation.formats.text import DETECT, Choice, find_columns, read_list, write_table, write_text_list
+from evaluation.formats.binary import read_hdf5, read_npz, write_hdf5, write_npz
+from evaluation.formats.text import (
+    DETECT,
+    Choice,
+    Kind,
+    ListFile,
+    find_columns,
+    read_list,
+    write_table,
+    write_text_list,
+)
 from evaluation.trials import Key, Scores, TrialError, Trials, cut_lines, is_number, split_scores
 from spkbase.errors import DataError
-from spkbase.files import check_text, inner_suffix, read_bytes, read_text_bytes
+from spkbase.files import inner_suffix, read_text_bytes
 from spkbase.showing import one_line
 
-Kind = Literal["scores", "key", "trials"]
 KINDS: tuple[Kind, ...] = ("scores", "key", "trials")
 
-_HEAD_BYTES = 2056
-_GZIP_MAGIC = b"\x1f\x8b"
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-_NPZ_MAGIC = b"PK\x03\x04"
-
-
-@dataclass(frozen=True)
-class ListFile:
-    """A file that is to be read.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    kind : {"scores", "key", "trials"}
-        What is expected in it.
-    choice : Choice
-        What the user specifies about it.
-    """
-
-    path: Path
-    kind: Kind
-    choice: Choice = DETECT
-
-    @cached_property
-    def head(self) -> bytes:
-        """Its first 2056 bytes, decompressed where it is gzip; a pipe is read whole, once."""
-        with suppress(OSError):
-            if self.path.is_file():
-                with self.path.open("rb") as handle:
-                    head = handle.read(_HEAD_BYTES)
-                if not head.startswith(_GZIP_MAGIC):
-                    return head
-        return self.content[:_HEAD_BYTES]
-
-    @cached_property
-    def content(self) -> bytes:
-        """All of its bytes, decompressed where it is gzip; a DataError if it cannot be read."""
-        return read_bytes(self.path)
-
-    @cached_property
-    def text(self) -> bytes:
-        """Its bytes without a byte order mark; a DataError if they hold zero bytes, which no text does."""
-        return check_text(self.path, self.content)
-
-    def lines(self) -> list[str]:
-        """Return its lines as text in UTF-8; a DataError if it is none."""
-        try:
-            return self.text.decode("utf-8").splitlines()
-        except UnicodeDecodeError as error:
-            raise DataError("expected text in UTF-8", file=self.path, remedy="save it as UTF-8") from error
 
 
 @one_line
@@ -127,35 +83,17 @@ def _is_hdf5(file: ListFile) -> bool:
     return any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048))
 
 
-def _read_hdf5(file: ListFile) -> Trials:
-    image = BytesIO(file.content) if "content" in vars(file) else None  # it had to be decompressed
-    return read_hdf5(file.path, file.kind, image)
-
-
-def _is_npz(file: ListFile) -> bool:
-    return file.head.startswith(_NPZ_MAGIC)
-
-
-def _read_npz(file: ListFile) -> Trials:
-    return read_npz_list(file.path, file.content, file.kind)
-
-
-def _read_text(file: ListFile) -> Trials:
-    return read_list(file.path, file.text, file.kind, file.choice)
-
-
 def _write_table(path: str | Path, trials: Trials) -> None:
     write_table(path, trials, delimiter="\t" if inner_suffix(path) == ".tsv" else ",")
 
 
 _TEXTS = (".txt", "", ".text", ".scores", ".key", ".keys", ".ndx", ".trials", ".trl", ".lst")
-_WRITE_MATLAB = partial(write_hdf5, matlab=True)
 _MATLAB_TITLE = "SIDEKIT's other HDF5 form of scores"
-HDF5 = Format("hdf5", (".h5", ".hdf5"), _is_hdf5, _read_hdf5, write_hdf5, title="HDF5")
-MATLAB = Format("matlab", (), None, None, _WRITE_MATLAB, ("scores",), _MATLAB_TITLE)
-NPZ = Format("npz", (".npz",), _is_npz, _read_npz, write_npz)
-TABLE = Format("table", (".csv", ".tsv"), None, _read_text, _write_table, title="a table")
-TEXT = Format("text", _TEXTS, None, _read_text, write_text_list)
+HDF5 = Format("hdf5", (".h5", ".hdf5"), _is_hdf5, read_hdf5, write_hdf5, title="HDF5")
+MATLAB = Format("matlab", (), None, None, partial(write_hdf5, matlab=True), ("scores",), _MATLAB_TITLE)
+NPZ = Format("npz", (".npz",), lambda file: file.head.startswith(b"PK\x03\x04"), read_npz, write_npz)
+TABLE = Format("table", (".csv", ".tsv"), None, read_list, _write_table, title="a table")
+TEXT = Format("text", _TEXTS, None, read_list, write_text_list)
 
 FORMATS: tuple[Format, ...] = (HDF5, MATLAB, NPZ, TABLE, TEXT)
 """All formats, in the order in which they are tried; `TEXT` reads everything else, tables too."""
@@ -440,5 +378,5 @@ def _line_of(path: str | Path, row: int, choice: Choice) -> int | None:
     file = ListFile(Path(path), "trials", choice)
     if not file.path.is_file() or _recognised(file) is not TEXT:  # a pipe is gone
         return None
-    columns = find_columns(file.path, file.text, "trials", choice)
+    columns = find_columns(file)
     return cut_lines(path, file.text, columns.delimiter)[columns.header + row][0]

@@ -43,6 +43,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -62,11 +63,11 @@ from evaluation.trials import (
     truth_of,
 )
 from spkbase.errors import DataError, few
-from spkbase.files import read_text_bytes, shown, write_bytes
+from spkbase.files import check_text, read_bytes, shown, write_bytes
 from spkbase.showing import one_line
 
 Layout = tuple[str, ...]
-Content = Literal["scores", "key", "trials"]
+Kind = Literal["scores", "key", "trials"]
 
 ROLES = ("model", "segment", "score", "label", "claimed", "real", "-")
 SCORES: dict[str, Layout] = {
@@ -127,6 +128,53 @@ class Choice:
 DETECT: Choice = Choice()
 
 
+@dataclass(frozen=True)
+class ListFile:
+    """A file that is to be read.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    kind : {"scores", "key", "trials"}
+        What is expected in it.
+    choice : Choice
+        What the user specifies about it.
+    """
+
+    path: Path
+    kind: Kind
+    choice: Choice = DETECT
+
+    @cached_property
+    def head(self) -> bytes:
+        """Its first 2056 bytes, decompressed where it is gzip; a pipe is read whole, once."""
+        with suppress(OSError):
+            if self.path.is_file():
+                with self.path.open("rb") as handle:
+                    head = handle.read(2056)
+                if not head.startswith(b"\x1f\x8b"):
+                    return head
+        return self.content[:2056]
+
+    @cached_property
+    def content(self) -> bytes:
+        """All of its bytes, decompressed where it is gzip; a DataError if it cannot be read."""
+        return read_bytes(self.path)
+
+    @cached_property
+    def text(self) -> bytes:
+        """Its bytes without a byte order mark; a DataError if they hold zero bytes, which no text does."""
+        return check_text(self.path, self.content)
+
+    def lines(self) -> list[str]:
+        """Return its lines as text in UTF-8; a DataError if it is none."""
+        try:
+            return self.text.decode("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise DataError("expected text in UTF-8", file=self.path, remedy="save it as UTF-8") from error
+
+
 @one_line
 @dataclass(frozen=True)
 class Columns:
@@ -153,7 +201,7 @@ class Columns:
     header: int = 0
 
 
-def forced_layout(layout: str | Sequence[str], content: Content) -> Layout:
+def forced_layout(layout: str | Sequence[str], content: Kind) -> Layout:
     """Check a layout that a user gave, by name or as roles (one text with commas or blanks, or a sequence).
 
     Raises
@@ -185,7 +233,7 @@ def forced_layout(layout: str | Sequence[str], content: Content) -> Layout:
     return roles
 
 
-def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -> Layout:
+def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> Layout:
     """Detect the order of columns from the first lines.
 
     Kaldi's order is assumed as long as the last column fits it, so that one bad line does not turn a column of speakers
@@ -230,19 +278,8 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Content, path: Path) -
     return SCORES["wespeaker" if wespeaker else "speechbrain" if speechbrain else others]
 
 
-def find_columns(path: Path, raw: bytes, content: Content, choice: Choice = DETECT) -> Columns:
+def find_columns(file: ListFile) -> Columns:
     """Find the columns of a text by its header, by what the user specifies, or by its first lines.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for errors.
-    raw : bytes
-        Its text.
-    content : {"scores", "key", "trials"}
-        What it should hold.
-    choice : Choice
-        What the user specifies about it.
 
     Raises
     ------
@@ -250,6 +287,7 @@ def find_columns(path: Path, raw: bytes, content: Content, choice: Choice = DETE
         If the first line is a header, or must be one because columns were named, but lacks a column; if the order is
         not known, or two fit equally well.
     """
+    path, raw, content, choice = file.path, file.text, file.kind, file.choice
     beginning = raw.lstrip().split(b"\n", _LINES_TO_DETECT)[:_LINES_TO_DETECT]
     lines = [[word.decode("utf-8", "replace") for word in line.split()] for line in beginning]
     if choice.layout is None and (columns := _columns_of_header(path, raw, content, choice)):
@@ -273,7 +311,7 @@ def find_columns(path: Path, raw: bytes, content: Content, choice: Choice = DETE
     return Columns(places, len(layout), f"{len(layout)} columns ({orders})")
 
 
-def _columns_of_header(path: Path, raw: bytes, content: Content, choice: Choice) -> Columns | None:
+def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) -> Columns | None:
     """Return the columns that the first line names, or None if it names none."""
     lines = raw[: 1 << 16].decode("utf-8", "replace").lstrip().splitlines()[:2]
     if not lines:
@@ -319,19 +357,8 @@ def _columns_of_header(path: Path, raw: bytes, content: Content, choice: Choice)
     raise DataError(text, file=path, line=1, remedy=remedy)
 
 
-def read_list(path: Path, raw: bytes, content: Content, choice: Choice = DETECT) -> Trials:
+def read_list(file: ListFile) -> Trials:
     """Read trials, a key or scores from a text, or from a table below its header.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for errors.
-    raw : bytes
-        Its text, without byte order mark and zero bytes.
-    content : {"scores", "key", "trials"}
-        What is read.
-    choice : Choice
-        What the user specifies about the columns.
 
     Returns
     -------
@@ -343,7 +370,8 @@ def read_list(path: Path, raw: bytes, content: Content, choice: Choice = DETECT)
         With file and line: a wrong number of columns, a repeated pair, a score that is no number or NaN, a label that
         is neither target nor nontarget (nor 1, 0, true, false), an empty file, not UTF-8.
     """
-    columns = find_columns(path, raw, content, choice)
+    columns = find_columns(file)
+    path, raw, content, choice = file.path, file.text, file.kind, file.choice
     if len(raw) >= _LARGE and not choice.first:
         with suppress(ValueError, TypeError):  # what is wrong is found below, with its line
             return _list_of(_parsed(raw, columns), content, columns)
@@ -395,7 +423,7 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
     return cells
 
 
-def _list_of(cells: Sequence[Any], content: Content, columns: Columns) -> Trials:
+def _list_of(cells: Sequence[Any], content: Kind, columns: Columns) -> Trials:
     """Build a list of the cells of each column."""
 
     def column(role: str) -> Any:
@@ -430,7 +458,7 @@ def _numbers(cells: Sequence[str]) -> np.ndarray:
 
 def read_text_key(path: str | Path, choice: Choice = DETECT) -> Key:
     """Read a key from a text without header; see `read_list`."""
-    return cast(Key, read_list(Path(path), read_text_bytes(path), "key", choice))
+    return cast(Key, read_list(ListFile(Path(path), "key", choice)))
 
 
 _UNWRITABLE = re.compile("[ \t\n\r\x0b\x0c\0]|^\ufeff|[\ud800-\udfff]")

@@ -536,26 +536,24 @@ def _ends(
     return low, high
 
 
-def linkability_over_draws(
-    draws: Sequence[Ranks], sizes: ArrayLike, *, top: int = 1, resampling: Resampling | None = None
-) -> Curve:
+def linkability_over_draws(draws: Sequence[Ranks], sizes: ArrayLike, *, resampling: Resampling | None = None) -> Curve:
     """Return the mean linkability over draws for many sizes of the gallery, its intervals hold speakers and draws.
 
     Parameters
     ----------
     draws : sequence of Ranks
         One a draw, of the same rows.
-    sizes, top, resampling
+    sizes, resampling
         See `linkability_curve`, which this is for one draw.
 
     Returns
     -------
     Curve
     """
-    curve = linkability_curve(all_draws(draws), sizes, top=top, resampling=resampling)
+    curve = linkability_curve(all_draws(draws), sizes, resampling=resampling)
     if len(draws) < 2 or resampling is None or not resampling.replicates or np.isnan(curve.low).all():
         return curve
-    speakers, added, n_units = _parts(draws, curve.sizes, top)
+    speakers, added, n_units = _parts(draws, curve.sizes)
     factor = widening(speakers, added, n_units=n_units, n_draws=len(draws), level=resampling.level)
     centre, low, high = to_scale(np.stack([curve.values, curve.low, curve.high]), _LOGIT)
     ends = [from_scale(centre + factor * (end - centre), _LOGIT) for end in (low, high)]
@@ -572,15 +570,13 @@ def all_draws(draws: Sequence[Ranks]) -> Ranks:
     return Ranks(**columns, notes=tuple(dict.fromkeys(note for ranks in draws for note in ranks.notes)))
 
 
-def _parts(
-    draws: Sequence[Ranks], sizes: NDArray[np.int64], top: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+def _parts(draws: Sequence[Ranks], sizes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """The variance that speakers account for, and what draws add to it, at each size; and the number of speakers."""
     names = np.unique(draws[0].speakers)
     residuals, means = [], []
     for ranks in draws:
         speakers = np.searchsorted(names, ranks.speakers)
-        values = linkability_by_row(ranks, sizes, top=top)
+        values = linkability_by_row(ranks, sizes)
         sums = np.zeros((len(names), len(sizes)))
         np.add.at(sums, speakers, values)
         rows = np.bincount(speakers, minlength=len(names))[:, None]

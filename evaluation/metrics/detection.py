@@ -511,9 +511,7 @@ class TrueAccept:
     resolved: bool
 
 
-def tpr_at_fpr(
-    target: GivenScores, nontarget: ArrayLike | None = None, *, fpr: float, level: float = 0.95
-) -> TrueAccept:
+def tpr_at_fpr(target: GivenScores, nontarget: ArrayLike | None = None, *, fpr: float) -> TrueAccept:
     """Return the largest true-accept rate with a false-accept rate of at most `fpr`, among the thresholds there are.
 
     Parameters
@@ -522,8 +520,6 @@ def tpr_at_fpr(
         Scores.
     fpr : float
         Bound on the false-accept rate, between 0 and 1.
-    level : float
-        Confidence of the bounds.
 
     Raises
     ------
@@ -537,14 +533,13 @@ def tpr_at_fpr(
     (0.75, 2.0, False)
     """
     scores = sort_scores(target, nontarget)
-    for name, rate in (("false-accept rate", fpr), ("confidence", level)):
-        if not 0 < rate < 1:
-            raise DataError(f"expected a {name} between 0 and 1, got {rate}")
+    if not 0 < fpr < 1:
+        raise DataError(f"expected a false-accept rate between 0 and 1, got {fpr}")
     n_target, n_nontarget = scores.n_target, scores.n_nontarget
     allowed = fpr * n_nontarget * (1 + 1e-12)  # 0.0001 * 10,000 may come out a little below 1
     cut = int(np.searchsorted(scores.rejected, n_nontarget - allowed))
     accepted = n_target - float(scores.misses[cut])
-    low, high = clopper_pearson(accepted, n_target - accepted, level=level)
+    low, high = clopper_pearson(accepted, n_target - accepted)
     return TrueAccept(
         value=accepted / n_target,
         low=float(low),

@@ -336,7 +336,7 @@ def test_the_parts_of_the_variance_are_those_of_resamples() -> None:
     weights = np.random.default_rng(0).multinomial(12, np.full(12, 1 / 12), 50_000)
     of_rows = np.repeat(weights, 5, axis=1)
     resampled = [of_rows @ linkability_by_row(one, SIZES) / of_rows.sum(axis=1, keepdims=True) for one in draws]
-    speakers, added, count = _parts(draws, SIZES, 1)
+    speakers, added, count = _parts(draws, SIZES)
     assert count == 12
     for column, size in enumerate(SIZES.tolist()):
         values = [linkability_at_sizes(one, [size])[0] for one in draws]
