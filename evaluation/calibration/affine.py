@@ -143,9 +143,7 @@ def _trained(
         text = f"system {number} has scores of up to {np.abs(rows[:, number]).max():.3g}, too large to learn from"
         raise DataError(text, remedy="check how they were made, or scale them")
     if not (scale > 0).all():
-        raise DataError(
-            f"system {int(np.argmin(scale))} gives every trial the same score: nothing can be learnt from it"
-        )
+        raise DataError(f"system {int(np.argmin(scale))} gives every trial the same score: it cannot be calibrated")
     is_target = np.arange(len(rows)) < len(target)
     problem = _problem((rows - mean) / scale, is_target, prior, ridge)
     solution = _minimise(*problem)
@@ -206,7 +204,7 @@ def cross_validate_affine(
 ) -> np.ndarray:
     """Calibrate each trial by trials of other speakers only.
 
-    Speakers, of models and of segments together, are dealt into folds. The trials between two folds (or within one)
+    Speakers, of models and of segments together, are divided into folds. The trials between two folds (or within one)
     are calibrated by what was trained on the trials that have no speaker in either.
 
     Parameters

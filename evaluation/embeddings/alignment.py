@@ -257,12 +257,12 @@ def _centred_sides(
     sides = np.asarray(source, np.float64), np.asarray(target, np.float64)
     for side in sides:
         if len(side) < 2:
-            raise DataError(f"expected at least two vectors on each side to learn from, got {len(side)}")
+            raise DataError(f"expected at least two vectors on each side to train on, got {len(side)}")
         if not np.isfinite(side).all():
-            raise DataError("vectors to learn from are not finite (NaN or infinite)", remedy="extract them again")
+            raise DataError("training vectors are not finite (NaN or infinite)", remedy="extract them again")
     if same and source.shape[1] != target.shape[1]:
         text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
-        raise DataError(text, remedy="use one extractor for both, or an orthogonal or ridge map learnt on pairs")
+        raise DataError(text, remedy="use one extractor for both, or an orthogonal or ridge map trained on pairs")
     means = sides[0].mean(axis=0), sides[1].mean(axis=0)
     return (sides[0] - means[0], sides[1] - means[1]), means
 

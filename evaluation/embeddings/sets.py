@@ -28,7 +28,7 @@ those of `random` on average, not utterance by utterance.
 A model is an enrolled speaker, the mean of its embeddings, or else the id of a single enrolled utterance; a segment is
 the id of a tested utterance. Scores are computed in float64, pair by pair, so they do not depend on the list.
 
-**Speakers cut into folds, so that what is learnt from some is tested on the others.**
+**Speakers cut into folds, so that training and test have no speaker in common.**
 """
 
 from __future__ import annotations
@@ -500,7 +500,7 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
     known = sorted(set(names))
     if len(known) < 2 or n_folds < 2:
         text = f"expected at least two speakers and two folds, got {len(known)} and {n_folds}"
-        raise DataError(text, remedy="what is learnt from a speaker cannot be tested on the same speaker")
+        raise DataError(text, remedy="no speaker may be both in training and in test")
     order = stream(seed, "folds of speakers").permutation(len(known))
     fold = {known[place]: number % n_folds for number, place in enumerate(order)}
     return np.array([fold[name] for name in names], np.int64)

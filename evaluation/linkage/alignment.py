@@ -4,7 +4,7 @@ Conventions
 -----------
 Vectors are scaled to length 1 first, and compared by cosine after the mean of the original space is subtracted, but for
 "none", which compares them as they are. Each anonymised vector is aligned by a map that did not learn from its
-speaker, unless the training pairs are given and say otherwise. The means are those of what the map learnt from, or
+speaker, unless the training pairs are given and say otherwise. The means are those of what the map was trained on, or
 with ``own_means`` those of what is linked: then an attacker adapts to all unlabelled anonymised segments ("whole
 list"). Linked are
 
@@ -47,8 +47,8 @@ Vectors = NDArray[np.float64]
 LINKED = ("anonymised to original", "original to anonymised", "segments to speakers", "speakers to speakers")
 WITH_PAIRS = ("centred", "orthogonal", "ridge")
 ALIGNMENTS = ("none", *WITH_PAIRS, "wasserstein")
-"""What is done before vectors are compared: nothing; the mean alone, an orthogonal or any linear map, learnt on pairs;
-an orthogonal map that is learnt without pairs."""
+"""What is done before vectors are compared: nothing; the mean alone, an orthogonal or any linear map, trained on pairs;
+an orthogonal map that is trained without pairs."""
 
 
 def linked_vectors(embeddings: Embeddings, *, unit: bool = True) -> Embeddings:
@@ -85,7 +85,7 @@ def learnt_maps(
     kind: str,
     options: Mapping[str, Any],
 ) -> Iterator[tuple[NDArray[np.bool_], Alignment | None]]:
-    """Yield which anonymised vectors a map is for, and the map, which has not learnt from their speakers.
+    """Yield which anonymised vectors a map is for, and the map, which was not trained on their speakers.
 
     Parameters
     ----------

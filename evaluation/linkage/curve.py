@@ -24,7 +24,7 @@ Each choice is made for a reason, and docs/linkability.md shows how often such i
 
 * *Speakers are drawn, with all rows of each*, since rows of a speaker are alike: P out of P with replacement. So an
   interval says how sure the mean over speakers *like these* is.
-* *The gallery stays*, since counts of beaters do not tell which impostors beat whom: nothing can be resampled there.
+* *The gallery stays*, since counts of beaters do not say which impostors beat whom: nothing can be resampled there.
   Against another gallery the mean is less sure.
 * *Student's t on the logit scale*, from the standard deviation of the resampled values, as in
   `evaluation.uncertainty.intervals`: a mean of probabilities is skewed near 0 and 1, its logit hardly, and the ends
@@ -40,7 +40,7 @@ stay inside.
 The mean over draws is the linkability of all rows together, and resamples of speakers take all rows of a speaker, of
 all draws. What the draws add to such an interval is in `evaluation.uncertainty.intervals`; linkability is a mean over
 speakers, so the three parts of its variance need no resamples. With r_pd for the sum over the rows of speaker p in
-draw d less as many times the draw's mean, in units of the mean number of rows:
+draw d minus as many times the draw's mean, in units of the mean number of rows:
 
     S = sum over p of (mean over d of r_pd)^2 / (P (P - 1))
     I = sum over p and d of (r_pd - mean over d of r_pd)^2 / (P (P - 1) D (D - 1))

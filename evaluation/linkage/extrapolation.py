@@ -9,7 +9,7 @@ Of the M impostors that a trial is compared with, k beat it. If a random imposto
 binomial with M and p. The scale on which p is described is its *margin* z, p = Phi(-z): p = 0.5 at 0, 1e-3 at 3.1, 1e-8
 at 5.6. Where impostor and mated scores are normal and of one spread, z is normal over trials with mean d'. Small counts
 have a cell each, larger ones share cells that grow with them (about 12 % wide): the likelihood of a table of a hundred
-cells costs the same for any number of trials, and tells nearly as much.
+cells costs the same for any number of trials, and loses little information.
 
 Methods
 -------
@@ -57,7 +57,7 @@ SPANNED = ("normal", "tail")
 """Methods with a shape, whose intervals make up the span."""
 LARGEST = 1e12
 DEFAULT = Resampling(replicates=200)
-"""200 draws, seed 0, 95 %."""
+"""200 resamples, seed 0, 95 %."""
 HIDDEN = 20
 LEAST_LEFT = 10  # impostors of each trial
 MIN_ROWS = 20
@@ -197,7 +197,7 @@ def extrapolate(
     ties : {"shared", "strict", "lenient"}
         Impostors of the same score: any order of them is equally likely, all beat the target speaker, or none.
     resampling : Resampling
-        Of the speakers, with at least 2 replicates; `DEFAULT` if it is left out.
+        Of the speakers, with at least 2 resamples; `DEFAULT` if it is left out.
 
     Returns
     -------

@@ -101,7 +101,7 @@ def _trials(scores: SortedScores, blocks: Blocks) -> tuple[np.ndarray, np.ndarra
 
 
 def _disclosure(llr: np.ndarray) -> np.ndarray:
-    """Return the disclosure at each LLR in nats; exactly 0 where the LLR is taken for 0."""
+    """Return the disclosure at each LLR in nats; exactly 0 where the LLR counts as 0."""
     grown = np.exp(np.minimum(llr, 700.0)) - 1
     grown = np.where(np.abs(llr) <= _TAKEN_FOR_ZERO, 1.0, grown)
     disclosed = 0.25 + (np.minimum(llr, 700.0) / grown - 1) / (2 * grown)

@@ -1,4 +1,4 @@
-"""Detection: equal error rates, costs and single points of the curve, which tell target from nontarget trials.
+"""Detection: equal error rates, costs and single points of the curve, which say how well scores separate the classes.
 
 A trial is accepted when its score is at or above the threshold. `p_miss` is the share of target trials rejected,
 `p_fa` of nontarget trials accepted, both as fractions. Equal scores cannot be distinguished, so they are pooled: every
@@ -500,7 +500,7 @@ class TrueAccept:
     false_accept_rate : float
         The rate there, at most the bound.
     resolved : bool
-        Whether the nontarget trials can tell the bound from 0: there must be at least 1 / bound of them.
+        Whether there are enough nontarget trials to resolve the bound: there must be at least 1 / bound of them.
     """
 
     value: float

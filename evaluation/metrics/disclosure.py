@@ -130,7 +130,7 @@ def population(target: GivenScores, nontarget: ArrayLike | None = None) -> float
 
 
 def disclosure(llr: np.ndarray) -> np.ndarray:
-    """Return the integral over priors of what an LLR a for the truth tells: 1/4 + (a - expm1 a) / (2 expm1(a)^2) nats.
+    """Return the information in an LLR a, integrated over priors: 1/4 + (a - expm1 a) / (2 expm1(a)^2) nats.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ class SortedScores:
         return len(self.thresholds)
 
     def excess(self, cut: int | slice) -> Any:
-        """Return the miss rate less the false-alarm rate where scores are accepted from a cut on, times both counts.
+        """Return the miss rate minus the false-alarm rate where scores are accepted from a cut on, times both counts.
 
         That is exact for whole numbers. A slice gives those of several cuts.
         """

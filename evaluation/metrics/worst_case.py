@@ -244,7 +244,7 @@ def worst_case(target: GivenScores, nontarget: ArrayLike | None = None, *, ranks
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores.
     ranks : Evidence, optional
-        That of the ranks of target speakers, which scores alone do not tell; see `rank_evidence`.
+        That of the ranks of target speakers, which scores alone do not give; see `rank_evidence`.
 
     Raises
     ------

@@ -170,7 +170,7 @@ def paired_differences(
     *,
     jobs: int | None = 1,
 ) -> Differences:
-    """Return differences of systems on the same trials: each one's metrics minus those of the first, in shared draws.
+    """Return differences of systems on the same trials: metrics minus those of the first, in shared resamples.
 
     What is easy or hard for both systems cancels in the difference, whose interval is shorter than theirs.
 

@@ -7,7 +7,7 @@ Conventions
 The highest of several estimates is too high, and the gap between highest and lowest too wide, even if all groups are
 alike. So the intervals of the highest value, the lowest one and the gap come from intervals that hold for all groups
 (for all pairs of groups) at once: the highest true value is at least the highest of the lower ends, and at most the
-highest of the upper ones. Groups share the draws of speakers.
+highest of the upper ones. Groups share the resamples of speakers.
 """
 
 from __future__ import annotations

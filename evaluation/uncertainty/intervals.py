@@ -26,16 +26,17 @@ is one of percentiles. Where they are all the same, nothing is known about the s
 **Intervals of error rates where errors are few: resamples of a handful of errors do not show how many there might be.**
 
 The resamples' variance v says how many independent trials a rate p is worth, p (1 - p) / v, and p times that how many
-independent errors it rests on (Korn and Graubard [3]_ do so for surveys). With at least `PLENTY` independent errors the
-usual interval holds. Below, an interval of a binomial share takes its place, by Jeffreys' prior [4]_, of as many trials
-as the resamples show, but with fewer than `TRUSTED` errors of fewer ones: down to what trials are worth where there is
-no error at all. Between `ALONE` and `PLENTY` errors the two are mixed on the logit scale, so that nothing jumps.
+independent errors it is based on (Korn and Graubard [3]_ do so for surveys). With at least `PLENTY` independent errors
+the usual interval holds. Below, an interval of a binomial share takes its place, by Jeffreys' prior [4]_, of as many
+trials as the resamples show, but with fewer than `TRUSTED` errors of fewer ones: down to what trials are worth where
+there is no error at all. Between `ALONE` and `PLENTY` errors the two are mixed on the logit scale, so that nothing
+jumps.
 
 Without an error the interval is a bound from above alone, at the whole level: the rate at which n speakers with N / n
-trials each would show no error in 5 % of the cases. Nothing tells then how often a speaker's trials fail together; they
-do as scores of which `OF_SPEAKERS` of the variance is the speaker's, which is more than in studies of ours. No interval
-of more errors ends below that bound, so that the upper end does not fall as errors grow; and none is narrower than one
-error of one trial.
+trials each would show no error in 5 % of the cases. How often a speaker's trials fail together cannot be seen then;
+they are assumed to do so as scores of which `OF_SPEAKERS` of the variance is the speaker's, which is more than in
+studies of ours. No interval of more errors ends below that bound, so that the upper end does not fall as errors grow;
+and none is narrower than one error of one trial.
 
 **Intervals by the name of their metric: dicts that show themselves as tables.**
 
@@ -92,7 +93,7 @@ _LEAST = 1e-9
 
 
 def independent_errors(rate: float, variance: float, n_trials: int) -> float:
-    """Return how many independent errors a rate rests on: p * min(N, p (1 - p) / v).
+    """Return how many independent errors a rate is based on: p * min(N, p (1 - p) / v).
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ where speakers differ and errs on the safe side where only pairs do [2]_.
 By trial means: each trial of a class is drawn independently, as many as the class has. It is far too narrow wherever
 trials share speakers; see docs/uncertainty.md.
 
-Draws depend on the seed and on the number of the block of replicates alone, never on the number of workers.
+Resamples depend on the seed and on the number of their block only, never on the number of workers.
 
 **What a bootstrap draws: how often each unit (a speaker, or a trial) comes in each resample.**
 
@@ -51,7 +51,7 @@ MOST_REPLICATES = 1_000_000
 
 @dataclass(frozen=True)
 class Resampling:
-    """How many resamples are drawn for intervals, of which seed, and at which level.
+    """How many resamples are drawn for intervals, from which seed, and at which level.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Resampling:
 
     def __post_init__(self) -> None:
         if self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES or self.seed < 0:
-            text = f"expected 0, or 2 to {MOST_REPLICATES:,} replicates and a seed from 0"
+            text = f"expected 0, or 2 to {MOST_REPLICATES:,} resamples and a seed from 0"
             raise DataError(f"{text}, got {self.replicates} and {self.seed}")
         if not 0 < self.level < 1:
             raise DataError(f"expected a level between 0 and 1, got {self.level}")
@@ -284,13 +284,13 @@ def bootstrap(
     Returns
     -------
     list of dict of str to ndarray of float64 of shape (replicates,)
-        For each sample the resampled values of each metric; NaN where a draw left a class empty.
+        For each sample the resampled values of each metric; NaN where a resample has no trial of a class.
 
     Raises
     ------
     DataError
-        If samples do not share their units, a number is out of range, or more than half of the draws leave a class
-        empty.
+        If samples do not share their units, a number is out of range, or a class has no trial in more than half of the
+        resamples.
     """
     samples = [samples] if isinstance(samples, Sample) else list(samples)
     if not resampling.replicates:
@@ -305,7 +305,7 @@ def bootstrap(
 
 
 def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
-    """Return how often each unit comes in each replicate of a block.
+    """Return how often each unit comes in each resample of a block.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
     seed, block : int
         Of the bootstrap, and the block's number in it.
     size : int
-        Number of replicates in the block.
+        Number of resamples in the block.
 
     Returns
     -------
@@ -336,7 +336,7 @@ def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
 def _replicate(
     samples: list[Sample], statistic: Statistic, seed: int, block: tuple[int, int]
 ) -> list[list[Mapping[str, float] | None]]:
-    """Compute a block of replicates: for each sample the metrics of each draw, None where a class is empty."""
+    """Compute a block of resamples: for each sample the metrics of each resample, None where a class is empty."""
     number, size = block
     rows: list[list[Mapping[str, float] | None]] = [[] for _ in samples]
     for weights in draw(samples[0], seed=seed, block=number, size=size):

@@ -231,7 +231,7 @@ def error_rate(
 def error_rate_differences(
     systems: Sequence[ErrorCounts], speakers: Mapping[str, str], resampling: Resampling = lists.DEFAULT
 ) -> list[Interval]:
-    """Return the rates of systems on the same utterances minus the first one's, under shared draws.
+    """Return the rates of systems on the same utterances minus the first one's, in shared resamples.
 
     Raises
     ------

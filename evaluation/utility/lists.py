@@ -3,7 +3,7 @@
 **Bootstrap of speakers for measures that are sums or means over utterances.**
 
 Utterances of a speaker are alike, so speakers are drawn: out of P speakers P with replacement, each with all of its
-utterances. A measure is computed anew from the weights of the speakers; systems that are compared share the draws.
+utterances. A measure is computed anew from the weights of the speakers; systems that are compared share the resamples.
 Intervals are made as `evaluation.uncertainty.intervals` says, with Student's t on the scale of the measure.
 """
 
@@ -147,7 +147,7 @@ METHODS = {
 
 
 DEFAULT = Resampling()
-"""1000 draws, seed 0, 95 %."""
+"""1000 resamples, seed 0, 95 %."""
 
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -176,7 +176,7 @@ def interval_by_speaker(
     resampling : Resampling
         Says the level, and whether there are resamples.
     minus : callable, optional
-        Such values of another system: the measure is the difference from it, under shared draws.
+        Such values of another system: the measure is the difference from it, in shared resamples.
     n_units, n_trials : int
         See `evaluation.uncertainty.interval`; all speakers count by default.
 

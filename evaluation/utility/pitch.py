@@ -550,7 +550,7 @@ def compare_recordings(
     jobs: int | None = None,
     file: str | Path | None = None,
 ) -> dict[str, TrackComparison]:
-    """Return how the pitch of recordings compares with that of their anonymised twins.
+    """Return how the pitch of recordings compares with that of their anonymised versions.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ vpc2024      those and the classes that were predicted in the fold, which then c
 pooled       one fold of all utterances
 ===========  ========================================================================================================
 
-Under a bootstrap of speakers a fold weighs as the mean weight of its speakers, so that a speaker that is drawn twice
+Under a bootstrap of speakers a fold weighs as the mean weight of its speakers, so that a speaker drawn twice
 counts as two.
 
 **Leakage of speakers' attributes (sex, age, accent, ...) from vectors, before and after anonymisation.**
@@ -219,7 +219,7 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
 
 @one_blas_thread()
 def recall_differences(systems: Sequence[Confusions], resampling: Resampling = DEFAULT) -> list[Interval]:
-    """Return the UARs of systems on the same utterances minus the first one's, under shared draws.
+    """Return the UARs of systems on the same utterances minus the first one's, in shared resamples.
 
     Raises
     ------
@@ -320,7 +320,7 @@ class Leakage:
     recalls : dict of str to Recalls
         By scenario: original, ignorant, informed, as far as there are vectors.
     differences : dict of str to Interval
-        UAR of the other scenarios minus that of original, under shared draws.
+        UAR of the other scenarios minus that of original, in shared resamples.
     learnt_from : str
         "training" or "folds".
     notes : tuple of str
@@ -476,7 +476,7 @@ def _without_rare(truth: Mapping[str, str], speakers: Mapping[str, str], notes: 
 
 
 def _folds(truth: Mapping[str, str], speakers: Mapping[str, str]) -> list[list[str]]:
-    """Utterances of each fold; speakers are dealt in turn, class by class, by what most of their utterances are."""
+    """Utterances of each fold; speakers are assigned in turn, by the class of most of their utterances."""
     labels: dict[str, Counter[str]] = {}
     for name, label in sorted(truth.items()):
         labels.setdefault(speakers[name], Counter())[label] += 1

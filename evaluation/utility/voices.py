@@ -179,8 +179,8 @@ class SimilarityMatrix:
 
 Calibration = Literal["folds", "pav", "none"]
 CALIBRATIONS: dict[Calibration, str] = {
-    "folds": "an affine map by logistic regression, learnt from trials of other speakers alone (folds)",
-    "pav": "isotonic regression on these very trials, Laplace's rule, as VoicePrivacy 2022 means to",
+    "folds": "an affine map by logistic regression, trained on trials of other speakers only (folds)",
+    "pav": "isotonic regression on the same trials, with Laplace's rule, as VoicePrivacy 2022 intends",
     "none": "none: the scores are taken as log-likelihood ratios",
 }
 RIDGE = 1e-3
@@ -253,7 +253,7 @@ def matrix_of_voices(
     calibration : {"folds", "pav", "none"}
         How scores become LLRs, see `CALIBRATIONS`.
     seed : int
-        Deals speakers into folds.
+        Seed of the folds of speakers.
     model_speakers, segment_speakers : mapping of str to str, optional
         See `evaluation.trials.find_speakers`.
     symmetric : bool
@@ -292,8 +292,8 @@ def matrix_of_voices(
         raise DataError(f"expected trials within and between speakers, got none {which}")
     used = len(np.unique(np.concatenate([speakers.models, speakers.segments])))
     if calibration == "folds" and used < _FOLDS:
-        text = f"expected {_FOLDS} speakers or more to learn a calibration from others, got {used}"
-        raise DataError(text, remedy="calibrate the scores elsewhere, or by isotonic regression on these very trials")
+        text = f"expected {_FOLDS} speakers or more to train a calibration on others, got {used}"
+        raise DataError(text, remedy="calibrate the scores elsewhere, or by isotonic regression on the same trials")
     llrs = []
     for of_draw in values:
         if calibration == "folds":
@@ -324,7 +324,7 @@ def compare_voices(
         left out of all, with a note.
     resampling : Resampling, optional
         Intervals by a bootstrap of speakers, shared by the matrices: Student's t on the linear scale (in dB for G_VD).
-        Calibrations are not learnt anew, and how often such intervals hold was not studied.
+        The calibration is not repeated for each resample, and the coverage of these intervals was not studied.
     notes : tuple of str
         Further notes to hand on.
 
