@@ -304,7 +304,7 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         raise no_folder(folder)
     if not separator:
         raise DataError("the separator is empty", remedy="give the end of the speaker's name, such as - or _")
-    found = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    found = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if not path.is_dir()]
     found = [path for path in found if not any(part.startswith(".") for part in path.parts)]
     files = [path for path in found if path.suffix.lower() in EXTENSIONS]
     others = ""

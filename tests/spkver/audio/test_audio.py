@@ -217,6 +217,7 @@ PCM = noise().astype("<i2").tobytes()
 BROKEN = {
     "empty.wav": (b"", r"is empty \(0 bytes\)"),
     "au.wav": (encoded(noise(), "AU"), "not readable as WAV, FLAC, SPHERE, Ogg or MP3: it begins with b'.snd'"),
+    "text.mp3": ("text".encode("utf-16"), "not readable as WAV, FLAC, SPHERE, Ogg or MP3: it begins with"),
     "cut.mp3": (encoded(noise(40000), "MP3", "MPEG_LAYER_III")[:4000], "cut off"),
     "cut.ogg": (encoded(noise(40000), "OGG", "VORBIS")[:4000], "holds no samples"),
     "headerless.raw": (PCM, "headerless audio"),
