@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,9 +85,7 @@ class KaldiPlda:
         return len(self.mean)
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class VbxTransform:
+class VbxTransform(NamedTuple):
     """Centring and LDA between two length norms, u((u(x - mean1)) lda - mean2), as VBx keeps them beside its PLDA.
 
     Attributes
@@ -94,20 +93,11 @@ class VbxTransform:
     mean1 : ndarray of shape (R,)
     lda : ndarray of shape (R, K)
     mean2 : ndarray of shape (K,)
-
-    Raises
-    ------
-    DataError
-        If shapes disagree, or a number is not finite.
     """
 
     mean1: Floats
     lda: Floats
     mean2: Floats
-
-    def __post_init__(self) -> None:
-        shape = np.size(self.mean1), np.size(self.mean2)
-        check_finite(self, mean1=shape[:1], lda=shape, mean2=shape[1:])
 
 
 def diagonalised(mean: Floats, within: Floats, between: Floats) -> KaldiPlda:
@@ -332,7 +322,10 @@ def read_vbx_transform(path: str | Path) -> VbxTransform:
     """
     with open_hdf5(path) as file:
         mean1, mean2 = (read_array(file, name, shape=(None,)) for name in ("mean1", "mean2"))
-        return VbxTransform(mean1, read_array(file, "lda", shape=(None, None)), mean2)
+        lda = read_array(file, "lda", shape=(len(mean1), len(mean2)))
+        if not all(np.isfinite(array).all() for array in (mean1, lda, mean2)):
+            raise DataError("the transform holds NaN or infinity", remedy="train it again")
+        return VbxTransform(*(array.astype(np.float64) for array in (mean1, lda, mean2)))
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "mean.vec").write_text(f" [ {' '.join(map(repr, MEAN.tolist()))} ]\n")
     rows = "".join(f"\n  {' '.join(map(repr, row))}" for row in MATRIX.tolist())
     (tmp_path / "transform.mat").write_text(f" [{rows} ]\n")
-    write_arrays(tmp_path / "transform.h5", vars(VBX))
+    write_arrays(tmp_path / "transform.h5", VBX._asdict())
 
     def imported(*options: str) -> str:
         files = [option if option.startswith("--") else str(tmp_path / option) for option in options]

@@ -197,6 +197,3 @@ def test_headers_are_checked_all_at_once(recordings, tmp_path):
     problems = Problems()
     assert check_recordings({**some, **bad}, CONFIG, problems=problems) > seconds
     assert len(problems.errors) == 3
-
-
-# --- frames for other processes
