@@ -8,23 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from spkver.backend import transforms
 from spkver.backend.nap import fit_nap
-from spkver.backend.transforms import (
-    AffineMap,
-    LengthNorm,
-    apply_maps,
-    between_covariance,
-    class_means,
-    class_sums,
-    fit_centring,
-    fit_efr,
-    fit_lda,
-    fit_sphnorm,
-    fit_wccn,
-    fit_whitening,
-    mean,
-    total_covariance,
-)
 from spkver.backend.transforms import within_covariance as within
 
 pytestmark = pytest.mark.golden
@@ -59,62 +44,69 @@ def same_gram(ours: NDArray, theirs: NDArray) -> None:
 
 
 def test_moments(golden: Arrays, vectors: NDArray, codes: NDArray) -> None:
-    same(mean(vectors), golden["mean"])
-    same(total_covariance(vectors), golden["total_covariance"])
+    same(transforms.mean(vectors), golden["mean"])
+    same(transforms.total_covariance(vectors), golden["total_covariance"])
     same(within(vectors, codes), golden["within_covariance"])
-    same(between_covariance(vectors, codes), golden["between_covariance"])
+    same(transforms.between_covariance(vectors, codes), golden["between_covariance"])
     same(np.linalg.inv(within(vectors, codes)), golden["mahalanobis"])
 
 
 def test_sums_and_means_of_models(golden: Arrays) -> None:
     names, codes = np.unique(golden["enroll_models"], return_inverse=True)
     assert names.tolist() == golden["sum_models"].tolist()
-    counts, sums = class_sums(golden["iv_enroll"], codes)
+    counts, sums = transforms.class_sums(golden["iv_enroll"], codes)
     same(counts, golden["sum_sessions"])
     same(sums, golden["sum_stat1_iv"])
-    same(class_means(golden["iv_enroll"], codes), golden["mean_iv"])
-    same(class_sums(golden["enroll_stat0"], codes)[1], golden["sum_stat0"])
-    same(class_means(golden["enroll_stat0"], codes), golden["mean_stat0"])
+    same(transforms.class_means(golden["iv_enroll"], codes), golden["mean_iv"])
+    same(transforms.class_sums(golden["enroll_stat0"], codes)[1], golden["sum_stat0"])
+    same(transforms.class_means(golden["enroll_stat0"], codes), golden["mean_stat0"])
 
 
 def test_centring_length_and_whitening(golden: Arrays, vectors: NDArray) -> None:
-    same(fit_centring(vectors)(vectors), golden["center"])
-    same(LengthNorm()(vectors), golden["norm"])
-    same_gram(fit_whitening(vectors)(vectors), golden["whiten_full"])
-    same_gram(fit_whitening(vectors, kind="symmetric")(vectors), golden["whiten_full"])
-    same(fit_whitening(vectors, kind="cholesky")(vectors), golden["whiten_cholesky"])
-    same(fit_whitening(vectors, kind="diagonal")(vectors), golden["whiten_diag"])
+    same(transforms.fit_centring(vectors)(vectors), golden["center"])
+    same(transforms.LengthNorm()(vectors), golden["norm"])
+    same_gram(transforms.fit_whitening(vectors)(vectors), golden["whiten_full"])
+    same_gram(transforms.fit_whitening(vectors, kind="symmetric")(vectors), golden["whiten_full"])
+    same(transforms.fit_whitening(vectors, kind="cholesky")(vectors), golden["whiten_cholesky"])
+    same(transforms.fit_whitening(vectors, kind="diagonal")(vectors), golden["whiten_diag"])
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("name", ["efr", "sphNorm"])
 def test_spherical_norms(golden: Arrays, vectors: NDArray, codes: NDArray, name: str, rounds: int) -> None:
-    maps = fit_efr(vectors, rounds=rounds) if name == "efr" else fit_sphnorm(vectors, codes, rounds=rounds)
-    means = [step.offset for step in maps if isinstance(step, AffineMap)]
+    maps = (
+        transforms.fit_efr(vectors, rounds=rounds)
+        if name == "efr"
+        else transforms.fit_sphnorm(vectors, codes, rounds=rounds)
+    )
+    means = [step.offset for step in maps if isinstance(step, transforms.AffineMap)]
     same(means[0], golden[f"{name}_{rounds}_mean"][0])
     same(np.linalg.norm(means[-1]), np.linalg.norm(golden[f"{name}_{rounds}_mean"][-1]))  # up to a rotation
     theirs = golden[f"{name}_{rounds}_cov"]
     for number, covariance in enumerate(theirs):
-        current = apply_maps(maps[: 2 * number], vectors)
-        ours = total_covariance(current) if name == "efr" else within(current, codes)
+        current = transforms.apply_maps(maps[: 2 * number], vectors)
+        ours = transforms.total_covariance(current) if name == "efr" else within(current, codes)
         same(np.linalg.eigvalsh(ours), np.linalg.eigvalsh(covariance))
-    both = [(apply_maps(maps, golden[f"iv_{part}"]), golden[f"{name}_{rounds}_{part}"]) for part in ("train", "enroll")]
+    both = [
+        (transforms.apply_maps(maps, golden[f"iv_{part}"]), golden[f"{name}_{rounds}_{part}"])
+        for part in ("train", "enroll")
+    ]
     for ours, reference in both:
         same_gram(ours, reference)
-    tested = apply_maps(maps, golden["iv_test"]), golden[f"{name}_{rounds}_test"]
+    tested = transforms.apply_maps(maps, golden["iv_test"]), golden[f"{name}_{rounds}_test"]
     same(tested[0] @ both[1][0].T, tested[1] @ both[1][1].T)
 
 
 def test_lda_wccn_nap(golden: Arrays, vectors: NDArray, codes: NDArray) -> None:
     signs = lambda ours, theirs: np.sign((ours * theirs).sum(axis=0))  # noqa: E731
     for convention, name in (("book", "right_lda_10"), ("sidekit", "lda_10")):
-        directions = fit_lda(vectors, codes, rank=10, convention=convention).matrix
+        directions = transforms.fit_lda(vectors, codes, rank=10, convention=convention).matrix
         same(directions * signs(directions, golden[name]), golden[name])
-    rotated = fit_lda(vectors, codes, rank=10, convention="sidekit")(vectors)
+    rotated = transforms.fit_lda(vectors, codes, rank=10, convention="sidekit")(vectors)
     same_gram(rotated, golden["rotate_lda"])
-    every = fit_lda(vectors, codes).matrix
-    eigenvalues = np.diag(every.T @ between_covariance(vectors, codes) @ every)
+    every = transforms.fit_lda(vectors, codes).matrix
+    eigenvalues = np.diag(every.T @ transforms.between_covariance(vectors, codes) @ every)
     same(eigenvalues, golden["right_lda_eigenvalues"])
-    same(fit_wccn(vectors, codes).matrix, golden["wccn_cholesky"])
+    same(transforms.fit_wccn(vectors, codes).matrix, golden["wccn_cholesky"])
     removed = fit_nap(vectors, rank=5).directions
     same_gram(removed.T, golden["nap_5"])

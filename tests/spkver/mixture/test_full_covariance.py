@@ -15,19 +15,9 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work
 from spkver.backend.scoring import score_gmm_ubm
 from spkver.features import Frames
+from spkver.mixture import ubm
 from spkver.mixture.gmm import GaussianMixture, e_step, log_likelihood, unwhiten, whiten, whitening_factors
 from spkver.mixture.statistics import Statistics, accumulate_statistics
-from spkver.mixture.ubm import (
-    TrainedUbm,
-    UbmConfig,
-    check_ubm,
-    clipped_covariances,
-    full_m_step,
-    read_ubm,
-    train_ubm,
-    with_full_covariances,
-    write_ubm,
-)
 from spkver.vectors.supervectors import MapConfig, adapt_multisession, adapt_supervectors
 
 
@@ -94,7 +84,7 @@ def test_rounds_are_scikit_learns(n_rounds):
     mixture = start
     for _ in range(n_rounds):
         accumulator = e_step(frames, mixture)
-        mixture = full_m_step(accumulator, mixture, reference=np.ones(4), limits=(1e-12, 1e12))
+        mixture = ubm.full_m_step(accumulator, mixture, reference=np.ones(4), limits=(1e-12, 1e12))
     np.testing.assert_allclose(mixture.weights, reference.weights_, rtol=1e-10)
     np.testing.assert_allclose(mixture.means, reference.means_, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(mixture.variances, reference.covariances_, rtol=1e-9, atol=1e-10)
@@ -109,7 +99,7 @@ def test_likelihood_does_not_fall_whatever_the_limits(seed, n_components, dimens
     rng = np.random.default_rng(seed)
     frames = rng.standard_normal((12, dimension)) @ rng.standard_normal((dimension, dimension))
     reference, limits = (frames**2).mean(axis=0), (floor, 1.0)
-    mixture = with_full_covariances(
+    mixture = ubm.with_full_covariances(
         GaussianMixture(
             np.full(n_components, 1 / n_components),
             frames[rng.choice(12, n_components, replace=False)],
@@ -121,7 +111,7 @@ def test_likelihood_does_not_fall_whatever_the_limits(seed, n_components, dimens
         accumulator = e_step(frames, mixture, work=Work(jobs=1))
         assert accumulator.mean_log_likelihood >= previous - 1e-9
         previous = accumulator.mean_log_likelihood
-        mixture = full_m_step(accumulator, mixture, reference=reference, limits=limits)
+        mixture = ubm.full_m_step(accumulator, mixture, reference=reference, limits=limits)
         shares = np.linalg.eigvalsh(mixture.variances / np.sqrt(np.outer(reference, reference)))
         assert shares.min() >= floor * (1 - 1e-6)
         assert shares.max() <= 1 + 1e-6
@@ -131,7 +121,7 @@ def test_clipped_covariances_are_the_most_likely_ones():
     """No covariance within the limits has a lower log |S| + tr(S^-1 A): checked on many others."""
     rng = np.random.default_rng(3)
     scatter = random_mixture(rng, 1, 3).variances
-    best = clipped_covariances(scatter, np.ones(3), (0.5, 1.2))[0]
+    best = ubm.clipped_covariances(scatter, np.ones(3), (0.5, 1.2))[0]
 
     def cost(covariance: np.ndarray) -> float:
         return float(np.linalg.slogdet(covariance)[1] + np.trace(np.linalg.solve(covariance, scatter[0])))
@@ -145,8 +135,8 @@ def test_training_goes_on_from_the_diagonal_mixture():
     rng = np.random.default_rng(2)
     truth = random_mixture(rng, 2, 3)
     frames = drawn(rng, truth, 20_000)
-    diagonal = train_ubm(frames, UbmConfig(components=2))
-    full = train_ubm(frames, UbmConfig(components=2, covariance="full", full_iterations=30))
+    diagonal = ubm.train_ubm(frames, ubm.UbmConfig(components=2))
+    full = ubm.train_ubm(frames, ubm.UbmConfig(components=2, covariance="full", full_iterations=30))
     np.testing.assert_array_equal(full.log_likelihoods[: len(diagonal.log_likelihoods)], diagonal.log_likelihoods)
     assert len(full.log_likelihoods) == len(full.sizes) == len(diagonal.log_likelihoods) + 30
     assert (np.diff(full.log_likelihoods) >= -1e-10).all()
@@ -160,7 +150,7 @@ def test_training_goes_on_from_the_diagonal_mixture():
 def test_a_component_without_frames_stays(caplog):
     mixture = GaussianMixture(np.array([0.5, 0.5]), np.array([[0.0, 0.0], [90.0, 90.0]]), np.tile(np.eye(2), (2, 1, 1)))
     frames = np.random.default_rng(0).standard_normal((100, 2))
-    after = full_m_step(e_step(frames, mixture), mixture, reference=np.ones(2), limits=(0.01, 10))
+    after = ubm.full_m_step(e_step(frames, mixture), mixture, reference=np.ones(2), limits=(0.01, 10))
     assert after.means[1].tolist() == [90.0, 90.0]
     assert after.variances[1].tolist() == np.eye(2).tolist()
     assert "Gaussians [1] carry less than one frame" in caplog.text
@@ -172,7 +162,7 @@ def test_a_component_without_frames_stays(caplog):
 def test_diagonal_matrices_give_what_the_diagonal_mixture_gives():
     rng = np.random.default_rng(8)
     diagonal = diagonal_mixture(rng)
-    full = with_full_covariances(diagonal)
+    full = ubm.with_full_covariances(diagonal)
     segments = [rng.standard_normal((n_frames, 4)) for n_frames in (3, 40, 900, 2, 70)]
     frames, ids = as_frames(segments), [f"s{number}" for number in range(5)]
     models = ["a", "a", "b", "c", "c"]
@@ -241,17 +231,19 @@ def test_ratios_are_scipys():
 def test_files_hold_the_mixture(tmp_path):
     rng = np.random.default_rng(7)
     full = random_mixture(rng)
-    trained = TrainedUbm(full.weights, full.means, full.variances, np.ones(4), np.array([-5.0]), np.array([3]))
-    write_ubm(tmp_path / "ubm.h5", trained)
-    read = read_ubm(tmp_path / "ubm.h5")
+    trained = ubm.TrainedUbm(full.weights, full.means, full.variances, np.ones(4), np.array([-5.0]), np.array([3]))
+    ubm.write_ubm(tmp_path / "ubm.h5", trained)
+    read = ubm.read_ubm(tmp_path / "ubm.h5")
     assert read.has_full_covariances
     np.testing.assert_array_equal(read.means, trained.means)
     np.testing.assert_allclose(read.variances, trained.variances, rtol=1e-9, atol=1e-12)
     assert read.log_likelihoods.tolist() == [-5.0]
-    check_ubm(UbmConfig(file=str(tmp_path / "ubm.h5"), covariance="full"), dimension=4, most_frames=1e6)
-    write_ubm(tmp_path / "diagonal.h5", diagonal_mixture(rng))
+    ubm.check_ubm(ubm.UbmConfig(file=str(tmp_path / "ubm.h5"), covariance="full"), dimension=4, most_frames=1e6)
+    ubm.write_ubm(tmp_path / "diagonal.h5", diagonal_mixture(rng))
     with pytest.raises(ConfigError, match="holds diagonal covariances"):
-        check_ubm(UbmConfig(file=str(tmp_path / "diagonal.h5"), covariance="full"), dimension=4, most_frames=1e6)
+        ubm.check_ubm(
+            ubm.UbmConfig(file=str(tmp_path / "diagonal.h5"), covariance="full"), dimension=4, most_frames=1e6
+        )
 
 
 @pytest.mark.parametrize(

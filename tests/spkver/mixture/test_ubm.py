@@ -11,17 +11,8 @@ from stored_vectors import stored
 
 from spkbase.errors import DataError
 from spkbase.work import Work
+from spkver.mixture import ubm
 from spkver.mixture.gmm import Accumulator, GaussianMixture, e_step, log_likelihood, m_step
-from spkver.mixture.ubm import (
-    TrainedUbm,
-    UbmConfig,
-    _revive,
-    read_ubm,
-    split,
-    train_ubm,
-    widest_dimensions,
-    write_ubm,
-)
 
 PEER_FIRST_SPLIT = 57
 
@@ -42,8 +33,8 @@ def random_mixture(rng: np.random.Generator, n_components: int, dimension: int) 
 
 @pytest.mark.parametrize("n_components", [16, 64])
 def test_golden_in_float64(golden, n_components):
-    config = UbmConfig(components=n_components, first_split_dimension=PEER_FIRST_SPLIT)
-    trained = train_ubm(golden["frames"].astype(np.float64), config)
+    config = ubm.UbmConfig(components=n_components, first_split_dimension=PEER_FIRST_SPLIT)
+    trained = ubm.train_ubm(golden["frames"].astype(np.float64), config)
     mixture = trained.mixture
     np.testing.assert_allclose(mixture.weights, golden[f"w{n_components}"], atol=1e-9, rtol=0)
     np.testing.assert_allclose(mixture.means, golden[f"mu{n_components}"], atol=1e-9, rtol=0)
@@ -53,7 +44,7 @@ def test_golden_in_float64(golden, n_components):
 
 
 def test_golden_in_float32(golden):
-    trained = train_ubm(golden["frames"], UbmConfig(components=64, first_split_dimension=PEER_FIRST_SPLIT))
+    trained = ubm.train_ubm(golden["frames"], ubm.UbmConfig(components=64, first_split_dimension=PEER_FIRST_SPLIT))
     for ours, name in ((trained.mixture.weights, "w"), (trained.mixture.means, "mu"), (trained.log_likelihoods, "llk")):
         expected = golden[f"{name}64"]
         assert np.abs(ours - expected).max() <= 1e-4 * np.abs(expected).max()
@@ -123,23 +114,23 @@ def test_likelihood_does_not_fall(seed, n_components, dimension):
 
 def test_ties_go_to_the_lowest_dimension():
     noisy = 1 + np.random.default_rng(0).uniform(-1, 1, (6, 60)) * 1e-8
-    np.testing.assert_array_equal(widest_dimensions(noisy), np.zeros(6))
+    np.testing.assert_array_equal(ubm.widest_dimensions(noisy), np.zeros(6))
     noisy[2, 17] = 1.001
-    assert widest_dimensions(noisy)[2] == 17
+    assert ubm.widest_dimensions(noisy)[2] == 17
 
 
 def test_split_keeps_the_mean_and_moves_one_deviation():
     mixture = GaussianMixture(np.ones(1), np.array([[1.0, 2.0]]), np.array([[4.0, 9.0]]))
-    halves = split(mixture)
+    halves = ubm.split(mixture)
     np.testing.assert_array_equal(halves.means, [[1.0, -1.0], [1.0, 5.0]])
     np.testing.assert_array_equal(halves.weights, [0.5, 0.5])
-    np.testing.assert_array_equal(split(mixture, dimension=0).means, [[-1.0, 2.0], [3.0, 2.0]])
+    np.testing.assert_array_equal(ubm.split(mixture, dimension=0).means, [[-1.0, 2.0], [3.0, 2.0]])
 
 
 def test_variances_stay_within_their_limits():
     rng = np.random.default_rng(4)
     frames = np.concatenate([rng.standard_normal((500, 2)) * 1e-4, rng.standard_normal((500, 2))])
-    trained = train_ubm(frames, UbmConfig(components=4, variance_floor=0.2, variance_ceiling=1.5))
+    trained = ubm.train_ubm(frames, ubm.UbmConfig(components=4, variance_floor=0.2, variance_ceiling=1.5))
     assert (trained.mixture.variances >= 0.2 * trained.variance_control - 1e-15).all()
     assert (trained.mixture.variances <= 1.5 * trained.variance_control + 1e-15).all()
 
@@ -149,7 +140,7 @@ def test_dead_component_is_split_off_the_fullest(caplog):
     second = np.array([[30.0, 30.0], [400.0, 100.0], [0.0, 0.0]])
     accumulator = Accumulator(np.array([30.0, 70.0, 1e-9]), first, second, -1.0, 100)
     with caplog.at_level("WARNING"):
-        revived = _revive(accumulator)
+        revived = ubm._revive(accumulator)
     assert "Gaussian 2" in caplog.text
     np.testing.assert_allclose(revived.zeroth, [30, 35, 35])
     np.testing.assert_allclose(revived.first.sum(axis=0), first.sum(axis=0))
@@ -161,18 +152,18 @@ def test_dead_component_is_split_off_the_fullest(caplog):
 @pytest.mark.parametrize(
     ("frames", "config", "words"),
     [
-        (np.ones((5, 2)), UbmConfig(components=8), "5 frames cannot train 8 Gaussians"),
-        (np.full((50, 2), np.nan), UbmConfig(components=2), "finite"),
-        (np.full((50, 2), np.inf), UbmConfig(components=2), "finite"),
-        (np.zeros((50, 2)), UbmConfig(components=2), "0 everywhere"),
-        (np.ones(50), UbmConfig(components=2), r"\(T, D\)"),
-        (np.ones((0, 2)), UbmConfig(components=1), "0 frames"),
-        (np.eye(20), UbmConfig(components=2, first_split_dimension=20), "0 to 19"),
+        (np.ones((5, 2)), ubm.UbmConfig(components=8), "5 frames cannot train 8 Gaussians"),
+        (np.full((50, 2), np.nan), ubm.UbmConfig(components=2), "finite"),
+        (np.full((50, 2), np.inf), ubm.UbmConfig(components=2), "finite"),
+        (np.zeros((50, 2)), ubm.UbmConfig(components=2), "0 everywhere"),
+        (np.ones(50), ubm.UbmConfig(components=2), r"\(T, D\)"),
+        (np.ones((0, 2)), ubm.UbmConfig(components=1), "0 frames"),
+        (np.eye(20), ubm.UbmConfig(components=2, first_split_dimension=20), "0 to 19"),
     ],
 )
 def test_bad_frames(frames, config, words):
     with pytest.raises(DataError, match=words):
-        train_ubm(frames, config)
+        ubm.train_ubm(frames, config)
 
 
 # ---  ---------------------------------------------------------------------------------------------------
@@ -182,17 +173,17 @@ def some_frames() -> np.ndarray:
     return np.random.default_rng(2).standard_normal((20_000, 5)).astype(np.float32)
 
 
-def contents(trained: TrainedUbm) -> bytes:
+def contents(trained: ubm.TrainedUbm) -> bytes:
     mixture = trained.mixture
     arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
     return b"".join(one.tobytes() for one in (*arrays, trained.log_likelihoods, trained.sizes))
 
 
 def test_a_mixture_is_written_with_and_without_its_history(tmp_path):
-    trained = train_ubm(some_frames()[:2000].astype(np.float64), UbmConfig(components=4, variance_floor=1e-6))
-    write_ubm(str(tmp_path / "a.h5"), trained)
-    write_ubm(str(tmp_path / "b.h5"), trained.mixture)
-    found, plain = read_ubm(tmp_path / "a.h5"), read_ubm(tmp_path / "b.h5")
+    trained = ubm.train_ubm(some_frames()[:2000].astype(np.float64), ubm.UbmConfig(components=4, variance_floor=1e-6))
+    ubm.write_ubm(str(tmp_path / "a.h5"), trained)
+    ubm.write_ubm(str(tmp_path / "b.h5"), trained.mixture)
+    found, plain = ubm.read_ubm(tmp_path / "a.h5"), ubm.read_ubm(tmp_path / "b.h5")
     assert found.sizes.tolist() == trained.sizes.tolist()
     assert plain.sizes.tolist() == []
     np.testing.assert_array_equal(plain.means, trained.means)
@@ -201,9 +192,9 @@ def test_a_mixture_is_written_with_and_without_its_history(tmp_path):
 
 
 def test_frames_in_a_file(tmp_path):
-    expected = train_ubm(some_frames(), UbmConfig(components=8))
+    expected = ubm.train_ubm(some_frames(), ubm.UbmConfig(components=8))
     for jobs in (1, 2):
-        found = train_ubm(stored(some_frames(), tmp_path), UbmConfig(components=8), work=Work(jobs=jobs))
+        found = ubm.train_ubm(stored(some_frames(), tmp_path), ubm.UbmConfig(components=8), work=Work(jobs=jobs))
         assert contents(found) == contents(expected)
     with pytest.raises(DataError, match="finite"):
-        train_ubm(stored(np.full((50, 2), np.nan), tmp_path, "nan"), UbmConfig(components=2))
+        ubm.train_ubm(stored(np.full((50, 2), np.nan), tmp_path, "nan"), ubm.UbmConfig(components=2))

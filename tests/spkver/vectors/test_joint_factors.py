@@ -19,20 +19,10 @@ from spkver.backend.scoring import score_joint_factors
 from spkver.mixture.gmm import GaussianMixture, whiten, whitening_factors
 from spkver.mixture.statistics import Statistics, open_statistics
 from spkver.sidekit.tables import StatServer, write_stat_server
-from spkver.vectors.joint_factors import (
-    JointFactorConfig,
-    JointFactors,
-    hidden_variables,
-    residual_m_step,
-    residual_posterior,
-    residual_sums,
-    session_vectors,
-    speaker_vectors,
-    train_joint_factors,
-)
+from spkver.vectors import joint_factors as joint
 from spkver.vectors.supervectors import sum_by_model, without_factors
 
-SMALL = JointFactorConfig(speaker_rank=2, channel_rank=1, rounds=3)
+SMALL = joint.JointFactorConfig(speaker_rank=2, channel_rank=1, rounds=3)
 
 
 def random_mixture(rng: np.random.Generator, n_components: int = 3, dimension: int = 2, full: bool = False):
@@ -47,7 +37,7 @@ def random_mixture(rng: np.random.Generator, n_components: int = 3, dimension: i
 
 def random_factors(rng: np.random.Generator, mixture: GaussianMixture, speaker: int = 2, channel: int = 1):
     shape = mixture.means.shape
-    return JointFactors(
+    return joint.JointFactors(
         rng.standard_normal((*shape, speaker)),
         rng.standard_normal((*shape, channel)),
         rng.uniform(0.1, 0.6, shape),
@@ -59,7 +49,7 @@ def random_factors(rng: np.random.Generator, mixture: GaussianMixture, speaker: 
 
 def drawn(
     rng: np.random.Generator,
-    model: JointFactors,
+    model: joint.JointFactors,
     mixture: GaussianMixture,
     n_speakers: int,
     n_sessions: int,
@@ -81,7 +71,9 @@ def drawn(
     return Statistics(models, segments, counts, first.reshape(len(models), -1))
 
 
-def some(seed: int = 0, n_speakers: int = 6, n_sessions: int = 3) -> tuple[GaussianMixture, JointFactors, Statistics]:
+def some(
+    seed: int = 0, n_speakers: int = 6, n_sessions: int = 3
+) -> tuple[GaussianMixture, joint.JointFactors, Statistics]:
     rng = np.random.default_rng(seed)
     mixture = random_mixture(rng)
     model = random_factors(rng, mixture)
@@ -101,7 +93,7 @@ def some(seed: int = 0, n_speakers: int = 6, n_sessions: int = 3) -> tuple[Gauss
 @given(st.floats(0.0, 50.0), st.floats(-20, 20), st.floats(-2, 2))
 def test_residual_of_one_entry_by_integration(count, total, scale):
     """z has the density N(0, 1) exp(d f z - n d^2 z^2 / 2) but for a constant, which is the likelihood."""
-    means, precisions = residual_posterior(np.array([count]), np.array([[total]]), np.array([[scale]]))
+    means, precisions = joint.residual_posterior(np.array([count]), np.array([[total]]), np.array([[scale]]))
     centre, width = float(means[0, 0]), float(precisions[0, 0]) ** -0.5
 
     def density(z: float, power: int) -> float:
@@ -116,14 +108,14 @@ def test_residual_of_one_entry_by_integration(count, total, scale):
     ]
     assert moments[1] / moments[0] == pytest.approx(0, abs=1e-7 * width)
     assert moments[2] / moments[0] == pytest.approx(1 / precisions[0, 0], rel=1e-6)
-    likelihood = residual_sums(np.array([[count]]), np.array([[[total]]]), np.array([[scale]]))[2]
+    likelihood = joint.residual_sums(np.array([[count]]), np.array([[[total]]]), np.array([[scale]]))[2]
     assert likelihood == pytest.approx(np.log(moments[0] * top), rel=1e-6, abs=1e-7)
 
 
 def test_hidden_variables_by_one_dense_system():
     """y and x from the normal equations of the summed sessions; z, entry by entry, from what they leave."""
     mixture, model, statistics = some()
-    models, y, x, z = hidden_variables(model, statistics)
+    models, y, x, z = joint.hidden_variables(model, statistics)
     deviations, shape = np.sqrt(mixture.variances), mixture.means.shape
     matrix = np.concatenate([model.speaker, model.channel], axis=2).reshape(-1, 3)
     for row, name in enumerate(models):
@@ -141,7 +133,7 @@ def test_hidden_variables_by_one_dense_system():
 def test_scores_by_their_formula():
     mixture, model, statistics = some()
     tests = replace(statistics, models=statistics.segments)
-    models, y, _, z = hidden_variables(model, statistics)
+    models, y, _, z = joint.hidden_variables(model, statistics)
     trials = Trials.from_ids(["s003", "s000", "s003"], [statistics.segments[number] for number in (0, 4, 7)])
     scores = score_joint_factors(model, statistics, tests, trials).values
     deviations, shape = np.sqrt(mixture.variances), mixture.means.shape
@@ -180,7 +172,7 @@ def test_sums_and_shifts_are_those_of_arrays():
 def test_likelihoods_do_not_fall(seed, convention):
     mixture, _, statistics = some(seed)
     config = replace(SMALL, rounds=6, seed=seed % 1000, minimum_divergence=convention)
-    model = train_joint_factors(mixture, statistics, config, work=Work(jobs=1))
+    model = joint.train_joint_factors(mixture, statistics, config, work=Work(jobs=1))
     assert model.log_likelihoods.shape == (3, 6)
     assert (np.diff(model.log_likelihoods, axis=1) >= -1e-9 * np.abs(model.log_likelihoods[:, 1:])).all()
 
@@ -190,10 +182,10 @@ def test_the_round_of_the_residual_raises_its_likelihood():
     counts, sums, scales = rng.uniform(0, 9, (20, 3)), rng.standard_normal((20, 3, 2)) * 4, np.full((3, 2), 0.25)
     counts[:, 1] = 0  # a component without frames, and so without sums
     sums[:, 1] = 0
-    before = residual_sums(counts, sums, scales)
-    after = residual_m_step(*before[:2], scales)
+    before = joint.residual_sums(counts, sums, scales)
+    after = joint.residual_m_step(*before[:2], scales)
     assert after[1].tolist() == scales[1].tolist()
-    assert residual_sums(counts, sums, after)[2] > before[2]
+    assert joint.residual_sums(counts, sums, after)[2] > before[2]
 
 
 def test_synthetic_factors_are_found_again():
@@ -202,8 +194,8 @@ def test_synthetic_factors_are_found_again():
     truth = random_factors(rng, mixture, speaker=2, channel=2)
     truth = replace(truth, residual=np.full(mixture.means.shape, 0.4))
     statistics = drawn(rng, truth, mixture, n_speakers=300, n_sessions=8, count=20.0)
-    config = JointFactorConfig(speaker_rank=2, channel_rank=2, rounds=20)
-    model = train_joint_factors(mixture, statistics, config)
+    config = joint.JointFactorConfig(speaker_rank=2, channel_rank=2, rounds=20)
+    model = joint.train_joint_factors(mixture, statistics, config)
     for ours, theirs in ((model.speaker, truth.speaker), (model.channel, truth.channel)):
         angles = np.degrees(subspace_angles(ours.reshape(32, -1), theirs.reshape(32, -1)))
         assert angles.max() < 5
@@ -220,12 +212,13 @@ def test_full_covariances_are_whitened_first():
     _, _, statistics = some(5)
     first = statistics.first.reshape(-1, 3, 2) - statistics.zeroth[:, :, None] * mixture.means
     whitened = whiten(first, whitening_factors(mixture)).reshape(len(statistics), -1)
-    ours = train_joint_factors(mixture, statistics, SMALL)
-    theirs = train_joint_factors(standard, replace(statistics, first=whitened), SMALL)
+    ours = joint.train_joint_factors(mixture, statistics, SMALL)
+    theirs = joint.train_joint_factors(standard, replace(statistics, first=whitened), SMALL)
     for name in ("speaker", "channel", "residual", "log_likelihoods"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-8, atol=1e-10)
     vectors = [
-        speaker_vectors(*pair).vectors for pair in ((ours, statistics), (theirs, replace(statistics, first=whitened)))
+        joint.speaker_vectors(*pair).vectors
+        for pair in ((ours, statistics), (theirs, replace(statistics, first=whitened)))
     ]
     np.testing.assert_allclose(*vectors, rtol=1e-8, atol=1e-10)
 
@@ -238,7 +231,7 @@ def in_file(statistics: Statistics, path: Path) -> Statistics:
     return open_statistics(path)
 
 
-def contents(model: JointFactors) -> bytes:
+def contents(model: joint.JointFactors) -> bytes:
     arrays = (model.speaker, model.channel, model.residual, model.log_likelihoods)
     return b"".join(array.tobytes() for array in arrays)
 
@@ -248,10 +241,11 @@ def test_bits_depend_on_the_statistics_alone(tmp_path):
     stored = in_file(statistics, tmp_path / "stat.h5")
     loaded = replace(stored, zeroth=np.asarray(stored.zeroth), first=np.asarray(stored.first))
     models = [
-        train_joint_factors(mixture, given, SMALL, work=Work(jobs=jobs)) for given, jobs in ((stored, 1), (loaded, 3))
+        joint.train_joint_factors(mixture, given, SMALL, work=Work(jobs=jobs))
+        for given, jobs in ((stored, 1), (loaded, 3))
     ]
     assert contents(models[0]) == contents(models[1])
-    for make in (speaker_vectors, session_vectors):
+    for make in (joint.speaker_vectors, joint.session_vectors):
         whole = make(models[0], loaded, work=Work(jobs=1))
         streamed = make(models[0], stored, work=Work(jobs=3))
         assert whole.vectors.dtype == np.float32
@@ -273,13 +267,13 @@ def test_bits_depend_on_the_statistics_alone(tmp_path):
 def test_ranks_that_cannot_be(config, words):
     mixture, _, statistics = some()
     with pytest.raises(ConfigError, match=words):
-        train_joint_factors(mixture, statistics, config)
+        joint.train_joint_factors(mixture, statistics, config)
 
 
 def test_segments_without_frames_and_trials_without_models():
     _, model, statistics = some()
     silent = replace(statistics, zeroth=np.where(np.arange(18)[:, None] == 4, 0, statistics.zeroth))
     with pytest.raises(DataError, match=f"segment '{statistics.segments[4]}' has no frames"):
-        session_vectors(model, silent)
+        joint.session_vectors(model, silent)
     with pytest.raises(DataError, match="1 models of the trials are not there: 'other'"):
         score_joint_factors(model, statistics, statistics, Trials.from_ids(["other"], [statistics.segments[0]]))
