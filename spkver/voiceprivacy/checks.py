@@ -338,30 +338,27 @@ def independence(run: Evaluated) -> Iterator[Finding]:
 
     Its result does not depend on the anonymiser.
     """
-    check = "independence of the anonymiser"
-    now = _original_rates(run.rows)
-    ours = to_dict(run.config)
+
+    def original_rates(rows: Rows) -> dict[Place, float]:
+        originals = [row for row in rows if row["scenario"] == "original"]
+        return {(row["dataset"], row["gender"], row["attacker"]): rate_of(row) for row in originals}
+
+    check, now, ours = "independence of the anonymiser", original_rates(run.rows), to_dict(run.config)
     for file, results in run.earlier.items():
-        theirs = results.get("config", {})
-        found = results.get("sanity", [])
+        theirs, before = results.get("config", {}), original_rates(results.get("conditions", []))
         same = all(theirs.get(key) == ours[key] for key in ("seed", "attackers", "attacker_settings", "training_sets"))
-        rates = next((one["text"] for one in found if one["check"] == RATES), "")
-        before = _original_rates(results.get("conditions", []))
+        rates = next((one["text"] for one in results.get("sanity", []) if one["check"] == RATES), "")
         shared = sorted(now.keys() & before.keys())
         if not same or rates != run.sets.rates or not shared:
             continue
-        other = [at for at in shared if now[at] != before[at]]
-        if other:
+        if other := [at for at in shared if now[at] != before[at]]:
             values = f"{' '.join(other[0])}: {percent(now[other[0]])}, there {percent(before[other[0]])}"
-            text = f"OO differs from {file} in {len(other)} of {len(shared)} conditions, such as {values}."
-            yield Finding("warning", check, f"{text} It must not depend on the anonymiser: the data changed.")
+            text = f"EERs of original speech differ from those in {file} in {len(other)} of {len(shared)} conditions,"
+            text += f" such as {values}. They must not depend on the anonymiser: the data changed."
+            yield Finding("warning", check, text)
         else:
-            yield Finding("ok", check, f"OO is the same as in {file} in all {len(shared)} conditions.")
-
-
-def _original_rates(rows: Rows) -> dict[Place, float]:
-    originals = [row for row in rows if row["scenario"] == "original"]
-    return {(row["dataset"], row["gender"], row["attacker"]): rate_of(row) for row in originals}
+            text = f"EERs of original speech are the same as in {file} in all {len(shared)} conditions."
+            yield Finding("ok", check, text)
 
 
 # --- anonymised versions ----------------------------------------------------------------------------------------------
@@ -454,23 +451,20 @@ def equal_audio(run: Evaluated) -> Iterator[Finding]:
     originals = {f"{one.name}/{utterance}" for one in run.sets.original.values() for utterance in one.recordings}
     found: dict[str, list[list[str]]] = {"original": [], "anonymised": [], "both": []}
     for group in equal_files([*run.sets.original.values(), *run.sets.twins.values()]):
-        here = [name for name in group if name in originals]
-        there = [name for name in group if name not in originals]
-        found["original"] += [here] if len(here) > 1 else []
-        found["anonymised"] += [there] if len(there) > 1 else []
+        sides = [[name for name in group if (name in originals) == is_original] for is_original in (True, False)]
+        for what, names in zip(("original", "anonymised"), sides, strict=True):
+            found[what] += [names] if len(names) > 1 else []
         # of one utterance they are equal where the anonymiser changes nothing, as was asked
-        if here and there and not {name.split("/")[1] for name in here} & {name.split("/")[1] for name in there}:
-            found["both"].append([there[0], here[0]])
+        here, there = ({name.split("/")[1] for name in names} for names in sides)
+        if here and there and not here & there:
+            found["both"].append([sides[1][0], sides[0][0]])
+    listed = {what: few([" = ".join(group) for group in groups]) for what, groups in found.items()}
     for what in ("original", "anonymised"):
-        listed = few([" = ".join(group) for group in found[what]])
-        if listed:
-            text = f"{sum(map(len, found[what]))} files of {what} speech hold the audio of another one: {listed}"
-            yield Finding("warning", "duplicate audio", text)
-        else:
-            yield Finding("ok", "duplicate audio", f"No two files of {what} speech are equal.")
+        text = f"{sum(map(len, found[what]))} files of {what} speech hold the audio of another one: {listed[what]}"
+        text = text if found[what] else f"No two files of {what} speech are equal."
+        yield Finding("warning" if found[what] else "ok", "duplicate audio", text)
     if found["both"]:
-        listed = few([" = ".join(group) for group in found["both"]])
-        text = f"{len(found['both'])} files of anonymised speech hold original audio of another set: {listed}"
+        text = f"{len(found['both'])} files of anonymised speech hold original audio of another set: {listed['both']}"
         yield Finding("warning", "original audio", text)
 
 

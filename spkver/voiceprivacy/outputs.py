@@ -287,13 +287,8 @@ def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: J
     levels = {condition["level"] for condition in conditions if condition["attacker"] == named}
     if not levels:
         return {}
-    return {
-        "attacker": named,
-        "level": max(levels, key=list(reports.LEVELS).index),
-        "reading": config.challenge.eer,
-        "draws": "1",
-        "seeding": anonymiser.get("seeding", "unknown"),
-    }
+    level, seeding = max(levels, key=list(reports.LEVELS).index), anonymiser.get("seeding", "unknown")
+    return {"attacker": named, "level": level, "reading": config.challenge.eer, "draws": "1", "seeding": seeding}
 
 
 def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence[Json] = ()) -> list[Json]:
@@ -313,20 +308,14 @@ def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence
             continue
         best = reports.strongest(part)
         ends = (None if named else minima.get((dataset, gender, scenario))) or best["intervals"].get("eer.rocch", {})
-        low = _rounded(ends.get("low"))
-        high = _rounded(ends.get("high"))
+        low, high = (round(100 * reports.number(ends.get(end)), 3) for end in ("low", "high"))
         eers = [round(100 * best["eer"][reading], 3) for reading in (config.challenge.eer, "rocch")]
         first = *challenges.split_of(dataset), gender, *sides[scenario], eers[0]
-        more = scenario, best["attacker"], len(part), len(best["draws"]), eers[1], low, high
+        known = (end if end == end else None for end in (low, high))
+        more = scenario, best["attacker"], len(part), len(best["draws"]), eers[1], *known
         counts = best["n_target"], best["n_nontarget"]
         rows.append(dict(zip((*_COLUMNS, *_MORE), (*first, *more, *counts), strict=True)))
     return rows
-
-
-def _rounded(share: Any) -> float | None:
-    """Per cent; None where it is not known."""
-    value = round(100 * reports.number(share), 3)
-    return value if value == value else None
 
 
 def averages(rows: Sequence[Json], config: Config) -> list[Json]:

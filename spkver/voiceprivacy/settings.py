@@ -117,10 +117,6 @@ class EvaluationConfig:
         are_sizes = all(size >= 2 for size in self.sizes)
         _expect("evaluation.sizes", self.sizes, "whole numbers of at least 2", are_sizes)
 
-    def of_conditions(self) -> EvaluationConfig:
-        """Return the part that the numbers of single conditions depend on: the rest leaves them as they are."""
-        return replace(self, by_training_draws=True)
-
 
 @dataclass(frozen=True)
 class UtilityConfig:
@@ -220,7 +216,7 @@ class Config:
     simulation : Sizes
         Of the embedded SIMULATED set, for ``--data simulated``.
     weak_attacker_eer : float
-        An attacker whose OO EER is above this is called weak in the checks.
+        An attacker whose EER on original speech is above this is called weak in the checks.
     attackers_time_limit : float or None [s]
         How long a user-supplied function or command may take to learn and for each list of trials;
         None: half an hour, and as long as the speech lasts.

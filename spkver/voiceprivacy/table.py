@@ -107,7 +107,8 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Seq
     Conditions of an attacker on a set are a stage of their own, and are shared out to the workers.
     """
     run, suffix, seed = experiment.run, experiment.suffix, experiment.config.seed
-    config = experiment.config.evaluation.of_conditions()
+    # the rates from fewer versions of the training set leave all other numbers as they are
+    config = replace(experiment.config.evaluation, by_training_draws=True)
     experiment.begin("evaluation")
     groups: dict[tuple[str, str], list[Scored]] = {}
     for condition in scores:

@@ -43,7 +43,7 @@ def test_speakers_and_utterances_in_two_places_are_warnings(own, tmp_path):
             write(enrolled / name, [*lines_of(enrolled / name), line])
     sets = sets_of(own, tmp_path / "out")
     attack = next(attack for *_, attack in attacks_of(sets, SUFFIX))
-    for directory in (*attack.training, attack.background.original, *attack.background.anonymised):
+    for directory in (attack.training.original, *attack.training.anonymised):
         assert set(directory.speakers.values()) == {"f102", "f103", "m101", "m102", "m103"}
         assert len(directory.recordings) == len(directory.speakers) == 15
     found = list(checks.shared_speakers(Evaluated([], sets, Config())))
