@@ -36,7 +36,7 @@ from spkver.attackers import (
 )
 from spkver.audio import audio_header
 from spkver.features import FeatureConfig, values_for_rates
-from spkver.voiceprivacy.sets import Heard, Sets
+from spkver.voiceprivacy.sets import RateGroup, Sets
 from spkver.voiceprivacy.settings import ALL, Config
 
 Json = dict[str, Any]
@@ -260,7 +260,7 @@ def _read_headers(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int, flo
 
 def fit_attackers(
     sets: Sets, headers: Mapping[str, Sequence[tuple[int, float]]], config: Config, usual: Sequence[Any]
-) -> tuple[Heard, ...]:
+) -> tuple[RateGroup, ...]:
     """Return attackers that fit the sampling rates of the recordings.
 
     Parameters
@@ -275,7 +275,7 @@ def fit_attackers(
 
     Returns
     -------
-    tuple of Heard
+    tuple of RateGroup
         One for each group of training sets with the same rates.
 
     Raises
@@ -291,15 +291,15 @@ def fit_attackers(
         folders = [directory.path.name for name in names for directory in sets.pair(name)]
         rates = tuple(sorted({rate for folder in folders for rate, _ in headers[folder]}))
         groups.setdefault(rates, {})[training] = folders
-    heard = []
+    found = []
     for rates, of_sets in groups.items():
         fitted = chosen_attackers(config, rates)
         is_fitted = list(map(features_of, fitted)) != list(map(features_of, usual))
         datasets = tuple(dataset.name for dataset in sets.datasets if dataset.training in of_sets)
         folders = list(dict.fromkeys(folder for part in of_sets.values() for folder in part))
         counts = Counter((folder, rate) for folder in folders for rate, _ in headers[folder])
-        heard.append(Heard(tuple(of_sets), datasets, counts, fitted if is_fitted else usual))
-    return tuple(heard)
+        found.append(RateGroup(tuple(of_sets), datasets, counts, fitted if is_fitted else usual))
+    return tuple(found)
 
 
 def features_of(attacker: Any) -> FeatureConfig | None:
@@ -314,10 +314,10 @@ def _basis(attacker: Any) -> Any:
     return attacker
 
 
-def describe_rates(heard: Sequence[Heard], usual: Sequence[Any]) -> str:
+def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
     """Return which sets are processed at another rate than that of their recordings or features, or an empty text."""
     texts = []
-    for group in heard:
+    for group in groups:
         rates = {rate for _, rate in group.rates}
         ways = dict[str, list[str]]()
         for attacker, before in zip(group.attackers, map(features_of, usual), strict=True):

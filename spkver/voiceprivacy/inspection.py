@@ -55,8 +55,8 @@ def check(experiment: Experiment) -> Sets:
             named=experiment.named,
         )
         headers = read_headers(sets, jobs=run.jobs)
-        heard = fit_attackers(sets, headers, config, attackers)
-        sets = replace(sets, rates=describe_rates(heard, attackers), heard=heard)
+        groups = fit_attackers(sets, headers, config, attackers)
+        sets = replace(sets, rates=describe_rates(groups, attackers), rate_groups=groups)
         _check_speech(experiment, sets)
         check_attackers(attackers, sets, experiment.suffix)
     if sets.rates:
@@ -83,11 +83,11 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
     config, jobs = experiment.config, experiment.run.jobs
     problems = Problems()
     built_in: dict[str, list[AttackerConfig]] = {}
-    for heard in sets.heard:
-        configs = [getattr(attacker, "config", None) for attacker in heard.attackers]
+    for group in sets.rate_groups:
+        configs = [getattr(attacker, "config", None) for attacker in group.attackers]
         attackers = [config for config in configs if isinstance(config, AttackerConfig)]
-        built_in |= dict.fromkeys(heard.training, attackers)
-        names = {name for one in sets.datasets if one.training in heard.training for name in one.directories}
+        built_in |= dict.fromkeys(group.training, attackers)
+        names = {name for one in sets.datasets if one.training in group.training for name in one.directories}
         kinds = {fingerprint(attacker.features.extraction()): attacker.features for attacker in attackers}
         for features, side in product(kinds.values(), (sets.original, sets.twins)):
             for recordings in [directory.recordings for name, directory in side.items() if name in names]:

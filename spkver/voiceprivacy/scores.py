@@ -283,10 +283,28 @@ def train(experiment: Experiment, sets: Sets) -> Attackers:
     run, seed = experiment.run, experiment.config.seed
     write_lists(run, sets)
     by_training: dict[str, list[Attacker]] = {}
-    for heard in sets.heard:
-        by_training |= dict.fromkeys(heard.training, attackers_at_work(run, heard.attackers, seed))
+    for group in sets.rate_groups:
+        by_training |= dict.fromkeys(group.training, attackers_at_work(run, group.attackers, seed))
     with run.timed("attackers and scores"):
-        attackers = _plan(run, sets, by_training, suffix=experiment.suffix, seed=seed)
+        attacks = list(attacks_of(sets, experiment.suffix))
+        pairs = [(attacker, of[-1]) for of in attacks for attacker in by_training[of[0].training]]
+        lacking = _lacking(pairs)
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for (name, condition), why in lacking.items():
+            reasons.setdefault((name, why), []).append(condition)
+        for (name, why), left in reasons.items():
+            where = left[0] if len(left) == 1 else f"{len(left)} conditions, such as {left[0]}"
+            logger.warning("%s is left out of %s: %s", name, where, why)
+        if lacking and lacking.keys() >= {(attacker.name, attack.name) for attacker, attack in pairs}:
+            (name, condition), why = next(iter(lacking.items()))
+            raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
+        attackers, speech = Attackers(by_training, lacking=lacking), dict[DataDir, Stamp]()
+        for dataset, gender, scenario, draw, attack in attacks:
+            for attacker in by_training[dataset.training]:
+                can = serves(attacker, attack) and (attacker.name, attack.name) not in lacking
+                if can and not isinstance(attacker, Fusion):  # quiet: one line for each scenario says enough
+                    stage = declare_scores(replace(run, quiet=True), attack, attacker, seed=seed, speech=speech)
+                    attackers.jobs.append(Job(dataset, gender, scenario, draw, attack, attacker, stage))
         if run.force:  # the features and statistics that attackers share are made again
             shutil.rmtree(run.path(WORK), ignore_errors=True)
         for job in attackers.jobs:
@@ -297,32 +315,6 @@ def train(experiment: Experiment, sets: Sets) -> Attackers:
                 if errors:
                     attackers.learnt[key] = errors[0]
     return attackers
-
-
-def _plan(run: Run, sets: Sets, by_training: dict[str, list[Attacker]], *, suffix: str, seed: int) -> Attackers:
-    """Say what is to be scored: every list of trials by every attacker that can; nothing is made."""
-    attacks = list(attacks_of(sets, suffix))
-    pairs = [(attacker, of[-1]) for of in attacks for attacker in by_training[of[0].training]]
-    lacking = _lacking(pairs)
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for (name, condition), why in lacking.items():
-        reasons.setdefault((name, why), []).append(condition)
-    for (name, why), left in reasons.items():
-        where = left[0] if len(left) == 1 else f"{len(left)} conditions, such as {left[0]}"
-        logger.warning("%s is left out of %s: %s", name, where, why)
-    if lacking and lacking.keys() >= {(attacker.name, attack.name) for attacker, attack in pairs}:
-        (name, condition), why = next(iter(lacking.items()))
-        raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
-    quiet = replace(run, quiet=True)  # one line for each scenario says enough
-    speech: dict[DataDir, Stamp] = {}
-    jobs = []
-    for dataset, gender, scenario, draw, attack in attacks:
-        for attacker in by_training[dataset.training]:
-            can = serves(attacker, attack) and (attacker.name, attack.name) not in lacking
-            if can and not isinstance(attacker, Fusion):
-                stage = declare_scores(quiet, attack, attacker, seed=seed, speech=speech)
-                jobs.append(Job(dataset, gender, scenario, draw, attack, attacker, stage))
-    return Attackers(by_training, jobs, lacking)
 
 
 def declare_scores(

@@ -65,7 +65,7 @@ class Dataset:
 
 @one_line
 @dataclass(frozen=True)
-class Heard:
+class RateGroup:
     """Training sets with the same sampling rates, and the attackers that fit them.
 
     Attributes
@@ -109,7 +109,7 @@ class Sets:
         Speakers of a training set that attackers learn without, since they are enrolled or tested.
     rates : str
         Which sets are processed at another sampling rate than usual, see `describe_rates`.
-    heard : tuple of Heard
+    rate_groups : tuple of RateGroup
         Sampling rates and the attackers that fit them; a training set is in one of them.
     """
 
@@ -121,7 +121,7 @@ class Sets:
     once: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, set[str]] = field(default_factory=dict)
     rates: str = ""
-    heard: tuple[Heard, ...] = ()
+    rate_groups: tuple[RateGroup, ...] = ()
 
     @property
     def training_sets(self) -> list[str]:

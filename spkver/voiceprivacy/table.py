@@ -354,13 +354,13 @@ def able_attackers(experiment: Experiment, sets: Sets, attackers: Attackers, tra
 
     Their features are those that fit the rates of its recordings.
     """
-    heard = [heard.attackers for heard in sets.heard if training in heard.training]
+    fitted = [group.attackers for group in sets.rate_groups if training in group.training]
     specs = attacker_specs(experiment.config).items()
     own = {name for name, spec in specs if not is_outside(spec) or find_row(spec) is not None}
     by_vectors = {one.name for one in attackers.by_training[training] if isinstance(one, VectorAttacker)}
     return {
         chosen.name: chosen
-        for chosen in (heard[0] if heard else experiment.attackers)
+        for chosen in (fitted[0] if fitted else experiment.attackers)
         if chosen.name in own
         and (isinstance(getattr(chosen, "config", None), AttackerConfig) or chosen.name in by_vectors)
     }
