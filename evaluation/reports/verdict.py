@@ -73,10 +73,14 @@ def word_of(eer: Interval) -> tuple[str, int | None]:
     --------
     >>> [word_of(Interval(0.12, *ends))[0] for ends in ((0.11, 0.19), (0.08, 0.19), (0.08, 0.21))]
     ['Weak protection', 'Between very weak and weak protection', 'Too few speakers or draws to say']
+    >>> word_of(Interval(0.0, 0.0, 0.36))  # no error was seen: certain of these speakers, not of others
+    ('No protection of these speakers, too few to say of others', 0)
     """
     if not eer.has_interval:
         return f"{WORDS[level_of(eer.value)]} protection by the point estimate", level_of(eer.value)
     low, high = level_of(eer.low), level_of(eer.high)
+    if high - low > 1 and round(eer.value, 3) == 0:
+        return "No protection of these speakers, too few to say of others", 0
     if high - low > 1:
         return "Too few speakers or draws to say", None
     word = f"Between {WORDS[low].lower()} and {WORDS[high].lower()}" if high > low else WORDS[low]

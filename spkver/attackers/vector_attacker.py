@@ -230,7 +230,7 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
     """
     if not folds:
         shown = [format_chain(parse_chain(chain)) for chain in chains]
-        why = "there are too few speakers with two recordings to try chains on, so the simplest is taken"
+        why = "too few training speakers to choose by cross-validation, so the simplest is used"
         if len(chains) == 1:
             why = "it is the only one"
         return {"chosen": shown[0], "why": why, "chains": [{"chain": chain} for chain in shown]}
@@ -590,7 +590,7 @@ class VectorAttacker:
             source = self.source(versions)
             backend, choice = learn_backend(self.config, source, self.depends, versions, self.place)
         logger.info("%s on %s: %s", self.name, versions[0].name, format_chain(backend.chain))
-        if not choice["folds"] and len(self.config.chains) != 1:
+        if training.whole is None and not choice["folds"] and len(self.config.chains) != 1:
             logger.warning("%s on %s: %s", self.name, versions[0].name, choice["why"])
         chosen = next(row for row in choice["chains"] if row["chain"] == choice["chosen"])
         if folds := chosen.get("no_slope"):

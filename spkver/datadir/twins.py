@@ -73,7 +73,7 @@ def check_twin(
             first = min(changes)
             text = f"{len(changes)} utterances of another duration: {few(changes, repr)} ({first}: {changes[first]})"
             problems.add(
-                text, remedy="anonymise them again; or allow a larger change, if the anonymiser changes the tempo"
+                text, remedy="anonymise them again, or set duration_change higher, if the anonymiser changes the tempo"
             )
         known = {digest: utterance for utterance, (_, digest) in before.items() if digest}
         if left := {utterance: known[digest] for utterance, (_, digest) in after.items() if digest in known}:

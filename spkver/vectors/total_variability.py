@@ -243,7 +243,8 @@ def train_total_variability(
         model = TotalVariability(loadings, model.means, model.factors, model.weights)
         sums = e_step(model, statistics, work=work)
         likelihoods.append(sums.log_likelihood / sums.n_segments)
-        logger.info("total variability round %d: %.6f nat per segment", number + 1, likelihoods[-1])
+        text = "total variability, EM iteration %d: mean log-likelihood %.6f nat per segment"
+        logger.info(text, number + 1, likelihoods[-1], extra={"file_only": True})
         loadings = updated(model, sums, config.minimum_divergence, work=work)
     return TotalVariability(loadings, model.means, model.factors, model.weights, np.array(likelihoods))
 
