@@ -43,6 +43,7 @@ class FeatureConfig:
     window, shift : float [s]
         Length of a frame and distance between frames.
     pre_emphasis : float
+        The a of y[n] = x[n] - a x[n - 1] within each frame, whose first sample is (1 - a) x[0].
     n_filters : int
     low_frequency, high_frequency : float [Hz]
         Lower edge of the first and upper edge of the last filter.
