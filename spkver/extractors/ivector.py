@@ -46,10 +46,10 @@ def open_ivector(folder: str, settings: ExtractorSettings) -> Extraction:
     values = read_yaml(config)
     features = replace(load_config(FeatureConfig, defaults=values.get("features", {})), resample=True)
     seed, ubm = int(values.get("seed", 0)), read_ubm(files["ubm"]).mixture
-    if ubm.dimension != features.dimension:
-        text = f"the mixture has {ubm.dimension} dimensions, the features {features.dimension}"
-        raise ConfigError(text, file=folder, remedy="train the extractor again")
     matrix = read_total_variability(files["matrix"])
+    if ubm.dimension != features.dimension or not np.array_equal(ubm.means, matrix.means):
+        text = "its features, mixture and matrix do not belong together"
+        raise ConfigError(text, file=folder, remedy="train the extractor again")
     read = partial(ivectors_of, features=features, seed=seed, ubm=ubm, matrix=matrix)
     digests = {name: file_digest(path) for name, path in files.items()}
     record = {**digests, **features.extraction(), **features.post_processing(), "seed": seed}

@@ -56,8 +56,12 @@ def test_embed_gives_the_vectors_of_the_trained_model(tmp_path: Path, rate: int)
 
 def test_what_cannot_be(tmp_path: Path) -> None:
     data = make_directory(tmp_path / "data", 8000)
+    for seed in (0, 1):
+        run(f"train {data} --system ivector -o {tmp_path}/{seed} --seed {seed} --set features.dither=1e6 {SIZE}")
+    (tmp_path / "0/gmm/ubm.h5").write_bytes((tmp_path / "1/gmm/ubm.h5").read_bytes())
     for command, text in (
         (f"embed {data} --extractor ivector:{tmp_path} -o v.h5", "no trained extractor: config.yaml is missing"),
+        (f"embed {data} --extractor ivector:{tmp_path}/0 -o v.h5", "mixture and matrix do not belong together"),
         (f"train {data} --system ivector -o {tmp_path}/model", "there are only 9 segments"),
     ):
         result = CliRunner().invoke(main, command.split())
