@@ -99,8 +99,9 @@ COMMANDS = {
     ),
     "train": (
         "spkver.commands.attack:train",
-        "Train an attacker on data directories.",
+        "Train an attacker, or an extractor of i-vectors, on data directories.",
         "spkver train data/mine_train --attacker gmm-svm --output exp/attacker",
+        "spkver train data/mine_train --system ivector --output exp/ivector",
     ),
     "score": (
         "spkver.commands.attack:score",
