@@ -373,7 +373,8 @@ def write_challenge(
     # by system, sex, set and condition; original speech before anonymised
     assessed = sorted(assessed, key=lambda one: one.source.condition, reverse=True)
     assessed.sort(key=lambda one: (one.source.name, one.source.sex, one.source.dataset))
-    exact, rows, averages = [*map(_exact_row, assessed)], [*map(_rounded_row, assessed)], average_rows(assessed)
+    exact, rows = ([_row(one, exact=way) for one in assessed] for way in (True, False))
+    averages = average_rows(assessed)
     write_text(output / "results.csv", format_csv(list(exact[0]), exact))
     write_text(output / "results.md", _page("Results", rows, averages))
     titles = list(_COLUMNS)
@@ -411,37 +412,26 @@ def average_rows(assessed: Sequence[Assessment]) -> list[dict[str, Any]]:
     return rows
 
 
-def _names_of(source: ScoreList) -> dict[str, Any]:
-    return dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
-
-
-def _exact_row(assessment: Assessment) -> dict[str, Any]:
-    """A row with all digits, and the ends of all intervals after the values; blank where a number is undefined."""
-    row = _names_of(assessment.source)
-    for title, (metric, factor, _) in _COLUMNS.items():
-        row[title] = (
-            factor * assessment.values[metric] if metric else metrics.tag(assessment.values["zebra.individual"])
-        )
-    for title, (metric, factor, _) in _COLUMNS.items():
-        if metric in assessment.intervals:
-            found = assessment.intervals[metric]
-            row |= {f"{title} low": float(factor * found.low), f"{title} high": float(factor * found.high)}
-    return {name: "" if cell != cell else cell for name, cell in row.items()}
-
-
-def _rounded_row(assessment: Assessment) -> dict[str, Any]:
-    """A row to be read, with intervals in brackets."""
-    row = _names_of(assessment.source)
+def _row(assessment: Assessment, *, exact: bool) -> dict[str, Any]:
+    """A row with all digits and the ends of all intervals behind the values, or one to be read, with brackets."""
+    source = assessment.source
+    row: dict[str, Any] = dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
+    behind: dict[str, float] = {}
     for title, (metric, factor, decimals) in _COLUMNS.items():
         if not metric:
             row[title] = metrics.tag(assessment.values["zebra.individual"])
             continue
-        shown = metrics.format_value if metric.startswith("zebra") else f"{{:.{decimals}f}}".format
         found = assessment.intervals.get(metric, Interval())
-        numbers = [assessment.values[metric], *([found.low, found.high] if found.has_interval else [])]
-        texts = ["-" if math.isnan(value) else shown(float(factor * value)) for value in numbers]
-        row[title] = texts[0] + (f" [{', '.join(texts[1:])}]" if texts[1:] else "")
-    return row
+        ends = [found.low, found.high] if metric in assessment.intervals and (exact or found.has_interval) else []
+        value, *ends = (float(factor * number) for number in (assessment.values[metric], *ends))
+        if exact:
+            row[title] = value
+            behind |= dict(zip((f"{title} low", f"{title} high"), ends, strict=False))
+            continue
+        shown = metrics.format_value if metric.startswith("zebra") else f"{{:.{decimals}f}}".format
+        row[title], *texts = ["-" if math.isnan(number) else shown(number) for number in (value, *ends)]
+        row[title] += f" [{', '.join(texts)}]" if texts else ""
+    return {name: "" if cell != cell else cell for name, cell in (row | behind).items()}
 
 
 def _page(title: str, rows: Sequence[Mapping[str, Any]], averages: Sequence[Mapping[str, Any]]) -> str:
