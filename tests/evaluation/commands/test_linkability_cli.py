@@ -60,8 +60,9 @@ def embeddings(files: dict[str, Path]) -> tuple[str, Path, str, Path]:
 
 def test_a_whole_run(files, tmp_path: Path) -> None:
     done = run(
-        *embeddings(files), "--utterances", "1,3", "--top", "2,5", "--bootstrap", 50, "--output", tmp_path / "run"
-    )
+        *embeddings(files), "--utterances", "1,3", "--top", "2,5", "--bootstrap", 50, "--no-plots",
+        "--output", tmp_path / "run",
+    )  # fmt: skip
     assert done.exit_code == 0, done.output
     report = json.loads((tmp_path / "run" / "linkability.json").read_text())
     assert {
@@ -263,7 +264,8 @@ def test_files_of_others_stay(files, tmp_path: Path) -> None:
 
 
 def test_each_speaker_at_sizes_by_number(files, tmp_path: Path) -> None:
-    done = run(*embeddings(files), "--utterances", "1,3", "--sizes", "2,30", "--bootstrap", 0, "--output", tmp_path)
+    options = ("--utterances", "1,3", "--sizes", "2,30", "--bootstrap", 0, "--no-plots")
+    done = run(*embeddings(files), *options, "--output", tmp_path)
     assert done.exit_code == 0, done.output
     table, ranks = rows_of(tmp_path / "per_speaker.csv"), read_ranks(tmp_path / "ranks.npz")
     for number, size in ((1, 2), (1, 30), (3, 2), (3, 30)):
@@ -278,8 +280,9 @@ def test_real_x_vectors(shared: Path, tmp_path: Path) -> None:
     folder = shared / "formats" / "vpc2020_kaldi_dir"
     files = "--enroll", folder / "enrolls_spk_xvector.ark", "--test", folder / "enrolls_xvector.1.ark"
     done = run(
-        *files, "--segment-speakers", folder / "enrolls_utt2spk", "--utterances", "1,3,all", "--output", tmp_path
-    )
+        *files, "--segment-speakers", folder / "enrolls_utt2spk", "--utterances", "1,3,all", "--no-plots",
+        "--output", tmp_path,
+    )  # fmt: skip
     assert done.exit_code == 0, done.output
     report = json.loads((tmp_path / "linkability.json").read_text())
     assert (report["n_enroll"], report["n_trial"]) == (29, 1)
