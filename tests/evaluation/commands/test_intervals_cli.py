@@ -101,5 +101,5 @@ def test_errors(files: Path) -> None:
     message = run(files, "--by", "age", "--metadata", str(files / "meta.csv"), fails=True)
     assert "no column 'age' besides the ids; there are: sex" in message
     assert "--metadata" in run(files, "--by", "sex", fails=True)
-    assert "expected 0, or 2 to 1,000,000 replicates" in run(files, "--bootstrap", "1", fails=True)
+    assert "expected 0, or 2 to 1,000,000 resamples" in run(files, "--bootstrap", "1", fails=True)
     assert "-1 is not in the range" in run(files, "--bootstrap", "5", "--seed", "-1", fails=True)

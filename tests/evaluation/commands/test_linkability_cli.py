@@ -189,7 +189,7 @@ def test_singling_out(files) -> None:
         (["-s", "s", "-k", "k", "--sizes", "1"], "expected all, log, published, numbers from 2 to 1,"),
         (["-s", "s", "-k", "k", "--sizes", "2,all"], "--sizes takes numbers, or one of all, log and published"),
         (["-s", "s", "-k", "k", "--utterances", "0"], "expected all, numbers from 1 to 1,000,000,000,000, got '0'"),
-        (["-s", "s", "-k", "k", "--bootstrap", "1"], "expected 0, or 2 to 1,000,000 replicates"),
+        (["-s", "s", "-k", "k", "--bootstrap", "1"], "expected 0, or 2 to 1,000,000 resamples"),
         (["-s", "s", "-k", "k", "--output", __file__], "is a file"),
         (["-s", "s", "-k", "k"], "s: cannot be read: No such file or directory"),
         (["--enroll", "e.npz", "--test", "t.npz"], "e.npz: cannot be read: No such file or directory"),
