@@ -380,7 +380,10 @@ def read_list(file: ListFile) -> Trials:
         if len(row) != columns.count:
             text = f"expected {columns.expected}, got {len(row)}: {shown(' '.join(row).encode())}"
             remedy = None if columns.header else "columns are separated by white space; an id must not hold any"
-            remedy = "in_order=True reads one score a line in the order of the key" if len(row) == 1 else remedy
+            if len(row) == 1:
+                remedy = "in_order=True reads one score a line in the order of the key"
+            if len(row) == 1 and delimiter_of(row[0]):
+                remedy = "a table begins with the names of its columns, such as model,segment,score,label"
             raise DataError(text, file=path, line=line, remedy=remedy)
     if not lines:
         got = "a header alone" if columns.header else "an empty file"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spkbase.configuration import load_config, read_yaml, to_dict, write_yaml
@@ -139,6 +139,7 @@ def test_bad_yaml(tmp_path, text, message):
     assert message in str(caught.value)
 
 
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**40),
     name=st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=10),

@@ -11,12 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spkbase.errors import DataError, WorkerError
 from spkbase.work import (
-    chunk_bounds,
     chunks,
     engine_kind,
     ordered_map,
@@ -85,19 +82,6 @@ def test_one_blas_thread(jobs, threads):
     assert set(ordered_map(blas_threads, range(4), jobs=jobs, threads=threads)) == {1}
 
 
-@pytest.mark.parametrize(("jobs", "threads"), WAYS)
-def test_items_that_raise_end_the_map(jobs, threads):
-    def items():
-        yield from range(20)
-        raise DataError("no more items")
-
-    arrived = []
-    with pytest.raises(DataError, match="no more items"):  # noqa: PT012
-        for number in ordered_map(late_square, items(), jobs=jobs, threads=threads):
-            arrived.append(number)
-    assert arrived == [n * n for n in range(len(arrived))]
-
-
 @pytest.mark.parametrize("threads", [True, False])
 @pytest.mark.parametrize("kind", ["auto", "threads", "loky"])
 def test_the_engine_says_who_works(kind, threads):
@@ -138,10 +122,3 @@ def test_progress_counts_what_items_hold(caplog, monkeypatch):
     assert [record.getMessage().split(" after")[0] for record in caplog.records] == [
         f"letters: {number} of 5" for number in (2, 4, 5)
     ]
-
-
-@given(st.lists(st.integers(), max_size=40), st.integers(1, 12))
-def test_chunks_cover_everything_once(items, size):
-    assert [item for chunk in chunks(items, size) for item in chunk] == items
-    assert [items[start:stop] for start, stop in chunk_bounds(len(items), size)] == chunks(items, size)
-    assert all(len(chunk) == size for chunk in chunks(items, size)[:-1])

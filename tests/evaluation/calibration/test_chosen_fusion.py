@@ -83,15 +83,15 @@ def test_what_trials_add_is_cllr():
 
 
 def test_who_tells_nothing_gets_no_weight_and_the_fusion_is_no_worse_than_the_best():
-    """One in 40 that tell nothing stays by the rule; of 40 here at most 3, and the sum is not harmed."""
+    """One in 40 that tell nothing stays by the rule; of 20 here at most 2, and the sum is not harmed."""
     kept = 0
-    for seed in range(10):
+    for seed in range(5):
         rows, is_target, folds, speakers = background(seed, (0.0, 2.5, 0.0, 0.0, 0.0), speakers=20)
         chosen = choose_fusion(rows, is_target, folds, speakers, "abcde")
         assert chosen.affine.weights[1] > 0
         kept += sum(chosen.affine.weights[number] > 0 for number in (0, 2, 3, 4))
         assert chosen.cllr <= min(chosen.alone.values()) == chosen.alone["b"]
-    assert kept <= 3
+    assert kept <= 2
 
 
 def test_trials_are_judged_by_weights_of_other_folds():

@@ -282,15 +282,6 @@ def test_keys_that_make_no_ranks(models, segments, truth, message) -> None:
 # the table and its file
 
 
-def test_places_of_ties() -> None:
-    ranks = Ranks([0, 3], [2, 0], 9)
-    assert ranks.places("shared").tolist() == [2.0, 4.0]
-    assert ranks.places("strict").tolist() == [3.0, 4.0]
-    assert ranks.places("lenient").tolist() == [1.0, 4.0]
-    with pytest.raises(DataError, match="expected a rule for ties among shared, strict, lenient, got 'half'"):
-        ranks.places("half")  # type: ignore[arg-type]
-
-
 def test_file_gives_back_what_was_written(tmp_path: Path) -> None:
     ranks = {
         1: Ranks([0, 3], [2, 0], 9, speakers=["anna", "bert, \u00e9"], mated=[0.5, -0.25]),

@@ -85,16 +85,6 @@ def test_a_metric_with_points_and_one_made_of_others() -> None:
     assert any(line.split()[0] == "ratio" for line in lines)  # without a title its name stands there
 
 
-def test_the_table_can_be_part_of_ours() -> None:
-    part = tuple(metric for metric in METRICS if metric.name in ("eer", "d_sys", "zebra.population"))
-    found = evaluate([1.0, 2.0], [0.0, 1.5], metrics=part)
-    assert list(found.values()) == [*(f"eer.{name}" for name in found.eer), "zebra.population", "d_sys"]
-    assert "EER (ROCCH)" in str(found)
-    assert found.zebra == {"population": found.values()["zebra.population"]}
-    with pytest.raises(AttributeError, match="expected a metric among eer, zebra, d_sys, got 'cllr'"):
-        found.cllr  # noqa: B018
-
-
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

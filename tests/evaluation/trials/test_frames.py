@@ -103,15 +103,6 @@ def test_what_may_be_scores_is_not_refused():
     assert ev.eer(np.ones(30), np.linspace(0, 0.9, 30)) == 0.0
 
 
-def test_weights_of_labelled_scores():
-    """A trial of weight 2 counts as two trials."""
-    weights = [1, 2, 3, 1, 0, 1, 1, 1]
-    repeated = np.repeat(SCORES, weights), np.repeat(TRUTHS, weights)
-    found = ev.evaluate(SCORES, labels=TRUTHS, weights=weights)
-    assert (found.n_target, found.n_nontarget) == (4, 6)
-    assert found.to_dict() == ev.evaluate(repeated[0], labels=repeated[1]).to_dict()
-
-
 def test_scores_are_joined_with_their_key():
     key = ev.Key.from_ids(["a", "a", "b"], ["s", "t", "s"], is_target=[True, False, False])
     scores = ev.Scores.from_ids(["b", "a", "a"], ["s", "t", "s"], [0.25, -0.5, 0.5])

@@ -28,7 +28,6 @@ from evaluation.uncertainty.intervals import (
     end_without_error,
     independent_errors,
     rate_interval,
-    simultaneous,
 )
 from spkbase.errors import DataError
 
@@ -104,9 +103,6 @@ def test_nothing_jumps() -> None:
 
 
 # means over draws
-
-
-IDENTITY = Method("identity")
 
 
 def test_the_parts_of_the_variance_are_those_of_a_two_way_table() -> None:
@@ -243,13 +239,3 @@ def test_methods_by_name() -> None:
     assert method_of("eer.kaldi").factor == 0
     assert method_of("unheard of").scale == "identity"
     assert method_of("min_cllr", difference=True) == Method("identity")
-
-
-def test_simultaneous_of_one_is_nearly_its_own() -> None:
-    draws = np.random.default_rng(0).normal(0, 1, (4000, 3))
-    low, high = simultaneous(np.zeros(1), draws[:, :1], method=Method("identity"), n_units=1000)
-    alone = interval(0, draws[:, 0], method=Method("identity"), n_units=1000)
-    assert (low[0], high[0]) == pytest.approx((alone.low, alone.high), rel=0.03)
-    # of three independent ones: the normal quantile of 0.95**(1/3)
-    low, high = simultaneous(np.zeros(3), draws, method=Method("identity"), n_units=100_000)
-    assert high == pytest.approx(np.full(3, stats.norm.ppf((1 + 0.95 ** (1 / 3)) / 2)), rel=0.05)

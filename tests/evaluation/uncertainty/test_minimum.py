@@ -21,7 +21,6 @@ from evaluation.uncertainty import (
     interval_over_draws,
     minima_over_attackers,
     minimum_of,
-    sample_of,
 )
 from evaluation.uncertainty.confidence import AT_ONCE, METHOD
 from spkbase.errors import DataError
@@ -119,18 +118,6 @@ def test_what_is_told_of_a_perfect_anonymiser_is_what_its_attackers_print() -> N
     assert told.mean() < 0.46, "the smallest of several is below a half"
     assert (low < told).all()
     assert of_perfect(10, 1, 0)[1] > told[0]
-
-
-def test_who_is_recognised_at_once_does_not_count_for_a_perfect_anonymiser() -> None:
-    given = samples(1e-4, n_speakers=8)
-    found = minimum_over_attackers(given, resampling=Resampling(40), permutations=50)
-    assert found.interval.value < 0.05
-    assert 0.4 < found.perfect < 0.5
-    assert found.to_dict()["perfect"] == {"mean": found.perfect, "low": found.perfect_low}
-    assert "perfect" not in minima(given, {"all": given})["all"].to_dict()
-    known = given["attacker-0"][0]
-    by_trial = sample_of(known.scores, known.is_target)
-    assert np.isnan(minimum_over_attackers({"a": [by_trial]}, resampling=Resampling(40)).perfect), "nobody to permute"
 
 
 def test_bad_input() -> None:
