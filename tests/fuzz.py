@@ -161,7 +161,7 @@ PARSERS = {
     ),
     "rsr2015-ndx": Parser(
         files("x.ndx", b"m101_001,m101/m101_02_001.sph,Y,N,N,N\n", b"m101_001 m101/m101_02_001 N N Y N\r\n"),
-        collected(lambda path, problems: read_trials(path, TRIAL_TYPES[:2], problems)),
+        collected(lambda path, problems: read_trials(path, TRIAL_TYPES[:2], TRIAL_TYPES[2:], problems)),
     ),
     "idmap": Parser(files("x.txt", b"m1 s1\nm2 s2 0 10\n", b"m1 s1 5 10\n"), read_idmap),
     "documents": Parser(

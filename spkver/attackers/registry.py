@@ -272,7 +272,7 @@ _INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|env|nice)[0-9.]*")
 
 OUTSIDE = {
     "": ("MODULE:FUNCTION or FILE.py:FUNCTION", "a Python function"),
-    "command": ("command:COMMAND", "a shell command with places"),
+    "command": ("command:COMMAND", "a shell command with placeholders"),
     "scores": ("scores:FOLDER", "scores made elsewhere"),
     "vectors": ("vectors:FOLDER", "embeddings made elsewhere"),
     "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the list of trials"),
