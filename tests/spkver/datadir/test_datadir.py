@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.trials.lists import Key
@@ -180,6 +180,7 @@ ids = st.lists(
 
 
 @given(ids=ids, n_speakers=st.integers(1, 3))
+@settings(max_examples=30)
 def test_lists_of_any_ids_survive_and_are_sorted_as_by_bytes(tmp_path_factory, ids, n_speakers):
     folder = tmp_path_factory.mktemp("any")
     (folder / "x.wav").write_bytes(b"x")
