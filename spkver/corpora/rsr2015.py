@@ -293,9 +293,8 @@ def find_recordings(found: dict[str, list[str]], ubm: list[str], used: Places, p
             recordings[segment] = Path(paths[0])
         elif found:  # without any recording there was one problem already
             file, line = used[segment]
-            problems.add(
-                f"no recording {segment!r}", file=file, line=line, remedy="copy its .sph, .wav or .flac into the corpus"
-            )
+            remedy = "copy its .sph, .wav or .flac into the corpus"
+            problems.add(f"no recording {segment!r}", file=file, line=line, remedy=remedy)
     return recordings
 
 
@@ -435,12 +434,11 @@ def _typed_trials(
     if (kinds < 0).any():
         if len(target) > 1 or len(nontarget) > 1:
             row = int(np.argmax(kinds < 0))
-            problems.add(
-                f"the type of trial {key.model_ids[key.models[row]]} {segment_ids[key.segments[row]]} does not follow "
-                "from its ids, and a key has only target and nontarget trials",
-                file=path,
-                remedy="name one type each in trials.target and trials.nontarget",
+            text = (
+                f"the type of trial {key.model_ids[key.models[row]]} {segment_ids[key.segments[row]]} does not follow"
             )
+            text += " from its ids, and a key has only target and nontarget trials"
+            problems.add(text, file=path, remedy="name one type each in trials.target and trials.nontarget")
             return None
         codes = [TRIAL_TYPES.index(names[0]) for names in (nontarget, target)]
         kinds = np.array(codes, np.int8)[key.is_target.astype(np.int64)]
@@ -448,13 +446,10 @@ def _typed_trials(
         wrong = np.flatnonzero((key.is_target == label) & np.isin(kinds, [TRIAL_TYPES.index(name) for name in names]))
         if len(wrong):
             row = int(wrong[0])
-            problems.add(
-                f"{len(wrong)} trials are {'target' if label else 'nontarget'} in the key, but of type "
-                f"{TRIAL_TYPES[kinds[row]]} by their ids: {key.model_ids[key.models[row]]} "
-                f"{segment_ids[key.segments[row]]} first",
-                file=path,
-                remedy="check the key, or trials.target and trials.nontarget",
-            )
+            text = f"{len(wrong)} trials are {'target' if label else 'nontarget'} in the key, but of type"
+            text += f" {TRIAL_TYPES[kinds[row]]} by their ids: {key.model_ids[key.models[row]]}"
+            text += f" {segment_ids[key.segments[row]]} first"
+            problems.add(text, file=path, remedy="check the key, or trials.target and trials.nontarget")
     chosen = np.isin(kinds, [TRIAL_TYPES.index(name) for name in (*target, *nontarget)])
     names = key.model_ids[key.models[chosen]], segment_ids[key.segments[chosen]]
     lines = np.zeros(np.count_nonzero(chosen), np.int64)
@@ -496,12 +491,8 @@ def _check_sex(found: ListFiles, gender: str, problems: Problems) -> None:
         if match and match.group(1) != gender:
             others.setdefault(path, []).append(segment)
     for path, segments in others.items():
-        problems.add(
-            f"{len(segments)} recordings are of the other sex than gender {gender!r}: {few(segments)}",
-            file=path,
-            line=where[segments[0]][1],
-            remedy="check gender, or the list",
-        )
+        text = f"{len(segments)} recordings are of the other sex than gender {gender!r}: {few(segments)}"
+        problems.add(text, file=path, line=where[segments[0]][1], remedy="check gender, or the list")
 
 
 _FOLDERS = {"m": "male", "f": "female"}
@@ -731,12 +722,8 @@ def _is_there(path: Path, problems: Problems) -> bool:
 
 def _check_size(name: str, size: int | None, available: int, problems: Problems) -> None:
     if size is not None and size > available:
-        problems.note(
-            ConfigError(
-                f"{name}.size is {size}, but there are only {available} recordings to take from",
-                remedy=f"set {name}.size to {available} or less",
-            )
-        )
+        text = f"{name}.size is {size}, but there are only {available} recordings to take from"
+        problems.note(ConfigError(text, remedy=f"set {name}.size to {available} or less"))
 
 
 def _check_trials(
@@ -761,12 +748,8 @@ def _check_leak(used: Places, background: range, files: ListFiles, problems: Pro
     for segment, (file, line) in used.items():
         in_range = files.ubm is None and speaker_number(segment) in background
         if in_range or segment.split("/")[0] in listed:
-            problems.add(
-                f"recording {segment!r} is of a background speaker",
-                file=file,
-                line=line,
-                remedy="check the ranges of speakers" if in_range else "check the lists of background recordings",
-            )
+            remedy = "check the ranges of speakers" if in_range else "check the lists of background recordings"
+            problems.add(f"recording {segment!r} is of a background speaker", file=file, line=line, remedy=remedy)
 
 
 # --- draws, and what is built -----------------------------------------------------------------------------------------

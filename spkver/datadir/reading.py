@@ -53,23 +53,13 @@ def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = N
     record: dict[str, str] = {}
     with suppress(DataError):
         record = load_json(folder / _RECORD)
-    due = {
-        utterance: text
-        for utterance, text in commands.items()
-        if record.get(utterance) != text or not paths[utterance].is_file()
-    }
+    is_due = {name: record.get(name) != text or not paths[name].is_file() for name, text in commands.items()}
+    due = {name: text for name, text in commands.items() if is_due[name]}
     if due:
         logger.info("running %d of the %d shell commands of wav.scp", len(due), len(commands))
-    problems, made = Problems(), {}
+    problems, made, run = Problems(), {}, partial(_run, folder=folder, place=Path.cwd())
     try:
-        results = ordered_map(
-            partial(_run, folder=folder, place=Path.cwd()),
-            due.items(),
-            jobs=jobs,
-            threads=True,
-            description="commands",
-            total=len(due),
-        )
+        results = ordered_map(run, due.items(), jobs=jobs, threads=True, description="commands", total=len(due))
         for utterance, error in results:
             if error is None:
                 made[utterance] = due[utterance]
@@ -151,9 +141,8 @@ def read_datadir(
     for more, other, what in ((entries, speakers, "wav.scp"), (speakers, entries, "the list of speakers")):
         if (alone := more.keys() - other.keys()) and other:  # a missing list is a problem of its own
             remedy = "add them to the other list, or remove them from this one"
-            problems.add(
-                f"{len(alone)} utterances of {what} are not in the other list: {few(alone, repr)}", remedy=remedy
-            )
+            text = f"{len(alone)} utterances of {what} are not in the other list: {few(alone, repr)}"
+            problems.add(text, remedy=remedy)
     sexes: dict[str, str] = {}
     if table := _table(folder / "spk2gender", "speaker f|m", problems):
         with problems.noted():

@@ -72,9 +72,8 @@ def check_twin(
         if changes:
             first = min(changes)
             text = f"{len(changes)} utterances of another duration: {few(changes, repr)} ({first}: {changes[first]})"
-            problems.add(
-                text, remedy="anonymise them again, or set duration_change higher, if the anonymiser changes the tempo"
-            )
+            remedy = "anonymise them again, or set duration_change higher, if the anonymiser changes the tempo"
+            problems.add(text, remedy=remedy)
         known = {digest: utterance for utterance, (_, digest) in before.items() if digest}
         if left := {utterance: known[digest] for utterance, (_, digest) in after.items() if digest in known}:
             text = f"original audio in {len(left)} of {len(shared)} utterances of the anonymised set: {few(left, repr)}"
