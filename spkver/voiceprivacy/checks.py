@@ -265,8 +265,8 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
             served = {place(row)[:3] for row in run.rows if row["attacker"] == name}
             left = [" ".join(condition) for condition in conditions if condition not in served]
             text = f"{name} ({spec}) was left out of {len(left)} conditions: {few(left)}."
-            text = text if left else f"{name} is {spec}; it serves every condition."
-            yield Finding("warning" if left else "note", "attackers of others", text)
+            text = text if left else f"{name} is {spec}; it scores every condition."
+            yield Finding("warning" if left else "note", "user-supplied attackers", text)
 
 
 def fusions(run: Evaluated) -> Iterator[Finding]:

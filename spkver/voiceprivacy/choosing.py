@@ -73,7 +73,7 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Attack
         named[name] = entry
         if is_outside(preset) and find_row(preset) is None and (more := settings.keys() - {"level"}):
             text = f"attacker_settings of {entry}: {', '.join(sorted(more))}"
-            raise ConfigError(f"{text}: a user-supplied attacker has level alone")
+            raise ConfigError(f"{text}: a user-supplied attacker takes level only")
         shared = config.attacker_settings.get(ALL, {})
         if fitting := fitting_features(config, name, preset, rates):
             shared = merged({"features": fitting}, shared)

@@ -255,7 +255,7 @@ def check_attackers(chosen: Sequence[Attacker], sets: Sets, suffix: str) -> None
         if all((attacker.name, attack.name) in lacking for attack in attacks if serves(attacker, attack)):
             looked = ", ".join(attack.name for attack in attacks[:3])
             raise DataError(
-                f"attacker {attacker.name!r} serves no condition: looked for {looked} and so on",
+                f"attacker {attacker.name!r} can score no condition: looked for {looked} and so on",
                 remedy="give what it lacks, see docs/own_attackers.md, or leave it out of 'attackers'",
             )
 
@@ -277,7 +277,7 @@ def train(experiment: Experiment, sets: Sets) -> Attackers:
     Raises
     ------
     DataError
-        With all errors in what user-supplied attackers give; or where no attacker serves any condition.
+        With all errors in what user-supplied attackers give; or where no attacker can score any condition.
     """
     experiment.begin("scores")
     run, seed = experiment.run, experiment.config.seed
@@ -297,7 +297,7 @@ def train(experiment: Experiment, sets: Sets) -> Attackers:
             logger.warning("%s is left out of %s: %s", name, where, why)
         if lacking and lacking.keys() >= {(attacker.name, attack.name) for attacker, attack in pairs}:
             (name, condition), why = next(iter(lacking.items()))
-            raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
+            raise DataError(f"no attacker can score any condition: {name} on {condition}: {why}")
         attackers, speech = Attackers(by_training, lacking=lacking), dict[DataDir, Stamp]()
         for dataset, gender, scenario, draw, attack in attacks:
             for attacker in by_training[dataset.training]:

@@ -64,7 +64,7 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
         # the lists of a twin that is made here are copies of the original's
         unheard = [name for name in names if file and name in sets.missing]
         if unheard:
-            text = f"utility.{key}: {', '.join(unheard)} would be anonymised here, and nobody has recognised that"
+            text = f"utility.{key}: {', '.join(unheard)} would be anonymised by this run: there is no such file"
             problems.add(text, remedy=f"add directories with {file} beside the originals, or leave utility.{key} out")
 
 

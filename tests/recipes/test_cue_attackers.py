@@ -95,7 +95,7 @@ def test_without_transcripts_content_says_so_and_the_others_finish(layout: Path,
         "vectors": None, "sets": {}, "notes": ["no vector attacker has scores of original speech"]
     }  # fmt: skip
     outcome = run_recipe(layout, tmp_path / "alone", attackers="[content]", **settings)
-    refused(outcome, "no attacker serves any condition: content lacks", "no transcripts")
+    refused(outcome, "no attacker can score any condition: content on", "no transcripts")
 
 
 def test_a_table_that_is_none_is_told_before_the_start(data: Path, tmp_path: Path) -> None:

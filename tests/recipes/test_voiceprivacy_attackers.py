@@ -177,9 +177,9 @@ def test_the_least_privacy_is_over_all_attackers(results, output):
 
 def test_results_say_who_they_are(results, outside):
     assert results["config"]["attackers"] == entries(outside)
-    told = [one["text"] for one in findings(results, "attackers of others")]
+    told = [one["text"] for one in findings(results, "user-supplied attackers")]
     assert len(told) == 4
-    assert f"scores-oracle is scores:{outside}/oracle/exp; it serves every condition." in told
+    assert f"scores-oracle is scores:{outside}/oracle/exp; it scores every condition." in told
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -258,7 +258,7 @@ def test_conditions_without_scores_are_left_out_and_told(layout, tmp_path):
     results = results_of(tmp_path / "out")
     served = [(one["gender"], one["scenario"]) for one in results["conditions"]]
     assert served == [("f", "original"), ("m", "original"), ("all", "original"), ("f", "semi-informed")]
-    (told,) = findings(results, "attackers of others")
+    (told,) = findings(results, "user-supplied attackers")
     assert told["level"] == "warning"
     assert "was left out of 5 conditions" in told["text"]
     assert "tiny_test f ignorant" in told["text"]
@@ -313,7 +313,7 @@ BEFORE = {
     ),
     "vectors of other sets alone": (
         vectors(["f001-3"], "other"),
-        ["vectors-mine", "serves no condition", "own_attackers.md"],
+        ["vectors-mine", "can score no condition", "own_attackers.md"],
     ),
 }
 
@@ -356,7 +356,7 @@ def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
     assert level_of(attacker) == "whole-list"
     with pytest.raises(ConfigError, match="level is 'all': expected trial-by-trial, whole-list, inverting"):
         chosen_attackers(load_config(Config, settings=[*settings, "attacker_settings.mine.level=all"]))
-    with pytest.raises(ConfigError, match=r"attacker_settings of mine: ubm: a user-supplied attacker has level alone"):
+    with pytest.raises(ConfigError, match=r"attacker_settings of mine: ubm: a user-supplied attacker takes level only"):
         chosen_attackers(load_config(Config, settings=[*settings, "attacker_settings.mine.ubm.components=4"]))
 
 
