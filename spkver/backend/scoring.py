@@ -42,24 +42,6 @@ _FEW = 16  # trials: smaller blocks are scored pair by pair
 _TASK = 32e6  # bytes of rows in one task, or a little more
 
 
-def trial_blocks(models: NDArray, segments: NDArray) -> list[NDArray[np.int64]]:
-    """Group trials, given the codes (n,) of their models and segments, into full blocks of models times segments.
-
-    Returns
-    -------
-    list of ndarray of int64 of shape (models, segments)
-        Row numbers of trials: every row of a block is one model, every column one segment. Models are put together
-        where their sets of segments are the same; each trial is in one block.
-    """
-    order = np.lexsort((segments, models))
-    bounds = np.flatnonzero(np.diff(models[order], prepend=-1, append=-1))
-    groups: dict[bytes, list[NDArray[np.int64]]] = {}
-    for start, stop in pairwise(bounds):
-        rows = order[start:stop]
-        groups.setdefault(segments[rows].tobytes(), []).append(rows)
-    return [np.stack(rows) for rows in groups.values()]
-
-
 def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDArray[np.int64]]:
     """Cut a list into pieces that are scored at once.
 
@@ -74,10 +56,17 @@ def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDA
     -------
     list of ndarray of int64
         Row numbers of trials, each in one piece. Those of shape (models, segments) are blocks; those of shape (n,) are
-        trials of blocks that are too small, the trials of a segment one after the other.
+        trials of blocks that are too small, the trials of a segment one after the other. Of a block every row is one
+        model, every column one segment: models are put together where their sets of segments are the same.
     """
+    order = np.lexsort((segments, models))
+    bounds = np.flatnonzero(np.diff(models[order], prepend=-1, append=-1))
+    groups: dict[bytes, list[NDArray[np.int64]]] = {}
+    for start, stop in pairwise(bounds):
+        rows = order[start:stop]
+        groups.setdefault(segments[rows].tobytes(), []).append(rows)
     pieces, scattered = [], [np.empty(0, np.int64)]
-    for block in trial_blocks(models, segments):
+    for block in map(np.stack, groups.values()):
         if block.size < _FEW:
             scattered.append(block.ravel())
             continue

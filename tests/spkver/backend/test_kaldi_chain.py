@@ -13,26 +13,13 @@ from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.metrics import eer
 from evaluation.trials import Trials
 from spkbase.hdf5 import write_arrays
-from spkver.backend import (
-    KaldiPlda,
-    Sessions,
-    VbxTransform,
-    backend_from_kaldi,
-    kaldi_plda_scores,
-    plda_to_kaldi,
-    read_backend,
-    read_kaldi_plda,
-    read_vbx_transform,
-    train_chain,
-    write_backend,
-    write_kaldi_plda,
-)
+from spkver import backend as backends
 from spkver.cli import main
 
 DRAW = np.random.default_rng(0)
-PLDA = KaldiPlda(DRAW.normal(size=3), DRAW.normal(size=(3, 3)), np.array([3.0, 1.0, 0.2]))
+PLDA = backends.KaldiPlda(DRAW.normal(size=3), DRAW.normal(size=(3, 3)), np.array([3.0, 1.0, 0.2]))
 MEAN, MATRIX = DRAW.normal(size=5), DRAW.normal(size=(3, 6))
-VBX = VbxTransform(DRAW.normal(size=5), DRAW.normal(size=(5, 3)), DRAW.normal(size=3) / 9)
+VBX = backends.VbxTransform(DRAW.normal(size=5), DRAW.normal(size=(5, 3)), DRAW.normal(size=3) / 9)
 VECTORS = DRAW.normal(size=(12, 5))
 SPEAKERS = [f"s{row // 3}" for row in range(12)]
 EMBEDDINGS = Embeddings([f"u{row:02d}" for row in range(12)], SPEAKERS, VECTORS)
@@ -40,13 +27,13 @@ TRIALS = Trials.from_ids(np.repeat(["s0", "s1", "s2", "s3"], 12).tolist(), EMBED
 
 
 def by_hand(vectors: NDArray, length: str) -> NDArray:
-    sessions = Sessions(vectors, np.arange(12) // 3)
-    return kaldi_plda_scores(
+    sessions = backends.Sessions(vectors, np.arange(12) // 3)
+    return backends.kaldi_plda_scores(
         PLDA, sessions, vectors, np.repeat(np.arange(4), 12), np.tile(np.arange(12), 4), length=length
     )
 
 
-def of_vbx(transform: VbxTransform, vectors: NDArray) -> NDArray:
+def of_vbx(transform: backends.VbxTransform, vectors: NDArray) -> NDArray:
     return unit(unit(vectors - transform.mean1) @ transform.lda - transform.mean2)
 
 
@@ -59,16 +46,16 @@ def test_scores_of_the_parts_one_by_one(length: str, tmp_path: Path) -> None:
     offset = np.sqrt(3) * unit((VECTORS - MEAN) @ MATRIX[:, :5].T + MATRIX[:, 5])
     plain = np.sqrt(3) * unit((VECTORS - MEAN) @ MATRIX[:, :5].T)
     cases = [
-        (backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX, length=length), offset),
-        (backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX[:, :5], length=length), plain),
-        (backend_from_kaldi(PLDA, transform=VBX, length=length), of_vbx(VBX, VECTORS)),
+        (backends.backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX, length=length), offset),
+        (backends.backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX[:, :5], length=length), plain),
+        (backends.backend_from_kaldi(PLDA, transform=VBX, length=length), of_vbx(VBX, VECTORS)),
     ]
     for backend, vectors in cases:
         np.testing.assert_allclose(backend.transform(VECTORS), vectors, atol=1e-12)
         scores = backend.score(EMBEDDINGS, EMBEDDINGS, TRIALS).values
         np.testing.assert_allclose(scores, by_hand(vectors, length), rtol=1e-9, atol=1e-9)
-        write_backend(tmp_path / "b.h5", backend)
-        again = read_backend(tmp_path / "b.h5")
+        backends.write_backend(tmp_path / "b.h5", backend)
+        again = backends.read_backend(tmp_path / "b.h5")
         assert repr(again) == repr(backend)
         assert repr(again).endswith("5 dimensions, models of Kaldi)")
         assert np.array_equal(again.score(EMBEDDINGS, EMBEDDINGS, TRIALS).values, scores)
@@ -79,21 +66,21 @@ def test_our_own_plda_goes_to_kaldi_and_back(tmp_path: Path) -> None:
         [f"t{row}" for row in range(90)], [f"s{row // 6}" for row in range(90)],
         DRAW.normal(size=(15, 5))[np.arange(90) // 6] + DRAW.normal(size=(90, 5)),
     )  # fmt: skip
-    backend = train_chain(training, "plda:4")
-    write_kaldi_plda(tmp_path / "plda", plda_to_kaldi(backend.model))
-    again = backend_from_kaldi(read_kaldi_plda(tmp_path / "plda"), length="none")
+    backend = backends.train_chain(training, "plda:4")
+    backends.write_kaldi_plda(tmp_path / "plda", backends.plda_to_kaldi(backend.model))
+    again = backends.backend_from_kaldi(backends.read_kaldi_plda(tmp_path / "plda"), length="none")
     ours, theirs = (one.score(EMBEDDINGS, EMBEDDINGS, TRIALS).values for one in (backend, again))
     np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
-    kaldi = train_chain(training, [{"plda": {"rank": 4, "length": "kaldi"}}])
+    kaldi = backends.train_chain(training, [{"plda": {"rank": 4, "length": "kaldi"}}])
     np.testing.assert_allclose(
         kaldi.score(EMBEDDINGS, EMBEDDINGS, TRIALS).values,
-        backend_from_kaldi(plda_to_kaldi(backend.model)).score(EMBEDDINGS, EMBEDDINGS, TRIALS).values,
+        backends.backend_from_kaldi(backends.plda_to_kaldi(backend.model)).score(EMBEDDINGS, EMBEDDINGS, TRIALS).values,
         rtol=1e-9, atol=1e-9,
     )  # fmt: skip
 
 
 def test_the_command(tmp_path: Path) -> None:
-    write_kaldi_plda(tmp_path / "plda", PLDA)
+    backends.write_kaldi_plda(tmp_path / "plda", PLDA)
     (tmp_path / "mean.vec").write_text(f" [ {' '.join(map(repr, MEAN.tolist()))} ]\n")
     rows = "".join(f"\n  {' '.join(map(repr, row))}" for row in MATRIX.tolist())
     (tmp_path / "transform.mat").write_text(f" [{rows} ]\n")
@@ -108,8 +95,10 @@ def test_the_command(tmp_path: Path) -> None:
         return result.stderr
 
     assert not imported("--mean", "mean.vec", "--transform", "transform.mat")
-    expected = backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX).score(EMBEDDINGS, EMBEDDINGS, TRIALS).values
-    scores = read_backend(tmp_path / "b.h5").score(EMBEDDINGS, EMBEDDINGS, TRIALS).values
+    expected = (
+        backends.backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX).score(EMBEDDINGS, EMBEDDINGS, TRIALS).values
+    )
+    scores = backends.read_backend(tmp_path / "b.h5").score(EMBEDDINGS, EMBEDDINGS, TRIALS).values
     np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
     assert not imported("--transform", "transform.h5")
     assert "models of Kaldi" in CliRunner().invoke(main, ["backend", "show", str(tmp_path / "b.h5")]).stdout
@@ -140,15 +129,15 @@ def test_vectors_of_a_meeting(shared: Path) -> None:
     rows = np.triu_indices(len(ids), 1)
     trials = Trials.from_ids([ids[row] for row in rows[0]], [ids[row] for row in rows[1]])
     same = np.array([owners[ids[left]] == owners[ids[right]] for left, right in zip(*rows, strict=True)])
-    transform, plda = read_vbx_transform(folder / "transform.h5"), read_kaldi_plda(folder / "plda")
+    transform, plda = backends.read_vbx_transform(folder / "transform.h5"), backends.read_kaldi_plda(folder / "plda")
     alone = Embeddings(vectors.ids, vectors.ids, vectors.vectors)
     mapped = Embeddings(vectors.ids, vectors.ids, of_vbx(transform, vectors.vectors))
     rates = []
     for backend, used in (
-        (train_chain(alone, "cosine"), alone),
-        (train_chain(mapped, "cosine"), mapped),
-        (backend_from_kaldi(plda, transform=transform, length="none"), alone),
-        (backend_from_kaldi(plda, transform=transform), alone),
+        (backends.train_chain(alone, "cosine"), alone),
+        (backends.train_chain(mapped, "cosine"), mapped),
+        (backends.backend_from_kaldi(plda, transform=transform, length="none"), alone),
+        (backends.backend_from_kaldi(plda, transform=transform), alone),
     ):
         scores = backend.score(used, used, trials).values
         rates.append(100 * eer(scores[same], scores[~same]))
