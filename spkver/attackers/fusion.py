@@ -117,56 +117,39 @@ def _fewer(fold: Fold, seed: int) -> Fold:
     return replace(fold, speakers=speakers, attack=attack, key=key)
 
 
-@one_line
-@dataclass
-class FoldScores:
-    """The scores of attackers on the trials of background speakers; each is made once, and kept.
+def fold_scores(
+    members: Mapping[str, Attacker], place: Place, background: TrainingSet, kind: str
+) -> tuple[list[Fold], dict[str, list[Stage[Scores]] | str]]:
+    """Return the folds of a background, see `fold_attacks`, and the scores of attackers on them.
 
-    Attributes
-    ----------
-    place : Place
-    attackers : mapping of str to Attacker
+    Returns
+    -------
+    folds : list of Fold
+    made : dict of str to list of Stage, or str
+        For each attacker its scores in each fold, made by now and kept at the place; or why it has none.
     """
-
-    place: Place
-    attackers: Mapping[str, Attacker] = field(repr=False)
-    _folds: dict[Any, list[Fold]] = field(default_factory=dict, repr=False)
-    _made: dict[Any, dict[str, list[Stage[Scores]] | str]] = field(default_factory=dict, repr=False)
-
-    def folds(self, background: TrainingSet, kind: str) -> list[Fold]:
-        """Return the folds of a background, see `fold_attacks`."""
-        known = _known(background, kind)
-        if known not in self._folds:
-            self._folds[known] = fold_attacks(background, kind, self.place)
-        return self._folds[known]
-
-    def of(self, names: Sequence[str], background: TrainingSet, kind: str) -> dict[str, list[Stage[Scores]] | str]:
-        """Return, for each of some attackers, its scores in each fold, made by now; or why it has none."""
-        folds, made = self.folds(background, kind), self._made.setdefault(_known(background, kind), {})
-        due: dict[str, list[Stage[Scores]]] = {name: [] for name in names if name not in made}
-        training = background.anonymised[0] if kind == "semi-informed" else background.original
-        for fold in folds:  # attackers share what they make of a fold
-            for name in [name for name in due if name not in made]:
-                try:
-                    if why := self.attackers[name].lacks(fold.attack):
-                        raise DataError(why)
-                    folder = f"attackers/{training.name}/folds-{kind}"
-                    due[name].append(_score_fold(self.attackers[name], fold, self.place, folder))
-                except Exception as error:
-                    if isinstance(error, ENDING):
-                        raise
-                    made[name] = why = (
-                        error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
-                    )
-                    logger.warning("fusion leaves out %s: %s", name, why)
-                    if not isinstance(error, SpkverError):
-                        logger.info("%s", name, exc_info=error, extra={"file_only": True})
-        made.update({name: stages for name, stages in due.items() if name not in made})
-        return {name: made[name] for name in names}
-
-
-def _known(background: TrainingSet, kind: str) -> Any:
-    return background.original, *background.anonymised, kind
+    key = "folds", background.original, *background.anonymised, kind
+    if key not in place.shared:
+        place.shared[key] = fold_attacks(background, kind, place), {}
+    folds, made = place.shared[key]
+    due: dict[str, list[Stage[Scores]]] = {name: [] for name in members if name not in made}
+    training = background.anonymised[0] if kind == "semi-informed" else background.original
+    for fold in folds:  # attackers share what they make of a fold
+        for name in [name for name in due if name not in made]:
+            try:
+                if why := members[name].lacks(fold.attack):
+                    raise DataError(why)
+                folder = f"attackers/{training.name}/folds-{kind}"
+                due[name].append(_score_fold(members[name], fold, place, folder))
+            except ENDING:
+                raise
+            except Exception as error:  # whatever it is: the others are fused
+                made[name] = why = error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+                logger.warning("fusion leaves out %s: %s", name, why)
+                if not isinstance(error, SpkverError):
+                    logger.info("%s", name, exc_info=error, extra={"file_only": True})
+    made.update({name: stages for name, stages in due.items() if name not in made})
+    return folds, made
 
 
 def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage[Scores]:
@@ -309,9 +292,10 @@ class Fusion:
         if needs_pieces(training.original):
             why = "it recognises recordings, and background speakers have one recording each"
             left_out = {name: why for name in names if name in self.of_recording}
-        asked = [name for name in names if name not in left_out]
-        fold_scores: FoldScores = self.place.shared.setdefault(FoldScores, FoldScores(self.place, self.members))
-        for name, scored in fold_scores.of(asked, training, kind).items():
+        asked = {name: self.members[name] for name in names if name not in left_out}
+        folds, made = fold_scores(asked, self.place, training, kind)
+        for name in asked:
+            scored = made[name]
             if isinstance(scored, str):
                 left_out[name] = scored
             else:
@@ -319,7 +303,6 @@ class Fusion:
         if not stages:
             reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
             raise DataError(f"attacker {self.name!r} has no attacker to fuse ({reasons})")
-        folds = fold_scores.folds(training, kind)
         file = self.file(training, names)
         run = Run(make_folder(file.parent), quiet=True, force=self.place.force)
         about = {"attacker": self.name, "training": training.versions[0].name, "kind": kind, "left_out": left_out}

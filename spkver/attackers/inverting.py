@@ -304,7 +304,7 @@ def read_warp_estimator(path: Path) -> WarpEstimator:
     return WarpEstimator(**{**values, "bounds": (low, high)})
 
 
-VERSION = 1
+VERSION = 2
 """Of this method: scores of another version are not reused."""
 FOLDS = 5
 """Of background speakers."""
