@@ -30,7 +30,7 @@ from spkbase.files import load_json, make_folder, write_json
 from spkbase.runs import Run
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import chunks, ordered_map
+from spkbase.work import ordered_map
 from spkver.attackers import lists
 from spkver.attackers.protocol import Attack, Place, TrainingSet
 from spkver.audio import read_audio, write_audio
@@ -41,8 +41,6 @@ logger = logging.getLogger(__name__)
 PIECES = 2
 SHORTEST = 1.0
 """Seconds that a piece must have; what cannot be cut into such pieces stays whole."""
-
-_RECORDINGS = 16  # that are one task
 
 
 def needs_pieces(training: DataDir) -> bool:
@@ -109,13 +107,15 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
 
     def make(path: Path) -> None:
         (folder / "wav").mkdir(exist_ok=True)
-        tasks = chunks(sorted(source.recordings.items()), _RECORDINGS)
-        cut, sizes = partial(_cut_some, folder=folder), [*map(len, tasks)]
+        recordings, cut = sorted(source.recordings.items()), partial(_cut, folder=folder)
         problems, found = Problems(), dict[str, list[str]]()
-        for pieces, errors in ordered_map(cut, tasks, jobs=place.jobs, description="pieces", sizes=sizes):
-            found |= pieces
-            for error in errors:
-                problems.note(error)
+        made = ordered_map(cut, recordings, jobs=place.jobs, description="pieces")
+        for (utterance, recording), pieces in zip(recordings, made, strict=True):
+            if isinstance(pieces, DataError):
+                text = f"{utterance}: {pieces.text}"
+                problems.note(DataError(text, file=pieces.file or recording, remedy=pieces.remedy))
+            else:
+                found[utterance] = pieces
         problems.raise_if_any()
         write_datadir(directory(found))
         write_json(path, found)
@@ -131,20 +131,18 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
     return directory(pieces)
 
 
-def _cut_some(recordings: Sequence[tuple[str, Path]], *, folder: Path) -> tuple[dict[str, list[str]], list[DataError]]:
-    """Cut some recordings; returns the pieces of each, and errors."""
-    made: dict[str, list[str]] = {}
-    errors = []
-    for utterance, path in recordings:
-        try:
-            samples, rate = read_audio(path)
-            bounds = piece_bounds(len(samples), rate)
-            made[utterance] = [f"{utterance}-piece{number}" for number in range(1, 1 + len(bounds))]
-            for piece, (start, stop) in zip(made[utterance], bounds, strict=True):
-                write_audio(folder / "wav" / f"{piece}.wav", np.asarray(samples[start:stop]), rate)
-        except DataError as error:
-            errors.append(DataError(f"{utterance}: {error.text}", file=error.file or path, remedy=error.remedy))
-    return made, errors
+def _cut(recording: tuple[str, Path], *, folder: Path) -> list[str] | DataError:
+    """Cut a recording; returns its pieces, or what went wrong."""
+    utterance, path = recording
+    try:
+        samples, rate = read_audio(path)
+        bounds = piece_bounds(len(samples), rate)
+        pieces = [f"{utterance}-piece{number}" for number in range(1, 1 + len(bounds))]
+        for piece, (start, stop) in zip(pieces, bounds, strict=True):
+            write_audio(folder / "wav" / f"{piece}.wav", np.asarray(samples[start:stop]), rate)
+        return pieces
+    except DataError as error:
+        return error
 
 
 FOLDS = 5

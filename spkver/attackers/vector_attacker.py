@@ -255,7 +255,6 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
     return {"chosen": judged[chosen]["chain"], "why": why, "chains": judged}
 
 
-_FILES = 64  # whose checksums are one task
 _KEY = 16  # digits
 
 
@@ -351,14 +350,9 @@ class VectorStore:
                 raise DataError(text, file=path, remedy="give it back, or correct wav.scp") from error
             stamps.append((path, status.st_size, status.st_mtime_ns))
         due = [stamp for stamp in dict.fromkeys(stamps) if stamp not in self._digests]
-        files = chunks([path for path, *_ in due], _FILES)
-        digests = ordered_map(_digests_of_files, files, jobs=self.jobs, threads=True)
-        self._digests.update(zip(due, [digest for some in digests for digest in some], strict=True))
+        digests = ordered_map(file_digest, [path for path, *_ in due], jobs=self.jobs, threads=True)
+        self._digests.update(zip(due, digests, strict=True))
         return [self._digests[stamp] for stamp in stamps]
-
-
-def _digests_of_files(paths: Sequence[Path]) -> list[str | None]:
-    return [file_digest(path) for path in paths]
 
 
 UTTERANCES = 8000
@@ -500,8 +494,18 @@ def _choose(
 ) -> tuple[dict[str, Any], Backend]:
     whole = source.vectors(lists.merge_versions(with_pieces(training, place) if choice.cut else training))
     whole.norms()
-    rounds = [] if len(choice.chains) == 1 else _rounds(training, place, choice)  # nothing is to be chosen
-    folds = [_vectors_of(source, fold, whole) for fold in rounds]
+    rounds: list[Fold] = []
+    options: dict[str, Any] = {"folds": choice.folds, "enrolled": choice.enrolled, "cut": choice.cut}
+    for dealt in range(choice.folds) if len(choice.chains) != 1 else ():  # of few speakers, several times dealt anew
+        if dealt == 0 or 0 < len(rounds) < choice.folds:
+            further = background_folds(training, replace(place, seed=place.seed + dealt), **options)
+            rounds += [replace(fold, number=len(rounds) + number) for number, fold in enumerate(further, 1)]
+    folds = []
+    for fold in rounds:
+        others = ~np.isin(whole.speakers.astype(str), fold.speakers)
+        learnt_from = Embeddings(whole.ids[others], whole.speakers[others], np.asarray(whole.vectors)[others])
+        enrolled, tested = map(source.vectors, fold.attack.sides)
+        folds.append(FoldVectors(learnt_from, enrolled, tested, fold.key))
     least = min([len(set(fold.training.speakers)) for fold in folds] or [len(set(whole.speakers))])
     most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
     known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
@@ -513,25 +517,6 @@ def _choose(
     ]  # fmt: skip
     facts = {"vectors": len(whole), "speakers": len(set(whole.speakers)), "versions": len(training), "folds": told}
     return {**facts, **found}, train_chain(whole, found["chosen"], seed=place.seed)
-
-
-def _rounds(training: tuple[DataDir, ...], place: Place, choice: BackendChoice) -> list[Fold]:
-    """Folds; of few speakers, who make few, several times dealt anew."""
-    options: dict[str, Any] = {"folds": choice.folds, "enrolled": choice.enrolled, "cut": choice.cut}
-    folds = background_folds(training, place, **options)
-    dealt = 1
-    while folds and len(folds) < choice.folds:
-        further = background_folds(training, replace(place, seed=place.seed + dealt), **options)
-        folds += [replace(fold, number=len(folds) + number) for number, fold in enumerate(further, 1)]
-        dealt += 1
-    return folds
-
-
-def _vectors_of(source: VectorSource, fold: Fold, whole: Embeddings) -> FoldVectors:
-    others = ~np.isin(whole.speakers.astype(str), fold.speakers)
-    training = Embeddings(whole.ids[others], whole.speakers[others], np.asarray(whole.vectors)[others])
-    enrolled, tested = map(source.vectors, fold.attack.sides)
-    return FoldVectors(training, enrolled, tested, fold.key)
 
 
 @one_line
