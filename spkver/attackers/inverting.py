@@ -46,6 +46,7 @@ from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
 from spkver import anonymization
+from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, burg, quadratic_factors, recorded_anonymizer
 from spkver.attackers import lists
 from spkver.attackers.folds import with_pieces
 from spkver.attackers.protocol import NOWHERE, Attack, Attacker, Place, Scorer, TrainingSet
@@ -138,7 +139,7 @@ def _complex_poles(frames: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
     if windowed.shape[1] == 1:
         windowed = np.repeat(windowed, 2, axis=1)  # see `burg`; both histograms are of shares
     windowed += np.finfo(np.float32).eps
-    p, q = anonymization.quadratic_factors(anonymization.burg(windowed, min(_ORDER, len(windowed) // 2 * 2 - 2)))
+    p, q = quadratic_factors(burg(windowed, min(_ORDER, len(windowed) // 2 * 2 - 2)))
     is_pair = q > p * p / 4
     p, q = p[is_pair], q[is_pair]
     return np.arctan2(np.sqrt(q - p * p / 4), -p / 2), np.sqrt(q)
@@ -326,14 +327,14 @@ class Known:
 
     Attributes
     ----------
-    inverse : anonymization.Inverse
+    inverse : Inverse
     bounds : (low, high)
         The range that its numbers are drawn from, as `AnonymizerConfig` has it.
     by : {"record", "pairs"}
         Whether the record of a folder says so, or recordings before and after.
     """
 
-    inverse: anonymization.Inverse
+    inverse: Inverse
     bounds: tuple[float, float]
     by: str
 
@@ -351,16 +352,16 @@ def known_anonymizer(background: TrainingSet) -> Known | None:
     config = _recorded(background.anonymised[0])
     if config is None:
         return _recognised(background.original, background.anonymised[0])
-    inverse = anonymization.INVERSES.get(config.name)
+    inverse = INVERSES.get(config.name)
     return None if inverse is None else Known(inverse, getattr(config, inverse.parameter), "record")
 
 
-def _recorded(directory: DataDir) -> anonymization.AnonymizerConfig | None:
+def _recorded(directory: DataDir) -> AnonymizerConfig | None:
     """What the record of a directory says; of a selection, which has none, that of the folder of its recordings."""
-    found = anonymization.recorded_anonymizer(directory.path)
+    found = recorded_anonymizer(directory.path)
     if found is None and not directory.path.is_dir():
         folders = sorted({Path(path).parent.parent for path in directory.recordings.values()})
-        configs = [anonymization.recorded_anonymizer(folder) for folder in folders]
+        configs = [recorded_anonymizer(folder) for folder in folders]
         found = configs[0] if configs and all(config == configs[0] for config in configs) else None
     return found
 
@@ -372,8 +373,8 @@ def _recognised(original: DataDir, anonymised: DataDir) -> Known | None:
     pairs = [shared[place] for place in places]
     signals = [_beginnings(original.recordings[name], anonymised.recordings[name]) for name in pairs]
     explained = {}
-    for name, inverse in anonymization.INVERSES.items() if signals else ():
-        low, high = inverse.bounds(getattr(anonymization.AnonymizerConfig(), inverse.parameter))
+    for name, inverse in INVERSES.items() if signals else ():
+        low, high = inverse.bounds(getattr(AnonymizerConfig(), inverse.parameter))
         numbers = np.linspace(low, high, _GRID).tolist()
         nearest = before = 0.0
         for samples, rate, changed, changed_rate in signals:
@@ -391,11 +392,7 @@ def _recognised(original: DataDir, anonymised: DataDir) -> Known | None:
     best = max(explained, key=lambda name: explained[name], default="")
     if not best or explained[best] < _EXPLAINED:
         return None
-    return Known(
-        anonymization.INVERSES[best],
-        getattr(anonymization.AnonymizerConfig(), anonymization.INVERSES[best].parameter),
-        "pairs",
-    )
+    return Known(INVERSES[best], getattr(AnonymizerConfig(), INVERSES[best].parameter), "pairs")
 
 
 def _beginnings(before: Path, after: Path) -> tuple[NDArray[Any], int, NDArray[Any], int]:
@@ -405,21 +402,27 @@ def _beginnings(before: Path, after: Path) -> tuple[NDArray[Any], int, NDArray[A
     return samples[: round(part * len(samples))], rate, changed[: round(part * len(changed))], changed_rate
 
 
-def why_not(attack: Attack) -> str:
-    """Return why the anonymisation of an attack cannot be inverted, or nothing."""
+def unfit_background(attack: Attack) -> str:
+    """Return why an attacker cannot learn from the background what an anonymiser does, or nothing."""
     background, original = attack.training, attack.training.original
     if not background.anonymised:
         return "there is no anonymised background"
-    if len(original) < LEAST or len(set(original.speakers.values())) < 2:
-        n_speakers = len(set(original.speakers.values()))
-        text = f"a background of {len(original)} recordings of {n_speakers} speakers"
+    n_pairs = len(original.recordings.keys() & background.anonymised[0].recordings.keys())
+    people = set(original.speakers.values())
+    if n_pairs < LEAST or len(people) < 2:
+        text = f"a background of {n_pairs} recordings of {len(people)} speakers"
         return f"{text} is too small to learn from: at least {LEAST} of 2"
-    if shared := {*attack.enrolment[0].speakers.values()} & {*original.speakers.values()}:
+    if shared := people & set(attack.enrolment[0].speakers.values()):
         return f"{len(shared)} speakers of the background are among those that are enrolled"
-    if known_anonymizer(background) is None:
-        kinds = ", ".join(anonymization.INVERSES)
-        return f"nothing inverts what made {background.anonymised[0].name} ({kinds} can be inverted); try -aligned"
     return ""
+
+
+def why_not(attack: Attack) -> str:
+    """Return why the anonymisation of an attack cannot be inverted, or nothing."""
+    if (unfit := unfit_background(attack)) or known_anonymizer(attack.training) is not None:
+        return unfit
+    name, kinds = attack.training.anonymised[0].name, ", ".join(INVERSES)
+    return f"nothing inverts what made {name} ({kinds} can be inverted); try -aligned"
 
 
 @one_line
@@ -598,7 +601,7 @@ def _drawn_cues(
     recording: tuple[str, Path], *, what: tuple[str, tuple[float, float]], draws: int, seed: int
 ) -> tuple[NDArray[np.float64], list[float]]:
     """Cues and numbers of anonymised versions of a recording."""
-    (name, path), (inverse, bounds) = recording, (anonymization.INVERSES[what[0]], what[1])
+    (name, path), (inverse, bounds) = recording, (INVERSES[what[0]], what[1])
     samples, rate = read_audio(path)
     generator = stream(seed, "undoing", name)
     numbers = [inverse.draw(bounds, generator) for _ in range(draws)]
@@ -776,16 +779,9 @@ class AlignedAttacker:
 
     def lacks(self, attack: Attack) -> str:
         """Return why there is nothing to learn a map from, or what the base attacker lacks."""
-        background = attack.training
-        if not background.anonymised:
-            return "there is no anonymised background"
-        n_pairs = len(background.original.recordings.keys() & background.anonymised[0].recordings.keys())
-        people = set(background.original.speakers.values())
-        if n_pairs < LEAST or len(people) < 2:
-            return f"a background of {n_pairs} pairs of {len(people)} speakers is too small: at least {LEAST} of 2"
-        if shared := people & set(attack.enrolment[0].speakers.values()):
-            return f"{len(shared)} speakers of the background are among those that are enrolled"
-        if "own_pairs" in self.options and not background.own:
+        if unfit := unfit_background(attack):
+            return unfit
+        if "own_pairs" in self.options and not attack.training.own:
             return "the original enrolment is not available"
         return self.base.lacks(attack)
 
