@@ -412,7 +412,7 @@ def undo_datadir(
         raise DataError(text, file=source.path)
     streams = {utterance: f"undone {float(values[utterance])!r}" for utterance in source.recordings}
     made_by = files.fingerprint(__version__, "undone", anonymizer)
-    header = {"anonymizer": {"name": f"undoing {anonymizer}"}, "version": __version__, "made_by": made_by}
+    header = {"anonymizer": {"name": f"the inverse of {anonymizer}"}, "version": __version__, "made_by": made_by}
     undo = partial(_undo, anonymizer=anonymizer)
     return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)
 

@@ -757,10 +757,9 @@ def check_trials(
     }
     paths = {name: path.resolve() for name, path in tested.items()}
     if n_own := sum((model, paths[segment]) in own for model, segment in trial_list.pairs()):
-        logger.warning(
-            "%d of %d trials test a recording that their model was enrolled with: list in 'enrolls' what is enrolled, "
-            "or leave these trials out", n_own, len(trial_list),
-        )  # fmt: skip
+        text = "%d of %d trials test a recording that their model was enrolled with"
+        remedy = "list in 'enrolls' what is enrolled, or leave these trials out"
+        logger.warning(f"{text}: {remedy}", n_own, len(trial_list))
     used = {*models.segments, *(enrol_dir.enrolls or ())}
     enrolled = {name: Path(enrol_dir.recordings[name]) for name in sorted(used)}
     files = set(enrolled.values())

@@ -511,11 +511,16 @@ def _choose(
     known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
     chains = list(choice.chains) or known_chains(whole.vectors.shape[1], least, int(most))
     found = choose_chain(chains, folds, seed=place.seed, jobs=place.jobs)
-    told = [
-        {"number": fold.number, "speakers": list(fold.speakers), "targets": int(fold.key.is_target.sum()),
-         "trials": len(fold.key)} for fold in rounds
-    ]  # fmt: skip
-    facts = {"vectors": len(whole), "speakers": len(set(whole.speakers)), "versions": len(training), "folds": told}
+    tried = [
+        {
+            "number": fold.number,
+            "speakers": list(fold.speakers),
+            "targets": int(fold.key.is_target.sum()),
+            "trials": len(fold.key),
+        }
+        for fold in rounds
+    ]
+    facts = {"vectors": len(whole), "speakers": len(set(whole.speakers)), "versions": len(training), "folds": tried}
     return {**facts, **found}, train_chain(whole, found["chosen"], seed=place.seed)
 
 
