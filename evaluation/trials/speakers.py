@@ -426,7 +426,6 @@ def _table(path: str | Path) -> list[tuple[int, list[str]]]:
 def delimiter_of(line: str) -> str | None:
     """Return what separates the columns of a line: its most frequent mark of tab, comma and semicolon, or None."""
     counts = {mark: line.count(mark) for mark in "\t,;"}
-    counts = {mark: line.count(mark) for mark in "\t,;"}
     mark = max(counts, key=counts.__getitem__)
     return mark if counts[mark] else None
 
