@@ -40,6 +40,7 @@ from spkbase.errors import DataError, few
 from spkbase.files import write_text
 
 MISSING = "n/a"
+_RESAMPLES = 200  # for paired differences
 SPACE, DASH = "\N{NO-BREAK SPACE}", "\N{EN DASH}"
 CHANCE = 0.5
 SCENARIO_NAMES = {
@@ -163,8 +164,9 @@ def paired_rates(
 ) -> list[tuple[str, dict[str, Interval], str]]:
     """Return by how much the equal error rates of anonymisers differ from those of the first one, on the same trials.
 
-    Speakers are resampled once for both, as often as the first results say, so that what is easy or hard for both
-    cancels. The scenario is the best informed one that both have.
+    Speakers are resampled once for both, as often as the first results say but at most 200 times, as the interval needs
+    the standard deviation alone; what is easy or hard for both cancels. The scenario is the best informed one that both
+    have.
 
     Parameters
     ----------
@@ -176,13 +178,14 @@ def paired_rates(
     Returns
     -------
     list of (str, dict of str to Interval, str)
-        For each pair and data set what is compared, the differences with intervals and p-values by attacker, that
-        of either's strongest attacker first, and why there are none.
+        For each pair and data set what is compared, the differences with intervals and p-values by attacker, first
+        that of the strongest ones where these differ, and why there are none.
     """
     (base, first), *others = systems.items()
     config = first.raw.get("config") or {}
     settings = config.get("evaluation") or {}
-    resampling = Resampling(settings.get("replicates", 1000), config.get("seed") or 0, settings.get("level", 0.95))
+    count = min(settings.get("replicates", _RESAMPLES), _RESAMPLES)
+    resampling = Resampling(count, config.get("seed") or 0, settings.get("level", 0.95))
     found = []
     for (dataset, gender), (name, results) in product(first.main_places(), others):
         strongest = [{one.scenario: one for one in of.outcomes_of(dataset, gender)} for of in (first, results)]
@@ -190,12 +193,14 @@ def paired_rates(
         if not common or not resampling.replicates:
             continue
         best = [of[common[-1]] for of in strongest]
-        who = " and ".join(dict.fromkeys(one.attacker for one in best))
-        pairs: dict[str, list[Condition]] = {f"strongest of either ({who})": [*best]}
-        for one in (first, results):
-            for row in one.conditions:
-                if row.place[:3] == (dataset, gender, common[-1]):
-                    pairs.setdefault(row.attacker, []).append(row)
+        names = [one.attacker for one in best]
+        pairs: dict[str, list[Condition]] = {}
+        if names[0] != names[1]:
+            pairs[f"strongest of either: {names[1]} and {names[0]}"] = [*best]
+        for row in (*first.conditions, *results.conditions):
+            if row.place[:3] == (dataset, gender, common[-1]):
+                label = row.attacker + (", strongest of both" if names == [row.attacker] * 2 else "")
+                pairs.setdefault(label, []).append(row)
         gaps, problem = {}, ""
         try:
             for attacker, rows in pairs.items():
