@@ -10,17 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import voiceprivacy_runs as vp
 from recipe_runs import Outcome, refused, results_of
 from test_interrupts import hear, processes, wait_for
-from voiceprivacy_runs import (
-    SCENARIOS,
-    SUFFIX,
-    findings,
-    recipe_options,
-    rows,
-    run_recipe,
-    stamps,
-)
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 LIMIT = 4.0  # seconds; whoever hangs, hangs for long
@@ -79,7 +71,7 @@ def zoo(folder: Path, *names: str) -> dict[str, object]:
 
 
 def run(layout: Path, output: Path, settings: dict[str, object], *, page: bool = False) -> Outcome:
-    return run_recipe(layout, output, page=page, evaluation__replicates=0, attackers_time_limit=LIMIT, **settings)
+    return vp.run_recipe(layout, output, page=page, evaluation__replicates=0, attackers_time_limit=LIMIT, **settings)
 
 
 def check_told(output: Path, outcome: Outcome, names: tuple[str, ...]) -> None:
@@ -87,14 +79,16 @@ def check_told(output: Path, outcome: Outcome, names: tuple[str, ...]) -> None:
     refused(outcome)
     results = results_of(output)
     for name in ("gmm-ubm", "own"):
-        served = [(row["scenario"], row["gender"]) for row in rows(results["conditions"], attacker=name)]
-        assert sorted(served) == sorted((scenario, sex) for scenario in SCENARIOS for sex in ("f", "m", "all"))
+        served = [(row["scenario"], row["gender"]) for row in vp.rows(results["conditions"], attacker=name)]
+        assert sorted(served) == sorted((scenario, sex) for scenario in vp.SCENARIOS for sex in ("f", "m", "all"))
     for name in names:
         reason = (FUNCTIONS | COMMANDS)[name][1]
         sexes = "m" if name == "half" else "fm"
-        told = rows(results["failures"], attacker=name)
-        assert {(one["scenario"], one["gender"]) for one in told} == {(one, sex) for one in SCENARIOS for sex in sexes}
-        assert {row["gender"] for row in rows(results["conditions"], attacker=name)} == ({"f"} - set(sexes))
+        told = vp.rows(results["failures"], attacker=name)
+        assert {(one["scenario"], one["gender"]) for one in told} == {
+            (one, sex) for one in vp.SCENARIOS for sex in sexes
+        }
+        assert {row["gender"] for row in vp.rows(results["conditions"], attacker=name)} == ({"f"} - set(sexes))
         for failure in told:
             assert re.search(reason, failure["reason"]), failure["reason"]
             assert not (output / failure["scores"]).exists()
@@ -102,7 +96,8 @@ def check_told(output: Path, outcome: Outcome, names: tuple[str, ...]) -> None:
         (line,) = [line for line in outcome.error.splitlines() if line.startswith(f"  {name}: {count}")]
         assert re.search(reason, line)
         assert any(
-            one["text"].startswith(f"{name} has no scores for ") for one in findings(results, "attackers that failed")
+            one["text"].startswith(f"{name} has no scores for ")
+            for one in vp.findings(results, "attackers that failed")
         )
         if name != "half":
             assert name not in {one["strongest"] for one in results["summary"]}
@@ -115,7 +110,7 @@ def test_who_fails_is_left_out_and_all_others_finish(layout, tmp_path):
     outcome = run(layout, tmp_path / "out", zoo(tmp_path, *names), page=True)
     check_told(tmp_path / "out", outcome, names)
     assert len((tmp_path / "com-hangs.sh.asked").read_text()) == 1  # who has hung once is not asked again
-    for name in ("report.html", f"tables{SUFFIX}.md", f"results{SUFFIX}.csv"):
+    for name in ("report.html", f"tables{vp.SUFFIX}.md", f"results{vp.SUFFIX}.csv"):
         assert "gmm-ubm" in (tmp_path / "out" / name).read_text(), name
     assert "dies has no scores for" in (tmp_path / "out/report.html").read_text()
     assert "failed, all others finished" not in outcome.out
@@ -134,14 +129,14 @@ def test_each_of_the_zoo(layout, tmp_path, name):
 def test_what_failed_is_tried_again_and_what_is_done_is_kept(layout, tmp_path):
     settings, output = zoo(tmp_path, "raises", "few"), tmp_path / "out"
     assert run(layout, output, settings).status == 2
-    before = stamps(output.rglob("exp/*/*/*/scores"))
+    before = vp.stamps(output.rglob("exp/*/*/*/scores"))
     assert len(before) == 24
     (tmp_path / "raises.py").write_text(OWN)
     refused(run(layout, output, settings), "1 attacker failed")
     (tmp_path / "few.py").write_text(OWN)
     outcome = run(layout, output, settings)
     assert outcome.status == 0, outcome.err
-    assert stamps(before) == before
+    assert vp.stamps(before) == before
     results = results_of(output)
     assert results["failures"] == []
     assert {one["attacker"] for one in results["conditions"]} == {"gmm-ubm", "own", "raises", "few"}
@@ -165,7 +160,7 @@ def test_a_function_and_its_children_end_with_the_run(layout, tmp_path, number):
         f"    open({str(started)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}\\n')\n"
         "    time.sleep(3600)\n"
     )
-    arguments = recipe_options(layout, tmp_path / "out", **{**settings, "attackers_time_limit": 3600})
+    arguments = vp.recipe_options(layout, tmp_path / "out", **{**settings, "attackers_time_limit": 3600})
     command = [sys.executable, str(RECIPE), *arguments]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, preexec_fn=hear) as process:
         wait_for(lambda: started.exists() and started.read_text().endswith("\n"), seconds=120)

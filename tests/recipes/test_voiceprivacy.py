@@ -11,21 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import voiceprivacy_runs as vp
 from click.testing import CliRunner
 from recipe_runs import Outcome, results_of
-from voiceprivacy_runs import (
-    ENROLLED,
-    REPLICATES,
-    SCENARIOS,
-    SUFFIX,
-    condition,
-    findings,
-    lines_of,
-    rows,
-    run_recipe,
-    stamps,
-    write,
-)
+from voiceprivacy_runs import rows
 
 from evaluation.challenges.rank_files import ASV, ASV_ANON, PROTOCOL, read_rank_file, records
 from evaluation.formats.reading import read_key, read_scores
@@ -46,7 +35,7 @@ FOLDERS = {
 
 def run(data: Path, folder: Path, *arguments: str, **settings: object) -> Outcome:
     """Run the recipe with two attackers."""
-    return run_recipe(data, folder, *arguments, **{"attackers": f"[{', '.join(ATTACKERS)}]", **settings})
+    return vp.run_recipe(data, folder, *arguments, **{"attackers": f"[{', '.join(ATTACKERS)}]", **settings})
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +62,7 @@ def scores_of(output: Path, one: dict) -> np.ndarray:
 
 def test_every_condition_is_there_once_with_its_files_and_the_counts_of_the_lists(results, output):
     places = [(one["gender"], one["scenario"], one["attacker"]) for one in results["conditions"]]
-    assert sorted(places) == sorted(product(("f", "m", "all"), SCENARIOS, ATTACKERS))
+    assert sorted(places) == sorted(product(("f", "m", "all"), vp.SCENARIOS, ATTACKERS))
     counts = {"f": (8, 32, 4, 5), "m": (6, 18, 3, 4), "all": (14, 50, 7, 9)}
     names = ("n_target", "n_nontarget", "n_enrolled", "n_trial_speakers")
     for one in results["conditions"]:
@@ -83,10 +72,10 @@ def test_every_condition_is_there_once_with_its_files_and_the_counts_of_the_list
 
 
 def test_results_say_what_they_were_made_of(results, output):
-    assert (results["format"], results["suffix"], results["simulated"]) == (1, SUFFIX, False)
+    assert (results["format"], results["suffix"], results["simulated"]) == (1, vp.SUFFIX, False)
     assert results["config"]["attacker_settings"] == {"all": {"ubm": {"components": 4}}}
     assert {"spkver", "python", "numpy"} <= set(results["versions"])
-    names = {f"{one}{end}/utt2spk" for one in ("tiny_train", "tiny_test_enrolls") for end in ("", SUFFIX)}
+    names = {f"{one}{end}/utt2spk" for one in ("tiny_train", "tiny_test_enrolls") for end in ("", vp.SUFFIX)}
     assert names <= set(results["lists"])
     assert "attackers and scores" in results["timings"]
     assert results["seeds"] == {"run": 0, "bootstrap": 0, "anonymiser": None}
@@ -102,7 +91,7 @@ def test_spkver_eval_finds_the_same_metrics_and_intervals_in_the_written_files(r
     for one in [one for one in results["conditions"] if one["attacker"] == "supervector-cosine"]:
         files = ["-s", output / one["scores"], "-k", output / one["key"]]
         speakers = ["--segment-speakers", output / one["segment_speakers"]]
-        options = ["--bootstrap", REPLICATES, "--seed", 0, "--jobs", 1, "--json", "-"]
+        options = ["--bootstrap", vp.REPLICATES, "--seed", 0, "--jobs", 1, "--json", "-"]
         ran = CliRunner().invoke(spkver_eval, ["metrics", *map(str, [*files, *speakers, *options])])
         assert ran.exit_code == 0, ran.output
         found = json.loads(ran.stdout)
@@ -115,14 +104,14 @@ def test_spkver_eval_finds_the_same_metrics_and_intervals_in_the_written_files(r
         assert {name: one[name] for name in found} == found
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", vp.SCENARIOS)
 def test_each_scenario_attacks_the_speech_it_names(layout, output, results, tmp_path, scenario):
     """Oracle: the attacker trained and applied by hand, with the commands of spkver."""
     enrolled, tried, trained = {
         "original": ("", "", ""),
-        "ignorant": ("", SUFFIX, ""),
-        "lazy-informed": (SUFFIX, SUFFIX, ""),
-        "semi-informed": (SUFFIX, SUFFIX, SUFFIX),
+        "ignorant": ("", vp.SUFFIX, ""),
+        "lazy-informed": (vp.SUFFIX, vp.SUFFIX, ""),
+        "semi-informed": (vp.SUFFIX, vp.SUFFIX, vp.SUFFIX),
     }[scenario]
     train = f"train {layout}/tiny_train{trained} --attacker supervector-cosine --output {tmp_path}/attacker"
     score = f"score {tmp_path}/attacker --enroll {layout}/tiny_test_enrolls{enrolled} --output {tmp_path}/scores"
@@ -130,30 +119,30 @@ def test_each_scenario_attacks_the_speech_it_names(layout, output, results, tmp_
     for command in (f"{train} --set ubm.components=4", f"{score} {lists}"):
         ran = CliRunner().invoke(spkver, [*command.split(), "--jobs", "1"])
         assert ran.exit_code == 0, ran.output
-    one = condition(results, "f", scenario, "supervector-cosine")
+    one = vp.condition(results, "f", scenario, "supervector-cosine")
     by_hand = align(read_scores(tmp_path / "scores"), read_key(layout / "tiny_test_trials_f/trials"))
     np.testing.assert_array_equal(by_hand, scores_of(output, one))
 
 
 def test_pooled_trials_are_those_of_both_sexes(results, output):
-    for attacker, scenario in product(ATTACKERS, SCENARIOS):
-        parts = [scores_of(output, condition(results, sex, scenario, attacker)) for sex in "fm"]
-        pooled = scores_of(output, condition(results, "all", scenario, attacker))
+    for attacker, scenario in product(ATTACKERS, vp.SCENARIOS):
+        parts = [scores_of(output, vp.condition(results, sex, scenario, attacker)) for sex in "fm"]
+        pooled = scores_of(output, vp.condition(results, "all", scenario, attacker))
         np.testing.assert_array_equal(pooled, np.concatenate(parts))
 
 
 def test_the_least_privacy_over_attackers_is_the_result(results):
     assert len(results["summary"]) == 12
     for row in results["summary"]:
-        eers = {who: condition(results, row["gender"], row["scenario"], who)["eer"]["rocch"] for who in ATTACKERS}
+        eers = {who: vp.condition(results, row["gender"], row["scenario"], who)["eer"]["rocch"] for who in ATTACKERS}
         assert row["eer"] == min(eers.values()) == eers[row["strongest"]]
         assert row["attackers"] == eers
 
 
 def test_speakers_are_those_enrolled(results, output):
-    one = condition(results, "all", "lazy-informed", "gmm-ubm")
+    one = vp.condition(results, "all", "lazy-informed", "gmm-ubm")
     found = {row["speaker"]: row for row in one["speakers"]}
-    assert list(found) == [*ENROLLED["f"], *ENROLLED["m"]]
+    assert list(found) == [*vp.ENROLLED["f"], *vp.ENROLLED["m"]]
     assert all(row["gender"] == name[0] and row["n_target"] == 2 for name, row in found.items())
     key, values = read_key(output / one["key"]), scores_of(output, one)
     own = key.model_ids[key.models] == "m002"
@@ -192,14 +181,14 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(results, output):
                 drawn = [sample_from(*read, segment_speakers=speakers, bootstrap_by="id")[0]]
                 samples[one["scenario"], one["attacker"]] = drawn
         own = {attacker: drawn for (scenario, attacker), drawn in samples.items() if scenario == row["scenario"]}
-        expected = minima_over_attackers(own, {"": own}, resampling=Resampling(REPLICATES, 0))[""].to_dict()
+        expected = minima_over_attackers(own, {"": own}, resampling=Resampling(vp.REPLICATES, 0))[""].to_dict()
         assert row["minimum"] == json.loads(json.dumps(expected))
         assert 0.1 < row["minimum"]["perfect"]["low"] <= row["minimum"]["perfect"]["mean"] < 0.5
         if row["scenario"] == "original":
             assert "minimum_over_scenarios" not in row
             continue
         every = {" ".join(place): drawn for place, drawn in samples.items() if place[0] != "original"}
-        over = minima_over_attackers(every, {"": every}, resampling=Resampling(REPLICATES, 0))[""].to_dict()
+        over = minima_over_attackers(every, {"": every}, resampling=Resampling(vp.REPLICATES, 0))[""].to_dict()
         over["attacker"] = over["attacker"].partition(" ")[2]
         assert row["minimum_over_scenarios"] == json.loads(json.dumps(over))
         assert over["high"] <= expected["high"]
@@ -215,7 +204,7 @@ def test_similarity_is_what_the_command_makes_of_the_written_scores(results, out
     }
     for entry in results["similarity"]:
         parts = [
-            condition(results, entry["gender"], scenario, entry["attacker"])
+            vp.condition(results, entry["gender"], scenario, entry["attacker"])
             for scenario in ("original", "ignorant", entry["scenario"])
         ]
         files = [str(output / part["scores"]) for part in parts]
@@ -238,7 +227,7 @@ def test_the_page_shows_them(results, output):
     assert results["overestimated"] in results["verdict"]
     assert "attackers learn from few speakers (tiny_train: 6)" in results["overestimated"]
     assert "no attacker uses a neural network" in results["overestimated"]
-    told = findings(results, "overestimated privacy")
+    told = vp.findings(results, "overestimated privacy")
     assert [one["level"] for one in told] == ["warning"]
 
 
@@ -255,7 +244,7 @@ def test_without_a_named_attacker_nothing_goes_under_the_challenges_name(results
     assert not (output / "exp/results_summary").exists()
     assert not [path for path in (output / "exp").glob("asv_*/*/*") if path.is_file()]
     assert not [path for path in (output / "exp").glob("asv_*/*") if path.is_file()]
-    told = f"result_for_rank{SUFFIX} is not written: challenge.attacker names no attacker"
+    told = f"result_for_rank{vp.SUFFIX} is not written: challenge.attacker names no attacker"
     assert (output / "run.log").read_text().count(told) == 1
     assert results["protocol"] == {}
     for row in results["averages"]:
@@ -279,34 +268,34 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     outcome = run(layout, folder, **named(weak))
     assert outcome.status == 0, outcome.err
     results = results_of(folder)
-    path = folder / f"exp/results_summary/result_for_rank{SUFFIX}"
+    path = folder / f"exp/results_summary/result_for_rank{vp.SUFFIX}"
     ranked = read_rank_file(path)
     assert [section.title for section in ranked] == [PROTOCOL, ASV, ASV_ANON]
-    parts = [path.parent / f"eval_{name}{SUFFIX}/results_{name}.txt" for name in ("orig", "anon")]
+    parts = [path.parent / f"eval_{name}{vp.SUFFIX}/results_{name}.txt" for name in ("orig", "anon")]
     assert [read_rank_file(part) for part in parts] == [ranked[1:2], ranked[2:]]
     assert path.read_text().endswith("\n".join(part.read_text() for part in parts))  # as the toolkit joins them
-    archive = path.with_name(f"result_for_submission{SUFFIX}.zip")
+    archive = path.with_name(f"result_for_submission{vp.SUFFIX}.zip")
     with zipfile.ZipFile(archive) as zipped:
         held = {name: zipped.read(name) for name in zipped.namelist()}
     assert all(content == (folder / name).read_bytes() for name, content in held.items())
     assert {str(one.relative_to(folder)) for one in (path, *parts)} < set(held)
     anonymised = (
-        f"tiny_test_enrolls{SUFFIX}-tiny_test_trials_m{SUFFIX}",
-        f"tiny_test_enrolls-tiny_test_trials_f{SUFFIX}",
+        f"tiny_test_enrolls{vp.SUFFIX}-tiny_test_trials_m{vp.SUFFIX}",
+        f"tiny_test_enrolls-tiny_test_trials_f{vp.SUFFIX}",
     )
-    assert f"exp/asv_anon{SUFFIX}/{anonymised[0]}/{weak}/scores" in held
+    assert f"exp/asv_anon{vp.SUFFIX}/{anonymised[0]}/{weak}/scores" in held
     assert f"exp/asv_orig/{anonymised[1]}/{weak}/scores" in held
     assert not [name for name in held if "supervector" in name]
     told = {"attacker": weak, "level": "trial-by-trial", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
     assert results["protocol"] == told
     assert records(ranked, PROTOCOL) == [told | {"draws": 1.0}]
-    with (folder / f"results{SUFFIX}.csv").open(newline="") as file:
+    with (folder / f"results{vp.SUFFIX}.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
     assert {(row["attacker"], row["strongest_of"]) for row in table} == {(weak, "1")}
     eers: dict[str, list[float]] = {}
     for title, scenario, kind in ((ASV, "original", "original"), (ASV_ANON, "semi-informed", "anon")):
         for sex in "fm":
-            eer = round(100 * condition(results, sex, scenario, weak)["eer"]["speechbrain"], 3)
+            eer = round(100 * vp.condition(results, sex, scenario, weak)["eer"]["speechbrain"], 3)
             where = {"dataset": "tiny", "split": "test", "gender": sex, "enrollment": kind, "trial": kind}
             assert where | {"EER": eer} in records(ranked, title)
             (row,) = [row for row in table if (row["gender"], row["scenario"]) == (sex, scenario)]
@@ -334,12 +323,12 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
 
 def test_csv_has_the_columns_of_the_challenge(results, output):
     columns = ["dataset", "split", "gender", "enrollment", "trial", "EER"]
-    with (output / f"results{SUFFIX}.csv").open(newline="") as file:
+    with (output / f"results{vp.SUFFIX}.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0])[:6] == columns
     assert len(rows) == 12
     for row in rows:
-        one = condition(results, row["gender"], row["scenario"], row["attacker"])
+        one = vp.condition(results, row["gender"], row["scenario"], row["attacker"])
         assert (float(row["EER"]), row["dataset"], row["split"]) == (
             round(100 * one["eer"]["speechbrain"], 3),
             "tiny",
@@ -353,11 +342,11 @@ def test_csv_has_the_columns_of_the_challenge(results, output):
 
 def test_a_second_run_makes_nothing_again(layout, output, results, tmp_path):
     folder = Path(shutil.copytree(output, tmp_path / "again"))
-    before = stamps(path for name in ATTACKERS for path in folder.rglob(f"{name}/scores"))
+    before = vp.stamps(path for name in ATTACKERS for path in folder.rglob(f"{name}/scores"))
     outcome = run(layout, folder)
     assert outcome.status == 0, outcome.err
     assert "UBM" not in outcome.err
-    assert stamps(before) == before
+    assert vp.stamps(before) == before
     again = results_of(folder)
     again["sanity"] = [one for one in again["sanity"] if one["check"] != "independence of the anonymiser"]
     names = results.keys() - {"timings", "run", "sanity"}
@@ -368,12 +357,12 @@ def test_a_second_run_makes_nothing_again(layout, output, results, tmp_path):
 def test_neither_workers_nor_the_order_and_line_ends_of_lists_matter(layout, output, tmp_path):
     data = Path(shutil.copytree(layout, tmp_path / "data"))
     for path in [*data.rglob("wav.scp"), *data.rglob("utt2spk"), *data.rglob("enrolls"), *data.rglob("trials")]:
-        write(path, lines_of(path)[::-1], end="\r\n")
+        vp.write(path, vp.lines_of(path)[::-1], end="\r\n")
     arguments = ("--jobs", "2", "--until", "scores")
-    outcome = run_recipe(data, tmp_path / "out", *arguments, attackers="[supervector-cosine]")
+    outcome = vp.run_recipe(data, tmp_path / "out", *arguments, attackers="[supervector-cosine]")
     assert outcome.status == 0, outcome.err
     assert "Warning" in outcome.err  # the lists are not as they should be
-    for scenario in SCENARIOS:
+    for scenario in vp.SCENARIOS:
         for sex in "fm":
             name = f"{FOLDERS[scenario].format(sex)}/supervector-cosine/scores"
             ours, theirs = read_scores(tmp_path / "out" / name), read_scores(output / name)
@@ -382,14 +371,14 @@ def test_neither_workers_nor_the_order_and_line_ends_of_lists_matter(layout, out
 
 def test_two_anonymisers_share_a_folder_and_what_was_made_of_original_speech(layout, output, tmp_path):
     data, folder = Path(shutil.copytree(layout, tmp_path / "data")), Path(shutil.copytree(output, tmp_path / "out"))
-    for twin in sorted(data.glob(f"*{SUFFIX}")):
-        twin.rename(data / f"{twin.name.removesuffix(SUFFIX)}_other")
-        changed = data / f"{twin.name.removesuffix(SUFFIX)}_other/wav.scp"
-        write(changed, [line.replace(f"{SUFFIX}/", "_other/") for line in lines_of(changed)])
+    for twin in sorted(data.glob(f"*{vp.SUFFIX}")):
+        twin.rename(data / f"{twin.name.removesuffix(vp.SUFFIX)}_other")
+        changed = data / f"{twin.name.removesuffix(vp.SUFFIX)}_other/wav.scp"
+        vp.write(changed, [line.replace(f"{vp.SUFFIX}/", "_other/") for line in vp.lines_of(changed)])
     outcome = run(data, folder, "--suffix", "_other")
     assert outcome.status == 0, outcome.err
     results = json.loads((folder / "results_other.json").read_text())
-    (told,) = findings(results, "independence of the anonymiser")
+    (told,) = vp.findings(results, "independence of the anonymiser")
     assert (told["level"], "results_anon.json in all 6 conditions" in told["text"]) == ("ok", True)
     assert (folder / "results_anon.json").read_bytes() == (output / "results_anon.json").read_bytes()
     assert (folder / "results.json").read_bytes() == (folder / "results_other.json").read_bytes()

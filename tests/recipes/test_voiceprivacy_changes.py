@@ -8,17 +8,9 @@ from pathlib import Path
 
 import pytest
 import soundfile
+import voiceprivacy_runs as vp
 from recipe_runs import refused, results_of
-from voiceprivacy_runs import (
-    SUFFIX,
-    evaluated,
-    findings,
-    lines_of,
-    rows,
-    run_recipe,
-    without_twins,
-    write,
-)
+from voiceprivacy_runs import rows
 
 from evaluation.challenges.rank_files import SER, read_rank_file, records
 
@@ -35,7 +27,7 @@ def output(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(data: Path, output: Path, **settings: object) -> dict:
     """Run the recipe with one attacker; returns the results."""
-    return evaluated(data, output, **{**ONE, **settings})
+    return vp.evaluated(data, output, **{**ONE, **settings})
 
 
 # --- changed inputs -------------------------------------------------------------------------------
@@ -43,14 +35,14 @@ def run(data: Path, output: Path, **settings: object) -> dict:
 
 def another_twin(data: Path) -> None:
     """An anonymised utterance becomes another one, of the same length."""
-    path = data / f"tiny_test_trials_f{SUFFIX}/wav/f001-3.wav"
+    path = data / f"tiny_test_trials_f{vp.SUFFIX}/wav/f001-3.wav"
     samples, rate = soundfile.read(path, dtype="int16")
     soundfile.write(path, samples[::-1], rate)
 
 
 def fewer_enrolments(data: Path) -> None:
     path = data / "tiny_test_enrolls/enrolls"
-    write(path, [line for line in lines_of(path) if line != "f002-2"])
+    vp.write(path, [line for line in vp.lines_of(path) if line != "f002-2"])
 
 
 def test_what_changed_between_two_runs_is_done_anew(own, tmp_path):
@@ -73,18 +65,18 @@ def test_what_changed_between_two_runs_is_done_anew(own, tmp_path):
 
 def test_a_set_of_one_sex_is_not_pooled_and_the_missing_list_is_told(own, output, tmp_path):
     """Nor are `enrolls` needed: all utterances enrol, which is the same here."""
-    for end in ("", SUFFIX):
+    for end in ("", vp.SUFFIX):
         shutil.rmtree(own / f"tiny_test_trials_m{end}")
         (own / f"tiny_test_enrolls{end}/enrolls").unlink()
     results, whole = run(own, tmp_path / "out"), results_of(output)
     assert {one["gender"] for one in results["conditions"]} == {"f"}
     assert "tiny_test (women)" in results["verdict"]
-    told = findings(results, "missing lists")
+    told = vp.findings(results, "missing lists")
     assert [(one["level"], "tiny_test_trials_m" in one["text"]) for one in told] == [("warning", True)]
     assert [one["eer"] for one in results["conditions"]] == [
         one["eer"] for one in rows(whole["conditions"], gender="f")
     ]
-    assert not findings(whole, "missing lists")
+    assert not vp.findings(whole, "missing lists")
 
 
 # --- what other recognisers made ------------------------------------------------------------------
@@ -93,32 +85,32 @@ def test_a_set_of_one_sex_is_not_pooled_and_the_missing_list_is_told(own, output
 @pytest.mark.parametrize("key", ["hypotheses", "predictions"])
 def test_a_twin_that_is_made_here_has_nothing_that_was_recognised(own, tmp_path, key):
     """Its lists are copies: what was heard in the original would count as heard in the anonymised speech."""
-    without_twins(own)
+    vp.without_twins(own)
     for name in ("tiny_test_trials_f", "tiny_test_trials_m"):
-        utterances = [line.split()[0] for line in lines_of(own / name / "utt2spk")]
-        write(own / name / "text", [f"{one} ONE TWO" for one in utterances])
-        write(own / name / "heard", [f"{one} ONE" for one in utterances])
-        write(own / name / "utt2emo", [f"{one} {('sad', 'ONE')[place % 2]}" for place, one in enumerate(utterances)])
+        utterances = [line.split()[0] for line in vp.lines_of(own / name / "utt2spk")]
+        vp.write(own / name / "text", [f"{one} ONE TWO" for one in utterances])
+        vp.write(own / name / "heard", [f"{one} ONE" for one in utterances])
+        vp.write(own / name / "utt2emo", [f"{one} {('sad', 'ONE')[place % 2]}" for place, one in enumerate(utterances)])
     settings = {"utility__hypotheses": "heard"}
     if key == "predictions":
         settings = {"utility__emotion": "[tiny_test_trials_f,tiny_test_trials_m]", "utility__predictions": "heard"}
-    outcome = run_recipe(own, tmp_path / "out", anonymizer__name="vtln", **ONE, **settings)
+    outcome = vp.run_recipe(own, tmp_path / "out", anonymizer__name="vtln", **ONE, **settings)
     refused(outcome, f"utility.{key}: tiny_test_trials_f, tiny_test_trials_m would be anonymised here")
     assert not (tmp_path / "out/data").exists()
 
 
 def with_emotions(data: Path, *, wrong: int = 0) -> Path:
     """The women's trials as a set with emotions; in the twin so many predictions are wrong."""
-    for end in ("", SUFFIX):
+    for end in ("", vp.SUFFIX):
         shutil.copytree(data / f"tiny_test_trials_f{end}", data / f"moods_test{end}")
         path = data / f"moods_test{end}/wav.scp"
-        write(path, [line.replace(f"tiny_test_trials_f{end}/", f"moods_test{end}/") for line in lines_of(path)])
-        utterances = [line.split()[0] for line in lines_of(data / f"moods_test{end}/utt2spk")]
+        vp.write(path, [line.replace(f"tiny_test_trials_f{end}/", f"moods_test{end}/") for line in vp.lines_of(path)])
+        utterances = [line.split()[0] for line in vp.lines_of(data / f"moods_test{end}/utt2spk")]
         truth = {one: "sad" if one.endswith("3") else "glad" for one in utterances}
         if not end:
-            write(data / "moods_test/utt2emo", [f"{one} {mood}" for one, mood in truth.items()])
+            vp.write(data / "moods_test/utt2emo", [f"{one} {mood}" for one, mood in truth.items()])
         guess = dict.fromkeys(utterances[:wrong] if end else [], "none")
-        write(data / f"moods_test{end}/guesses", [f"{one} {guess.get(one, mood)}" for one, mood in truth.items()])
+        vp.write(data / f"moods_test{end}/guesses", [f"{one} {guess.get(one, mood)}" for one, mood in truth.items()])
     return data
 
 
@@ -131,8 +123,8 @@ def test_recalls_come_from_predictions(own, tmp_path):
     assert [found[kind]["value"] for kind in ("original", "anonymised")] == [1.0, pytest.approx(0.9)]
     assert found["anonymised"]["recalls"] == {"glad": 1.0, "sad": 0.8}
     assert found["anonymised"]["recogniser"] == "guesses"
-    assert {"moods_test/utt2emo", f"moods_test{SUFFIX}/guesses"} <= set(results["lists"])
-    ranked = read_rank_file(tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}")
+    assert {"moods_test/utt2emo", f"moods_test{vp.SUFFIX}/guesses"} <= set(results["lists"])
+    ranked = read_rank_file(tmp_path / f"out/exp/results_summary/result_for_rank{vp.SUFFIX}")
     rows = {row["ser"]: row for row in records(ranked, SER) if (row["dataset"], row["split"]) == ("moods", "test")}
     assert (rows["original"]["UAR"], rows["anon"]["UAR"], rows["anon"]["ACC_sad"]) == (100.0, 90.0, 80.0)
 
@@ -145,11 +137,11 @@ DAMAGES = {
         r"moods_test/utt2emo.*several emotions, got one",
     ),
     "a stranger": (
-        f"moods_test{SUFFIX}/guesses",
+        f"moods_test{vp.SUFFIX}/guesses",
         lambda lines: [*lines[1:], "ghost sad"],
-        rf"moods_test{SUFFIX}/guesses.*1 utterances missing.*1 utterances unknown: 'ghost'",
+        rf"moods_test{vp.SUFFIX}/guesses.*1 utterances missing.*1 utterances unknown: 'ghost'",
     ),
-    "no predictions": (f"moods_test{SUFFIX}/guesses", None, rf"moods_test{SUFFIX}/guesses"),
+    "no predictions": (f"moods_test{vp.SUFFIX}/guesses", None, rf"moods_test{vp.SUFFIX}/guesses"),
     "no folds": (
         "moods_test/spk2fold",
         lambda _: ["f001 1", "f002 2"],
@@ -165,8 +157,10 @@ def test_bad_sets_of_emotions_are_told_before_anything_long(own, tmp_path, name)
     if change is None:
         path.unlink()
     else:
-        write(path, change(lines_of(path) if path.exists() else []))
-    outcome = run_recipe(own, tmp_path / "out", **ONE, utility__emotion="[moods_test]", utility__predictions="guesses")
+        vp.write(path, change(vp.lines_of(path) if path.exists() else []))
+    outcome = vp.run_recipe(
+        own, tmp_path / "out", **ONE, utility__emotion="[moods_test]", utility__predictions="guesses"
+    )
     refused(outcome, word)
     assert not (tmp_path / "out/work").exists()
 
@@ -176,10 +170,10 @@ def test_bad_sets_of_emotions_are_told_before_anything_long(own, tmp_path, name)
 
 def test_original_audio_of_another_directory_is_found_in_a_twin(own, tmp_path):
     """The trials' twin holds a recording that enrols: `check_twin` compares a directory with its own twin alone."""
-    shutil.copy(own / "tiny_test_enrolls/wav/f002-1.wav", own / f"tiny_test_trials_f{SUFFIX}/wav/f001-3.wav")
-    (told,) = findings(run(own, tmp_path / "out"), "original audio")
+    shutil.copy(own / "tiny_test_enrolls/wav/f002-1.wav", own / f"tiny_test_trials_f{vp.SUFFIX}/wav/f001-3.wav")
+    (told,) = vp.findings(run(own, tmp_path / "out"), "original audio")
     assert told["level"] == "warning"
-    assert f"tiny_test_trials_f{SUFFIX}/f001-3 = tiny_test_enrolls/f002-1" in told["text"]
+    assert f"tiny_test_trials_f{vp.SUFFIX}/f001-3 = tiny_test_enrolls/f002-1" in told["text"]
 
 
 def test_results_are_json_that_every_tool_reads(output):
@@ -194,5 +188,5 @@ def test_results_are_json_that_every_tool_reads(output):
 @pytest.mark.parametrize("name", ["tiny_train", "tiny_train/out"])
 def test_nothing_is_written_into_a_data_directory(own, name):
     before = sorted(own.rglob("*"))
-    refused(run_recipe(own, own / name, **ONE), "is a data directory, or lies in one")
+    refused(vp.run_recipe(own, own / name, **ONE), "is a data directory, or lies in one")
     assert sorted(own.rglob("*")) == before
