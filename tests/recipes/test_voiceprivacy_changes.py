@@ -95,7 +95,7 @@ def test_a_twin_that_is_made_here_has_nothing_that_was_recognised(own, tmp_path,
     if key == "predictions":
         settings = {"utility__emotion": "[tiny_test_trials_f,tiny_test_trials_m]", "utility__predictions": "heard"}
     outcome = vp.run_recipe(own, tmp_path / "out", anonymizer__name="vtln", **ONE, **settings)
-    refused(outcome, f"utility.{key}: tiny_test_trials_f, tiny_test_trials_m would be anonymised here")
+    refused(outcome, f"utility.{key}: tiny_test_trials_f, tiny_test_trials_m would be anonymised by this run")
     assert not (tmp_path / "out/data").exists()
 
 
