@@ -104,7 +104,7 @@ class EvaluationConfig:
         see `spkver.voiceprivacy.table`.
     """
 
-    replicates: int = 1000
+    replicates: int = 500
     level: float = 0.95
     priors: tuple[str, ...] = ("0.001", "0.01", "0.05", "0.5")
     sizes: tuple[int, ...] = ()
