@@ -190,8 +190,9 @@ def _assess(
             units, warning = "trials", "; far too narrow where trials share speakers"
         else:
             units = "speakers" if by == "speaker" else "ids, each counted as a speaker"
-            units, warning = f"{units} ({sample.n_effective} of the rarer class)", ""
-        text = f"{100 * resampling.level:g} % by {resampling.replicates} resamples of {units}, seed {resampling.seed}"
+            units, warning = f"{sample.n_effective} {units}", ""
+        level = f"{100 * resampling.level:g} % confidence intervals"
+        text = f"{level} by {resampling.replicates} resamples of {units}, seed {resampling.seed}"
         notes = {"intervals": text + warning}
         notes |= {f"intervals.{name}": ends.note for name, ends in intervals.items() if ends.note}
         ends_of = {name: (ends.low, ends.high) for name, ends in intervals.items()}

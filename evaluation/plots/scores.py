@@ -189,7 +189,7 @@ def plot_det(
                 slight = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75}
             hull = metrics.det_curve(hulls[number].p_miss, hulls[number].p_fa, box=box)
             pieces += _draw_pieces(axes, *hull, 101, slight)
-            label = named(name, f"EER {100 * rate:.2f} %, minDCF {cost:.3f}")
+            label = named(name, f"EER {100 * rate:.2f} %, minDCF({prior:.2g}) {cost:.3f}")
             visible = shown.p_fa[0] <= p_fa <= shown.p_fa[1] and shown.p_miss[0] <= p_miss <= shown.p_miss[1]
             if not pieces:
                 label += "\ncurve outside this window"

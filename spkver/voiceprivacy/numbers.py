@@ -121,9 +121,9 @@ def _metrics(
     else:
         results = [evaluate(*split_scores(scores, key), priors=statistic.priors) for scores in draws]
     if found:
-        share = f"{100 * resampling.level:g} % by {resampling.replicates} resamples of speakers"
+        share = f"{100 * resampling.level:g} % confidence intervals by {resampling.replicates} resamples of"
         over = f" and {len(draws)} draws" if len(draws) > 1 else ""
-        about = {"intervals": f"{share}{over} ({samples[0].n_effective} of the rarer class), seed {resampling.seed}"}
+        about = {"intervals": f"{share} {samples[0].n_effective} speakers{over}, seed {resampling.seed}"}
         about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
         intervals = {name: {"low": interval.low, "high": interval.high} for name, interval in found.items()}
     of_draws = [result.to_dict() for result in results]

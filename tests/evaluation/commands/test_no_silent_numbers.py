@@ -90,7 +90,7 @@ def test_a_map_counts_speakers(files: Path, maps: Sequence[str]) -> None:
     names = {"model": "model2spk", "segment": "utt2spk"}
     options = [part for side in maps for part in (f"--{side}-speakers", files / names[side])]
     notes = metrics(files, "--bootstrap", "20", *options)["notes"]
-    assert f"speakers ({N_SPEAKERS} of the rarer class)" in notes["intervals"]
+    assert f"resamples of {N_SPEAKERS} speakers" in notes["intervals"]
 
 
 def test_who_insists_is_told_what_was_drawn(files: Path) -> None:

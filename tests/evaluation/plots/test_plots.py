@@ -257,7 +257,7 @@ def test_the_min_dcf_point_stands_at_the_prior(prior: float | None, effective: f
     cost, p_miss, p_fa = hull_min_dcf(sort_scores(*one[1:]).hull, effective)
     (point,) = (line for line in figure.axes[0].lines if line.get_marker() == "o" and line.get_markersize() == 8)
     assert (ndtr(point.get_xdata()[0]), ndtr(point.get_ydata()[0])) == pytest.approx((p_fa, p_miss))
-    assert f"minDCF {cost:.3f}" in labels(figure)[0]
+    assert f"minDCF({effective:.2g}) {cost:.3f}" in labels(figure)[0]
     assert f"prior {effective:.3g}" in legend_title(figure)
 
 
@@ -276,8 +276,8 @@ def test_the_rule_of_30_is_drawn_inside_the_window_alone() -> None:
 
 def test_a_curve_outside_the_window_is_said_to_be() -> None:
     texts = labels(plot_det([("perfect", [2.0, 3.0], [0.0, 1.0]), ("none", [1.0], [1.0]), system()]))
-    assert texts[0] == "perfect (EER 0.00 %, minDCF 0.000)\ncurve outside this window"
-    assert texts[1] == "none (EER 50.00 %, minDCF 1.000)\nminDCF point outside this window"
+    assert texts[0] == "perfect (EER 0.00 %, minDCF(0.092) 0.000)\ncurve outside this window"
+    assert texts[1] == "none (EER 50.00 %, minDCF(0.092) 1.000)\nminDCF point outside this window"
     assert "outside" not in texts[2]
 
 
