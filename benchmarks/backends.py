@@ -223,7 +223,7 @@ def calibrated_statistic(scores: SortedScores) -> dict[str, float]:
 
 
 def compare_chains(
-    condition: Condition, chains: Sequence[str] = CHAINS, *, replicates: int = 1000, jobs: int | None = 1
+    condition: Condition, chains: Sequence[str] = CHAINS, *, resamples: int = 1000, jobs: int | None = 1
 ) -> dict[str, Outcome]:
     """Return what each chain gives on a condition, with intervals, and whether it differs from the first.
 
@@ -239,7 +239,7 @@ def compare_chains(
         except (ConfigError, DataError) as error:
             found[chain] = replace(found[chain], failure=str(error))
     for title, function in (("", statistic), ("calibrated", calibrated_statistic)):
-        settings: dict[str, Any] = {"resampling": Resampling(replicates), "jobs": jobs}
+        settings: dict[str, Any] = {"resampling": Resampling(resamples), "jobs": jobs}
         for chain, sample in samples[title].items():
             ends = confidence_intervals(sample, function, **settings)
             found[chain].intervals.update({title or name: end for name, end in ends.items()})
@@ -303,7 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             condition = replace(condition, training=first_speakers(condition.training, options.background))
         print(f"{name}: {condition}")
         chains = tuple(options.chain or CHAINS)
-        outcomes[name] = compare_chains(condition, chains, replicates=options.replicates, jobs=options.jobs)
+        outcomes[name] = compare_chains(condition, chains, resamples=options.resamples, jobs=options.jobs)
     print(f"{time.perf_counter() - started:.0f} s\n\n{tables_of(outcomes)}")
 
 
@@ -324,7 +324,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     for parser_of_tables in (rsr2015, challenge):
         parser_of_tables.add_argument("--chain", action="append", help="in place of those of this module; repeatable")
         parser_of_tables.add_argument("--background", type=int, help="train on so many speakers alone, the first by id")
-        parser_of_tables.add_argument("--replicates", type=int, default=1000)
+        parser_of_tables.add_argument("--resamples", type=int, default=1000)
         parser_of_tables.add_argument("--jobs", type=int, default=1)
     halves = kinds.add_parser("halve", help="each recording as two utterances")
     halves.add_argument("datadir", type=Path)

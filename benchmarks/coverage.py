@@ -95,7 +95,7 @@ def simulate(
 
 
 def repeat(
-    n_speakers: int, distance: float, replicates: int, seed: int
+    n_speakers: int, distance: float, resamples: int, seed: int
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Run the study once.
 
@@ -111,10 +111,10 @@ def repeat(
     distances = (distance, distance * SECOND_DISTANCE)
     samples = simulate(rng, n_speakers, distances)
     values = [metrics(sample.runs()) for sample in samples]
-    resampled = bootstrap(samples, metrics, Resampling(replicates, seed))
+    resampled = bootstrap(samples, metrics, Resampling(resamples, seed))
     first = samples[0]
     by_trial = sample_of(first.scores, first.is_target)
-    of_trials = bootstrap(by_trial, metrics, Resampling(max(100, replicates // 2), seed))[0]
+    of_trials = bootstrap(by_trial, metrics, Resampling(max(100, resamples // 2), seed))[0]
     truth = [true_metrics(d) for d in distances]
     settings = {"n_units": first.n_effective}
     single, paired = {}, {}
@@ -135,10 +135,10 @@ def repeat(
 
 
 def study(
-    n_speakers: int, distance: float, replicates: int, options: argparse.Namespace
+    n_speakers: int, distance: float, resamples: int, options: argparse.Namespace
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Count misses over repetitions: as `repeat`, but shares of the repetitions."""
-    results = repeated(partial(repeat, n_speakers, distance, replicates), options)
+    results = repeated(partial(repeat, n_speakers, distance, resamples), options)
     single, paired = (
         {name: np.mean([result[place][name] for result in results], axis=0) for name in results[0][place]}
         for place in (0, 1)
@@ -147,15 +147,15 @@ def study(
 
 
 def main() -> None:
-    options = study_options(__doc__, repetitions=500, replicates=200, speakers=[20, 50, 100], distance=2.5)
+    options = study_options(__doc__, repetitions=500, resamples=200, speakers=[20, 50, 100], distance=2.5)
     print(
         f"true values in intervals of 95 %, in percent: {options.repetitions} repetitions from seed "
-        f"{options.first_seed}, {options.replicates} "
+        f"{options.first_seed}, {options.resamples} "
         f"resamples, d = {options.distance:g}; in brackets true values below and above; one standard error is "
         f"{100 * np.sqrt(0.95 * 0.05 / options.repetitions):.1f}\n"
     )
     started = time.perf_counter()
-    results = {count: study(count, options.distance, options.replicates, options) for count in options.speakers}
+    results = {count: study(count, options.distance, options.resamples, options) for count in options.speakers}
     further = true_metrics(options.distance * SECOND_DISTANCE)
     rows, differences = [], []
     for name, true in true_metrics(options.distance).items():

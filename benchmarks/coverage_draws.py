@@ -83,13 +83,13 @@ def simulate(rng: np.random.Generator, n_speakers: int, n_draws: int, distance: 
 
 
 def repeat(
-    n_speakers: int, n_draws: int, distance: float, moved: float, replicates: int, seed: int
+    n_speakers: int, n_draws: int, distance: float, moved: float, resamples: int, seed: int
 ) -> dict[str, np.ndarray]:
     """Run the study once: for each metric and way, whether the true value is below and above, and the width."""
     rng = np.random.default_rng([seed, n_speakers, n_draws])
     samples = simulate(rng, n_speakers, n_draws, distance, moved)
     values = [metrics(sample.runs()) for sample in samples]
-    resampled = bootstrap(samples, metrics, Resampling(replicates, seed))
+    resampled = bootstrap(samples, metrics, Resampling(resamples, seed))
     true, first = true_rate(distance, moved), samples[0]
     found = {}
     for name in METRICS:
@@ -111,15 +111,15 @@ def repeat(
 
 
 def main() -> None:
-    options = study_options(__doc__, repetitions=400, replicates=200, speakers=[10, 23, 50], draws=3, distance=1.6)
+    options = study_options(__doc__, repetitions=400, resamples=200, speakers=[10, 23, 50], draws=3, distance=1.6)
     print(
-        f"true values in intervals of 95 %, in percent: {options.repetitions} repetitions, {options.replicates}"
+        f"true values in intervals of 95 %, in percent: {options.repetitions} repetitions, {options.resamples}"
         f" resamples, {options.draws} draws, d = {options.distance:g}; in brackets true values below and above, and the"
         f" mean width in points; one standard error is {100 * np.sqrt(0.95 * 0.05 / options.repetitions):.1f}\n"
     )
     started, rows = time.perf_counter(), []
     for (name, moved), count in product(MOVED.items(), options.speakers):
-        results = repeated(partial(repeat, count, options.draws, options.distance, moved, options.replicates), options)
+        results = repeated(partial(repeat, count, options.draws, options.distance, moved, options.resamples), options)
         for metric in METRICS:
             row: dict[str, object] = {"draws": name, "speakers": count, "metric": metric}
             row["true"] = f"{100 * true_rate(options.distance, moved):.2f}"

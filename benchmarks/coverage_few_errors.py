@@ -31,7 +31,7 @@ def rates(scores: SortedScores) -> dict[str, float]:
     return {f"eer.{reading}": eer(scores, method=reading) for reading in READINGS}
 
 
-def repeat(n_speakers: int, rate: float, replicates: int, seed: int) -> np.ndarray:
+def repeat(n_speakers: int, rate: float, resamples: int, seed: int) -> np.ndarray:
     """Run the study once.
 
     Returns
@@ -41,7 +41,7 @@ def repeat(n_speakers: int, rate: float, replicates: int, seed: int) -> np.ndarr
     """
     sample = simulate(np.random.default_rng([seed, n_speakers]), n_speakers, (float(-2 * ndtri(rate)),))[0]
     values = rates(sample.runs())
-    resampled = bootstrap(sample, rates, Resampling(replicates, seed))[0]
+    resampled = bootstrap(sample, rates, Resampling(resamples, seed))[0]
     ends = []
     for name, value in values.items():
         settings = {"n_units": sample.n_effective, "n_trials": sample.n_least}
@@ -52,10 +52,10 @@ def repeat(n_speakers: int, rate: float, replicates: int, seed: int) -> np.ndarr
 
 
 def main() -> None:
-    options = study_options(__doc__, repetitions=300, replicates=200, speakers=[10, 30, 80])
+    options = study_options(__doc__, repetitions=300, resamples=200, speakers=[10, 30, 80])
     started, rows = time.perf_counter(), []
     for rate, count in product(RATES, options.speakers):
-        found = np.array(repeated(partial(repeat, count, rate, options.replicates), options))
+        found = np.array(repeated(partial(repeat, count, rate, options.resamples), options))
         for place, reading in enumerate(READINGS):
             rows.append({"true EER": f"{100 * rate:g} %", "speakers": count, "reading": reading})
             rows[-1] |= _row(found[:, place], rate)

@@ -81,7 +81,7 @@ def two_metrics(scores: SortedScores) -> dict[str, float]:
     return {"eer": eer(scores), "min_dcf": min_dcf(scores, p_target=0.01)}
 
 
-def resamples(statistic: Callable[[SortedScores], dict[str, float]], replicates: int = 1000) -> float:
+def resamples(statistic: Callable[[SortedScores], dict[str, float]], resamples: int = 1000) -> float:
     """Seconds for joint resamples of the speakers of 50,000 trials (100 speakers, 5 segments each), by one worker."""
     models, segments = (grid.ravel() for grid in np.meshgrid(np.arange(100), np.arange(500)))
     speakers = TrialSpeakers(np.array([f"{number:03d}" for number in range(100)], object), models, segments // 5)
@@ -89,7 +89,7 @@ def resamples(statistic: Callable[[SortedScores], dict[str, float]], replicates:
     scores = np.random.default_rng(0).normal(size=len(models)) * 2 + np.where(is_target, 2, -2)
     sample = sample_of(scores, is_target, speakers)
     started = time.perf_counter()
-    bootstrap(sample, statistic, Resampling(replicates))
+    bootstrap(sample, statistic, Resampling(resamples))
     return time.perf_counter() - started
 
 

@@ -11,7 +11,7 @@ as gallery and as trials, and predicts the curve of all 20,000.
     embeddings, clustered 2 x 20 nested clusters with Student t speakers (4 degrees of freedom), noise that differs
                           between speakers by a log-normal factor and has Student t steps, one trial in twenty at random
 
-    python -m benchmarks.extrapolation [--repetitions 40] [--worlds 2] [--kept 20] [--replicates 200] [--jobs 2]
+    python -m benchmarks.extrapolation [--repetitions 40] [--worlds 2] [--kept 20] [--resamples 200] [--jobs 2]
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ def true_curve(world: str) -> np.ndarray:
 SCORE_WORLDS: dict[str, Draw] = {"normal": draw_normal, "student": draw_student, "polarised": draw_polarised}
 
 
-def repeat_scores(world: str, kept: int, replicates: int, seed: int) -> Extrapolation:
+def repeat_scores(world: str, kept: int, resamples: int, seed: int) -> Extrapolation:
     """Draw a sample of a world of scores, and extrapolate."""
     rng = np.random.default_rng(seed)
     mated, impostors = SCORE_WORLDS[world](rng)
     ranks = Ranks((impostors > mated[:, None]).sum(axis=1), 0, N_FIT - 1, mated=mated)
     largest = -np.partition(-impostors, kept, axis=1)[:, : kept + 1]
-    return extrapolate(ranks, SIZES, impostor_scores=largest, resampling=Resampling(replicates, seed=seed))
+    return extrapolate(ranks, SIZES, impostor_scores=largest, resampling=Resampling(resamples, seed=seed))
 
 
 def draw_sphere(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -106,7 +106,7 @@ EMBEDDING_WORLDS: dict[str, DrawWorld] = {
 }
 
 
-def repeat_embeddings(kept: int, replicates: int, pair: tuple[np.ndarray, np.ndarray, int]) -> Extrapolation:
+def repeat_embeddings(kept: int, resamples: int, pair: tuple[np.ndarray, np.ndarray, int]) -> Extrapolation:
     """Extrapolate from some speakers of a world."""
     gallery, trials, seed = pair
     similarity = trials @ gallery.T
@@ -114,7 +114,7 @@ def repeat_embeddings(kept: int, replicates: int, pair: tuple[np.ndarray, np.nda
     np.fill_diagonal(similarity, -np.inf)
     ranks = Ranks((similarity > mated[:, None]).sum(axis=1), 0, len(gallery) - 1, mated=mated)
     largest = -np.partition(-similarity, kept, axis=1)[:, : kept + 1]
-    return extrapolate(ranks, SIZES[:1], impostor_scores=largest, resampling=Resampling(replicates, seed=seed))
+    return extrapolate(ranks, SIZES[:1], impostor_scores=largest, resampling=Resampling(resamples, seed=seed))
 
 
 def measured_curve(gallery: np.ndarray, trials: np.ndarray) -> float:
@@ -152,11 +152,11 @@ def summarise(world: str, estimates: list[Extrapolation], truth: np.ndarray) -> 
 
 
 def main() -> None:
-    options = study_options(__doc__, repetitions=40, worlds=2, kept=20, replicates=200)
+    options = study_options(__doc__, repetitions=40, worlds=2, kept=20, resamples=200)
     started = time.perf_counter()
     rows: list[dict[str, object]] = []
     for name in SCORE_WORLDS:
-        found = repeated(partial(repeat_scores, name, options.kept, options.replicates), options)
+        found = repeated(partial(repeat_scores, name, options.kept, options.resamples), options)
         rows += summarise(f"scores, {name}", found, true_curve(name))
     for name, draw in EMBEDDING_WORLDS.items():
         estimates: list[Extrapolation] = []
@@ -165,7 +165,7 @@ def main() -> None:
             gallery, trials = draw(np.random.default_rng([options.first_seed, number]), N_WORLD)
             pieces = [slice(start, start + N_FIT) for start in range(0, N_WORLD, N_FIT)]
             pairs = [(gallery[piece], trials[piece], number) for piece in pieces]
-            sees = partial(repeat_embeddings, options.kept, options.replicates)
+            sees = partial(repeat_embeddings, options.kept, options.resamples)
             estimates += ordered_map(sees, pairs, jobs=options.jobs)
             truths += [measured_curve(gallery, trials)] * len(pieces)
         rows += summarise(f"embeddings, {name}", estimates, np.array(truths)[:, None])

@@ -25,7 +25,7 @@ from spkbase.work import Work, default_jobs
 DIMENSIONS = 192
 
 
-def all_sizes(n_enrolled: int = 22_024, n_trials: int = 4_949, replicates: int = 0, jobs: int = 2) -> list[float]:
+def all_sizes(n_enrolled: int = 22_024, n_trials: int = 4_949, resamples: int = 0, jobs: int = 2) -> list[float]:
     """Seconds from vectors in memory to the files of a run, with every size and speaker; and the peak in MB."""
     vectors = _vectors(n_enrolled, seed=0)
     names = np.array([f"s{number:05d}" for number in range(n_enrolled)], object)
@@ -35,7 +35,7 @@ def all_sizes(n_enrolled: int = 22_024, n_trials: int = 4_949, replicates: int =
         started = time.perf_counter()
         ranks = ranks_from_embeddings(enrol, trial, work=Work(jobs))
         counted = time.perf_counter()
-        run = measure_linkage({1: ranks}, Settings(replicates=replicates))
+        run = measure_linkage({1: ranks}, Settings(resamples=resamples))
         write_linkage(folder, run)
         done = time.perf_counter()
         n_lines = Path(folder, "per_speaker.csv").read_text().count("\n")
@@ -91,11 +91,11 @@ def _trials(vectors: np.ndarray) -> np.ndarray:
 def main() -> None:
     print(describe_machine())
     jobs = default_jobs()
-    for replicates in (0, 1000):
-        runs = [apart("linkability", f"all_sizes(replicates={replicates}, jobs={jobs})") for _ in range(3)]
+    for resamples in (0, 1000):
+        runs = [apart("linkability", f"all_sizes(resamples={resamples}, jobs={jobs})") for _ in range(3)]
         seconds, counted, peak = (statistics.median(measured) for measured in zip(*runs, strict=True))
         print(
-            f"22,024 x 4,949 x 192, all sizes and speakers, {replicates} resamples: {seconds:.2f} s "
+            f"22,024 x 4,949 x 192, all sizes and speakers, {resamples} resamples: {seconds:.2f} s "
             f"({counted:.2f} s of them the ranks), peak {peak:.0f} MB (median of 3)"
         )
     rate, share, seconds, peak = apart("linkability", f"mapped(jobs={jobs})")

@@ -23,7 +23,7 @@ from evaluation.linkage import Ranks, linkability_at_sizes, linkability_curve
 from evaluation.uncertainty import Resampling
 from spkbase.files import format_table
 
-DIMENSIONS, REPLICATES, FRESH = 32, 200, 2000
+DIMENSIONS, RESAMPLES, FRESH = 32, 200, 2000
 SHAPES = ((30, 30), (30, 300), (300, 300))
 
 
@@ -69,7 +69,7 @@ def repeat(world: World, n_trials: int, n_enrolled: int, seed: int) -> np.ndarra
     offsets = world.wolves * rng.normal(size=n_enrolled)
     seen, fresh = beaters(world, rng, n_trials, gallery, offsets)
     sizes = np.array([2, 20, n_enrolled])
-    curve = linkability_curve(Ranks(seen, 0, n_enrolled - 1), sizes, resampling=Resampling(REPLICATES, seed=seed))
+    curve = linkability_curve(Ranks(seen, 0, n_enrolled - 1), sizes, resampling=Resampling(RESAMPLES, seed=seed))
     return np.array([curve.low, curve.high, linkability_at_sizes(Ranks(fresh, 0, n_enrolled), sizes)])
 
 

@@ -46,7 +46,7 @@ def rate_of(scores: SortedScores) -> dict[str, float]:
     return {"eer": eer(scores)}
 
 
-def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int) -> np.ndarray:
+def repeat(n_speakers: int, rates: tuple[float, ...], resamples: int, seed: int) -> np.ndarray:
     """Run the study once.
 
     Returns
@@ -59,7 +59,7 @@ def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int
     samples = simulate(rng, n_speakers, distances, most_nontarget=MOST_NONTARGET)
     values = [rate_of(sample.runs())["eer"] for sample in samples]
     with one_blas_thread():
-        resampled = [found["eer"] for found in bootstrap(samples, rate_of, Resampling(replicates, seed))]
+        resampled = [found["eer"] for found in bootstrap(samples, rate_of, Resampling(resamples, seed))]
     settings: dict[str, Any] = {"method": METHOD, "n_units": samples[0].n_effective, "n_trials": samples[0].n_least}
     usual, wide = (
         [interval(value, row, **settings, level=level) for value, row in zip(values, resampled, strict=True)]
@@ -93,12 +93,12 @@ def of_perfect(n_speakers: int, n_attackers: int, seed: int) -> tuple[float, flo
 
 def main() -> None:
     options = study_options(
-        __doc__, repetitions=100, replicates=200, speakers=[10, 30, 80], rates=[*RATES], strengths=[*RATIOS]
+        __doc__, repetitions=100, resamples=200, speakers=[10, 30, 80], rates=[*RATES], strengths=[*RATIOS]
     )
     started, rows = time.perf_counter(), []
     for rate, strength, count in product(options.rates, options.strengths, options.speakers):
         rates = tuple(np.minimum(rate * RATIOS[strength] ** np.arange(max(ATTACKERS)), 0.499).tolist())
-        found = np.array(repeated(partial(repeat, count, rates, options.replicates), options))
+        found = np.array(repeated(partial(repeat, count, rates, options.resamples), options))
         for place, number in enumerate(ATTACKERS):
             cell = {"true": f"{100 * rate:g} %", "strength": strength, "speakers": count, "attackers": number}
             rows.append(cell | row_of(found[:, place], rate))

@@ -63,7 +63,7 @@ def make_results(
         "sanity": [dict(zip(("level", "check", "text"), check, strict=True)) for check in checks],
         "config": {
             "seed": 0,
-            "evaluation": {"level": 0.95, "replicates": 1000},
+            "evaluation": {"level": 0.95, "resamples": 1000},
             "attackers": {"gmm-ubm": {"ubm": {"components": 256}}},
             "datasets": list(datasets),
         },

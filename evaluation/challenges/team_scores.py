@@ -327,7 +327,7 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
     with errors_of(listed.key):
         sorted_scores = metrics.sort_scores(target, nontarget)
     intervals: dict[str, Interval] = {}
-    if resampling.replicates:
+    if resampling.resamples:
         beside = listed.key.parent / "utt2spk"
         speakers = read_speakers(beside) if is_file(beside) else None
         sample, _ = sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")

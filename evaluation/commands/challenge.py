@@ -74,7 +74,7 @@ def page(results: tuple[Path, ...], output: Path | None) -> None:
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @label_option
-@choice_option("--rule", "rule_name", of=["vpc2024", "vpc2022"], help="Rule of which challenge.")
+@choice_option("--rule", "rule_name", of=["vpc2024", "vpc2022"], help="Ranking rule of this challenge.")
 @click.option("--target", "targets", multiple=True, type=float, help="Minimum EER in percent; repeatable.")
 @click.option("--utility", "utilities", multiple=True, help="Rank by wer, uar, cer or f0; repeatable.")
 @choice_option("--assignment", of=["reached", "highest"], help="Rank at each target reached, or at the highest only.")

@@ -100,7 +100,7 @@ def align(resampling: Resampling, **options: Any) -> None:
     Alignments: none, centred (means subtracted), orthogonal (Procrustes) and ridge (any linear map), all three trained
     on pairs of other speakers, by id; wasserstein (Procrustes without pairs, trained on the training vectors, or on the
     linked vectors where none are given). Anonymised segments are linked to the speaker of
-    the nearest original segment and to the nearest mean of a speaker, means of speakers to means of speakers. Original
+    the nearest original segment and to the nearest mean of a speaker, speaker means to speaker means. Original
     segments are linked to the speaker of the nearest anonymised one: the accuracy of Champion et al. (ASRU 2021).
 
     Embeddings are of any form that `spkver-eval cosine --help` names, such as Kaldi's archives.
@@ -140,7 +140,7 @@ def align(resampling: Resampling, **options: Any) -> None:
         "speakers": len(set(sides[1].speakers)),
         "gallery": len(set(sides[0].speakers)),
         "learnt_from": learnt_from,
-        "settings": {name: options[name] for name in (*settings, "replicates", "seed", "level")},
+        "settings": {name: options[name] for name in (*settings, "resamples", "seed", "level")},
         "links": rows,
         "notes": list(dict.fromkeys(note for side in (*sides, *(training or ())) for note in side.notes)),
     }

@@ -65,7 +65,11 @@ _ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="How equal sco
 
 def _embeddings_options(*, required: bool) -> list[Any]:
     return [
-        path_option("--enroll", required=required, help="Embeddings of the enrolled, as of `cosine --help`."),
+        path_option(
+            "--enroll",
+            required=required,
+            help="Embeddings of the enrolled speakers; formats as in `spkver-eval cosine --help`.",
+        ),
         path_option("--test", required=required, help="Embeddings of the tested utterances."),
         shared.model_speakers_option,
         shared.segment_speakers_option,
@@ -172,7 +176,7 @@ def extrapolate(ranks: Path, populations: list[int], resampling: Resampling, **o
 @click.command("singling-out", cls=Command)
 @together(*_embeddings_options(required=True), shared.resampling_options(), shared.json_option)
 def single_out(utterances: list[Any], resampling: Resampling, **options: Any) -> None:
-    """Compute how often exactly one speaker of a crowd is isolated, by embeddings."""
+    """Compute how often an attack singles out exactly one speaker of a crowd, by embeddings."""
     enrol, trial = _sides(options)
     averaging = Averaging(options["mean"])
     report: dict[str, Any] = {}
@@ -304,7 +308,7 @@ def _are_speakers(ranks: Mapping[int, linkage.Ranks]) -> bool:
 
 def _measure(ranks: dict[int, linkage.Ranks], resampling: Resampling, **chosen: Any) -> reports.Linkage:
     """Compute all numbers, without intervals where models may not be speakers."""
-    resampling = resampling if _are_speakers(ranks) else replace(resampling, replicates=0)
+    resampling = resampling if _are_speakers(ranks) else replace(resampling, resamples=0)
     return reports.measure_linkage(ranks, reports.Settings(**asdict(resampling), **chosen))
 
 

@@ -18,7 +18,7 @@ from spkbase.files import format_csv, format_table, write_json, write_text
 
 logger = logging.getLogger(__name__)
 
-_REPLICATES, _MOST_BANDS = 500, 6
+_RESAMPLES, _MOST_BANDS = 500, 6
 
 
 @click.command("linkability-compare", cls=Command)
@@ -26,7 +26,7 @@ _REPLICATES, _MOST_BANDS = 500, 6
 @choice_option(
     *("--quartile-ties", "rule"),
     of=linkage.RULES,
-    help="Speakers tied at the edge of a quarter: nearest to a quarter; all in (published); all out; or random.",
+    help="Speakers tied at the edge of a quarter: nearest to a quarter; all included (as published); all excluded; or random.",
 )
 @choice_option("--ties", of=linkage.TIE_RULES, help="How equal scores count.")
 @number_option("--permutations", default=1000, least=1, help="Permutations for chance.")
@@ -146,7 +146,7 @@ def plot_runs(
     cells: dict[str, dict[tuple[str, str], list[float]]] = {}
     # the bands of more than a few runs would hide each other
     few_runs = len({condition[:-1] for condition in tables}) <= _MOST_BANDS
-    how: dict[str, Any] = {"ties": ties, "resampling": Resampling(_REPLICATES if few_runs else 0, seed)}
+    how: dict[str, Any] = {"ties": ties, "resampling": Resampling(_RESAMPLES if few_runs else 0, seed)}
     for condition, ranks in tables.items():
         *names, number = (level for _, level in condition)
         name = (names[0], names[1]) if len(names) > 1 else ("", names[0])

@@ -101,7 +101,7 @@ def metrics(
     }
     differences: dict[str, dict[str, uncertainty.Interval]] = {}
     notes = {}
-    if len(systems) > 1 and resampling.replicates:
+    if len(systems) > 1 and resampling.resamples:
         samples = {name: of_it.sample for name, of_it in found.items() if of_it.sample is not None}
         try:
             samples = {reference: samples[reference], **samples}
@@ -171,11 +171,11 @@ def _assess(
     read = reader.read(system.scores, system.key)
     parts = reader.split(read, system.scores, system.key)  # with its errors, which name the place in the files
     trials = (order_free_digest(read[1]) if several else 0, len(parts[0]), len(parts[1]))
-    if not resampling.replicates and groups_of is None:
+    if not resampling.resamples and groups_of is None:
         result = statistic.evaluate(measures.sort_scores(*parts))
         return _Assessed(result, result.to_dict(), trials)
     # without intervals nothing is drawn, and ids do as names
-    units: Any = by if resampling.replicates or by == "trial" else "id"
+    units: Any = by if resampling.resamples or by == "trial" else "id"
     try:
         sample, scored = uncertainty.sample_from(*read, bootstrap_by=units, missing=reader.missing, **maps)
     except DataError as error:
@@ -184,7 +184,7 @@ def _assess(
         remedy = f"{error.remedy}; --speakers-by SIGN where ids begin with the speaker"
         raise DataError(error.text, remedy=remedy) from error
     result, groups, more = statistic.evaluate(sample.runs()), None, {}
-    if resampling.replicates:
+    if resampling.resamples:
         intervals = uncertainty.confidence_intervals(sample, statistic, resampling, jobs=jobs)
         if by == "trial":
             units, warning = "trials", "; far too narrow where trials share speakers"
@@ -192,7 +192,7 @@ def _assess(
             units = "speakers" if by == "speaker" else "ids, each counted as a speaker"
             units, warning = f"{sample.n_effective} {units}", ""
         level = f"{100 * resampling.level:g} % confidence intervals"
-        text = f"{level} by {resampling.replicates} resamples of {units}, seed {resampling.seed}"
+        text = f"{level} by {resampling.resamples} resamples of {units}, seed {resampling.seed}"
         notes = {"intervals": text + warning}
         notes |= {f"intervals.{name}": ends.note for name, ends in intervals.items() if ends.note}
         ends_of = {name: (ends.low, ends.high) for name, ends in intervals.items()}

@@ -43,7 +43,7 @@ mean_option = choice_option(
 convention_option = choice_option(
     "--convention",
     of=CONVENTIONS,
-    help="Definitions of which tool; the default pools equal scores.",
+    help="Definitions of another tool; the default treats tied scores as one.",
 )
 scale_option = path_option("--scale", help="YAML file of ZEBRA's categories: each tag with its upper |log10 LLR|.")
 scores_option = path_option("-s", "--scores", required=True, help=SCORES_HELP)
@@ -81,15 +81,15 @@ def load_own(name: str, what: str, kind: type[Own]) -> Own:
     return found
 
 
-def resampling_options(replicates: int = 1000) -> Decorator:
+def resampling_options(resamples: int = 1000) -> Decorator:
     """Add the options of the bootstrap of speakers; the command gets `resampling`."""
     return gathered(
         "resampling",
         Resampling,
         number_option(
             "--bootstrap",
-            "replicates",
-            default=replicates,
+            "resamples",
+            default=resamples,
             help="Resamples of the bootstrap for intervals; 0: no intervals.",
         ),
         number_option("--seed", help="Seed of the random numbers."),
@@ -207,7 +207,7 @@ def reader_options(*, key: bool = True, missing: bool = False) -> Decorator:
     names = "or columns of a table, such as model=test+chan,segment=file"
     options = [click.option("--scores-columns", help=f"Order as score,model,segment, {names},score=llr.")]
     if key:
-        options.append(click.option("--key-columns", help="The same of a key: target in place of score."))
+        options.append(click.option("--key-columns", help="The same for the key, with target in place of score."))
     options += [
         click.option("--format", "format_names", **OWN, help="A user-supplied format (docs/formats.md); repeatable."),
         click.option("--distances", is_flag=True, help="The scores are distances: lower is more similar."),

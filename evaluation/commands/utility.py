@@ -173,7 +173,7 @@ def _speakers(path: Path | None, truth: Mapping[str, str], resampling: Resamplin
     """Read who speaks, or take all for one speaker, of whom there is no interval."""
     if path is not None:
         return read_speakers(path)
-    if resampling.replicates:
+    if resampling.resamples:
         logger.warning("no intervals without speakers: give --segment-speakers, or --bootstrap 0")
     return dict.fromkeys(truth, "all")
 

@@ -421,7 +421,7 @@ def linkability_curve(
 
     sizes = _checked_sizes(ranks, sizes, top)
     by_chance, none = chance(sizes, top=top), np.full(len(sizes), np.nan)
-    if resampling is None or not resampling.replicates:
+    if resampling is None or not resampling.resamples:
         return Curve(sizes, linkability_at_sizes(ranks, sizes, ties=ties, top=top), none, none, by_chance, top)
     kinds, blocks = probabilities(ranks, sizes, ties=ties, top=top)
     names, speakers = np.unique(ranks.speakers, return_inverse=True)
@@ -436,7 +436,7 @@ def linkability_curve(
     alike = np.asarray(counts.sum(axis=0), np.float64) if single else np.ones(len(names))
     parts = []
     for block in blocks:
-        for start, stop in chunk_bounds(block.shape[1], max(1, _CELLS // max(resampling.replicates, len(rows)))):
+        for start, stop in chunk_bounds(block.shape[1], max(1, _CELLS // max(resampling.resamples, len(rows)))):
             some = block[:, start:stop]
             freedom = carriers(some if single else counts @ some, rows, alike)
             parts.append((shares @ some, *_ends(shares @ some, weights @ some, freedom, len(names), resampling.level)))
@@ -453,7 +453,7 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
     values : array_like of float of shape (P,)
         Between 0 and 1.
     resampling : Resampling, optional
-        By default that of `Resampling`; without replicates the ends are NaN.
+        By default that of `Resampling`; without resamples the ends are NaN.
 
     Returns
     -------
@@ -467,7 +467,7 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
     """
     values, resampling = np.asarray(values, np.float64), resampling or Resampling()
     mean = float(values.mean())
-    if not resampling.replicates:
+    if not resampling.resamples:
         return Interval(mean)
     drawn = _draws(len(values), resampling) @ values / len(values)
     freedom = carriers(values[:, None], np.ones(len(values)), np.ones(len(values)))
@@ -503,8 +503,8 @@ def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDAr
 
 
 def _draws(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
-    """Count how often each unit comes in each resample, shape (replicates, n_units)."""
-    blocks = enumerate(chunk_bounds(resampling.replicates, BLOCK))
+    """Count how often each unit comes in each resample, shape (resamples, n_units)."""
+    blocks = enumerate(chunk_bounds(resampling.resamples, BLOCK))
     generators = [(block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks]
     return np.vstack([draw_counts(n_units, count, rng, one_by_one=True) for rng, count in generators])
 
@@ -551,7 +551,7 @@ def linkability_over_draws(draws: Sequence[Ranks], sizes: ArrayLike, *, resampli
     Curve
     """
     curve = linkability_curve(all_draws(draws), sizes, resampling=resampling)
-    if len(draws) < 2 or resampling is None or not resampling.replicates or np.isnan(curve.low).all():
+    if len(draws) < 2 or resampling is None or not resampling.resamples or np.isnan(curve.low).all():
         return curve
     speakers, added, n_units = _parts(draws, curve.sizes)
     factor = widening(speakers, added, n_units=n_units, n_draws=len(draws), level=resampling.level)

@@ -56,7 +56,7 @@ SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
 SPANNED = ("normal", "tail")
 """Methods with a shape, whose intervals make up the span."""
 LARGEST = 1e12
-DEFAULT = Resampling(replicates=200)
+DEFAULT = Resampling(resamples=200)
 """200 resamples, seed 0, 95 %."""
 HIDDEN = 20
 LEAST_LEFT = 10  # impostors of each trial
@@ -217,8 +217,8 @@ def extrapolate(
     wanted = np.unique(np.asarray(sizes, np.float64))
     if not len(wanted) or not ((wanted >= 2) & (wanted <= LARGEST)).all():
         raise DataError(f"expected populations from 2 to {LARGEST:.0e}, got {wanted.tolist()}")
-    if resampling.replicates < 2:
-        raise DataError(f"expected at least 2 resamples, got {resampling.replicates}")
+    if resampling.resamples < 2:
+        raise DataError(f"expected at least 2 resamples, got {resampling.resamples}")
     cells, likelihood = rank_cells(ranks, ties=ties)
     n_speakers, speakers = len(cells), np.unique(ranks.speakers, return_inverse=True)[1]
     drawn = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])  # the first one is the sample itself

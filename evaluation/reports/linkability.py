@@ -68,7 +68,7 @@ class Settings:
         Numbers r of "among the first r", beside 1.
     ties : {"shared", "strict", "lenient"}
         What a tie counts.
-    replicates, seed, level
+    resamples, seed, level
         Resamples of the intervals, 0 for none, seed of all random numbers, and coverage.
     runs : int
         Repetitions of the published random galleries; 0 for the closed form.
@@ -77,7 +77,7 @@ class Settings:
     sizes: Sizes = "all"
     top: tuple[int, ...] = ()
     ties: linkage.TieRule = "shared"
-    replicates: int = 1000
+    resamples: int = 1000
     seed: int = 0
     level: float = 0.95
     runs: int = 0
@@ -85,7 +85,7 @@ class Settings:
     @property
     def resampling(self) -> Resampling:
         """How speakers are resampled for the intervals."""
-        return Resampling(self.replicates, self.seed, self.level)
+        return Resampling(self.resamples, self.seed, self.level)
 
     def gallery_sizes(self, ranks: linkage.Ranks) -> NDArray[np.int64]:
         """Return the sizes of the gallery for these ranks.
@@ -194,10 +194,10 @@ def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | Non
         "measure": "log",
         "seed": settings.seed,
     }
-    if settings.replicates:
+    if settings.resamples:
         report["intervals"] = {
             "level": settings.level,
-            "replicates": settings.replicates,
+            "resamples": settings.resamples,
             "resampled": "trial speakers; the gallery stays",
             "method": linkage.METHOD,
         }
@@ -210,7 +210,7 @@ def extrapolate_linkage(
     populations: Sequence[int],
     *,
     impostor_scores: Mapping[int, ArrayLike] | None = None,
-    replicates: int = 200,
+    resamples: int = 200,
 ) -> dict[int, Beyond]:
     """Return each number of utterances at larger populations, with a test of the methods on the gallery itself.
 
@@ -224,7 +224,7 @@ def extrapolate_linkage(
         Sizes, larger than the gallery.
     impostor_scores : mapping of int to array_like, optional
         By number of utterances; see `evaluation.linkage.largest_impostor_scores`.
-    replicates : int
+    resamples : int
         Resamples of the speakers.
 
     Returns
@@ -249,7 +249,7 @@ def extrapolate_linkage(
         common: dict[str, Any] = {
             "impostor_scores": None if impostor_scores is None else impostor_scores.get(number),
             "ties": settings.ties,
-            "resampling": Resampling(replicates, settings.seed, settings.level),
+            "resampling": Resampling(resamples, settings.seed, settings.level),
         }
         sizes = np.union1d(linkage.sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
         curve = linkage.extrapolate(ranks, sizes, **common)

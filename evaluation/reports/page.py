@@ -184,13 +184,13 @@ def paired_rates(
     (base, first), *others = systems.items()
     config = first.raw.get("config") or {}
     settings = config.get("evaluation") or {}
-    count = min(settings.get("replicates", _RESAMPLES), _RESAMPLES)
+    count = min(settings.get("resamples", _RESAMPLES), _RESAMPLES)
     resampling = Resampling(count, config.get("seed") or 0, settings.get("level", 0.95))
     found = []
     for (dataset, gender), (name, results) in product(first.main_places(), others):
         strongest = [{one.scenario: one for one in of.outcomes_of(dataset, gender)} for of in (first, results)]
         common = [one for one in strongest[0] if one in strongest[1] and one != "original"]
-        if not common or not resampling.replicates:
+        if not common or not resampling.resamples:
             continue
         best = [of[common[-1]] for of in strongest]
         names = [one.attacker for one in best]

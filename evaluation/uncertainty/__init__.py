@@ -28,7 +28,7 @@ from evaluation.uncertainty.intervals import (
 )
 from evaluation.uncertainty.resampling import (
     BLOCK,
-    MOST_REPLICATES,
+    MOST_RESAMPLES,
     Resampling,
     Sample,
     block_generator,

@@ -270,7 +270,7 @@ class PairedComparison:
             for name, found in self.differences.items()
             for metric, gap in found.items()
         ]
-        drawn = f"{100 * self.resampling.level:g} % intervals by {self.resampling.replicates} resamples of the speakers"
+        drawn = f"{100 * self.resampling.level:g} % intervals by {self.resampling.resamples} resamples of the speakers"
         return f"{format_table(rows)}\n\n{format_table(gaps)}\n\n{drawn}"
 
 

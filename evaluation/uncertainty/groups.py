@@ -172,7 +172,7 @@ def evaluate_groups(
     parts = {name: part for name, part in parts.items() if part.n_least}
     values = {name: dict(statistic(part.runs())) for name, part in parts.items()}
     resampled: dict[str, dict[str, np.ndarray]] = {}
-    if resampling.replicates and parts:
+    if resampling.resamples and parts:
         drawn = bootstrap(list(parts.values()), statistic, resampling, jobs=jobs)
         resampled = dict(zip(parts, drawn, strict=True))
     found = {}

@@ -45,7 +45,7 @@ from spkbase.work import chunk_bounds, ordered_map
 BLOCK = 25
 """Resamples that share a generator."""
 
-MOST_REPLICATES = 1_000_000
+MOST_RESAMPLES = 1_000_000
 """Resamples that can be asked for; more change no digit that is shown, and their numbers no longer fit memory."""
 
 
@@ -55,7 +55,7 @@ class Resampling:
 
     Attributes
     ----------
-    replicates : int
+    resamples : int
         Number of resamples; 0 for no intervals.
     seed : int
         Of the draws, not negative.
@@ -68,27 +68,27 @@ class Resampling:
         If a number is out of range.
     """
 
-    replicates: int = 1000
+    resamples: int = 1000
     seed: int = 0
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        if self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES or self.seed < 0:
-            text = f"expected 0, or 2 to {MOST_REPLICATES:,} resamples and a seed from 0"
-            raise DataError(f"{text}, got {self.replicates} and {self.seed}")
+        if self.resamples == 1 or not 0 <= self.resamples <= MOST_RESAMPLES or self.seed < 0:
+            text = f"expected 0, or 2 to {MOST_RESAMPLES:,} resamples and a seed from 0"
+            raise DataError(f"{text}, got {self.resamples} and {self.seed}")
         if not 0 < self.level < 1:
             raise DataError(f"expected a level between 0 and 1, got {self.level}")
 
     def weights(self, n_units: int) -> NDArray[np.float64]:
-        """Return all draws of one generator of the seed, as `draw_counts` of shape (replicates, n_units)."""
-        return draw_counts(n_units, self.replicates, np.random.default_rng(self.seed))
+        """Return all draws of one generator of the seed, as `draw_counts` of shape (resamples, n_units)."""
+        return draw_counts(n_units, self.resamples, np.random.default_rng(self.seed))
 
 
 DEFAULT, NO_INTERVALS = Resampling(), Resampling(0)
 
 
 def draw_counts(
-    n_units: int, replicates: int, rng: np.random.Generator, *, one_by_one: bool = False
+    n_units: int, resamples: int, rng: np.random.Generator, *, one_by_one: bool = False
 ) -> NDArray[np.float64]:
     """Return how often each unit comes in each resample.
 
@@ -96,7 +96,7 @@ def draw_counts(
     ----------
     n_units : int
         How many there are, and how many are drawn.
-    replicates : int
+    resamples : int
         Number of resamples.
     rng : numpy.random.Generator
         Source of the draws; it is advanced.
@@ -106,7 +106,7 @@ def draw_counts(
 
     Returns
     -------
-    ndarray of float64 of shape (replicates, n_units)
+    ndarray of float64 of shape (resamples, n_units)
         Each row sums to `n_units`.
 
     Examples
@@ -115,8 +115,8 @@ def draw_counts(
     array([4., 4., 4.])
     """
     if not one_by_one:
-        return rng.multinomial(n_units, np.full(n_units, 1 / n_units), replicates).astype(np.float64)
-    counts = np.empty((replicates, n_units))
+        return rng.multinomial(n_units, np.full(n_units, 1 / n_units), resamples).astype(np.float64)
+    counts = np.empty((resamples, n_units))
     for resample in counts:
         resample[:] = np.bincount(rng.integers(0, n_units, n_units), minlength=n_units)
     return counts
@@ -283,7 +283,7 @@ def bootstrap(
 
     Returns
     -------
-    list of dict of str to ndarray of float64 of shape (replicates,)
+    list of dict of str to ndarray of float64 of shape (resamples,)
         For each sample the resampled values of each metric; NaN where a resample has no trial of a class.
 
     Raises
@@ -293,13 +293,13 @@ def bootstrap(
         resamples.
     """
     samples = [samples] if isinstance(samples, Sample) else list(samples)
-    if not resampling.replicates:
+    if not resampling.resamples:
         raise DataError("expected at least 2 resamples, got none")
     kinds = {(sample.n_units, sample.by_trial) for sample in samples}
     if len(kinds) != 1:
         raise DataError(f"expected samples with the same units, got {sorted(kinds)} (units, whether they are trials)")
     work = partial(_replicate, samples, statistic, resampling.seed)
-    blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(resampling.replicates, BLOCK))]
+    blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(resampling.resamples, BLOCK))]
     done = list(ordered_map(work, blocks, jobs=jobs))
     return [_collect([row for block in done for row in block[number]]) for number in range(len(samples))]
 

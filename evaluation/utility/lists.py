@@ -189,7 +189,7 @@ def interval_by_speaker(
     weights = np.concatenate([np.ones((1, n_speakers)), resampling.weights(n_speakers)])
     values = statistic(weights) if minus is None else statistic(weights) - minus(weights)
     value = float(values[0])
-    if n_units < 2 or not resampling.replicates:
+    if n_units < 2 or not resampling.resamples:
         note = "no resamples were drawn" if n_units > 1 else "one speaker: the spread cannot be seen"
         return Interval(value, method=method.name, note=note)
     return interval(value, values[1:], method=method, n_units=n_units, n_trials=n_trials, level=resampling.level)

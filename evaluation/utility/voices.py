@@ -399,7 +399,7 @@ def _intervals(
     matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float], resampling: Resampling
 ) -> dict[str, Interval]:
     """Intervals by a bootstrap of speakers, of which each draw must hold two."""
-    if not resampling.replicates:
+    if not resampling.resamples:
         return {name: Interval(value) for name, value in values.items()}
     count = len(matrices["oo"].speakers)
     cells = {name: matrix.values for name, matrix in matrices.items()}

@@ -422,7 +422,7 @@ def why_not(attack: Attack) -> str:
     if (unfit := unfit_background(attack)) or known_anonymizer(attack.training) is not None:
         return unfit
     name, kinds = attack.training.anonymised[0].name, ", ".join(INVERSES)
-    return f"nothing inverts what made {name} ({kinds} can be inverted); try -aligned"
+    return f"what made {name} cannot be inverted ({kinds} can); an attacker that ends in -aligned needs no inverse"
 
 
 @one_line

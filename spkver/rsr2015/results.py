@@ -34,7 +34,7 @@ CALIBRATION = (
     "regression on these trials, cllr takes them for natural log-likelihood ratios"
 )
 _MANY = 100_000  # trials; above, fewer resamples
-_REPLICATES, _FEWER = 1000, 200
+_RESAMPLES, _FEWER = 1000, 200
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Speakers:
     ----------
     of_model, of_segment : mapping of str to str
         Speaker of each model and of each segment.
-    replicates : int, optional
+    resamples : int, optional
         Resamples; see `spkver.rsr2015.lists.ReportConfig`.
     seed : int
         Of the draws.
@@ -55,7 +55,7 @@ class Speakers:
 
     of_model: Mapping[str, str]
     of_segment: Mapping[str, str]
-    replicates: int | None = None
+    resamples: int | None = None
     seed: int = 0
     jobs: int | None = 1
 
@@ -87,16 +87,16 @@ def privacy_figures(scores: Scores, key: Key, speakers: Speakers) -> dict[str, A
 
 
 def _intervals(scores: Scores, key: Key, speakers: Speakers) -> dict[str, Any]:
-    replicates = speakers.replicates
-    if replicates is None:
-        replicates = _REPLICATES if len(key) <= _MANY else _FEWER
-    said: dict[str, Any] = {"level": LEVEL, "replicates": replicates, "seed": speakers.seed, "resampled": "speakers"}
-    if not replicates:
+    resamples = speakers.resamples
+    if resamples is None:
+        resamples = _RESAMPLES if len(key) <= _MANY else _FEWER
+    said: dict[str, Any] = {"level": LEVEL, "resamples": resamples, "seed": speakers.seed, "resampled": "speakers"}
+    if not resamples:
         return said
     metrics = Metrics(metrics=_rows("eer", "zebra.population", "d_sys"))
     try:
         sample, _ = sample_from(scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment)
-        found = confidence_intervals(sample, metrics, Resampling(replicates, speakers.seed, LEVEL), jobs=speakers.jobs)
+        found = confidence_intervals(sample, metrics, Resampling(resamples, speakers.seed, LEVEL), jobs=speakers.jobs)
     except DataError as error:  # too few speakers, say: no reason to lose the run
         return said | {"note": f"no intervals: {error.text}"}
     said["n_speakers"] = len({speakers.of_model[name] for name in key.model_ids[np.unique(key.models)]})
@@ -140,8 +140,8 @@ def linkability(scores: Scores, key: Key, speakers: Speakers) -> Curve:
     """
     ranks = ranks_from_scores(scores, key)
     ranks = replace(ranks, speakers=np.array([speakers.of_model[name] for name in ranks.speakers.tolist()], np.str_))
-    replicates = _REPLICATES if speakers.replicates is None else speakers.replicates
-    resampling = Resampling(replicates, speakers.seed, LEVEL)
+    resamples = _RESAMPLES if speakers.resamples is None else speakers.resamples
+    resampling = Resampling(resamples, speakers.seed, LEVEL)
     return linkability_curve(ranks, all_sizes(ranks.largest_size), resampling=resampling)
 
 
@@ -210,7 +210,7 @@ def _measured(
 ) -> Stage[dict[str, Any]]:
     """Return the numbers of all systems (`evaluation.json`); with them the plots are made."""
     title = _title(config, lists)
-    speakers = Speakers(*lists.speakers(), config.report.replicates, config.seed, run.jobs)
+    speakers = Speakers(*lists.speakers(), config.report.resamples, config.seed, run.jobs)
 
     def make(path: Path) -> None:
         scores = {name: system.value for name, system in systems.items()}
@@ -354,7 +354,7 @@ def _remarks(results: dict[str, dict[str, Any]]) -> str:
     lines = []
     if "eer" in intervals:
         share = f"{100 * intervals['level']:g} %"
-        drawn = f"{intervals['n_speakers']} speakers, {intervals['replicates']} resamples"
+        drawn = f"{intervals['n_speakers']} speakers, {intervals['resamples']} resamples"
         lines.append(f"EER low and high: {share} interval over speakers, not models ({drawn}).")
     elif "note" in intervals:
         lines.append(f"EER low and high: {intervals['note']}.")

@@ -67,7 +67,7 @@ def measure_attributes(
         return {"vectors": None, "sets": {}, "notes": ["no vector attacker has scores of original speech"]}
     best = min(known, key=lambda name: np.mean(rates[name]))
     tables = read_tables(config.utility.attributes)
-    resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
+    resampling = Resampling(config.evaluation.resamples, config.seed, config.evaluation.level)
 
     def make(path: Path) -> None:
         found: Json = {one.name: {} for one in sets.datasets}

@@ -55,7 +55,7 @@ FEW_TRAINING_SPEAKERS = 100
 _NO_VOICE_PRINT = ("fusion", "prosody", "session", "content")
 # docs/uncertainty.md: the fewest for which the coverage of all intervals was measured
 _FEW_SPEAKERS = 20
-_MOST_REPLICATES = 500
+_MOST_RESAMPLES = 500
 _PART = 4096  # bytes
 _FEWEST = 10
 _BROKEN = 0.005  # an EER that is printed as 0 %
@@ -227,8 +227,8 @@ def _against(rates: Sequence[float]) -> str:
 
 def _difference(semi: Json, rival: Json, run: Evaluated) -> Interval | None:
     """How much weaker one attacker is than the other, by paired resamples of all draws; None where they fail."""
-    replicates = min(run.config.evaluation.replicates, _MOST_REPLICATES)
-    if not replicates or run.output is None:
+    resamples = min(run.config.evaluation.resamples, _MOST_RESAMPLES)
+    if not resamples or run.output is None:
         return None
 
     def rate(scores: SortedScores) -> dict[str, float]:
@@ -238,14 +238,14 @@ def _difference(semi: Json, rival: Json, run: Evaluated) -> Interval | None:
         samples = [samples_of(row, run.output) for row in (semi, rival)]
         n_draws = min(map(len, samples))
         pairs = [sample for side in samples for sample in side[:n_draws]]
-        resampled = bootstrap(pairs, rate, Resampling(replicates, run.config.seed))
+        resampled = bootstrap(pairs, rate, Resampling(resamples, run.config.seed))
     except DataError:
         return None
     rates = np.array([rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)
-    resamples = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
+    drawn = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
     return interval_over_draws(
         rates[0] - rates[1],
-        resamples[0] - resamples[1],
+        drawn[0] - drawn[1],
         method=method_of("eer", difference=True),
         n_units=pairs[0].n_effective,
         level=run.config.evaluation.level,
@@ -326,10 +326,10 @@ def few_speakers(run: Evaluated) -> Iterator[Finding]:
         step = f"one missed target trial is {100 / row['n_target']:.1f} points"
         text = f"{_name(at)}: {speakers} speakers with target trials, {row['n_target']} target trials ({step})"
         level, end = "ok", ": enough for the intervals given."
-        if run.config.evaluation.replicates and not row["intervals"]:
+        if run.config.evaluation.resamples and not row["intervals"]:
             level, end = "warning", f": no intervals. {row['notes'].get('intervals', '')}"
         elif speakers < _FEW_SPEAKERS:
-            end = f": fewer than {_FEW_SPEAKERS}, for which the coverage of all intervals was studied."
+            end = f": the coverage of the intervals was studied for {_FEW_SPEAKERS} and more."
             level = "warning"
         yield Finding(level, "number of speakers", text + end)
 
@@ -437,7 +437,7 @@ def other_notes(run: Evaluated) -> Iterator[Finding]:
         text = f"{len(unlinked)} conditions without linkability: {unlinked[0]['notes'].get('linkability', '')}"
         yield Finding("note", "linkability", text)
     if not run.utility and run.is_anonymised:
-        text = "Utility was not measured (words, emotions): noise in place of speech would look as private."
+        text = "Utility was not measured (words, emotions): unintelligible noise would score as well."
         yield Finding("warning", UTILITY, text)
 
 

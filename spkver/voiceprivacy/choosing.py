@@ -193,7 +193,7 @@ def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int, 
         lists = [len(key) for name in dataset.trials.values() if (key := sets.original[name].trials)]
         sizes += [*lists, sum(lists)] if len(lists) > 1 else lists
     # as measured with lists of 700 to 134,000 trials; as long again for what is of several attackers together
-    of_list = [0.03 + 6e-6 * size + config.evaluation.replicates * (5e-4 + 3e-8 * size) for size in sizes]
+    of_list = [0.03 + 6e-6 * size + config.evaluation.resamples * (5e-4 + 3e-8 * size) for size in sizes]
     evaluation = 2 * len(costs) * (1 + 3 * draws) * sum(of_list) / n_workers
     unknown = [name for name, cost in costs.items() if cost is None]
     parts = ", ".join(f"{name} {_duration(value)}" for name, value in seconds.items())

@@ -30,7 +30,7 @@ from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
 
-_MOST_REPLICATES = 300  # of the interval of a closed set's EER, whose deviation they give within some 4 %
+_MOST_RESAMPLES = 300  # of the interval of a closed set's EER, whose deviation they give within some 4 %
 _TOPS = (2, 5, 10)  # the target speaker among the first so many
 _ALL_SIZES = 500  # of more enrolled speakers the curve has fewer points
 _OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # what is given of each draw
@@ -62,7 +62,7 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     ranked = [rank_owners(scores, key, sexes) for scores in draws]
     tables = [ranks for ranks, _ in ranked if ranks is not None]
     is_ranked = len(tables) == len(draws)
-    resampling = Resampling(config.replicates, seed, config.level)
+    resampling = Resampling(config.resamples, seed, config.level)
     of_draws, numbers = _metrics(draws, list(condition.scores), key, speakers, config.priors, resampling)
     closed, notes = closed_set_of(draws, key, speakers, tables if is_ranked else None, resampling)
     closed_of_draws = [None] * len(draws) if closed is None else closed.pop("draws")
@@ -113,7 +113,7 @@ def _metrics(
     about: dict[str, str] = {}
     try:
         samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")[0] for scores in draws]
-        found = confidence_intervals(samples, statistic, resampling) if resampling.replicates else {}
+        found = confidence_intervals(samples, statistic, resampling) if resampling.resamples else {}
     except DataError as error:  # fewer than two speakers: metrics without intervals
         found, about = {}, {"intervals": f"none: {error.text}"}
     if samples:
@@ -121,7 +121,7 @@ def _metrics(
     else:
         results = [evaluate(*split_scores(scores, key), priors=statistic.priors) for scores in draws]
     if found:
-        share = f"{100 * resampling.level:g} % confidence intervals by {resampling.replicates} resamples of"
+        share = f"{100 * resampling.level:g} % confidence intervals by {resampling.resamples} resamples of"
         over = f" and {len(draws)} draws" if len(draws) > 1 else ""
         about = {"intervals": f"{share} {samples[0].n_effective} speakers{over}, seed {resampling.seed}"}
         about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
@@ -266,8 +266,8 @@ def closed_set_of(
     samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="trial")[0] for scores in centred]
     rates = [eer(sample.runs()) for sample in samples]
     ends: Json = {}
-    if resampling.replicates:
-        fewer = replace(resampling, replicates=min(resampling.replicates, _MOST_REPLICATES))
+    if resampling.resamples:
+        fewer = replace(resampling, resamples=min(resampling.resamples, _MOST_RESAMPLES))
         try:
             drawn = [sample_from(one, key, segment_speakers=speakers, bootstrap_by="id")[0] for one in centred]
             least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval

@@ -168,7 +168,7 @@ def verdict(results: Json) -> tuple[str, str]:
     beside, eer = worst.beside, worst.eer
     errs = f"errs {reports.one_in(eer.value)} times" if eer.value > 0 else "does not err on these trials"
     text = f"{start}Asked whether two anonymised recordings are of the same person, the strongest attacker {errs};"
-    text += f" guessing errs 1 in 2 times. That is an equal error rate of {percent(eer.value)}"
+    text += f" by chance it would err 1 in 2 times. That is an equal error rate of {percent(eer.value)}"
     if eer.has_interval:
         text += f" ({100 * results['config']['evaluation']['level']:g} % interval of the smallest over attackers and"
         text += f" scenarios: {percent(eer.low)} to {percent(eer.high)})"
@@ -192,8 +192,9 @@ def verdict(results: Json) -> tuple[str, str]:
         of = ["" if one.attacker == worst.attacker else f" ({one.attacker})" for one in (closed, named)]
         among = " to ".join(map(str, dict.fromkeys(beside.candidates)))
         share = f"{100 * named.rate.value:.0f} %"
-        details += f". One who knows that the speaker is among the enrolled errs in {percent(closed.rate.value)}{of[0]}"
-        details += f", and identifies the speaker of {share} of the utterances among {among}{of[1]}"
+        rate = f"{percent(closed.rate.value)}{of[0]}"
+        details += f". In a closed set (the speaker is known to be enrolled) the equal error rate is {rate}"
+        details += f", and the speaker of {share} of the utterances is identified among {among}{of[1]}"
     means = [
         f"{row['dataset']} {row['split']} {row['eer_percent']:.1f} %".replace("  ", " ")
         for row in results["averages"]

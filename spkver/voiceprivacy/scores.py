@@ -381,7 +381,7 @@ def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> list[Scor
                     experiment.failures.append(names | what)
             found = list(_conditions(run, sets, made, attackers, experiment.suffix)) if made else []
             seconds = time.perf_counter() - started
-            logger.info("%s %s: scores of %d conditions after %.1f s", dataset.name, scenario.name, len(found), seconds)
+            logger.info("%s, %s: %d lists of trials scored in %.1f s", dataset.name, scenario.name, len(found), seconds)
             conditions += found
     experiment.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
     return conditions

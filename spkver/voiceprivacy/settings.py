@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from evaluation.uncertainty import MOST_REPLICATES
+from evaluation.uncertainty import MOST_RESAMPLES
 from spkbase.errors import ConfigError
 from spkver.anonymization import BUILT_IN, AnonymizerConfig, make_anonymizer
 from spkver.attackers import CATALOGUE, attacker_name, default_attackers
@@ -91,7 +91,7 @@ class EvaluationConfig:
 
     Attributes
     ----------
-    replicates : int
+    resamples : int
         Resamples of speakers for each interval; 0 for none.
     level : float
         Share of true values that intervals should cover.
@@ -104,15 +104,15 @@ class EvaluationConfig:
         see `spkver.voiceprivacy.table`.
     """
 
-    replicates: int = 500
+    resamples: int = 500
     level: float = 0.95
     priors: tuple[str, ...] = ("0.001", "0.01", "0.05", "0.5")
     sizes: tuple[int, ...] = ()
     by_training_draws: bool = True
 
     def __post_init__(self) -> None:
-        is_number = self.replicates != 1 and 0 <= self.replicates <= MOST_REPLICATES
-        _expect("evaluation.replicates", self.replicates, f"0, or 2 to {MOST_REPLICATES:,}", is_number)
+        is_number = self.resamples != 1 and 0 <= self.resamples <= MOST_RESAMPLES
+        _expect("evaluation.resamples", self.resamples, f"0, or 2 to {MOST_RESAMPLES:,}", is_number)
         _expect("evaluation.level", self.level, "a number between 0 and 1", 0 < self.level < 1)
         are_sizes = all(size >= 2 for size in self.sizes)
         _expect("evaluation.sizes", self.sizes, "whole numbers of at least 2", are_sizes)

@@ -67,7 +67,7 @@ _METHOD = "intervals that hold where errors are few; means over draws, closed se
 _EVIDENCE = "minimum over attackers, similarity of voices; 4"  # what was made before by another one is made again
 _BY_VERSIONS = "the first versions alone, rates by the hull"
 _DRAWS, _INFORMED = "training_draws", "semi-informed"
-_MOST_REPLICATES = 500
+_MOST_RESAMPLES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
 _OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
 _KINDS = ("minimum", *reports.LEVELS, "without_content")
@@ -131,7 +131,7 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Seq
     sides = [[row for row in table if place(row)[:2] == pair] for pair in pairs]
 
     def make(path: Path) -> None:
-        resampling = Resampling(min(config.replicates, _MOST_REPLICATES), seed, config.level)
+        resampling = Resampling(min(config.resamples, _MOST_RESAMPLES), seed, config.level)
         evidence = {}
         for name, of in (("minima", _minima), ("similarity", _similarity)):
             find = partial(of, output=run.output, resampling=resampling)
@@ -227,7 +227,7 @@ def _minima(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[
             groups.setdefault(f"{row['scenario']} {kind}", []).append(name)
             groups[f"{_OVER} {kind}"] += [name] if row["scenario"] != "original" else []
     found, note = {}, "no intervals were asked for"
-    if resampling.replicates:
+    if resampling.resamples:
         try:
             samples = {name: samples_of(row, output) for name, row in by.items()}
             found = minima_over_attackers(samples, groups, resampling=resampling)

@@ -79,7 +79,7 @@ def utility(experiment: Experiment, sets: Sets) -> Json:
     """
     run, config = experiment.run, experiment.config
     experiment.begin("utility")
-    resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
+    resampling = Resampling(config.evaluation.resamples, config.seed, config.evaluation.level)
     measured: Json = {}
     if config.utility.wer or config.utility.hypotheses:
         with run.timed("words"):

@@ -48,7 +48,7 @@ def condition() -> Condition:
 
 
 def test_steps_that_take_out_sessions_help_and_are_starred(condition: Condition) -> None:
-    outcomes = compare_chains(condition, ("cosine", "centre,length", LDA), replicates=100)
+    outcomes = compare_chains(condition, ("cosine", "centre,length", LDA), resamples=100)
     eer = {chain: found.intervals["eer.rocch"] for chain, found in outcomes.items()}
     assert eer["cosine"].value > 0.2 > 0.1 > eer[LDA].value
     assert all(between.low <= between.value <= between.high for between in eer.values())
@@ -62,7 +62,7 @@ def test_steps_that_take_out_sessions_help_and_are_starred(condition: Condition)
 
 def test_chains_that_cannot_be_trained_say_why_and_the_rest_is_there(condition: Condition) -> None:
     single = replace(condition, training=drawn("t", 12, 1))
-    outcomes = compare_chains(single, ("cosine", "lda", "lda:20"), replicates=20)
+    outcomes = compare_chains(single, ("cosine", "lda", "lda:20"), resamples=20)
     assert set(outcomes["cosine"].intervals) == {"eer.rocch", "min_cllr", "cllr"}
     assert outcomes["lda"].intervals == {}
     assert "two vectors" in outcomes["lda"].failure
@@ -97,7 +97,7 @@ def test_conditions_of_the_challenge(tmp_path: Path, capsys: pytest.CaptureFixtu
                      for m in range(8) for u, s in zip(vectors.ids, vectors.speakers, strict=True)]  # fmt: skip
             (folder / "trials").write_text("".join(lines))
     arguments = ["voiceprivacy", str(tmp_path), str(tmp_path / "layout"), "s", "--training", "train"]
-    arguments += ["--suffix", "_anon", "--extractor", "net", "--replicates", "10"]
+    arguments += ["--suffix", "_anon", "--extractor", "net", "--resamples", "10"]
     backends.main([*arguments, "--chain", "cosine", "--chain", "centre,plda:4"])
     out = capsys.readouterr().out
     rows = [line.replace("*", "").strip("| ").split(" | ") for line in out.partition("minCllr")[0].splitlines()]

@@ -35,7 +35,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def results(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
     output = tmp_path_factory.mktemp("run") / "out"
-    settings = {"utility__attributes": data.parent / "people.csv", "evaluation__replicates": 0}
+    settings = {"utility__attributes": data.parent / "people.csv", "evaluation__resamples": 0}
     found = vp.evaluated(data, output, attackers=f"[{','.join(ATTACKERS)}]", **settings)
     for training in ("tiny_train", f"tiny_train{vp.SUFFIX}"):
         choice = json.loads((output / "attackers" / training / "content" / "choice.json").read_text())
@@ -74,7 +74,7 @@ def test_attributes_are_read_from_the_vectors(results: dict) -> None:
 
 
 def test_without_transcripts_content_says_so_and_the_others_finish(layout: Path, tmp_path: Path) -> None:
-    settings = {"evaluation__replicates": 0}
+    settings = {"evaluation__resamples": 0}
     outcome = vp.run_recipe(layout, tmp_path / "out", attackers="[gmm-ubm,content]", **settings)
     assert "content is left out" in outcome.err
     assert "no transcripts" in outcome.err

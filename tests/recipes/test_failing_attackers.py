@@ -71,7 +71,7 @@ def zoo(folder: Path, *names: str) -> dict[str, object]:
 
 
 def run(layout: Path, output: Path, settings: dict[str, object], *, page: bool = False) -> Outcome:
-    return vp.run_recipe(layout, output, page=page, evaluation__replicates=0, attackers_time_limit=LIMIT, **settings)
+    return vp.run_recipe(layout, output, page=page, evaluation__resamples=0, attackers_time_limit=LIMIT, **settings)
 
 
 def check_told(output: Path, outcome: Outcome, names: tuple[str, ...]) -> None:

@@ -47,7 +47,7 @@ def run(layout: Path, output: Path, oracles: Path, *more: str, **others: object)
         "attackers": json.dumps([*ATTACKERS, *more]),
         "attacker_settings.knows.preset": f"{oracles}/oracles.py:knows",
         "attacker_settings.guesses.preset": f"{oracles}/oracles.py:guesses",
-        "evaluation__replicates": 0,
+        "evaluation__resamples": 0,
         "lists": "[f]",
     }
     return evaluated(layout, output, **{**settings, **others})
@@ -147,5 +147,5 @@ def test_who_has_no_scores_for_the_background_is_left_out_and_told(layout, oracl
 
 def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):
     chosen = {"attackers": "[knows,fusion]", "attacker_settings__knows__preset": f"scores:{output}/exp"}
-    refused(run_recipe(layout, tmp_path / "out", **chosen, evaluation__replicates=0), "has no attacker to fuse")
+    refused(run_recipe(layout, tmp_path / "out", **chosen, evaluation__resamples=0), "has no attacker to fuse")
     assert (tmp_path / "out/results.json").exists()

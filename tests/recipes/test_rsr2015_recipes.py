@@ -196,7 +196,7 @@ def test_a_configuration_file_changes_what_it_names_and_nothing_else(recipe: Rec
 
 def test_privacy_stands_in_results_and_table(recipe: Recipe, tiny, output):
     """Speakers are those of the maps in `task/`, which `spkver-eval` takes too."""
-    outcome = recipe(tiny, output, report__replicates=50)
+    outcome = recipe(tiny, output, report__resamples=50)
     assert outcome.status == 0
     head = outcome.out.splitlines()[0].split()
     assert head[:9] == ["system", "trials", "target", "nontarget", "EER", "[%]", "minDCF", "SRE08", "PRBEP"]

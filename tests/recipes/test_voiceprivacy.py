@@ -91,7 +91,7 @@ def test_spkver_eval_finds_the_same_metrics_and_intervals_in_the_written_files(r
     for one in [one for one in results["conditions"] if one["attacker"] == "supervector-cosine"]:
         files = ["-s", output / one["scores"], "-k", output / one["key"]]
         speakers = ["--segment-speakers", output / one["segment_speakers"]]
-        options = ["--bootstrap", vp.REPLICATES, "--seed", 0, "--jobs", 1, "--json", "-"]
+        options = ["--bootstrap", vp.RESAMPLES, "--seed", 0, "--jobs", 1, "--json", "-"]
         ran = CliRunner().invoke(spkver_eval, ["metrics", *map(str, [*files, *speakers, *options])])
         assert ran.exit_code == 0, ran.output
         found = json.loads(ran.stdout)
@@ -181,14 +181,14 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(results, output):
                 drawn = [sample_from(*read, segment_speakers=speakers, bootstrap_by="id")[0]]
                 samples[one["scenario"], one["attacker"]] = drawn
         own = {attacker: drawn for (scenario, attacker), drawn in samples.items() if scenario == row["scenario"]}
-        expected = minima_over_attackers(own, {"": own}, resampling=Resampling(vp.REPLICATES, 0))[""].to_dict()
+        expected = minima_over_attackers(own, {"": own}, resampling=Resampling(vp.RESAMPLES, 0))[""].to_dict()
         assert row["minimum"] == json.loads(json.dumps(expected))
         assert 0.1 < row["minimum"]["perfect"]["low"] <= row["minimum"]["perfect"]["mean"] < 0.5
         if row["scenario"] == "original":
             assert "minimum_over_scenarios" not in row
             continue
         every = {" ".join(place): drawn for place, drawn in samples.items() if place[0] != "original"}
-        over = minima_over_attackers(every, {"": every}, resampling=Resampling(vp.REPLICATES, 0))[""].to_dict()
+        over = minima_over_attackers(every, {"": every}, resampling=Resampling(vp.RESAMPLES, 0))[""].to_dict()
         over["attacker"] = over["attacker"].partition(" ")[2]
         assert row["minimum_over_scenarios"] == json.loads(json.dumps(over))
         assert over["high"] <= expected["high"]

@@ -104,7 +104,7 @@ NAMES = ["gmm-ubm", "lengths-attack", "command-command", "scores-oracle", "vecto
 
 
 def run(layout: Path, output: Path, *attackers: str, page: bool = False, **settings: object) -> Outcome:
-    chosen = {"attackers": json.dumps(attackers), "evaluation__replicates": 0, "seed": 3, **settings}
+    chosen = {"attackers": json.dumps(attackers), "evaluation__resamples": 0, "seed": 3, **settings}
     return vp.run_recipe(layout, output, page=page, **chosen)
 
 

@@ -171,7 +171,7 @@ OPTIONS = {
         [],
         ["anonymises each recording once", "set anonymizer.training_draws=1, anonymizer.enrolment_draws=1, or"],
     ),
-    "replicates": ({"evaluation.replicates": 1}, [], ["evaluation.replicates is 1"]),
+    "resamples": ({"evaluation.resamples": 1}, [], ["evaluation.resamples is 1"]),
     "lists that are not there": ({"lists": "[mixed]"}, [], ["no set was found", "<set>_trials_mixed"]),
     "emotions of no directory": ({"utility.emotion": "[nothing]"}, [], ["no such data directory nothing"]),
     "predictions of nothing": ({"utility.predictions": "guesses"}, [], ["without utility.emotion"]),

@@ -14,7 +14,7 @@ from voiceprivacy_runs import rows
 
 from evaluation.challenges.rank_files import SER, read_rank_file, records
 
-ONE = {"attackers": "[supervector-cosine]", "evaluation__replicates": 0}
+ONE = {"attackers": "[supervector-cosine]", "evaluation__resamples": 0}
 
 
 @pytest.fixture(scope="module")

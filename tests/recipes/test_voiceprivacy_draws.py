@@ -26,7 +26,7 @@ SETTINGS = {
     "anonymizer__trial_draws": 3,
     "anonymizer__enrolment_draws": 2,
     "attackers": "[supervector-cosine]",
-    "evaluation__replicates": 2,
+    "evaluation__resamples": 2,
 }
 
 

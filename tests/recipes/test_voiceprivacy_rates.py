@@ -15,7 +15,7 @@ from recipe_runs import Outcome, refused, results_of
 from voiceprivacy_runs import SUFFIX, findings, lines_of, run_recipe, write, write_layout
 
 ALL = "attacker_settings.all.features"
-ONE = {"attackers": "[gmm-ubm]", "evaluation.replicates": 0}
+ONE = {"attackers": "[gmm-ubm]", "evaluation.resamples": 0}
 SCORES = ("--until", "scores")
 NOTE = re.compile("sampling rates: (.*)")
 

@@ -105,7 +105,7 @@ def test_mixed_trials_run(own, tmp_path, sexes):
     pairs = {(model, one) for model in (*ENROLLED["f"], *ENROLLED["m"]) for one in spoken}
     lines = [f"{model} {one} {'' if spoken[one] == model else 'non'}target" for model, one in sorted(pairs)]
     write(own / "tiny_test_trials_mixed/trials", lines)
-    settings = {"lists": "[mixed]", "evaluation__replicates": 0}
+    settings = {"lists": "[mixed]", "evaluation__resamples": 0}
     if sexes == "unknown":
         del settings["lists"]
         for path in own.glob("*/spk2gender"):
@@ -135,7 +135,7 @@ def test_mixed_trials_run(own, tmp_path, sexes):
 # --- anonymising ----------------------------------------------------------------------------------
 
 
-MCADAMS = {"anonymizer__name": "mcadams", "attackers": "[supervector-cosine]", "evaluation__replicates": 0}
+MCADAMS = {"anonymizer__name": "mcadams", "attackers": "[supervector-cosine]", "evaluation__resamples": 0}
 
 
 def test_missing_twins_are_made_in_the_output_and_the_data_stay_as_they_are(own, tmp_path):
@@ -180,7 +180,7 @@ def test_word_error_rates_come_from_what_another_recogniser_heard(own, tmp_path)
         write(own / f"tiny_test_trials_{sex}/text", [f"{name} ONE TWO THREE FOUR" for name in names])
         write(own / f"tiny_test_trials_{sex}/heard", [f"{name} one two three four" for name in names])
         write(own / f"tiny_test_trials_{sex}{SUFFIX}/heard", [f"{name} one too three four" for name in names])
-    settings = {"utility__hypotheses": "heard", "evaluation__replicates": 0, **only("supervector-cosine")}
+    settings = {"utility__hypotheses": "heard", "evaluation__resamples": 0, **only("supervector-cosine")}
     utility = evaluated(own, tmp_path / "out", **settings)["utility"]
     assert [utility["wer"]["tiny_test"][kind]["value"] for kind in ("original", "anonymised")] == [0, 0.25]
     assert utility["cer"]["tiny_test"]["anonymised"]["value"] == pytest.approx(1 / 18)

@@ -22,7 +22,7 @@ from spkver.cli import main
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 ANONYMISER = ("--suffix", "_mcadams")
-SETTINGS = {"attackers": "[gmm-svm]", "evaluation__replicates": 0}
+SETTINGS = {"attackers": "[gmm-svm]", "evaluation__resamples": 0}
 SCORES = "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f_mcadams/gmm-svm/scores"
 CONDITIONS = "numbers/tiny_test_mcadams/gmm-svm.json"
 

@@ -21,7 +21,7 @@ SETTINGS = {
     "anonymizer__training_draws": 3,
     "anonymizer__trial_draws": 2,
     "attackers": "[gmm-ubm,supervector-cosine]",
-    "evaluation__replicates": 0,
+    "evaluation__resamples": 0,
 }
 
 

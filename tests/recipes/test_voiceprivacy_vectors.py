@@ -18,7 +18,7 @@ from spkver.datadir import read_datadir
 
 
 def run(layout: Path, output: Path, *attackers: str, page: bool = False, **settings: object) -> Outcome:
-    chosen = {"attackers": json.dumps(attackers), "evaluation__replicates": 0, **settings}
+    chosen = {"attackers": json.dumps(attackers), "evaluation__resamples": 0, **settings}
     return run_recipe(layout, output, page=page, **chosen)
 
 

@@ -15,7 +15,7 @@ RATE = 16000
 N_SENTENCES, N_SESSIONS = 2, 4
 FOLDERS = {"m": "male", "f": "female"}
 # a run on it: 32 background recordings, 8 models
-SETTINGS = {"ubm.components": 8, "nap.rank": 4, "background.size": 24, "report.replicates": 0}
+SETTINGS = {"ubm.components": 8, "nap.rank": 4, "background.size": 24, "report.resamples": 0}
 
 
 def vowel(

@@ -25,11 +25,11 @@ SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")
 ENROLLED = {"f": ("f001", "f002", "f003", "f004"), "m": ("m001", "m002", "m003")}
 STRANGERS = {"f": ("f005",), "m": ("m004",)}
 TRAINING = ("f101", "f102", "f103", "m101", "m102", "m103")
-REPLICATES = 20
+RESAMPLES = 20
 SETTINGS = {
     "attackers": "[gmm-ubm,gmm-svm,gmm-svm-cms,supervector-cosine]",  # what runs by default depends on the machine
     "attacker_settings.all.ubm.components": 4,
-    "evaluation.replicates": REPLICATES,
+    "evaluation.resamples": RESAMPLES,
     "anonymizer.training_draws": 1,
     "anonymizer.trial_draws": 1,
     "anonymizer.enrolment_draws": 1,

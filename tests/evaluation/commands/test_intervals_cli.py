@@ -78,9 +78,9 @@ def test_by_trial_is_narrower(files: Path) -> None:
     assert widths[1] < 0.6 * widths[0]
 
 
-@pytest.mark.parametrize("replicates", ["0", "30"])
-def test_groups(files: Path, replicates: str) -> None:
-    options = ("--by", "sex", "--metadata", str(files / "meta.csv"), "--bootstrap", replicates)
+@pytest.mark.parametrize("resamples", ["0", "30"])
+def test_groups(files: Path, resamples: str) -> None:
+    options = ("--by", "sex", "--metadata", str(files / "meta.csv"), "--bootstrap", resamples)
     found = run(files, *options, "--segment-speakers", str(files / "utt2spk"))["groups"]
     assert list(found["groups"]) == ["f", "m"]
     assert found["groups"]["f"]["n_target"] == N_SPEAKERS // 2 * N_SEGMENTS
@@ -88,7 +88,7 @@ def test_groups(files: Path, replicates: str) -> None:
     gap = found["extremes"]["cllr"]["gap"]
     values = [group["metrics"]["cllr"] for group in found["groups"].values()]
     assert gap["value"] == pytest.approx(max(values) - min(values))
-    if replicates == "0":
+    if resamples == "0":
         assert gap["interval"] == [None, None]
     else:
         assert 0 <= gap["interval"][0] < gap["interval"][1]

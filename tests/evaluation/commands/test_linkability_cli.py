@@ -320,7 +320,7 @@ def test_all_that_has_no_embedding_at_once() -> None:
 
 
 def test_galleries_of_different_sizes_have_no_disclosure() -> None:
-    block = measure_linkage({1: Ranks([0, 1], 0, [5, 6])}, Settings(replicates=0)).report["utterances"]["1"]
+    block = measure_linkage({1: Ranks([0, 1], 0, [5, 6])}, Settings(resamples=0)).report["utterances"]["1"]
     assert block["srd_mean_bits"] is None
     assert block["sizes"].tolist() == [2, 3, 4, 5, 6]
     assert block["rank1"] == 0.5

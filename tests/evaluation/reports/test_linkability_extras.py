@@ -44,12 +44,12 @@ def ranks_of(distance: float, seed: int = 0, n: int = 200, impostors: int = 300)
 
 @pytest.fixture(scope="module")
 def run() -> Linkage:
-    return measure_linkage({1: ranks_of(1.5), 3: ranks_of(2.5, 1)}, Settings(sizes="log", replicates=30))
+    return measure_linkage({1: ranks_of(1.5), 3: ranks_of(2.5, 1)}, Settings(sizes="log", resamples=30))
 
 
 @pytest.fixture(scope="module")
 def beyond(run: Linkage) -> dict[int, Beyond]:
-    return extrapolate_linkage(run.ranks, run.settings, POPULATIONS, replicates=10)
+    return extrapolate_linkage(run.ranks, run.settings, POPULATIONS, resamples=10)
 
 
 # ---- what is extrapolated stands apart
@@ -108,7 +108,7 @@ def test_lists_of_speakers_are_written(run: Linkage, tmp_path: Path) -> None:
         f"{kind}_speakers_L{number}.txt" for kind in ("easy", "hard") for number in (1, 3)
     }
     assert report["1"]["tie_rule"] == "nearest"
-    few = measure_linkage({1: Ranks([0, 1, 2], 0, 5)}, Settings(replicates=0))
+    few = measure_linkage({1: Ranks([0, 1, 2], 0, 5)}, Settings(resamples=0))
     report = extras.write_linkage(tmp_path / "few", few)["quartiles"]
     assert report["1"]["notes"] == ["fewer than 4 speakers: no quarters"]
 

@@ -624,7 +624,7 @@ def test_two_plain_sentences_then_the_figure_what_speaks_against_it_and_the_name
     )
     places = [head.text.index(part) for part in (
         "Asked whether two anonymised recordings are of the same person, the strongest attacker errs 1 in ",
-        "guessing errs 1 in 2 times. Without anonymisation it",
+        "by chance it would err 1 in 2 times. Without anonymisation it",
         "Equal error rate ",
         "Nobody measured words. Nor 1.9 points.",
         "1 warning bears on this verdict",

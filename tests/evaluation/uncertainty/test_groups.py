@@ -24,7 +24,7 @@ def metrics(scores: SortedScores) -> dict[str, float]:
     return {"eer.interpolated": eer(scores, method="interpolated"), "mean": spread}
 
 
-def evaluated(shifts: tuple[float, ...], *, n_speakers: int = 60, seed: int = 0, replicates: int = 0) -> Groups:
+def evaluated(shifts: tuple[float, ...], *, n_speakers: int = 60, seed: int = 0, resamples: int = 0) -> Groups:
     """Give groups of speakers that differ in the shift of their target scores, all trials within a group."""
     rng = np.random.default_rng(seed)
     models, segments = np.divmod(np.arange(n_speakers**2), n_speakers)
@@ -36,7 +36,7 @@ def evaluated(shifts: tuple[float, ...], *, n_speakers: int = 60, seed: int = 0,
     names = np.array([f"s{n}" for n in range(n_speakers)], object)
     sample = sample_of(scores, is_target, TrialSpeakers(names, models, segments))
     names = [f"g{n}" for n in range(len(shifts))]
-    found = evaluate_groups(sample, groups, names, metrics, Resampling(replicates))
+    found = evaluate_groups(sample, groups, names, metrics, Resampling(resamples))
     for place, (name, group) in enumerate(found.groups.items()):
         inside = groups == place
         expected = eer(scores[inside & is_target], scores[inside & ~is_target], method="interpolated")
@@ -123,7 +123,7 @@ def test_extremes_without_resamples() -> None:
 
 
 def test_gap_is_found_where_there_is_one() -> None:
-    extremes = evaluated((0.0, 3.0), replicates=200).extremes["mean"]
+    extremes = evaluated((0.0, 3.0), resamples=200).extremes["mean"]
     assert 0 < extremes.gap.low < 3 < extremes.gap.high
     assert extremes.highest_value.low < 4.5 < extremes.highest_value.high
     assert extremes.lowest_value.low < 1.5 < extremes.lowest_value.high
@@ -132,8 +132,7 @@ def test_gap_is_found_where_there_is_one() -> None:
 def test_gap_is_not_found_where_there_is_none() -> None:
     """Of four equal groups the largest difference looks large; the interval must hold 0 in 95 of 100 cases."""
     missed = sum(
-        evaluated((0.0,) * 4, n_speakers=40, seed=seed, replicates=80).extremes["mean"].gap.low > 0
-        for seed in range(40)
+        evaluated((0.0,) * 4, n_speakers=40, seed=seed, resamples=80).extremes["mean"].gap.low > 0 for seed in range(40)
     )
     assert missed <= 5  # of 40 at most 5 by chance, with a probability of 98.6 % at 5 %
 

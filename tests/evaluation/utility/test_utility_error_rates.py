@@ -120,7 +120,7 @@ def random_counts(seed: int, n_speakers: int = 8, n_each: int = 5) -> tuple[Erro
 
 def test_resamples_are_those_of_copied_speakers() -> None:
     counts, speakers = random_counts(0)
-    resampling = Resampling(replicates=40, seed=3)
+    resampling = Resampling(resamples=40, seed=3)
     names = sorted(set(speakers.values()))
     rates = []
     for weights in resampling.weights(len(names)):

@@ -45,7 +45,7 @@ def test_speakers_are_drawn_not_models() -> None:
     """Twelve speakers say four sentences each: those who take the models for speakers are far too sure."""
     scores, key, speakers = trials()
     intervals = privacy_figures(scores, key, speakers)["intervals"]
-    assert (intervals["n_speakers"], intervals["replicates"], intervals["level"]) == (12, 200, 0.95)
+    assert (intervals["n_speakers"], intervals["resamples"], intervals["level"]) == (12, 200, 0.95)
     by_speaker, _ = sample_from(scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment)
     by_trial = sample_of(scores.values, key.is_target)
 
@@ -64,10 +64,10 @@ def test_speakers_are_drawn_not_models() -> None:
         assert np.diff(intervals[name]) > 1.2 * np.diff(sure[name]), name
 
 
-def test_nothing_is_drawn_without_replicates() -> None:
+def test_nothing_is_drawn_without_resamples() -> None:
     scores, key, speakers = trials()
     none = Speakers(speakers.of_model, speakers.of_segment, 0)
-    assert set(privacy_figures(scores, key, none)["intervals"]) == {"level", "replicates", "seed", "resampled"}
+    assert set(privacy_figures(scores, key, none)["intervals"]) == {"level", "resamples", "seed", "resampled"}
     assert curve_figures(linkability(scores, key, none))["interval"] == [None, None]
 
 

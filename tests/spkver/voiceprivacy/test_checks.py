@@ -327,7 +327,10 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
     assert said.startswith(
         "Asked whether two anonymised recordings are of the same person, the strongest attacker errs"
     )
-    assert "errs 1 in 11 times; guessing errs 1 in 2 times. That is an equal error rate of 9.0 % (90 % interval" in said
+    assert (
+        "errs 1 in 11 times; by chance it would err 1 in 2 times. That is an equal error rate of 9.0 % (90 % interval"
+        in said
+    )
     assert "7.0 % to 11.0 %) on x_test, 30 enrolled speakers; without anonymisation it is 2.0 %; chance" in said
     assert details.startswith("The strongest attacker is a (lazy-informed, which anonymises its enrolment speech)")
     assert details.endswith("by the mean over lists of the semi-informed rate: x test 10.0 %.")
