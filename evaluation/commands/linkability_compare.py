@@ -26,7 +26,7 @@ _RESAMPLES, _MOST_BANDS = 500, 6
 @choice_option(
     *("--quartile-ties", "rule"),
     of=linkage.RULES,
-    help="Speakers tied at the edge of a quarter: nearest to a quarter; all included (as published); all excluded; or random.",
+    help="Speakers tied at the edge of a quarter: nearest to a quarter; all in (as published); all out; or random.",
 )
 @choice_option("--ties", of=linkage.TIE_RULES, help="How equal scores count.")
 @number_option("--permutations", default=1000, least=1, help="Permutations for chance.")

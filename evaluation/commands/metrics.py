@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from evaluation import metrics as measures
 from evaluation import uncertainty
@@ -52,7 +53,7 @@ class _Assessed:
 @path_option("--metadata", help="Table with header; first column ids of models, segments or speakers.")
 @path_option("--latex", help="Write the table as LaTeX (booktabs).")
 @path_option("--markdown", help="Write the table as Markdown.")
-@click.option("--columns", help="Metrics in these tables, named as in the JSON: eer.rocch,cllr.")
+@click.option("--columns", help="Metrics in these tables, named as in the JSON: eer.rocch,min_dcf.0.01.")
 @worker_options
 @shared.json_option
 def metrics(
@@ -80,11 +81,14 @@ def metrics(
     Equal error rates are fractions by five definitions; `rocch`, that of the convex hull, is the default. A miss and a
     false alarm cost 1 each. Only cllr and act_dcf take scores as natural log-likelihood ratios.
 
-    Repeat -s, and -k and -l where they differ, for several systems in one table; with --bootstrap there are paired
-    differences from the --reference too.
+    Repeat -s, and -k and -l where they differ, for several systems in one table; with --bootstrap, or with speakers
+    (1000 resamples), there are paired differences from the --reference with p-values too.
     """
     if (column is None) != (metadata is None):
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")
+    given = click.get_current_context().get_parameter_source("resamples") is not ParameterSource.DEFAULT
+    if len(systems) > 1 and not given and any(of is not None for of in maps.values()):
+        resampling = replace(resampling, resamples=uncertainty.Resampling.resamples)
     reference = reference or systems[0].name
     if reference not in (names := [system.name for system in systems]):
         raise click.UsageError(f"--reference {reference!r} is none of the labels: {', '.join(names)}")

@@ -58,7 +58,7 @@ class Column:
 
 
 def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
-    """Return the columns of some metrics, or of those for a paper that a result has.
+    """Return the columns of some metrics, or of those for a paper that a result has; ``eer`` is that of the paper.
 
     Raises
     ------
@@ -69,6 +69,8 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
         name: Column(name, f"{title} [%]" if unit.form == "%" else title, unit.form)
         for name, (title, unit) in result.titles().items()
     }
+    usual = {name.partition(".")[0]: name for name in PAPER if name in known}
+    names = [name if name in known else usual.get(name, name) for name in names]
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ConfigError(f"no metric {', '.join(map(repr, unknown))}; there are: {', '.join(known)}")
@@ -88,12 +90,16 @@ def system_rows(results: Mapping[str, Evaluation], columns: Sequence[Column]) ->
 def difference_rows(
     differences: Mapping[str, Mapping[str, Interval]], columns: Sequence[Column], reference: str
 ) -> list[dict[str, str]]:
-    """Return a row for each system: its metrics minus those of the reference, with intervals."""
+    """Return a row for each system: its metrics minus those of the reference, with intervals and p-values."""
     rows = []
     for label, found in differences.items():
-        gaps = {one: found[one.name] for one in columns if found[one.name] is not None}
-        cells = {one.heading: one.cell(gap.value, gap.low, gap.high) for one, gap in gaps.items()}
-        rows.append({"system": f"{label} minus {reference}", **cells})
+        row = {"system": f"{label} minus {reference}"}
+        for one in columns:
+            if (gap := found[one.name]) is not None:
+                row[one.heading] = one.cell(gap.value, gap.low, gap.high)
+                if gap.p_value == gap.p_value:
+                    row[one.heading] += f", p = {gap.p_value:.3f}" if gap.p_value >= 0.001 else ", p < 0.001"
+        rows.append(row)
     return rows
 
 
