@@ -67,13 +67,13 @@ def problems_of(site: Path) -> list[str]:
 
 
 def missing_names(pages: dict[Path, Page]) -> list[str]:
-    """Return a line for each public name of a room that the reference does not explain."""
+    """Return a line for each public name of a package that the reference does not explain."""
     explained = set().union(*(page.anchors for page in pages.values()))
     return [
-        f"docs/api: {room}.{name.name} is missing"
-        for room, names in reference_pages.rooms().items()
+        f"docs/api: {package}.{name.name} is missing"
+        for package, names in reference_pages.packages().items()
         for name in names
-        if room not in reference_pages.PACKAGES and f"{room}.{name.name}" not in explained
+        if package not in reference_pages.PACKAGES and f"{package}.{name.name}" not in explained
     ]
 
 

@@ -1,4 +1,4 @@
-"""The reference: a page for each room, with all names of its face, made from the faces and the docstrings."""
+"""The reference: a page for each package with all its public names, made from `__init__.py` and the docstrings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,34 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = {
-    "evaluation": "Scores and embeddings in, evidence out; usable alone",
-    "spkver": "Speech in, scores out",
-    "spkbase": "What both stand on: files, workers, runs, configurations",
+PACKAGES = ("evaluation", "spkver", "spkbase")
+TASKS = {
+    "Scores to metrics and intervals": (
+        *("evaluation.trials", "evaluation.formats", "evaluation.metrics", "evaluation.calibration"),
+        "evaluation.uncertainty",
+    ),
+    "Plots, tables and reports": ("evaluation.plots", "evaluation.reports", "evaluation.challenges"),
+    "Embeddings, linkability, utility": ("evaluation",),
+    "Audio to features and models": (
+        *("spkver.audio", "spkver.datadir", "spkver.corpora", "spkver.features", "spkver.mixture", "spkver.vectors"),
+        *("spkver.sidekit", "spkver.idmap"),
+    ),
+    "Vectors to scores": ("spkver.extractors", "spkver.backend"),
+    "Anonymise, attack, report": (
+        *("spkver.anonymization", "spkver.attackers", "spkver.recognition", "spkver.voiceprivacy"),
+    ),
+    "Recipes and commands": ("spkver",),
+    "Infrastructure: files, workers, runs, configurations": ("spkbase",),
+}
+"""Packages by what they are for; the first task whose names begin a package's has it."""
+PICTURES = {
+    "plot_det": "demo-det.png",
+    "plot_roc": "plot-roc.png",
+    "plot_ece": "plot-ece.png",
+    "plot_zebra": "plot-zebra.png",
+    "plot_histogram": "plot-histogram.png",
+    "plot_reliability": "plot-reliability.png",
+    "plot_linkability": "linkability.png",
 }
 
 
@@ -27,27 +51,27 @@ class Name(NamedTuple):
     original: str
 
 
-def rooms() -> dict[str, list[Name]]:
-    """Return the public names of each room, and of the modules beside the rooms, in the order of their faces."""
+def packages() -> dict[str, list[Name]]:
+    """Return the public names of each package, and of the modules beside packages, in the order of `__init__.py`."""
     found = {}
-    for package in PACKAGES:
-        for face in sorted((ROOT / package).rglob("__init__.py")):
-            room = ".".join(face.parent.relative_to(ROOT).parts)
-            if names := names_of_face(face, room):
-                found[room] = names
-        for path in sorted((ROOT / package).glob("*.py")):
+    for top in PACKAGES:
+        for init in sorted((ROOT / top).rglob("__init__.py")):
+            package = ".".join(init.parent.relative_to(ROOT).parts)
+            if names := names_of_package(init, package):
+                found[package] = names
+        for path in sorted((ROOT / top).glob("*.py")):
             if path.stem not in ("__init__", "__main__", "cli"):
-                module = f"{package}.{path.stem}"
+                module = f"{top}.{path.stem}"
                 found[module] = [Name(name, module, name) for name in names_of_module(path)]
     return found
 
 
-def names_of_face(face: Path, room: str) -> list[Name]:
-    """Return the names that a package hands out, a line `from ROOM.module import name` of its `__init__.py` each."""
+def names_of_package(init: Path, package: str) -> list[Name]:
+    """Return the names that a package hands out, a line `from PACKAGE.module import name` of its `__init__.py` each."""
     return [
-        Name(alias.asname or alias.name, line.module or room, alias.name)
-        for line in ast.parse(face.read_text(encoding="utf-8")).body
-        if isinstance(line, ast.ImportFrom) and (line.module or "").startswith(f"{room}.")
+        Name(alias.asname or alias.name, line.module or package, alias.name)
+        for line in ast.parse(init.read_text(encoding="utf-8")).body
+        if isinstance(line, ast.ImportFrom) and (line.module or "").startswith(f"{package}.")
         for alias in line.names
     ]
 
@@ -91,39 +115,41 @@ def first_line(thing: object) -> str:
     return text.replace("``", "`").replace("*", "\\*").replace("|", "\\|")
 
 
-def page(room: str, names: list[Name]) -> str:
-    """Return the page of a room: its docstring, a table of its names, and each of them."""
-    face = importlib.import_module(room)
+def page(package: str, names: list[Name]) -> str:
+    """Return the page of a package: its docstring, a table of its names, and each of them."""
+    module = importlib.import_module(package)
     table, entries = [], []
     for name in names:
-        thing = getattr(face, name.name)
-        target = f"{room}.{name.name}"
+        thing = getattr(module, name.name)
+        target = f"{package}.{name.name}"
         if inspect.isclass(thing):
             entries.append(f".. autoclass:: {target}\n   :members:\n")
         elif inspect.isroutine(thing):
             entries.append(f".. autofunction:: {target}\n")
+            if name.name in PICTURES:
+                entries.append(f".. image:: /{PICTURES[name.name]}\n   :width: 60%\n   :alt: Example of {name.name}\n")
         else:
             entries.append(
                 f".. py:data:: {name.name}\n   :type: {type(thing).__name__}\n\n   {constant(thing, name)}\n"
             )
         described = inspect.isclass(thing) or inspect.isroutine(thing)
         sentence = first_line(thing) if described else constant(thing, name)
-        # a package's own face leads to what its rooms explain
-        held = ".".join(name.module.split(".")[:2]) + "." + name.original if room in PACKAGES else target
+        # a top-level package leads to what its subpackages explain
+        held = ".".join(name.module.split(".")[:2]) + "." + name.original if package in PACKAGES else target
         table.append(f"| [`{name.name}`](#{held}) | {sentence} |")
-    text = f"# {room}\n\n```{{eval-rst}}\n.. automodule:: {room}\n   :no-members:\n```\n"
+    text = f"# {package}\n\n```{{eval-rst}}\n.. automodule:: {package}\n   :no-members:\n```\n"
     if table:
         text += "\n| name | what it is |\n|---|---|\n" + "\n".join(table) + "\n"
-    if entries and room not in PACKAGES:
+    if entries and package not in PACKAGES:
         text += "\n```{eval-rst}\n" + "\n".join(entries) + "```\n"
     return text
 
 
 def write(folder: Path) -> None:
-    """Write a page for each room and their index; what has not changed keeps its date, and is not built again."""
+    """Write a page for each package and their index; what has not changed keeps its date, and is not built again."""
     folder.mkdir(exist_ok=True)
-    found = rooms()
-    wanted = {f"{room}.md": page(room, names) for room, names in found.items()} | {"index.md": index(found)}
+    found = packages()
+    wanted = {f"{package}.md": page(package, names) for package, names in found.items()} | {"index.md": index(found)}
     for path in folder.glob("*.md"):
         if path.name not in wanted:
             path.unlink()
@@ -134,13 +160,14 @@ def write(folder: Path) -> None:
 
 
 def index(found: dict[str, list[Name]]) -> str:
-    """Return the page that leads to the rooms."""
-    text = (
-        "# Reference\n\nEvery public name, room by room. Names come from rooms: `from evaluation.metrics import eer`.\n"
-    )
-    for package, sentence in PACKAGES.items():
-        inside = [room for room in found if room.partition(".")[0] == package]
-        text += f"\n## {package}\n\n{sentence}.\n\n| room | what it holds |\n|---|---|\n"
-        text += "".join(f"| [`{room}`]({room}.md) | {first_line(importlib.import_module(room))} |\n" for room in inside)
+    """Return the page that leads to the packages, by what a user wants to do."""
+    text = "# Python API\n\nEvery public name, by task; imported from its package: `from evaluation.metrics import eer`.\n"
+    left = list(found)
+    for task, beginnings in TASKS.items():
+        inside = [name for name in left if name.startswith(beginnings) or name in beginnings]
+        left = [name for name in left if name not in inside]
+        text += f"\n## {task}\n\n| package | what it holds |\n|---|---|\n"
+        text += "".join(f"| [`{name}`]({name}.md) | {first_line(importlib.import_module(name))} |\n" for name in inside)
         text += "\n```{toctree}\n:hidden:\n\n" + "\n".join(inside) + "\n```\n"
+    assert not left, left
     return text

@@ -1,4 +1,4 @@
-"""What Sphinx lacks for this site: formulas as MathML, a page for each room, a first page at the top."""
+"""What Sphinx lacks for this site: formulas as MathML, a page for each package, a first page at the top."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def name_pages_by_titles(app: Any, document: nodes.document, docname: str) -> No
 
 
 def write_reference(app: Any) -> None:
-    """Write the pages of the reference, which follow the faces of the rooms, into docs/api."""
+    """Write the pages of the reference, from the public names of the packages, into docs/api."""
     reference_pages.write(Path(app.confdir) / "api")
 
 
