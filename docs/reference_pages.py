@@ -161,7 +161,7 @@ def write(folder: Path) -> None:
 
 def index(found: dict[str, list[Name]]) -> str:
     """Return the page that leads to the packages, by what a user wants to do."""
-    text = "# Python API\n\nEvery public name, by task; imported from its package: `from evaluation.metrics import eer`.\n"
+    text = "# Python API\n\nPublic names by task, imported from their packages: `from evaluation.metrics import eer`.\n"
     left = list(found)
     for task, beginnings in TASKS.items():
         inside = [name for name in left if name.startswith(beginnings) or name in beginnings]
