@@ -329,7 +329,7 @@ def few_speakers(run: Evaluated) -> Iterator[Finding]:
         if run.config.evaluation.resamples and not row["intervals"]:
             level, end = "warning", f": no intervals. {row['notes'].get('intervals', '')}"
         elif speakers < _FEW_SPEAKERS:
-            end = f": the coverage of the intervals was studied for {_FEW_SPEAKERS} and more."
+            end = f": the coverage of intervals was not studied with fewer than {_FEW_SPEAKERS}."
             level = "warning"
         yield Finding(level, "number of speakers", text + end)
 

@@ -132,7 +132,7 @@ def test_the_least_of_each_level_stands_beside_the_least_of_all() -> None:
         "; its rate is the mean of 3 anonymised versions (18.0, 3.0, 6.0); trial-by-trial 17.9 % (campplus" in details
     )
     assert "; whole-list of 35 and 35 recordings 12.0 % (campplus-adapted)" in details
-    assert "identifies the speaker of 91 % of the utterances among 5." in details
+    assert "the speaker of 91 % of the utterances is identified among 5." in details
 
 
 def test_zebra_and_linkability_are_the_worst_over_attackers_and_say_whose() -> None:
