@@ -58,7 +58,7 @@ _FEW_SPEAKERS = 20
 _MOST_RESAMPLES = 500
 _PART = 4096  # bytes
 _FEWEST = 10
-_BROKEN = 0.005  # an EER that is printed as 0 %
+_BROKEN = 0.02  # an EER at which hardly anybody is left to recognise
 _MANY = 0.2  # of recordings that are not nearer to their own originals
 
 
