@@ -127,7 +127,8 @@ def page(package: str, names: list[Name]) -> str:
         elif inspect.isroutine(thing):
             entries.append(f".. autofunction:: {target}\n")
             if name.name in PICTURES:
-                entries.append(f".. image:: /docs/{PICTURES[name.name]}\n   :width: 60%\n   :alt: Example of {name.name}\n")
+                picture = PICTURES[name.name]
+                entries.append(f".. image:: /docs/{picture}\n   :width: 60%\n   :alt: Example of {name.name}\n")
         else:
             entries.append(
                 f".. py:data:: {name.name}\n   :type: {type(thing).__name__}\n\n   {constant(thing, name)}\n"
