@@ -59,7 +59,7 @@ def test_ctrl_c_during_extraction(tiny, tmp_path):
     assert "Traceback" not in err
     assert "Error" not in err
     assert "the same command resumes from there" in err
-    wait_for(lambda: not processes(run.pid), seconds=15)
+    wait_for(lambda: not processes(run.pid), seconds=5)
     assert not leftovers(tmp_path)
     assert not (tmp_path / "results.json").exists()
 
