@@ -20,13 +20,14 @@ from spkbase.files import format_table
 
 @dataclass(frozen=True)
 class _Assessed:
-    """Results of a system; `trials` identifies its trials: a digest and counts."""
+    """Results of a system; `trials` identifies its trials: a digest and counts; `by_line`: they have no ids."""
 
     result: measures.Evaluation
     report: dict[str, Any]
     trials: tuple[int, int, int]
     sample: uncertainty.Sample | None = None
     groups: uncertainty.Groups | None = None
+    by_line: bool = False
 
 
 @click.command(cls=Command)
@@ -105,16 +106,18 @@ def metrics(
     }
     differences: dict[str, dict[str, uncertainty.Interval]] = {}
     notes = {}
-    if len(systems) > 1 and resampling.resamples:
-        samples = {name: of_it.sample for name, of_it in found.items() if of_it.sample is not None}
-        try:
-            samples = {reference: samples[reference], **samples}
-            differences = uncertainty.paired_differences(samples, statistic, resampling, jobs=jobs)
-        except DataError as error:
-            notes["differences"] = error.text
     if unlike := [name for name, of_it in found.items() if of_it.trials != found[reference].trials]:
         text = f"other trials than {reference}, so figures are not comparable"
         notes["trials"] = f"{', '.join(unlike)}: {text}"
+    comparable = [name for name in {reference: None, **found} if name not in unlike]
+    if len(comparable) > 1 and resampling.resamples:
+        samples = {name: sample for name in comparable if (sample := found[name].sample) is not None}
+        try:
+            differences = uncertainty.paired_differences(samples, statistic, resampling, jobs=jobs)
+        except DataError as error:
+            notes["differences"] = error.text
+    if differences and found[reference].by_line:
+        notes["pairs"] = "trials have no ids and are paired by line: all files must list them in the same order"
 
     results = {name: of_it.result for name, of_it in found.items()}
     shown = tables.chosen_columns(
@@ -139,8 +142,9 @@ def metrics(
     click.echo(tables.format_systems(results, shown) if len(systems) > 1 else str(results[systems[0].name]))
     if differences:
         click.echo("\n" + format_table(gaps))
-    if "trials" in notes:
-        click.echo(f"\nnote: {notes['trials']}")
+    for name in ("trials", "pairs"):
+        if name in notes:
+            click.echo(f"\nnote: {notes[name]}")
     if "differences" in notes:
         click.echo(f"\nno differences: {notes['differences']}")
     for name, of_it in found.items():
@@ -207,4 +211,5 @@ def _assess(
         grouped, column = group_trials(scored, groups_of[0], speakers=speakers), groups_of[1]
         groups = uncertainty.evaluate_groups(sample, *grouped, statistic, resampling, column=column, jobs=jobs)
         more["groups"] = groups.to_dict()
-    return _Assessed(result, result.to_dict() | more, trials, sample, groups)
+    by_line = read[1].segment_ids.tolist() == ["unknown"]
+    return _Assessed(result, result.to_dict() | more, trials, sample, groups, by_line)

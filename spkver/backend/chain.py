@@ -395,13 +395,15 @@ class Backend:
         enrolled = {name: [row] for row, name in enumerate(enrol.ids.tolist())} | rows_of
         row_of = {name: row for row, name in enumerate(test.ids.tolist())}
         problems = Problems()
-        for what, ids, known, source in (
-            ("models", model_ids, enrolled, enrol.source),
-            ("segments", segment_ids, row_of, test.source),
+        remedy = "extract them, or leave their trials out"
+        whose = f"{remedy}; or say whose the enrolled utterances are, where models are speakers (utt2spk, spk2utt)"
+        for what, ids, known, source, advice in (
+            ("models", model_ids, enrolled, enrol.source, whose),
+            ("segments", segment_ids, row_of, test.source, remedy),
         ):
             if absent := [name for name in ids.tolist() if name not in known]:
                 text = f"{len(absent)} {what} without a vector: {few(absent)}"
-                problems.add(text, file=source or None, remedy="extract them, or leave their trials out")
+                problems.add(text, file=source or None, remedy=advice)
         problems.raise_if_any()
         counts = [len(enrolled[name]) for name in model_ids.tolist()]
         rows = np.array([row for name in model_ids.tolist() for row in enrolled[name]], np.int64)

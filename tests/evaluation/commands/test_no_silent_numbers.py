@@ -463,9 +463,27 @@ def test_systems_on_other_trials_are_told(files: Path) -> None:
         assert f"note: {words}" in passes("metrics", *scores, *keys, *labels).stdout
         report = json.loads(passes("metrics", *scores, *keys, *labels, "--json", "-").stdout)
         assert report["notes"] == {"trials": words}
+        drawn = ("--bootstrap", "20", "--bootstrap-by", "trial")
+        report = json.loads(passes("metrics", *scores, *keys, *labels, *drawn, "--json", "-").stdout)
+        assert (report["notes"], report["differences"]) == ({"trials": words}, {})
     for keys in (("-k", files / "key.txt"), ("-k", files / "key.txt", "-k", files / "shuffled.txt")):
         assert "other trials" not in passes("metrics", *scores, *keys, *labels).stdout
         assert "notes" not in json.loads(passes("metrics", *scores, *keys, *labels, "--json", "-").stdout)
+
+
+def test_lines_without_ids_are_paired_by_line_and_it_is_said(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels, order = np.arange(60) % 3 == 0, rng.permutation(60)
+    for name, rows in (("a", range(60)), ("b", range(60)), ("shuffled", order)):
+        lines = [f"{int(labels[row])} {2 * labels[row] + rng.normal()}\n" for row in rows]
+        (tmp_path / name).write_text("".join(lines))
+    drawn = ("--bootstrap", "20", "--bootstrap-by", "trial")
+    shown = passes("metrics", "-s", tmp_path / "a", "-s", tmp_path / "b", *drawn).stdout
+    assert "b minus a" in shown
+    assert "paired by line: all files must list them in the same order" in shown
+    shown = passes("metrics", "-s", tmp_path / "a", "-s", tmp_path / "shuffled", *drawn).stdout
+    assert "minus" not in shown
+    assert "shuffled: other trials than a, so figures are not comparable" in shown
 
 
 # --- outputs in the place of inputs ----------------------------------------------------------------------------------
