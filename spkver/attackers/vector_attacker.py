@@ -498,7 +498,9 @@ def _choose(
     options: dict[str, Any] = {"folds": choice.folds, "enrolled": choice.enrolled, "cut": choice.cut}
     for dealt in range(choice.folds) if len(choice.chains) != 1 else ():  # of few speakers, several times dealt anew
         if dealt == 0 or 0 < len(rounds) < choice.folds:
-            further = background_folds(training, replace(place, seed=place.seed + dealt), **options)
+            dealing = background_folds(training, replace(place, seed=place.seed + dealt), **options)
+            known = {fold.speakers for fold in rounds}  # the same speakers again would count their errors twice
+            further = [fold for fold in dealing if fold.speakers not in known]
             rounds += [replace(fold, number=len(rounds) + number) for number, fold in enumerate(further, 1)]
     folds = []
     for fold in rounds:
