@@ -427,7 +427,7 @@ def plot_systems(
     path, mixed = Path(path), len({system.attacker for system in systems}) > 1
     shown = [name for name in utilities if name in _TITLES and any(name in system.utilities for system in systems)]
     if not shown:
-        remedy = "measure WER or UAR, or leave --plot out"
+        remedy = "measure WER or UAR, or leave the plot out"
         raise DataError(f"no system has a utility to plot over: {', '.join(utilities)}", remedy=remedy)
     files = [path if len(shown) == 1 else path.with_name(f"{path.stem}_{name}{path.suffix}") for name in shown]
     for name, file in zip(shown, files, strict=True):

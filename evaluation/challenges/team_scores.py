@@ -251,7 +251,7 @@ def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
         key = next((keys / name for name in names_of_key if is_file(keys / name)), None)
         if key is None:
             text = f"no key for it below {keys}: looked for {', '.join(names_of_key)}"
-            problems.add(text, file=path, remedy="check --key")
+            problems.add(text, file=path, remedy="check the keys")
             continue
         team = f"{names['team']}/{names['system']}"
         found = ScoreList(team, corpus, trial["split"], trial["sex"], dataset, condition, path, key)

@@ -102,7 +102,7 @@ class Settings:
             sizes = linkage.published_sizes(largest)
             if not len(sizes):
                 text = f"expected a gallery of 20 or more for the published sizes, got {largest}"
-                raise DataError(text, remedy="--sizes all, or numbers")
+                raise DataError(text, remedy="choose sizes='all', or numbers")
             return sizes
         return linkage.log_spaced_sizes(largest) if self.sizes == "log" else linkage.all_sizes(largest)
 
@@ -241,7 +241,7 @@ def extrapolate_linkage(
     small = [size for size in populations if size <= largest]
     if small or not populations:
         got = f"got {small[0]:,}" if small else "got none"
-        remedy = "smaller galleries are measured: --sizes"
+        remedy = "smaller galleries are measured: give them as sizes"
         raise DataError(f"expected populations larger than the gallery of {largest:,}, {got}", remedy=remedy)
     wanted = np.array(sorted(set(populations)), np.float64)
     beyond = {}

@@ -89,9 +89,7 @@ def farthest_voices(affinities: NDArray[np.float64], allowed: NDArray[np.bool_],
     rows = np.flatnonzero(allowed)
     if len(rows) < count:
         text = f"the pool has {len(rows)} voices to choose from, and {count} farthest are requested"
-        raise DataError(
-            text, remedy=f"give a larger pool, or --farthest {max(len(rows) // 2, 1)} and a --mean-of below"
-        )
+        raise DataError(text, remedy=f"give a larger pool, or farthest={max(len(rows) // 2, 1)} and a mean of fewer")
     return rows[np.argsort(affinities[rows], kind="stable")[:count]]
 
 
@@ -236,7 +234,7 @@ def _check(
     """Raise all problems of source, pool and sexes."""
     problems = Problems()
     if backend is not None and rules.distance == "cosine":
-        raise ConfigError("a backend is given, and the distance is the cosine", remedy="choose --distance plda")
+        raise ConfigError("a backend is given, and the distance is the cosine", remedy="choose distance='plda'")
     for vectors in (source, pool):
         try:
             vectors.norms()
@@ -253,7 +251,7 @@ def _check(
         unknown = sorted({*source.speakers, *pool.speakers} - (sexes or {}).keys())
         if unknown:
             text = f"{len(unknown)} speakers of unknown sex: {few(unknown)}"
-            problems.add(text, remedy="name them by --sexes, lines 'speaker f|m', or choose --sex any")
+            problems.add(text, remedy="give their sexes, f or m, or choose sex='any'")
         wrong = sorted({speaker for speaker, sex in (sexes or {}).items() if sex not in ("f", "m")})
         if wrong:
             problems.add(f"expected f or m, got {(sexes or {})[wrong[0]]!r} for {wrong[0]!r}", remedy="write f or m")
@@ -270,7 +268,7 @@ def _affinity(
         counts = np.unique(np.asarray(pool.speakers, np.str_), return_counts=True)[1]
         if (counts > 1).sum() < 2:
             text = "a PLDA needs speakers with several vectors, and the pool has none"
-            remedy = "give a trained one (--backend), more vectors of its speakers, or --distance cosine"
+            remedy = "give a trained backend, more vectors of its speakers, or distance='cosine'"
             raise DataError(text, file=pool.source or None, remedy=remedy)
         backend = train_chain(pool, parse_chain(PLDA_CHAIN))
     mapped = backend.transform(voices)

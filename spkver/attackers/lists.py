@@ -126,7 +126,7 @@ def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tupl
     """
     problems = Problems()
     if not len(trials):
-        problems.add("the list holds no trials", file=trial_dir.path, remedy="name one with --trials")
+        problems.add("the list holds no trials", file=trial_dir.path, remedy="give a list of trials")
     speakers = sessions_of(enrolment(enrol_dir))
     rows: list[tuple[str, str]] = []
     models, segments = sorted(set(trials.model_ids[trials.models])), sorted(set(trials.segment_ids[trials.segments]))

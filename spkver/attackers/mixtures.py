@@ -626,7 +626,7 @@ def train_attacker(
     )
     if keep and stage.is_due and stage.path.is_file() and stage.state() in ("stale", "missing"):
         text = "an attacker of other data, settings or library versions is there already"
-        raise DataError(text, file=folder, remedy="choose another --output, or replace it by --force")
+        raise DataError(text, file=folder, remedy="choose another output folder, or replace it with force=True")
     stage.bring_up_to_date()
     return stage.value
 

@@ -120,10 +120,10 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
     for subset in subsets:
         folder = root / subset
         if unfit := unfit_id(subset):
-            problems.add(f"--subset {subset!r} {unfit}", remedy="name one such as test-clean")
+            problems.add(f"subset {subset!r} {unfit}", remedy="name one such as test-clean")
             continue
         if not folder.is_dir():
-            problems.add(f"no subset {subset}", remedy="unpack it here, or choose others by --subset")
+            problems.add(f"no subset {subset}", remedy="unpack it here, or choose other subsets")
             continue
         recordings[subset] = _find_recordings(folder, seen, problems)
         if not recordings[subset]:

@@ -158,7 +158,7 @@ def read_datadir(
     pipes = {utterance: entry for utterance, entry in entries.items() if entry.endswith("|")}
     if pipes and not (allow_pipes and pipes_to is not None):
         text = f"{len(pipes)} entries are shell commands, such as {next(iter(pipes.values()))!r}"
-        remedy = "they are run only with --allow-pipes, for lists that you trust; or write the audio to files"
+        remedy = "they are run only with allow_pipes=True, for lists that you trust; or write the audio to files"
         problems.add(text, file=folder / "wav.scp", remedy=remedy)
     plain = {utterance: entry for utterance, entry in entries.items() if utterance not in pipes}
     recordings = _find_audio(folder, plain, problems)
@@ -316,7 +316,7 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         name, end, _ = path.stem.partition(separator) if flat else (path.parts[0], separator, "")
         utterance, speaker = _as_id(path.stem if flat else _joined(path.with_suffix("").parts)), _as_id(name)
         if not (end and name):
-            remedy = "give --separator, or one sub-folder a speaker"
+            remedy = "give another separator, or one sub-folder a speaker"
             problems.add(f"{path}: expected a name like SPEAKER{separator}1{path.suffix}", remedy=remedy)
         elif names.setdefault(speaker, name) != name:
             problems.add(f"{names[speaker]!a} and {name!a} are both speaker {speaker!r}", remedy="rename one")

@@ -115,7 +115,7 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     """
     rules, output = rules or SplitRules(), Path(output)
     if unfit := unfit_id(name):
-        raise ConfigError(f"the name {name!r} {unfit}", remedy="give another --name")
+        raise ConfigError(f"the name {name!r} {unfit}", remedy="give another name")
     by_speaker = datadir.by_speaker()
     if datadir.sexes and (unknown := by_speaker.keys() - datadir.sexes.keys()):
         text = f"{len(unknown)} speakers of unknown sex: {few(unknown, repr)}"
@@ -181,9 +181,9 @@ def check_suffix(suffix: str) -> None:
     """
     remedy = "choose another, such as _mcadams: the names of anonymised sets end with it"
     if not _SUFFIX.fullmatch(suffix):
-        raise ConfigError(f"--suffix is {suffix!r}: expected an underscore and a name", remedy=remedy)
+        raise ConfigError(f"suffix={suffix!r}: expected an underscore and a name", remedy=remedy)
     if _TAKEN.fullmatch(suffix):
-        raise ConfigError(f"--suffix is {suffix!r}, with which names of original sets end", remedy=remedy)
+        raise ConfigError(f"suffix={suffix!r}, with which names of original sets end", remedy=remedy)
 
 
 def full_cross(models: Iterable[str], datadir: DataDir) -> Key:

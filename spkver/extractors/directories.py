@@ -135,7 +135,9 @@ def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
         if wanted not in (None, rate):
             logger.warning("%d of %d recordings are resampled from %d to %d Hz", count, rates.total(), rate, wanted)
     if wanted is None and len(rates) > 1:
-        logger.warning("recordings have several sampling rates: %s Hz; --rate resamples them to one", sorted(rates))
+        logger.warning(
+            "recordings have several sampling rates: %s Hz; a given rate resamples them to one", sorted(rates)
+        )
     return 0 if wanted is None else rates.total() - rates[wanted]
 
 

@@ -79,7 +79,7 @@ class ExtractorSettings:
         window = length if self.window is None else self.window
         if window is None:
             if self.hop is not None:
-                raise ConfigError("--hop needs --window: this extractor uses no windows by default", remedy="give both")
+                raise ConfigError("a hop needs a window: this extractor uses no windows by default", remedy="give both")
             return {}
         hop = share * window if self.hop is None else self.hop
         if hop > window:
@@ -89,7 +89,7 @@ class ExtractorSettings:
     def check_rate(self) -> None:
         """Raise ConfigError for a rate other than that of the built-in extractors."""
         if self.rate not in (None, RATE):
-            remedy = "leave --rate out: recordings of other rates are resampled"
+            remedy = "leave the rate out: recordings of other rates are resampled"
             raise ConfigError(f"it needs {RATE} Hz, got {self.rate} Hz", remedy=remedy)
 
 

@@ -175,7 +175,7 @@ OPTIONS = {
     "lists that are not there": ({"lists": "[mixed]"}, [], ["no set was found", "<set>_trials_mixed"]),
     "emotions of no directory": ({"utility.emotion": "[nothing]"}, [], ["no such data directory nothing"]),
     "predictions of nothing": ({"utility.predictions": "guesses"}, [], ["without utility.emotion"]),
-    "suffix": ({}, ["--suffix", "anon"], ["--suffix is 'anon'"]),
+    "suffix": ({}, ["--suffix", "anon"], ["--suffix anon: expected"]),
 }
 
 

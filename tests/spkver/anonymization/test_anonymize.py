@@ -325,9 +325,9 @@ def test_command_line(source):
     ("arguments", "message"),
     [
         (["nobody"], "anonymizer.name is 'nobody'"),
-        (["mcadams", "--suffix", ""], "--suffix is '': expected an underscore and a name"),
-        (["mcadams", "--suffix", "_/../x"], "--suffix is '_/../x': expected an underscore and a name"),
-        (["mcadams", "--suffix", "_enrolls"], "--suffix is '_enrolls', with which names of original sets end"),
+        (["mcadams", "--suffix", ""], "--suffix: expected an underscore and a name"),
+        (["mcadams", "--suffix", "_/../x"], "--suffix _/../x: expected an underscore and a name"),
+        (["mcadams", "--suffix", "_enrolls"], "--suffix _enrolls, with which names of original sets end"),
         (["own_anonymizer:breaks_on_a2"], "utterance 'a-2': ZeroDivisionError"),
         (["command"], "anonymizer.command is needed"),
     ],

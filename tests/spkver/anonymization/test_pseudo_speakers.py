@@ -155,8 +155,8 @@ def with_number(of: Embeddings, number: float) -> Embeddings:
 @pytest.mark.parametrize(
     ("source", "pool", "rules", "sexes", "messages"),
     [
-        (SOURCE, POOL, PseudoSpeakerRules(), SEXES, ["12 voices to choose from, and 200 farthest", "--farthest 6"]),
-        (SOURCE, POOL, SMALL, None, ["29 speakers of unknown sex: p00, p01, p02, ...", "--sex any"]),
+        (SOURCE, POOL, PseudoSpeakerRules(), SEXES, ["12 voices to choose from, and 200 farthest", "farthest=6"]),
+        (SOURCE, POOL, SMALL, None, ["29 speakers of unknown sex: p00, p01, p02, ...", "sex='any'"]),
         (SOURCE, POOL, SMALL, {**SEXES, "p00": "x"}, ["expected f or m, got 'x' for 'p00'"]),
         (with_number(SOURCE, np.nan), POOL, SMALL, SEXES, ["1 vector is not finite"]),
         (SOURCE, with_number(POOL, 0), SMALL, SEXES, ["1 vector is zero"]),
@@ -164,7 +164,7 @@ def with_number(of: Embeddings, number: float) -> Embeddings:
         (SOURCE, replace(POOL, speakers=np.where(POOL.speakers == "p03", "s01", POOL.speakers)), SMALL, SEXES,
          ["1 speakers of the source are in the pool: s01"]),
         (SOURCE, replace(POOL, speakers=POOL.ids), PseudoSpeakerRules(farthest=6, mean_of=3, sex="any"), None,
-         ["a PLDA needs speakers with several vectors", "--distance cosine"]),
+         ["a PLDA needs speakers with several vectors", "distance='cosine'"]),
         # everything at once
         (with_number(SOURCE, np.inf), POOL, SMALL, {}, ["2 problems", "not finite", "unknown sex"]),
     ],

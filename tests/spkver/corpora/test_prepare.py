@@ -212,7 +212,7 @@ def test_folders_that_are_not_there(tree: Path, tmp_path: Path) -> None:
     for arguments, message in (
         ([tmp_path / "nowhere"], "SPEAKERS.TXT"),
         ([tree, "--subset", "dev-other"], "no subset dev-other"),
-        ([tree, "--subset", "../dev-clean"], "--subset '../dev-clean' "),
+        ([tree, "--subset", "../dev-clean"], "subset '../dev-clean' "),
         ([tree, "--subset", "test-clean", "--lists", "nowhere"], "nowhere"),
     ):
         status, text = run("librispeech", arguments[0], tmp_path / "data", *arguments[1:])

@@ -119,6 +119,6 @@ def test_settings_that_do_not_fit_are_refused(name: str) -> None:
         open_extractor(f"{name}:file")
     with pytest.raises(ConfigError, match="needs 16000 Hz"):
         open_extractor(name, ExtractorSettings(rate=8000))
-    with pytest.raises(ConfigError, match="needs --window"):
+    with pytest.raises(ConfigError, match="needs a window"):
         open_extractor(name, ExtractorSettings(hop=1))
     assert open_extractor(name, ExtractorSettings(window=2.0)).extraction.record["window"] == 2
