@@ -78,17 +78,22 @@ class FoldVectors:
     key: Key
 
 
-def simplest_of_best(errors: NDArray[np.floating], *, resolution: float = 0.0) -> int:
+def simplest_of_best(
+    errors: NDArray[np.floating], *, n_independent: float | None = None, resolution: float = 0.0
+) -> int:
     """Return the first of some systems that is not worse than the best by more than one standard error.
 
-    Of system s in fold k with error e[s, k], b the system of the least mean error (the first of equals), the mean over
-    folds of d[k] = e[s, k] - e[b, k] is compared with std(d) / sqrt(K), std with K - 1, or with `resolution` where that
-    is more.
+    Let e[s, k] be the error of system s in fold k, and b the system with the least mean error (the first of equals).
+    The mean over folds of d[k] = e[s, k] - e[b, k] is compared with std(d) / sqrt(n), std with K - 1, or with
+    `resolution` where that is more.
 
     Parameters
     ----------
     errors : ndarray of shape (S, K)
         From the simplest system to the most complex; NaN where one could not be trained.
+    n_independent : float, optional
+        Number n of independent folds; K by default. Folds that share speakers are worth as many as their distinct
+        speakers would fill.
     resolution : float
         What a single error more or less changes.
 
@@ -108,7 +113,9 @@ def simplest_of_best(errors: NDArray[np.floating], *, resolution: float = 0.0) -
     means = np.where(np.isfinite(errors).all(axis=1), errors.mean(axis=1), np.inf)
     differences = errors - errors[int(np.argmin(means))]
     n_folds = errors.shape[1]
-    spread = differences.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(errors))
+    spread = np.zeros(len(errors))
+    if n_folds > 1:
+        spread = differences.std(axis=1, ddof=1) / np.sqrt(n_independent or n_folds)
     # both sides are sums of few numbers: equal ones may differ in the last bits
     allowed = np.maximum(spread, resolution) * (1 + 1e-9) + 1e-12
     return int(np.flatnonzero(np.isfinite(means) & (differences.mean(axis=1) <= allowed))[0])
@@ -240,13 +247,15 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
     if np.isnan(errors).any(axis=1).all():
         raise DataError(f"no chain can be trained: {judged[0]['why']}", remedy="name others in its setting 'chains'")
     resolution = 1 / sum(int(fold.key.is_target.sum()) for fold in folds)
-    chosen = simplest_of_best(errors, resolution=resolution)
+    tested = [set(fold.enrolled.speakers) for fold in folds]
+    n_independent = len(folds) * len(set.union(*tested)) / sum(map(len, tested))  # K where no two share a speaker
+    chosen = simplest_of_best(errors, n_independent=n_independent, resolution=resolution)
     best = int(np.argmin(np.where(np.isnan(errors).any(axis=1), np.inf, errors.mean(axis=1))))
     for row, error in zip(judged, errors, strict=True):
         if "eer" in row:
             above = error - errors[best]
             row["mean_eer"], row["above_best"] = float(error.mean()), float(above.mean())
-            row["standard_error"] = float(above.std(ddof=1) / np.sqrt(len(above))) if len(above) > 1 else 0.0
+            row["standard_error"] = float(above.std(ddof=1) / n_independent**0.5) if len(above) > 1 else 0.0
     if chosen == best:
         why = "its mean EER over the folds is the lowest"
     else:

@@ -30,7 +30,7 @@ def vectors(n_speakers: int, takes: int, *, first: int, spread: float, draw: np.
 def fold_of(seed: int, spread: float) -> FoldVectors:
     draw = np.random.default_rng(seed)
     training = vectors(30, 6, first=100, spread=spread, draw=draw)
-    tested = vectors(8, 6, first=0, spread=spread, draw=draw)
+    tested = vectors(8, 6, first=200 + 8 * seed, spread=spread, draw=draw)
     is_enrolled = np.arange(len(tested)) % 6 < 2
     sides = [Embeddings(tested.ids[part], tested.speakers[part], tested.vectors[part]) for part in
              (is_enrolled, ~is_enrolled)]  # fmt: skip
@@ -82,6 +82,24 @@ def test_a_chain_is_chosen_as_by_hand(folds):
     assert found["chosen"] == "[centre, length, wccn: 0.1, cosine]"
     assert errors[2] < errors[0]
     assert all(0 < value < 2 for row in found["chains"] for value in row["cllr"])
+
+
+def test_folds_that_share_speakers_are_worth_their_distinct_speakers(folds):
+    errors = np.array([[0.12, 0.11, 0.14], [0.10, 0.11, 0.11]])  # mean difference 0.0167, deviation 0.0153
+    assert simplest_of_best(errors) == 1
+    assert simplest_of_best(errors, n_independent=0.5) == 0
+    apart = choose(folds)["chains"][0]
+    assert apart["standard_error"] == pytest.approx(np.std(differences(folds), ddof=1) / 3**0.5)
+    # dealt anew: the same speakers once more, in the same folds and therefore with the same errors
+    again = choose([*folds, *folds])["chains"][0]
+    assert again["standard_error"] == pytest.approx(np.std(2 * differences(folds), ddof=1) / 3**0.5)
+
+
+def differences(folds) -> list[float]:
+    """How much worse the cosine is than the best chain, by fold."""
+    first, *_ = rows = choose(folds)["chains"]
+    best = min(rows, key=lambda row: row["mean_eer"])
+    return [one - other for one, other in zip(first["eer"], best["eer"], strict=True)]
 
 
 def test_a_calibration_with_a_negative_slope_is_none_and_its_fold_is_named(folds, caplog):
