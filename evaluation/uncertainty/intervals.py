@@ -27,16 +27,17 @@ is one of percentiles. Where they are all the same, nothing is known about the s
 
 The resamples' variance v says how many independent trials a rate p is worth, p (1 - p) / v, and p times that how many
 independent errors it is based on (Korn and Graubard [3]_ do so for surveys). With at least `PLENTY` independent errors
-the usual interval holds. Below, an interval of a binomial share takes its place, by Jeffreys' prior [4]_, of as many
-trials as the resamples show, but with fewer than `TRUSTED` errors of fewer ones: down to what trials are worth where
-there is no error at all. Between `ALONE` and `PLENTY` errors the two are mixed on the logit scale, so that nothing
-jumps.
+the usual interval holds. Below, an exact interval (Clopper and Pearson's [4]_) takes its place: its ends are the rates
+at which so many errors or more, and so many or fewer, are seen in 2.5 % of the cases. How often a speaker's trials fail
+together cannot be seen in a handful of errors, so they are assumed to do so as scores of which `OF_SPEAKERS` of the
+variance is the speaker's, which is more than in studies of ours. Between `ALONE` and `PLENTY` errors the two intervals
+are mixed on the logit scale, so that nothing jumps.
 
-Without an error the interval is a bound from above alone, at the whole level: the rate at which n speakers with N / n
-trials each would show no error in 5 % of the cases. How often a speaker's trials fail together cannot be seen then;
-they are assumed to do so as scores of which `OF_SPEAKERS` of the variance is the speaker's, which is more than in
-studies of ours. No interval of more errors ends below that bound, so that the upper end does not fall as errors grow;
-and none is narrower than one error of one trial.
+Without an error the interval is a bound from above alone, at the whole level: the rate at which no error is seen in 5 %
+of the cases. No interval of more errors ends below that bound, so that the upper end does not fall as errors grow.
+
+Several draws of a recording are not several trials: all counts are of one draw, and draws narrow an interval only as
+far as their errors differ, which shows in the variance of the resampled means.
 
 **Intervals by the name of their metric: dicts that show themselves as tables.**
 
@@ -66,7 +67,8 @@ References
    estimates).
 .. [3] E. Korn and B. Graubard, "Confidence intervals for proportions with small expected number of positive counts
    estimated from survey data", Survey Methodology 24, 1998.
-.. [4] L. Brown, T. Cai and A. DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16, 2001.
+.. [4] C. Clopper and E. Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial",
+   Biometrika 26, 1934.
 .. [5] C. Cameron, J. Gelbach and D. Miller, "Robust inference with multiway clustering", Journal of Business and
    Economic Statistics 29, 2011.
 .. [6] A. Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007.
@@ -87,7 +89,7 @@ from evaluation.metrics import Method
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, brief, one_line
 
-TRUSTED, ALONE, PLENTY = 2.0, 1.0, 4.0
+ALONE, PLENTY = 2.0, 8.0
 OF_SPEAKERS = 0.7
 _LEAST = 1e-9
 
@@ -114,49 +116,64 @@ def independent_errors(rate: float, variance: float, n_trials: int) -> float:
 
 
 @cache
-def end_without_error(n_units: int, n_trials: int, level: float = 0.95) -> float:
-    """Return the rate at which no error would be seen in a share 1 - level of the cases.
+def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> float:
+    """Return the error rate at which at most so many errors are seen in a share of the cases.
 
     Parameters
     ----------
+    n_errors : int
+        Number k of errors, below N.
     n_units : int
         Number n of speakers, whose scores have an effect u of their own.
     n_trials : int
         Number N of trials of the rarer class, N / n a speaker.
-    level : float
-        Of a bound from above alone.
+    share : float
+        Between 0 and 1.
 
     Returns
     -------
     float
-        p of (E[(1 - q(u))^(N / n)])^n = 1 - level, where q(u) = Phi((Phi^-1(p) + sqrt(s) u) / sqrt(1 - s)), s =
+        p of P(K_1 + ... + K_n <= k) = share. The K_i are independent and binomial with N / n trials (or the whole
+        numbers on both sides of it, mixed) at the rate q(u) = Phi((Phi^-1(p) + sqrt(s) u) / sqrt(1 - s)), where s is
         `OF_SPEAKERS` and u is standard normal.
 
     Examples
     --------
-    >>> round(end_without_error(10, 70), 3)
-    0.093
+    >>> round(rate_where(0, 10, 70, 0.05), 3), round(rate_where(7, 10, 70, 0.05), 3)
+    (0.093, 0.268)
     """
     from scipy.optimize import brentq
-    from scipy.special import ndtr
+    from scipy.special import gammaln, log_ndtr, ndtr
 
     effects, weights = np.polynomial.hermite_e.hermegauss(151)
+    fewer, more = divmod(n_trials, n_units)
+    mixture = []
+    for trials, part in ((fewer, 1 - more / n_units), (fewer + 1, more / n_units)):
+        errors = np.arange(min(n_errors, trials) + 1)[:, None]
+        ways = gammaln(trials + 1) - gammaln(errors + 1) - gammaln(trials - errors + 1)
+        mixture += [(errors, trials - errors, ways, part * weights / weights.sum())] if part else []
 
     def excess(scaled: float) -> float:
-        passed = ndtr(-(scaled + np.sqrt(OF_SPEAKERS) * effects) / np.sqrt(1 - OF_SPEAKERS))
-        return float((passed ** (n_trials / n_units) @ weights / weights.sum()) ** n_units - (1 - level))
+        at = (scaled + np.sqrt(OF_SPEAKERS) * effects) / np.sqrt(1 - OF_SPEAKERS)
+        failing, passing = log_ndtr(at), log_ndtr(-at)
+        one = np.zeros(n_errors + 1)
+        for errors, others, ways, parts in mixture:
+            one[: len(errors)] += np.exp(ways + errors * failing + others * passing) @ parts
+        every, power = one[:1] ** 0, n_units  # errors of all speakers: the n-fold convolution, by squares
+        while power:
+            every = np.convolve(every, one)[: n_errors + 1] if power % 2 else every
+            one, power = np.convolve(one, one)[: n_errors + 1], power // 2
+        return float(every.sum() - share)
 
-    return float(ndtr(brentq(excess, -12.0, 12.0)))
+    return float(ndtr(brentq(excess, -12.0, 12.0, xtol=1e-6)))
 
 
-def rate_interval(
-    rate: float, variance: float, *, n_units: int, n_trials: int, level: float = 0.95
-) -> tuple[float, float]:
+def rate_interval(rate: float, *, n_units: int, n_trials: int, level: float = 0.95) -> tuple[float, float]:
     """Return the interval of an error rate of few errors.
 
     Parameters
     ----------
-    rate, variance, n_trials
+    rate, n_trials
         See `independent_errors`.
     n_units : int
         Number n of speakers.
@@ -166,29 +183,28 @@ def rate_interval(
     Returns
     -------
     low, high : float
-        Jeffreys' interval of p m errors in m trials, where m = m0 + (p (1 - p) / v - m0) min(1, e / `TRUSTED`) for e
-        independent errors and 1 - (1 - level)^(1 / m0) = `end_without_error`, which is the least upper end and, from 0,
-        the interval without an error.
+        The rates at which so many errors or more, and so many or fewer, are seen in (1 - level) / 2 of the cases, by
+        `rate_where`; without an error 0 and the rate at which none is seen in 1 - level of the cases. Between whole
+        numbers of errors the ends are interpolated.
 
     Examples
     --------
-    >>> low, high = rate_interval(0.0, 0.0, n_units=23, n_trials=200)
+    >>> low, high = rate_interval(0.0, n_units=23, n_trials=200)
     >>> low, round(high, 2)
     (0.0, 0.03)
     """
-    from scipy.special import betaincinv
+    found = min(rate, 1.0) * n_trials
+    below = min(int(found + 1e-9), n_trials - 1)
 
-    least = end_without_error(n_units, n_trials, level)
-    if rate <= 0:
-        return 0.0, least
-    errors, blank = independent_errors(rate, variance, n_trials), float(np.log(1 - level) / np.log1p(-least))
-    trials = errors / rate
-    if trials > blank:
-        trials = blank + (trials - blank) * min(1.0, errors / TRUSTED)
-    prior = rate * trials + 0.5, trials - rate * trials + 0.5
-    low, high = (float(betaincinv(*prior, share)) for share in ((1 - level) / 2, (1 + level) / 2))
-    low = min(low, rate)
-    return low, min(1.0, max(high, rate, low + 1 / n_trials, least))
+    def ends(errors: int) -> NDArray[np.float64]:
+        if errors == 0:
+            return np.array([0.0, rate_where(0, n_units, n_trials, 1 - level)])
+        high = 1.0 if errors == n_trials else rate_where(errors, n_units, n_trials, (1 - level) / 2)
+        return np.array([rate_where(errors - 1, n_units, n_trials, (1 + level) / 2), high])
+
+    part = max(0.0, found - below)
+    low, high = ends(below) if part < 1e-6 else (1 - part) * ends(below) + part * ends(below + 1)
+    return float(min(low, rate)), float(max(high, rate))
 
 
 def mixed(few: tuple[float, float], usual: tuple[float, float], errors: float) -> tuple[float, float]:
@@ -196,7 +212,7 @@ def mixed(few: tuple[float, float], usual: tuple[float, float], errors: float) -
 
     Examples
     --------
-    >>> mixed((0.1, 0.2), (0.3, 0.4), 0.5), mixed((0.1, 0.2), (0.3, 0.4), 7)
+    >>> mixed((0.1, 0.2), (0.3, 0.4), ALONE), mixed((0.1, 0.2), (0.3, 0.4), PLENTY)
     ((0.1, 0.2), (0.3, 0.4))
     """
     share = min(1.0, max(0.0, (errors - ALONE) / (PLENTY - ALONE)))
@@ -301,12 +317,12 @@ def interval(
         return usual
     variance = float(resampled.var(ddof=1)) * n_units / (n_units - 1)
     errors = independent_errors(value, variance, n_trials)
+    least = rate_where(0, n_units, n_trials, 1 - level)
     if errors >= PLENTY and usual.has_interval:
-        return replace(usual, high=max(usual.high, end_without_error(n_units, n_trials, level)))
-    low, high = few = rate_interval(value, variance * widening**2, n_units=n_units, n_trials=n_trials, level=level)
+        return replace(usual, high=max(usual.high, least))
+    low, high = few = rate_interval(value, n_units=n_units, n_trials=n_trials, level=level)
     if usual.has_interval:
         low, high = mixed(few, (usual.low, usual.high), errors)
-    least = max(low + 1 / n_trials, end_without_error(n_units, n_trials, level))
     high = max(high, min(least, method.upper))
     note = f"few errors, worth {errors:.1f} independent ones: the interval is in part a binomial one"
     if value == 0:
@@ -591,7 +607,7 @@ def interval_over_draws(
     if count > 1 and n_units > 1 and known and there.sum() > 1 and 0 < level < 1:
         parts = draw_variance(of_draws, resamples[:, there], n_units=n_units)
         factor = float(widening(*parts, n_units=n_units, n_draws=count, level=level))
-    settings = {"n_units": n_units, "n_trials": n_trials * count, "level": level, "widening": factor}
+    settings = {"n_units": n_units, "n_trials": n_trials, "level": level, "widening": factor}
     found = interval(float(of_draws.mean()), means[there], method=method, **settings)  # type: ignore[arg-type]
     if factor < NOTED:
         return found

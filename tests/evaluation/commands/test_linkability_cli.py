@@ -241,7 +241,10 @@ def test_published_sizes_need_twenty_speakers(files, tmp_path: Path) -> None:
     write_embeddings(tmp_path / "small.npz", small)
     done = run("--enroll", tmp_path / "small.npz", "--test", files["trial"], "--sizes", "published")
     assert done.exit_code == 2
-    assert "expected a gallery of 20 or more for the published sizes, got 19 (choose --sizes all, or numbers)" in done.stderr
+    assert (
+        "expected a gallery of 20 or more for the published sizes, got 19 (choose --sizes all, or numbers)"
+        in done.stderr
+    )
 
 
 def test_nothing_of_an_earlier_run_stays(files, tmp_path: Path) -> None:
