@@ -146,13 +146,17 @@ def figures_of_results(
     """Return the EER of each condition, of the attacker that is named or else the strongest, and the utilities.
 
     The attacker and the reading that the results name for a challenge; where they name none, the strongest attacker by
-    the ROC convex hull.
+    the ROC convex hull, with the interval of the minimum over attackers.
     """
     protocol = results.get("protocol") or {}
     reading = protocol.get("reading", "rocch")
     groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for row in results["conditions"]:
         groups.setdefault((row["dataset"], row["gender"], row["scenario"]), []).append(row)
+    minima = {
+        tuple(row[name] for name in ("dataset", "gender", "scenario")): row.get("minimum")
+        for row in results.get("summary") or ()
+    }
     by_sex = {dataset for dataset, speakers, _ in groups if speakers != "all"}
     figures = []
     for (dataset, speakers, scenario), rows in groups.items():
@@ -160,7 +164,9 @@ def figures_of_results(
         row = strongest(named) if named else {}
         if find(row, "eer", reading) is None:
             continue
-        value = interval_from({"value": row["eer"][reading], **(find(row, "intervals", f"eer.{reading}") or {})})
+        least = None if protocol else minima.get((dataset, speakers, scenario))
+        ends = least or find(row, "intervals", f"eer.{reading}")
+        value = interval_from({**(ends or {}), "value": row["eer"][reading]})
         # without lists by sex there was one across them, which rank files call so
         place = *split_of(dataset), speakers if dataset in by_sex else "mixed", scenario
         crossing, n_target = number(row["eer"].get("interpolated")), number(row.get("n_target"))

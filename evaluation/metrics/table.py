@@ -44,7 +44,7 @@ from spkbase.work import one_blas_thread
 HULL_FACTOR = 1 / (2 ** (2 / 3) - 1)
 COST_FACTOR = (1 + HULL_FACTOR) / 2
 
-Scale = Literal["identity", "log", "inverse root", "logit", "complement", "percentile"]
+Scale = Literal["identity", "log", "inverse root", "logit", "complement", "percentile", "none"]
 
 _SCALES = {
     "identity": "linear",
@@ -61,8 +61,8 @@ class Method:
 
     Parameters
     ----------
-    scale : {"identity", "log", "inverse root", "logit", "complement", "percentile"}
-        Where the error is near to normal; the last one takes quantiles, without the rest.
+    scale : {"identity", "log", "inverse root", "logit", "complement", "percentile", "none"}
+        Where the error is near to normal; "percentile" takes quantiles, without the rest, and "none" is no interval.
     factor : float
         How much of what the resamples are off the value is subtracted as bias; 0 for metrics without the hull.
     lower, upper : float
@@ -80,8 +80,8 @@ class Method:
     @property
     def name(self) -> str:
         """Return words for a table or a file."""
-        if self.scale == "percentile":
-            return "percentile"
+        if self.scale in ("percentile", "none"):
+            return self.scale
         bias = f", {self.factor:.2f} times the bias removed" if self.factor else ""
         return f"t on the {_SCALES[self.scale]} scale{bias}"
 
@@ -284,7 +284,7 @@ def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] 
     """
     row, point = find_metric(name, METRICS if metrics is None else metrics)
     method = Method("identity") if row is None else row.method_at(point)
-    return Method("identity") if difference and method.scale != "percentile" else method
+    return Method("identity") if difference and method.scale != "none" else method
 
 
 def is_prior(text: str) -> bool:
@@ -399,7 +399,7 @@ METRICS = (
            about="Expected disclosure of identity over all target priors, 0 to 0.721"),
     # the largest LLR of a sample grows with it: there is no true value to cover, only a spread to show
     Metric("zebra.individual", individual, "ZEBRA individual ({tag}; at most {individual_ceiling})",
-           Unit("log10 LLR", "zebra"), method=Method("percentile", lower=0),
+           Unit("log10 LLR", "zebra"), method=Method("none", lower=0),
            caveat=_at_the_ceiling, beside=partial(_ceiling_and_tag, SCALE),
            about="Worst-case disclosure: the strongest evidence of any trial, with its category"),
     Metric("d_sys", d_sys, "D_sys linkability", LINKABILITY, method=Method("complement", lower=0, upper=1),

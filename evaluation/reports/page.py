@@ -541,6 +541,12 @@ def category(outcome: Outcome) -> str:
     return f"category {zebra['tag']}" + (f", {note}" if note else "")
 
 
+def supported(value: Any, outcome: Outcome) -> str:
+    """Return evidence as a number; where it is more than so many trials can support, the `individual_ceiling`."""
+    most = number(find(outcome.values, "zebra", "individual_ceiling"))
+    return f"over {decimal(most)}" if number(value) > most * (1 + 1e-9) else decimal(value)
+
+
 def _counts(values: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
     """Name the counts that are known."""
     known = {name: noun for name, noun in words.items() if values.get(name) is not None}
@@ -605,7 +611,18 @@ def _environment() -> Any:
         extensions=["jinja2.ext.do"],
     )
     shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, one_in)
-    shown += (among, category, group_name, in_short, level_class, linked_among, on_ruler, perfect, pictures.short)
+    shown += (
+        among,
+        category,
+        group_name,
+        in_short,
+        level_class,
+        linked_among,
+        on_ruler,
+        perfect,
+        pictures.short,
+        supported,
+    )
     filters: dict[str, Any] = {function.__name__: function for function in shown}
     environment.filters |= filters | {
         "count": count_of,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evaluation.uncertainty import Interval, minimum_of
+from evaluation.uncertainty import Interval, maximum_of, minimum_of
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json
 from spkbase.showing import Tabular, html_table, one_line
@@ -206,11 +206,9 @@ def secondary_results(
         [AttackerRate(who, interval_from(found.get(name))) for who, found in sets.items()]
         for name in ("eer", "identification")
     )
-    closed = [figure for figure in closed if figure.rate.known]
+    closed, named = ([figure for figure in figures if figure.rate.known] for figures in (closed, named))
     lowest = min(closed, key=lambda figure: figure.rate.value, default=AttackerRate())
-    highest = max(
-        (figure for figure in named if figure.rate.known), key=lambda figure: figure.rate.value, default=AttackerRate()
-    )
+    highest = max(named, key=lambda figure: figure.rate.value, default=AttackerRate())
     least_named, most_named = sets[highest.attacker].get("candidates") or (0, 0) if highest.attacker else (0, 0)
     draws = strongest(conditions).get("draws") or ()
     return SecondaryResults(
@@ -218,7 +216,9 @@ def secondary_results(
         without_content=(least(voices, "without_content") if 0 < len(voices) < len(conditions) else AttackerRate()),
         tested=tuple(conditions[0].get("tested") or ()),
         closed_set=AttackerRate(lowest.attacker, minimum_of(figure.rate for figure in closed)) if closed else lowest,
-        identification=highest,
+        identification=AttackerRate(highest.attacker, maximum_of(figure.rate for figure in named))
+        if named
+        else highest,
         candidates=(least_named, most_named),
         draws=tuple(number(find(draw, "eer", "rocch")) for draw in draws),
     )

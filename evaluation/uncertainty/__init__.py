@@ -5,10 +5,12 @@ metric. docs/uncertainty.md says how often the intervals hold.
 """
 
 from evaluation.uncertainty.confidence import (
+    AT_ONCE,
     Minimum,
     PairedComparison,
     compare,
     confidence_intervals,
+    maximum_of,
     minima_over_attackers,
     minimum_of,
     paired_differences,

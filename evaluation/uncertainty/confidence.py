@@ -367,6 +367,7 @@ AT_ONCE = 16
 """How many attackers of equal strength the upper end of each is made for."""
 
 METHOD = f"smallest ends over attackers, the upper ones corrected for {AT_ONCE} attackers (Bonferroni)"
+LARGEST = f"largest ends over attackers, the lower ones corrected for {AT_ONCE} attackers (Bonferroni)"
 
 
 def minimum_of(intervals: Iterable[Interval]) -> Interval:
@@ -399,6 +400,24 @@ def minimum_of(intervals: Iterable[Interval]) -> Interval:
     smallest = min(given, key=lambda one: one.value if one.known else np.inf)
     low, high = (float(np.fmin.reduce([getattr(one, end) for one in given])) for end in ("low", "high"))
     return replace(smallest, low=low, high=high, method=METHOD)
+
+
+def maximum_of(intervals: Iterable[Interval]) -> Interval:
+    """Return the largest of several values with the interval of the largest of their true values; see `minimum_of`.
+
+    Parameters
+    ----------
+    intervals : iterable of Interval
+        Values with their upper ends, and their lower ends at a level that holds for several at once.
+
+    Examples
+    --------
+    >>> found = maximum_of([Interval(0.8, 0.6, 0.9), Interval(0.7, 0.5, 0.95)])
+    >>> found.value, found.low, found.high
+    (0.8, 0.6, 0.95)
+    """
+    least = minimum_of(replace(one, value=-one.value, low=-one.high, high=-one.low) for one in intervals)
+    return replace(least, value=-least.value, low=-least.high, high=-least.low, method=LARGEST)
 
 
 @one_line

@@ -313,6 +313,7 @@ def interval(
     resampled = np.asarray(resampled, np.float64)
     resampled = resampled[~np.isnan(resampled)]
     usual = _usual_interval(value, resampled, method, n_units, n_trials, level, widening)
+    usual = replace(usual, low=min(usual.low, value), high=max(usual.high, value))  # a NaN stays
     if not (method.of_errors and n_trials) or not 0 <= value < 0.5 or len(resampled) < 2:
         return usual
     variance = float(resampled.var(ddof=1)) * n_units / (n_units - 1)
@@ -342,6 +343,8 @@ def _usual_interval(
     """Return the interval of the method; see `interval`."""
     from scipy.special import stdtrit
 
+    if method.scale == "none":
+        return Interval(value, np.nan, np.nan, method.name, "the worst case of a sample has no true value to cover")
     if np.isnan(value) or len(resampled) < 2:
         return Interval(value, np.nan, np.nan, method.name, "the value is undefined, and so is its interval")
     if (resampled == resampled[0]).all():

@@ -24,7 +24,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from evaluation.metrics import SortedScores, eer, method_of, reversal_at
-from evaluation.reports import INVERTING, SCENARIOS, number, strongest
+from evaluation.reports import INVERTING, SCENARIOS, find, number, strongest
 from evaluation.uncertainty import Interval, Resampling, bootstrap, interval_over_draws
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
@@ -82,7 +82,7 @@ class Evaluated:
     config : Config
     failures, fusions : sequence of dict
         What attackers failed at (`Experiment.failures`), and `spkver.voiceprivacy.scores.fusion_weights`.
-    training_draws : sequence of dict
+    minima, training_draws : sequence of dict
         See `spkver.voiceprivacy.table.Table`.
     utility : dict
         What `spkver.voiceprivacy.utility` found.
@@ -100,6 +100,7 @@ class Evaluated:
     config: Config
     failures: Rows = ()
     fusions: Rows = ()
+    minima: Rows = ()
     training_draws: Rows = ()
     utility: Json = field(default_factory=dict)
     earlier: Mapping[str, Json] = field(default_factory=dict)
@@ -191,7 +192,8 @@ def attacker_strength(run: Evaluated) -> Iterator[Finding]:
     of_pauses = [name for name, spec in attacker_specs(run.config).items() if spec == "session"]
     for at, rows in run.of("original"):
         best = strongest(rows)
-        rate, high = rate_of(best), ends_of(best)[1]
+        minimum = next((find(one, "minimum") for one in run.minima if place(one)[:3] == at), None) or {}
+        rate, high = rate_of(best), number(minimum.get("high"))
         text = f"{_name(at)}: on original speech the strongest attacker ({best['attacker']}) has an EER of"
         text += f" {percent(rate)}{f' (interval to {percent(high)})' if high >= 0 else ''}"
         weak = f", above {percent(limit)}: it is weak, and privacy is overestimated."

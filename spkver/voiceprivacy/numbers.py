@@ -23,7 +23,7 @@ from evaluation.calibration import closed_set_scores
 from evaluation.formats import read_key, read_scores
 from evaluation.metrics import Evidence, Metrics, WorstCase, eer, evaluate, tag, worst_case
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
-from evaluation.uncertainty import Resampling, confidence_intervals, minima_over_attackers, sample_from
+from evaluation.uncertainty import AT_ONCE, Resampling, confidence_intervals, minima_over_attackers, sample_from
 from spkbase.errors import DataError
 from spkver.voiceprivacy.scores import Scored
 from spkver.voiceprivacy.settings import EvaluationConfig
@@ -253,7 +253,8 @@ def closed_set_of(
     -------
     numbers : dict or None
         ``eer``, its upper end at a level that holds for the smallest of several attackers
-        (`evaluation.uncertainty.confidence`), and ``identification``, each with value, low and high; ``candidates``,
+        (`evaluation.uncertainty.confidence`), and ``identification``, its lower end at a level that holds for the
+        largest, each with value, low and high; ``candidates``,
         least and most; ``chance``; and both values of each draw. None where the list is no full cross.
     notes : dict of str to str
     """
@@ -278,11 +279,14 @@ def closed_set_of(
     largest = int(linkage.all_draws(tables).impostors.max())
     candidates = tables[0].impostors + 1
     whole = [replace(ranks, impostors=np.full(len(ranks), largest)) for ranks in tables]
-    named = linkage.linkability_over_draws(whole, np.array([largest + 1]), resampling=resampling)
+    at_once = replace(resampling, level=1 - (1 - resampling.level) / AT_ONCE)
+    named, wide = (
+        linkage.linkability_over_draws(whole, np.array([largest + 1]), resampling=one) for one in (resampling, at_once)
+    )
     shares = [float(np.mean(first_among_all(ranks))) for ranks in tables]
     return {
         "eer": {"value": sum(rates) / len(rates), **ends},
-        "identification": {"value": float(named.values[0]), "low": float(named.low[0]), "high": float(named.high[0])},
+        "identification": {"value": float(named.values[0]), "low": float(wide.low[0]), "high": float(named.high[0])},
         "candidates": [int(candidates.min()), int(candidates.max())],
         "chance": float(np.mean(1 / candidates)),
         "draws": [{"eer": rate, "identification": share} for rate, share in zip(rates, shares, strict=True)],

@@ -78,6 +78,7 @@ def report(
             config,
             failures=experiment.failures,
             fusions=fusions,
+            minima=table.minima,
             training_draws=table.training_draws,
             utility=utility,
             earlier=_earlier_results(run.output, suffix),

@@ -63,8 +63,8 @@ logger = logging.getLogger(__name__)
 Json = dict[str, Any]
 Rates = dict[str, list[float]]
 
-_METHOD = "intervals that hold where errors are few; means over draws, closed sets, worst case, CMC"
-_EVIDENCE = "minimum over attackers, similarity of voices; 4"  # what was made before by another one is made again
+_METHOD = "exact intervals where errors are few; means over draws, closed sets, worst case, CMC"
+_EVIDENCE = "minimum over attackers, similarity of voices; 5"  # what was made before by another one is made again
 _BY_VERSIONS = "the first versions alone, rates by the hull"
 _DRAWS, _INFORMED = "training_draws", "semi-informed"
 _MOST_RESAMPLES = 500
