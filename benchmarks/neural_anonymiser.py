@@ -54,6 +54,7 @@ MAPS: tuple[tuple[MapKind, str, bool, str], ...] = (
     ("ridge", "mapped", True, "adapted_cosine"),
 )
 ALIGNMENTS = ("orthogonal", "ridge", "wasserstein")
+MEANS = ("of the pairs", "each side's own", "none")  # the last with "orthogonal" is the accuracy of Champion et al.
 
 
 class Vectors:
@@ -146,11 +147,10 @@ def alignment_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, A
     for extractor in dict.fromkeys(extractor for extractor, *_ in SCENARIOS.values()):
         learnt = tuple(linked_vectors(vectors.read(extractor, f"enrolls{end}")) for end in ("", "_anon"))
         for kind in ALIGNMENTS:
-            for own_means in (False, True):
-                row: dict[str, Any] = {"extractor": extractor.split("_")[0], "map": kind}
-                row["means"] = "each side's own" if own_means else "of the pairs"
+            for means in MEANS:
+                row: dict[str, Any] = {"extractor": extractor.split("_")[0], "map": kind, "means": means}
                 how = {"ridge": 0.1, "prior": 0.0, "one_extractor": True, "seed": resampling.seed, "restarts": 5}
-                how["own_means"] = own_means
+                how |= {"own_means": means == MEANS[1], "uncentred": means == MEANS[2]}
                 for sex, word in SEXES.items():
                     sides = tuple(
                         linked_vectors(vectors.read(extractor, f"trials_{sex}{end}")) for end in ("", "_anon")

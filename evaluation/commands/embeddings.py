@@ -87,6 +87,7 @@ def cosine(
     help="Subtract each side's mean over all linked vectors, not the mean of the training vectors: the attacker "
     "knows the whole list of unlabelled segments.",
 )
+@click.option("--uncentred", is_flag=True, help="Subtract no mean: maps learn from the vectors as they are.")
 @click.option("--top", multiple=True, type=click.IntRange(min=1), default=(1, 5), help="Among the first k; repeatable.")
 @click.option("--plain", is_flag=True, help="Do not scale vectors to length 1.")
 @click.option("--other-extractor", is_flag=True, help="wasserstein: the sides have different extractors.")
@@ -101,7 +102,8 @@ def align(resampling: Resampling, **options: Any) -> None:
     on pairs of other speakers, by id; wasserstein (Procrustes without pairs, trained on the training vectors, or on the
     linked vectors where none are given). Anonymised segments are linked to the speaker of
     the nearest original segment and to the nearest mean of a speaker, speaker means to speaker means. Original
-    segments are linked to the speaker of the nearest anonymised one: the accuracy of Champion et al. (ASRU 2021).
+    segments are linked to the speaker of the nearest anonymised one: the accuracy of Champion et al. (ASRU 2021), for
+    orthogonal with --uncentred and --own-pairs.
 
     Embeddings are of any form that `spkver-eval cosine --help` names, such as Kaldi's archives.
     """
@@ -140,14 +142,15 @@ def align(resampling: Resampling, **options: Any) -> None:
         "speakers": len(set(sides[1].speakers)),
         "gallery": len(set(sides[0].speakers)),
         "learnt_from": learnt_from,
-        "settings": {name: options[name] for name in (*settings, "resamples", "seed", "level")},
+        "settings": {name: options[name] for name in (*settings, "uncentred", "resamples", "seed", "level")},
         "links": rows,
         "notes": list(dict.fromkeys(note for side in (*sides, *(training or ())) for note in side.notes)),
     }
     if shared.show_json(report, options["json_path"]):
         return
     counts = f"{report['segments']:,} segments of {report['speakers']:,} speakers among {report['gallery']:,}"
-    means = ", mean of each side subtracted (level: whole list)" if options["own_means"] else ""
+    means = ", no mean subtracted" if options["uncentred"] else ""
+    means = ", mean of each side subtracted (level: whole list)" if options["own_means"] else means
     click.echo(f"{counts}; maps trained on {report['learnt_from']}{means}.\n")
     click.echo(format_table(rows, _FORMS))
     for note in report["notes"]:

@@ -195,6 +195,7 @@ def fit_alignment(
     *,
     ridge: float = 0.1,
     prior: float = 0.0,
+    uncentred: bool = False,
 ) -> Alignment:
     """Learn a map from pairs of vectors, see `procrustes` and `ridge_map`; "centred" only shifts the mean.
 
@@ -207,13 +208,15 @@ def fit_alignment(
         Of `ridge_map`.
     prior : float
         Of `procrustes`.
+    uncentred : bool
+        The map is a matrix alone, learnt from the vectors as they are; both means of the alignment are 0.
 
     Raises
     ------
     DataError
         If there are fewer than two pairs, or the dimensions differ where only the mean is shifted.
     """
-    centred, means = _centred_sides(source, target, same=kind == "centred")
+    centred, means = _centred_sides(source, target, same=kind == "centred", subtract=not uncentred)
     if len(source) != len(target):
         raise DataError(f"expected pairs of vectors, got {len(source)} and {len(target)}")
     if kind == "centred":
@@ -229,6 +232,7 @@ def fit_alignment_without_pairs(
     one_extractor: bool = True,
     seed: int = 0,
     restarts: int = 5,
+    uncentred: bool = False,
 ) -> Alignment:
     """Learn a map from vectors without known pairs, see `wasserstein_procrustes`.
 
@@ -239,21 +243,23 @@ def fit_alignment_without_pairs(
         Both sides are of one extractor: the start only shifts the mean.
     seed, restarts : int
         See `wasserstein_procrustes`.
+    uncentred : bool
+        See `fit_alignment`.
 
     Raises
     ------
     DataError
         If a side has fewer than two vectors, or the dimensions differ.
     """
-    centred, means = _centred_sides(source, target, same=True)
+    centred, means = _centred_sides(source, target, same=True, subtract=not uncentred)
     start = np.eye(source.shape[1]) if one_extractor else None
     return Alignment(*means, wasserstein_procrustes(*centred, start=start, seed=seed, restarts=restarts))
 
 
 def _centred_sides(
-    source: NDArray[np.floating], target: NDArray[np.floating], *, same: bool
+    source: NDArray[np.floating], target: NDArray[np.floating], *, same: bool, subtract: bool
 ) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]]:
-    """Return both sides minus their means, and the means, after checks; with `same` dimensions must be equal."""
+    """Return both sides minus what is subtracted, and that, after checks; with `same` dimensions must be equal."""
     sides = np.asarray(source, np.float64), np.asarray(target, np.float64)
     for side in sides:
         if len(side) < 2:
@@ -263,7 +269,7 @@ def _centred_sides(
     if same and source.shape[1] != target.shape[1]:
         text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
         raise DataError(text, remedy="use one extractor for both, or an orthogonal or ridge map trained on pairs")
-    means = sides[0].mean(axis=0), sides[1].mean(axis=0)
+    means = subtract * sides[0].mean(axis=0), subtract * sides[1].mean(axis=0)
     return (sides[0] - means[0], sides[1] - means[1]), means
 
 

@@ -3,16 +3,16 @@
 Conventions
 -----------
 Vectors are scaled to length 1 first, and compared by cosine after the mean of the original space is subtracted, but for
-"none", which compares them as they are. Each anonymised vector is aligned by a map that did not learn from its
-speaker, unless the training pairs are given and say otherwise. The means are those of what the map was trained on, or
-with ``own_means`` those of what is linked: then an attacker adapts to all unlabelled anonymised segments ("whole
-list"). Linked are
+"none" and with ``uncentred``, which compare them as they are. Each anonymised vector is aligned by a map that did not
+learn from its speaker, unless the training pairs are given and say otherwise. The means are those of what the map was
+trained on, or with ``own_means`` those of what is linked: then an attacker adapts to all unlabelled anonymised segments
+("whole list"). Linked are
 
 * *anonymised to original*: an anonymised segment to the speaker of the nearest original segment (which may be the very
   segment that it was made of), as an attacker does,
 * *original to anonymised*: an original segment to the speaker of the nearest mapped anonymised segment, which is the
-  accuracy of Champion et al. (ASRU 2021); where folds have a map each, the original segments are centred by the mean of
-  their target means,
+  accuracy of Champion et al. (ASRU 2021) for "orthogonal" with ``uncentred``; where folds have a map each, the original
+  segments are centred by the mean of their target means,
 * *segments to speakers*: an anonymised segment to the nearest mean of a speaker's original segments,
 * *speakers to speakers*: the mean of a speaker's anonymised segments to the nearest mean of original ones.
 
@@ -40,7 +40,7 @@ from evaluation.embeddings import (
 from evaluation.linkage.curve import linkability_curve
 from evaluation.linkage.ranks import Ranks
 from evaluation.uncertainty import Resampling
-from spkbase.errors import DataError, few
+from spkbase.errors import ConfigError, DataError, few
 
 Vectors = NDArray[np.float64]
 
@@ -98,7 +98,8 @@ def learnt_maps(
         One of `ALIGNMENTS`.
     options : mapping
         ``folds``, ``seed``, ``ridge``, ``prior``, ``restarts`` and ``one_extractor``, see `fit_alignment` and
-        `fit_alignment_without_pairs`; ``own_means``: every map subtracts and adds the means of `sides`.
+        `fit_alignment_without_pairs`; ``own_means``: every map subtracts and adds the means of `sides`;
+        ``uncentred``: no map subtracts or adds a mean.
     """
     anonymised = sides[1]
     everybody = np.ones(len(anonymised), bool)
@@ -107,7 +108,7 @@ def learnt_maps(
         return
     if kind == "wasserstein":
         source, target = reversed(training or sides)
-        names = ("one_extractor", "seed", "restarts")
+        names = ("one_extractor", "seed", "restarts", "uncentred")
         of_both = fit_alignment_without_pairs(source.vectors, target.vectors, **{name: options[name] for name in names})
         yield everybody, of_both
         return
@@ -119,7 +120,8 @@ def learnt_maps(
     for fold in range(folds.max() + 1):
         learnt = np.ones(len(rows), bool) if training else folds[columns] != fold
         pairs = copies.vectors[columns[learnt]], originals.vectors[rows[learnt]]
-        yield folds == fold, fit_alignment(*pairs, kind, ridge=options["ridge"], prior=options["prior"])  # type: ignore[arg-type]
+        how = {name: options[name] for name in ("ridge", "prior", "uncentred")}
+        yield folds == fold, fit_alignment(*pairs, kind, **how)  # type: ignore[arg-type]
 
 
 def link_aligned(
@@ -136,7 +138,16 @@ def link_aligned(
         Anonymised vectors in the space of original ones.
     ranks : dict of str to Ranks
         Of the target speakers, by `LINKED`.
+
+    Raises
+    ------
+    ConfigError
+        If ``uncentred`` meets ``own_means`` or the kind "centred".
     """
+    if options["uncentred"] and (options["own_means"] or kind == "centred"):
+        got = "own_means=True" if options["own_means"] else "alignment='centred'"
+        remedy = "leave out one of the two, such as by alignment='orthogonal'"
+        raise ConfigError(f"expected no mean to subtract with uncentred=True, got {got}", remedy=remedy)
     original, anonymised = sides
     own_means = anonymised.vectors.mean(axis=0), original.vectors.mean(axis=0)
     parts: dict[str, list[tuple[NDArray[Any], NDArray[np.int64]]]] = {name: [] for name in LINKED}

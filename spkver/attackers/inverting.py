@@ -723,7 +723,7 @@ def choose_map(
 
 def _fitted(name: str, anonymised: NDArray[np.floating], original: NDArray[np.floating]) -> Alignment:
     kind, value = MAPS[name]
-    options = {"ridge": value} if kind == "ridge" else {"prior": value}
+    options: dict[str, Any] = {"ridge": value} if kind == "ridge" else {"prior": value}
     return fit_alignment(anonymised, original, kind, **options)
 
 

@@ -66,4 +66,4 @@ def test_each_attacker_stands_in_the_tables_at_its_level(folder, monkeypatch, ca
     assert found["lazy-informed", "orthogonal map, original enrolment, cosine"][1] > 5
     linked = {tuple(row[:3]): float(row[3].split()[0]) for row in rows if row[1] in neural_anonymiser.ALIGNMENTS}
     assert linked["original", "orthogonal", "each side's own"] > 95
-    assert linked["original", "orthogonal", "of the pairs"] < 90
+    assert max(linked["original", "orthogonal", means] for means in ("of the pairs", "none")) < 90

@@ -107,6 +107,46 @@ def test_own_means_are_those_of_what_is_linked(folder: Path, own_means: bool) ->
     assert ("level: whole list" in run(*TRAINED, *arguments).stdout) == own_means
 
 
+@pytest.mark.parametrize("kind", ["orthogonal", "ridge"])
+def test_without_centring_the_map_is_that_of_the_vectors_as_they_are(folder: Path, kind: str) -> None:
+    """Unit vectors of the plane, by their angles; speakers at 0 and 180 degrees are turned by 90.
+
+    Where originals are at 10, -10, 50, -50 degrees and their copies at 90 + 50, -50, 10, -10, both moments, along the
+    mean and across it, are positive: the map is the turn by 90 degrees, and links everybody. About the means the
+    moment along them is negative: the map is a reflection, and takes each speaker for the other.
+    """
+
+    def at(*degrees: float) -> np.ndarray:
+        return np.stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))], axis=1)
+
+    linked, learnt = ["east", "east", "west", "west"], ["x1", "x1", "x2", "x2"]
+    write("original.h5", linked, at(5, -5, 175, 185))
+    write("anonymised.h5", linked, at(95, 85, 265, 275))
+    write("train_original.h5", learnt, at(10, -10, 50, -50))
+    write("train_anonymised.h5", learnt, at(140, 40, 100, 80))
+    for options, expected in ((("--uncentred",), 1.0), ((), 0.0)):
+        found = shares(*TRAINED, *options, "--alignment", kind)
+        for name in ("anonymised to original", "original to anonymised"):
+            assert found[kind, name, 1] == expected
+    assert "no mean subtracted" in run(*TRAINED, "--uncentred", "--alignment", kind).stdout
+
+
+@pytest.mark.parametrize(
+    ("extractor", "sex", "right"), [("original", "f", 129), ("original", "m", 125), ("retrained", "f", 335)]
+)
+def test_a_rotation_without_centring_links_as_numpy_alone(shared: Path, extractor: str, sex: str, right: int) -> None:
+    """X-vectors of a neural anonymiser: how many originals have a mapped anonymised vector of their speaker nearest."""
+    speakers, side = shared / "vectors/vpc2020_b1/lists/utt2spk", shared / f"vectors/vpc2020_b1/{extractor}_extractor"
+    learnt = ("--train-original", side / "enrolls.npz", "--train-anonymised", side / "enrolls_anon.npz", "--own-pairs")
+    found = shares(
+        *map(str, (*learnt, "--train-speakers", speakers, "--model-speakers", speakers)),
+        *("--uncentred", "--alignment", "orthogonal", "--top", "1"),
+        original=str(side / f"trials_{sex}.npz"),
+        anonymised=str(side / f"trials_{sex}_anon.npz"),
+    )
+    assert found["orthogonal", "original to anonymised", 1] == right / {"f": 734, "m": 762}[sex]
+
+
 def test_pairs_of_the_linked_speakers_are_learnt_from_where_it_is_said(folder: Path) -> None:
     """The enrolment of the same speakers, but none of the utterances that are linked."""
     for side in ("original", "anonymised"):
@@ -153,6 +193,8 @@ def test_aligned_vectors_are_written_for_other_backends(folder: Path) -> None:
         (("--model-speakers", "one"), "at least two original speakers"),
         (("--alignment", "sinkhorn"), "Invalid value"),
         (("--folds", "1"), "Invalid value"),
+        (("--uncentred",), "no mean to subtract with --uncentred, got --alignment centred"),
+        (("--uncentred", "--own-means"), "no mean to subtract with --uncentred, got --own-means"),
         (("--train-original", "nowhere.h5", "--train-anonymised", "foreign.h5"), "nowhere.h5"),
     ],
 )

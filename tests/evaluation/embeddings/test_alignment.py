@@ -76,6 +76,18 @@ def test_an_alignment_takes_the_means_to_each_other():
     assert np.abs(centred.apply(other + shift) - other - (original.mean(axis=0) - other.mean(axis=0))).max() < 1e-12
 
 
+def test_without_centring_nothing_is_subtracted():
+    _, original, other = clusters()
+    turned = other @ rotation(12, 3) + 5
+    for alignment, wanted in (
+        (fit_alignment(turned, original, uncentred=True), orthogonal_procrustes(turned, original)[0]),
+        (fit_alignment_without_pairs(other, other, uncentred=True), np.eye(12)),
+    ):
+        assert not alignment.source_mean.any()
+        assert not alignment.target_mean.any()
+        assert np.abs(alignment.matrix - wanted).max() < 1e-12
+
+
 @pytest.mark.parametrize("one_extractor", [True, False])
 def test_wasserstein_needs_no_pairs(one_extractor):
     """A large rotation from nothing; from the identity one that is not large."""
