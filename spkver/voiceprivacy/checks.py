@@ -192,7 +192,8 @@ def attacker_strength(run: Evaluated) -> Iterator[Finding]:
     of_pauses = [name for name, spec in attacker_specs(run.config).items() if spec == "session"]
     for at, rows in run.of("original"):
         best = strongest(rows)
-        minimum = next((find(one, "minimum") for one in run.minima if place(one)[:3] == at), None) or {}
+        same = [one for one in run.minima if (one["dataset"], one["gender"], one["scenario"]) == at]
+        minimum = find(same[0], "minimum") or {} if same else {}
         rate, high = rate_of(best), number(minimum.get("high"))
         text = f"{_name(at)}: on original speech the strongest attacker ({best['attacker']}) has an EER of"
         text += f" {percent(rate)}{f' (interval to {percent(high)})' if high >= 0 else ''}"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from evaluation.challenges.systems import figures_of_results
 from evaluation.reports import format_latex, format_markdown, parse_results, secondary_results
 from evaluation.reports.page import render_page
 from evaluation.reports.results import interval_from
@@ -35,8 +36,8 @@ def results() -> dict[str, Any]:
     return {"format": 1, "conditions": rows, "verdict": "It is 50% & *more*.", "anonymiser": {"name": "mc_adams"}}
 
 
-def closed(eer: float, share: float, candidates: tuple[int, int] = (5, 5)) -> dict[str, Any]:
-    found = {"eer": {"value": eer, "low": eer / 2, "high": 2 * eer}, "identification": {"value": share}}
+def closed(eer: float, share: float, candidates: tuple[int, int] = (5, 5), **ends: float) -> dict[str, Any]:
+    found = {"eer": {"value": eer, "low": eer / 2, "high": 2 * eer}, "identification": {"value": share, **ends}}
     return {"closed_set": {**found, "candidates": list(candidates), "chance": 0.2}}
 
 
@@ -154,6 +155,33 @@ def test_levels_and_the_closed_set_may_be_of_other_attackers_than_the_least(leve
     assert found.draws == (0.181, 0.192, 0.057)
 
 
+def test_identification_is_the_largest_over_attackers_with_the_interval_of_the_largest() -> None:
+    """That of the attacker who has it is too high: who takes the largest of many takes what chance made large."""
+    ends = {"first": (0.6, 0.4, 0.75), "second": (0.55, 0.45, 0.8), "third": (0.2, 0.1, 0.3)}
+    rows = [
+        condition("lazy-informed", name, 0.1, **closed(0.1, value, low=low, high=high))
+        for name, (value, low, high) in ends.items()
+    ]
+    found = secondary_results(rows).identification
+    assert (found.attacker, found.rate.value, found.rate.low, found.rate.high) == ("first", 0.6, 0.45, 0.8)
+
+
+def test_evidence_beyond_what_the_trials_support_is_not_shown_as_a_figure(results: dict[str, Any]) -> None:
+    """A Gaussian gave likelihood ratios of 10^54 from 32 target trials."""
+    readings = {
+        "pav": {"log10": 1.51},
+        "gaussian": {"log10": 54.61},
+        "student": {"log10": 1.25},
+        "ranks": {"log10": 1.1},
+    }
+    for row in results["conditions"]:
+        row |= {"worst_case": readings, "zebra": {"population": 0.25, "individual": 1.51, "individual_ceiling": 1.52}}
+    page = render_page(results, folder=".")
+    assert "54.6" not in page
+    assert "over 1.52" in page
+    assert "1.25" in page
+
+
 def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) -> None:
     """That of the minimum over attackers, on the page and in the tables of single attackers too."""
     place = {"dataset": "libri_test", "gender": "all", "scenario": "lazy-informed", "strongest": "gmm-svm-undone"}
@@ -164,6 +192,8 @@ def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) 
     page = render_page(levels, folder=".")
     assert "3.3\N{EN DASH}29.9" in page
     assert "4.5\N{EN DASH}18.0" not in page
+    (figure,) = figures_of_results(levels)  # what `spkver-eval rank` ranks
+    assert (figure.value.value, figure.value.low, figure.value.high) == (0.09, 0.033, 0.299)
 
 
 def test_the_least_without_those_who_read_what_is_said(levels: dict[str, Any]) -> None:

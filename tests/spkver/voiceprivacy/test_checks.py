@@ -90,6 +90,14 @@ def test_rates_that_mean_less_than_they_seem_to(
     assert words in " ".join(one.text for one in found)
 
 
+def test_the_strength_of_attackers_has_the_interval_of_the_tables() -> None:
+    """It had that of the attacker alone: 0.0 to 11.3 % beside 0.0 to 21.2 %."""
+    table = rows(o=0.01)
+    minima = [{**{name: table[0][name] for name in ("dataset", "gender", "scenario")}, "minimum": {"high": 0.212}}]
+    (found,) = checks.attacker_strength(Evaluated(table, sets(), Config(), minima=minima))
+    assert "(interval to 21.2 %)" in found.text
+
+
 @pytest.mark.parametrize(("loss", "level"), [(0.02, "note"), (1.0, "warning")])
 def test_paired_resamples_say_whether_the_informed_attacker_is_weaker_by_chance(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, loss: float, level: str

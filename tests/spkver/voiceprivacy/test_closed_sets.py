@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from evaluation.linkage import Ranks, linkability_at_sizes, ranks_from_scores
+from evaluation.linkage import Ranks, linkability_at_sizes, linkability_over_draws, ranks_from_scores
 from evaluation.metrics import eer, worst_case
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling
@@ -66,6 +66,8 @@ def test_the_mean_over_draws_of_what_centred_scores_give_by_hand() -> None:
     assert_allclose(found["chance"], (24 / 4 + 18 / 3) / 42)
     for name in ("eer", "identification"):
         assert 0 <= found[name]["low"] <= found[name]["high"] <= 1
+    alone = linkability_over_draws(tables_of(draws, key), np.array([4]), resampling=RESAMPLING)
+    assert found["identification"]["low"] < alone.low[0]  # made for the largest of several attackers
 
 
 def test_identification_among_all_is_linkability_at_the_size_of_the_gallery() -> None:
