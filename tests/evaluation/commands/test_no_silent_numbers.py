@@ -183,7 +183,7 @@ def test_distances_are_scores_turned_round(distances: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["zebra", "-s", "a", "-s", "b", "-k", "c"],
+        ["zebra", "-s", "a", "-k", "c", "--scale", "d", "--scale", "e"],
         ["metrics", "-s", "a", "-k", "b", "--seed", "1", "--seed", "2"],
         ["linkability", "-s", "a", "-k", "b", "-k", "c"],
         ["plot", "det", "-s", "a", "-k", "b", "-o", "c.png", "--title", "x", "--title", "y"],
