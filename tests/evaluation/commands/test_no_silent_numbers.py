@@ -135,7 +135,7 @@ def test_folds_over_models_are_told(files: Path) -> None:
     command = ("calibrate", *paths(files), "-o", files / "llr.txt", "--ridge", "0.1")
     told = passes(*command).stderr
     assert "folds may split a speaker's trials" in told
-    assert "--model-speakers FILE" in told
+    assert "--model-speakers FILE, or --speakers-by SIGN" in told
     assert passes(*command, "--model-speakers", files / "model2spk").stderr == ""
 
 
