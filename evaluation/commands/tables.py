@@ -71,11 +71,9 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
         name: Column(name, f"{title} [%]" if unit.form == "%" else title, unit.form)
         for name, (title, unit) in result.titles().items()
     }
-    known |= {
-        metric.name: replace(known[metric.name], heading=metric.title.partition(" (")[0])
-        for metric in result.metrics
-        if metric.beside is not None  # in brackets the title has what is beside the number of one system
-    }
+    for metric in result.metrics:
+        if metric.beside is not None:  # in brackets its title has what is beside the number of one system
+            known[metric.name] = replace(known[metric.name], heading=metric.title.partition(" (")[0])
     texts = [name for name, value in _values(result).items() if isinstance(value, str)]
     known |= {name: Column(name, name.rpartition(".")[2], "") for name in texts}
     usual = {name.partition(".")[0]: name for name in PAPER if name in known}
@@ -88,13 +86,8 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
 
 def _values(result: Evaluation) -> dict[str, float | str]:
     """Return the numbers of a result, and the texts beside them, such as ``zebra.tag``."""
-    texts = {
-        f"{head}.{name}": text
-        for head, group in result.results.items()
-        if isinstance(group, dict)
-        for name, text in group.items()
-        if isinstance(text, str)
-    }
+    groups = ((head, group) for head, group in result.results.items() if isinstance(group, dict))
+    texts = {f"{head}.{name}": text for head, group in groups for name, text in group.items() if isinstance(text, str)}
     return result.values() | texts
 
 
