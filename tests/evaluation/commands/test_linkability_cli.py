@@ -196,6 +196,8 @@ def test_utterances_are_drawn_by_the_seed(files) -> None:
     assert first == rates("--seed", 6)
     assert known[2] == other[2] == first[2]
     assert len({known[1], other[1], first[1]}) == 3
+    shown = run(*embeddings(files), "--utterances", "1,2,all", "--bootstrap", 0, "--choice", "random").stdout
+    assert shown.count("utterances are drawn at random, seed 0") == 1, "told once, not for each number of utterances"
 
 
 @pytest.mark.parametrize(
