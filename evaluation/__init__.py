@@ -49,3 +49,4 @@ from evaluation.plots import (
 from evaluation.trials import Key, Scores, Trials, split_scores
 from evaluation.uncertainty import Interval, compare, confidence_intervals, evaluate_groups, paired_differences
 from evaluation.utility import error_rate
+from spkbase.version import __version__

@@ -3,6 +3,7 @@ standard error, commands that are imported when they are called, and the options
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 import re
@@ -185,6 +186,17 @@ class CommandGroup(_CleanEnd, click.Group):
         if lines:
             command.epilog = "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that a line calls; the error of an unknown one names those that are spelt alike."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            if near := difflib.get_close_matches(args[0], self.list_commands(ctx), n=2):
+                ctx.fail(f"No such command {args[0]!r}: did you mean {' or '.join(near)}?")
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the section of commands of the help from the table, without importing any."""

@@ -1,10 +1,14 @@
-"""Imports of this project's packages where a folder on the path holds another one of the same name."""
+"""Imports: of this project's packages where a folder on the path holds others of the same names, and optional ones."""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+from spkbase.errors import ConfigError
 
 OURS = ("spkbase", "evaluation", "spkver")
 """The packages of this project: their progress is logged; of other packages only warnings and errors."""
@@ -38,3 +42,12 @@ def prefer_ours(name: str) -> None:
             "import spkver first, or take the folder of the other one off the path (PYTHONPATH)"
         )
     sys.path.insert(0, str(_HOME))
+
+
+def imported(module: str, install: str, need: str = "this extractor") -> Any:
+    """Import a module of an optional package; ConfigError with what `pip` installs it from if it is missing."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        text = f"{need} needs {module}, which cannot be imported: {error}"
+        raise ConfigError(text, remedy=f"pip install {install}") from error

@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -307,12 +307,32 @@ class Run:
         entries, plan = read_records(self.output)
         _write_records(self.output, {**entries, artefact: entry}, {**plan, **self.plan})
 
+    def limited(self, recipe: Callable[[Run], object]) -> Run:
+        """Return this run with the whole names of the stages that `only` or `until` mean.
+
+        They are found by the recipe itself, which makes none of its stages here.
+
+        Raises
+        ------
+        ConfigError
+            If no stage, or for `only` not one alone, begins with what was given.
+        """
+        if (wanted := self.only or self.until) is None:
+            return self
+        planned = replace(self, only="", until=None, quiet=True, timings={}, plan={})
+        with suppress(Ended):
+            recipe(planned)
+        names = list(planned.plan.values())
+        meant = [wanted] if wanted in names else [name for name in names if name.startswith(wanted)]
+        if not meant or (self.only and len(meant) > 1):
+            text = f"{'only' if self.only else 'until'}={wanted!r} is no stage"
+            raise ConfigError(f"{text}: expected one of {', '.join(dict.fromkeys(names))}")
+        return replace(self, only=self.only and meant[0], until=self.until and meant[-1])
+
     def finish(self) -> None:
-        """Check, after the last stage, that `only` or `until` named one; forget stages of earlier plans."""
-        for name, wanted in (("only", self.only), ("until", self.until)):
-            if wanted not in (None, REPORT):
-                names = ", ".join(dict.fromkeys([*self.plan.values(), REPORT]))
-                raise ConfigError(f"{name}={wanted!r} is no stage: expected one of {names}")
+        """Forget stages of earlier plans, after the last stage; a plan alone ends here."""
+        if self.only == "":
+            raise Ended("the plan")
         _write_records(self.output, read_records(self.output)[0], self.plan)
 
 

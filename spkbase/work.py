@@ -9,7 +9,7 @@ engine   workers
 auto     threads of this process where the work is inside NumPy and BLAS, else worker processes
 threads  threads of this process
 loky     worker processes on this machine
-dask     the workers of a Dask cluster, on other machines too; extra ``[dask]``
+dask     the workers of a Dask cluster, on other machines too: ``use_engine("dask", scheduler="tcp://HOST:PORT")``
 =======  =============================================================================================================
 
 A mapped function gets all that it needs as arguments and returns its result; it writes into no shared array, so that
@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from spkbase.errors import DataError, WorkerError
+from spkbase.packages import imported
 from spkbase.plugins import SAFE_PATH
 
 Item = TypeVar("Item")
@@ -318,12 +319,9 @@ def _cluster(address: str, timeout: float) -> Iterator[Any]:
     """Connect to the scheduler of a Dask cluster; yield the client."""
     if "://" not in address:
         raise DataError(f"expected the address of a Dask scheduler, tcp://HOST:PORT, got {address!r}")
+    distributed = imported("distributed", "'dask[distributed]'", "a Dask cluster")
     try:
-        from distributed import Client
-    except ImportError as error:
-        raise DataError(f"the engine dask is not installed: {error}", remedy="pip install 'spkver[dask]'") from error
-    try:
-        client = Client(address, timeout=timeout, set_as_default=False, name="spkver")
+        client = distributed.Client(address, timeout=timeout, set_as_default=False, name="spkver")
     except (OSError, ValueError, TypeError) as error:
         text = f"no Dask scheduler answered at {address} within {timeout:g} s: {error}"
         raise DataError(text, remedy=_CLUSTER_REMEDY) from error

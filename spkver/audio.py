@@ -476,7 +476,7 @@ def _shorten_shape(path: Path, fields: dict[str, str]) -> tuple[int, int, int]:
     try:
         import av  # noqa: F401
     except ImportError as error:
-        text, remedy = "SPHERE file compressed with shorten: PyAV is needed to read it", "pip install 'spkver[sphere]'"
+        text, remedy = "SPHERE file compressed with shorten: PyAV is needed to read it", "pip install av"
         raise DataError(text, file=path, remedy=f"{remedy}, or unpack the files with sph2pipe") from error
     coding = fields.get("sample_coding", "")
     if not coding.startswith("pcm,"):

@@ -142,7 +142,7 @@ COMMANDS = {
     "emotion": (
         "spkver.commands.utility:emotion",
         "Recognise the emotions of a data directory.",
-        "spkver emotion data/mine --output predictions.txt",
+        "spkver emotion data/mine --output emotions",
     ),
     "embed": (
         "spkver.commands.vectors:embed",
@@ -158,7 +158,7 @@ COMMANDS = {
     "features export": (
         "spkver.commands.speech:export_features",
         "Write a recipe's features as SIDEKIT's files.",
-        "spkver features export demo/data/features.h5 features-of-sidekit",
+        "spkver features export demo/features.h5 features-of-sidekit",
     ),
 }
 

@@ -16,8 +16,8 @@ HEAVY = ("librosa", "sklearn", "matplotlib", "torch", "numba", "av", "espeakng_l
 # The floors of each package: a room imports from those below it, in its own package.
 FLOORS = {
     "spkbase": [
-        ["errors", "version", "packages", "seeding"],
-        ["files"],
+        ["errors", "version", "seeding"],
+        ["files", "packages"],
         ["plugins"],
         ["showing"],
         ["arrays", "work"],

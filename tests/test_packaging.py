@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import evaluation
+import spkver
 from spkbase.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +43,10 @@ def test_another_evaluation_package_that_is_imported_already_is_named(tmp_path):
     assert run.returncode == 1
     assert f"the package 'evaluation' that is imported here is {tmp_path}" in run.stderr
     assert "import spkver first" in run.stderr
+
+
+def test_both_packages_tell_the_version():
+    assert evaluation.__version__ == spkver.__version__ == __version__
 
 
 def extras() -> dict[str, list[str]]:
@@ -85,7 +91,10 @@ except SpkverError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert f"'spkver[{extra}]'" in done.stdout
+    # by itself: an extra needs spkver in an index, or a checkout
+    packages = [requirement.partition(" >=")[0].replace(" ", "") for requirement in extras()[extra]]
+    command = " ".join(f"'{name}'" if "[" in name else name for name in packages)
+    assert f"pip install {command}" in done.stdout
     assert len(done.stdout.splitlines()) == 1
 
 

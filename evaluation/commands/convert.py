@@ -229,7 +229,12 @@ def _to_ratios(
         if folds is not None:
             if doubt := doubt_speakers(key, **maps):
                 text = "folds may split a speaker's trials, so the calibration looks better than it is"
-                logger.warning("%s: %s (give the speakers: --%s-speakers FILE)", text, doubt.text, doubt.side)
+                logger.warning(
+                    "%s: %s (give --%s-speakers FILE, or --speakers-by SIGN where ids begin with the speaker)",
+                    text,
+                    doubt.text,
+                    doubt.side,
+                )
             speakers = find_speakers(key, **maps)
             llr = maps_of_scores.cross_validate_affine(rows, key.is_target, speakers, folds=folds, seed=seed, **how)
             formats.write_scores(output, Scores(*ids, values=llr), formats=reader.scores.formats)

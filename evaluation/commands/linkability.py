@@ -104,6 +104,7 @@ _RESULTS_OPTIONS = [
         words=("all", "log", "published"),
         help="Gallery sizes: all (default), log, published, or 2,10,100.",
     ),
+    choice_option("--choice", of=["first", "random"], help="Which utterances of a speaker are averaged; --seed draws."),
     numbers_option("--top", least=1, help="Also the target speaker among the first R: 5,10."),
     _ties_option,
     number_option("--runs", help="Random galleries in place of exact values; 0: exact."),
@@ -129,12 +130,15 @@ def linkability(resampling: Resampling, **options: Any) -> None:
     if not isinstance(sizes[-1], int) and len(sizes) > 1:
         raise click.UsageError("--sizes takes numbers, or one of all, log and published")
     numbers = _numbers(options["utterances"])
+    averaging = Averaging(options["mean"], options["choice"], resampling.seed)
+    if averaging.choice == "random" and not enrolled:
+        raise click.UsageError("--choice random needs embeddings: --enroll FILE with --test FILE")
     if ranked:
         ranks, largest = _ranks_of(options["ranks"], numbers)
     elif scored:
         ranks, largest = _rank_scores(options, numbers)
     else:
-        ranks, largest = _rank_embeddings(options, numbers)
+        ranks, largest = _rank_embeddings(options, numbers, averaging)
     measured = _measure(
         ranks,
         resampling,
@@ -148,7 +152,7 @@ def linkability(resampling: Resampling, **options: Any) -> None:
         with atomic_path(options["output"] / IMPOSTORS) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, **{str(number): scores for number, scores in largest.items()})  # type: ignore[arg-type]
     if not shared.show_json(report, options["json_path"]):
-        click.echo(_summary(measured, report))
+        click.echo(_summary(measured, report, click.get_current_context().obj))
 
 
 @click.command(cls=Command)
@@ -220,9 +224,8 @@ def _sides(options: Mapping[str, Any]) -> tuple[Embeddings, Embeddings]:
     return enrol, trial
 
 
-def _rank_embeddings(options: Mapping[str, Any], numbers: list[int] | None) -> Ranked:
+def _rank_embeddings(options: Mapping[str, Any], numbers: list[int] | None, averaging: Averaging) -> Ranked:
     enrol, trial = _sides(options)
-    averaging = Averaging(options["mean"])
     work = Work(options["jobs"])
     warn_of_enrolled(enrol, trial)
     with errors_of(options["enroll"]):
@@ -235,10 +238,13 @@ def _rank_embeddings(options: Mapping[str, Any], numbers: list[int] | None) -> R
             ranks[number] = linkage.rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], work=work)
             if options["keep_impostors"] and ranks[number].largest_size > linkage.KEPT:
                 largest[number] = linkage.largest_impostor_scores(gallery, trials, ranks[number], jobs=work.jobs)
+        notes = ranks[number].notes
         if numbers is None and len(trial.ids) > len(trials.names):
-            text = f"only the first utterance of each speaker is tested ({len(trials.names)} of"
-            note = f"{text} {len(trial.ids)}); --utterances all averages all"
-            ranks[number] = replace(ranks[number], notes=(*ranks[number].notes, note))
+            text = f"only {'the first' if averaging.choice == 'first' else 'one'} utterance of each speaker is tested"
+            notes += (f"{text} ({len(trials.names)} of {len(trial.ids)}); --utterances all averages all",)
+        if averaging.choice == "random":
+            notes += (f"utterances are drawn at random, seed {averaging.seed}",)
+        ranks[number] = replace(ranks[number], notes=notes)
     return ranks, largest
 
 
@@ -323,8 +329,8 @@ def _write(measured: reports.Linkage, beyond: dict[int, reports.Beyond], options
     return measured.report | ({"extrapolation": reports.report_extrapolation(beyond)} if beyond else {})
 
 
-def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
-    """A table of a few sizes of each number of utterances."""
+def _summary(measured: reports.Linkage, report: dict[str, Any], told: set[str] | None = None) -> str:
+    """A table of a few sizes of each number of utterances; in a batch none, and no note that was told before."""
     rows = []
     names = ("size", "linkability", "low", "high", "chance")
     for number, curve in measured.curves.items():
@@ -339,14 +345,20 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
     head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} "
     head += "speakers" if _are_speakers(measured.ranks) else "models"
-    lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
+    lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}"]
+    if told is None:
+        told, lines = set(), [*lines, "", format_table(rows, forms)]
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]
-        text = f"L = {name}: rank-1 rate {block['rank1']:.4f}, mean over sizes {block['linkability_mean']:.4f}"
+        low, high = block["low"][-1], block["high"][-1]  # of the whole gallery, unless --sizes end before
+        whole = low == low and block["sizes"][-1] == report["n_enroll"]
+        ends = f" [{low:.4f}, {high:.4f}]" if whole else ""
+        text = f"L = {name}: rank-1 rate {block['rank1']:.4f}{ends}, mean over sizes {block['linkability_mean']:.4f}"
         if bits is not None:
             text += f", rank disclosure {bits:.2f} bits (worst {block['srd_worst_bits']:.2f})"
         lines.append(text)
-        lines += [f"note: {note}" for note in block["notes"]]
+        lines += [f"note: {note}" for note in block["notes"] if note not in told]
+        told.update(block["notes"])
     return "\n".join(lines)
 
 
@@ -410,7 +422,8 @@ class Batch:
 def batch(config: Path, output: Path) -> None:
     """Compute linkability for each attacker and anonymiser that the YAML file CONFIG names, then compare them.
 
-    Options are those of the commands linkability and linkability-compare by their names.
+    Options are those of the commands linkability and linkability-compare by their names. Each folder holds the whole
+    curves of its run.
 
     \b
     attackers: [ECAPA, ResNet]
@@ -423,29 +436,30 @@ def batch(config: Path, output: Path) -> None:
     """
     asked = load_config(Batch, file=config)
     sources = {name: text for name, text in asdict(asked).items() if isinstance(text, str)}
-    runs = {}
+    runs, told = {}, set[str]()
     for attacker, anonymiser in product(asked.attackers, asked.anonymisers):
         paths = {
             name: config.parent / text.replace("{attacker}", attacker).replace("{anonymiser}", anonymiser)
             for name, text in sources.items()
         }
         folder = {"output": output / attacker / anonymiser}
-        runs[f"{attacker}/{anonymiser}"] = _parsed(linkability, paths | asked.options | folder)
+        runs[f"{attacker}/{anonymiser}"] = _parsed(linkability, paths | asked.options | folder, told=told)
     words = [f"{name}={context.params['output']}" for name, context in runs.items()]
     compare = {"original": asked.originals, **asked.compare, "output": output}
     last = _parsed(linkability_compare, compare, *words)  # errors of options are found before anything long
     for name, context in runs.items():
-        click.echo(f"{name}:")
+        click.echo(f"{name}: ", nl=False)
         with context:
             click.Command.invoke(linkability, context)  # an error ends the whole batch
-        click.echo("")
     n_conditions = len(asked.attackers) * (len(asked.anonymisers) - len(asked.originals))
     if n_conditions * max(1, len(next(iter(runs.values())).params["utterances"])) > 1:
         with last:
             click.Command.invoke(linkability_compare, last)
 
 
-def _parsed(command: click.Command, options: Mapping[str, Any], *words: str) -> click.Context:
+def _parsed(
+    command: click.Command, options: Mapping[str, Any], *words: str, told: set[str] | None = None
+) -> click.Context:
     """Parse options, given by their names and values, as the command line of a command."""
     line = list(words)
     for option, value in options.items():
@@ -455,4 +469,4 @@ def _parsed(command: click.Command, options: Mapping[str, Any], *words: str) -> 
         else:
             for one in value if isinstance(value, list | tuple) else [value]:
                 line += [flag, str(one)]
-    return command.make_context(f"spkver-eval {command.name}", line)
+    return command.make_context(f"spkver-eval {command.name}", line, obj=told)

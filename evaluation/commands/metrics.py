@@ -54,7 +54,7 @@ class _Assessed:
 @path_option("--metadata", help="Table with header; first column ids of models, segments or speakers.")
 @path_option("--latex", help="Write the table as LaTeX (booktabs).")
 @path_option("--markdown", help="Write the table as Markdown.")
-@click.option("--columns", help="Metrics in these tables, named as in the JSON: eer.rocch,min_dcf.0.01.")
+@click.option("--columns", help="Metrics in the tables, named as in the JSON: eer.rocch,min_dcf.0.01,zebra.tag.")
 @worker_options
 @shared.json_option
 def metrics(
@@ -82,13 +82,14 @@ def metrics(
     Equal error rates are fractions by five definitions; `rocch`, that of the convex hull, is the default. A miss and a
     false alarm cost 1 each. Only cllr and act_dcf take scores as natural log-likelihood ratios.
 
-    Repeat -s, and -k and -l where they differ, for several systems in one table; with --bootstrap, or with speakers
-    (1000 resamples), there are paired differences from the --reference with p-values too.
+    With speakers there are intervals, by 1000 resamples unless --bootstrap says otherwise. Repeat -s, and -k and -l
+    where they differ, for several systems in one table; intervals bring paired differences from the --reference with
+    p-values too.
     """
     if (column is None) != (metadata is None):
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")
     given = click.get_current_context().get_parameter_source("resamples") is not ParameterSource.DEFAULT
-    if len(systems) > 1 and not given and any(of is not None for of in maps.values()):
+    if not given and any(of is not None for of in maps.values()):
         resampling = replace(resampling, resamples=uncertainty.Resampling.resamples)
     reference = reference or systems[0].name
     if reference not in (names := [system.name for system in systems]):
@@ -139,7 +140,7 @@ def metrics(
         report = report[systems[0].name]
     if shared.show_json(report, json_path):
         return
-    click.echo(tables.format_systems(results, shown) if len(systems) > 1 else str(results[systems[0].name]))
+    click.echo(tables.format_systems(results, shown) if len(systems) > 1 or columns else str(results[systems[0].name]))
     if differences:
         click.echo("\n" + format_table(gaps))
     for name in ("trials", "pairs"):

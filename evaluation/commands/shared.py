@@ -72,6 +72,9 @@ def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
 
 def load_own(name: str, what: str, kind: type[Own]) -> Own:
     """Return the metric or format that a user names; a ConfigError if it is something else."""
+    if ":" not in name:
+        expected = f"expected MODULE:NAME or FILE.py:NAME of a {what} of yours, got {name!r}"
+        raise ConfigError(expected, remedy="what is built in needs no option")
     found = load_plugin(name, what)[0]
     if not isinstance(found, kind):
         where = kind.__module__.rpartition(".")[0]
@@ -104,9 +107,12 @@ class _Beginnings(dict[str, str]):
         self.sign, self.side = sign, side
 
     def __contains__(self, name: object) -> bool:
-        return self.side == "model_speakers" or self.sign in str(name)
+        return True
 
     def __getitem__(self, name: str) -> str:
+        if self.side == "segment_speakers" and self.sign not in name:
+            text = f"the segment {name!r} holds no {self.sign!r}, so its speaker is unknown"
+            raise DataError(text, remedy="give another sign to --speakers-by, or --segment-speakers FILE")
         return name.partition(self.sign)[0]
 
 
@@ -189,7 +195,7 @@ def _reader(
     in_order: bool = False,
 ) -> Reader:
     formats = tuple(load_own(name, "format", Format) for name in format_names)
-    both: dict[str, Any] = {"formats": formats, "first": duplicates == "first"}
+    both: dict[str, Any] = {"formats": formats, "duplicates": duplicates}
     of_scores = Choice(**_columns(scores_columns, "score"), distances=distances, in_order=in_order, **both)
     return Reader(of_scores, Choice(**_columns(key_columns, "target"), **both), missing)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,10 @@ class Column:
     heading: str
     form: str
 
-    def cell(self, value: float, low: float = math.nan, high: float = math.nan) -> str:
-        """Return a number as a cell shows it, with its interval in brackets where there is one."""
+    def cell(self, value: float | str, low: float = math.nan, high: float = math.nan) -> str:
+        """Return a number as a cell shows it, with its interval in brackets where there is one; or a text."""
+        if isinstance(value, str):
+            return value
 
         def written(number: float) -> str:
             if self.form == "zebra" and number == number:
@@ -69,6 +71,11 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
         name: Column(name, f"{title} [%]" if unit.form == "%" else title, unit.form)
         for name, (title, unit) in result.titles().items()
     }
+    for metric in result.metrics:
+        if metric.beside is not None:  # in brackets its title has what is beside the number of one system
+            known[metric.name] = replace(known[metric.name], heading=metric.title.partition(" (")[0])
+    texts = [name for name, value in _values(result).items() if isinstance(value, str)]
+    known |= {name: Column(name, name.rpartition(".")[2], "") for name in texts}
     usual = {name.partition(".")[0]: name for name in PAPER if name in known}
     names = [name if name in known else usual.get(name, name) for name in names]
     unknown = [name for name in names if name not in known]
@@ -77,11 +84,18 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
     return [known[name] for name in names or PAPER if name in known]
 
 
+def _values(result: Evaluation) -> dict[str, float | str]:
+    """Return the numbers of a result, and the texts beside them, such as ``zebra.tag``."""
+    groups = ((head, group) for head, group in result.results.items() if isinstance(group, dict))
+    texts = {f"{head}.{name}": text for head, group in groups for name, text in group.items() if isinstance(text, str)}
+    return result.values() | texts
+
+
 def system_rows(results: Mapping[str, Evaluation], columns: Sequence[Column]) -> list[dict[str, str]]:
     """Return a row for each system: its name and its metrics with their intervals."""
     rows = []
     for label, result in results.items():
-        values, intervals = result.values(), result.intervals
+        values, intervals = _values(result), result.intervals
         cells = {one.heading: one.cell(values[one.name], *intervals.get(one.name, ())) for one in columns}
         rows.append({"system": label, **cells})
     return rows
@@ -95,7 +109,8 @@ def difference_rows(
     for label, found in differences.items():
         row = {"system": f"{label} minus {reference}"}
         for one in columns:
-            if (gap := found[one.name]) is not None:
+            row[one.heading] = ""
+            if (gap := found.get(one.name)) is not None:  # a text has none
                 row[one.heading] = one.cell(gap.value, gap.low, gap.high)
                 if gap.p_value == gap.p_value:
                     row[one.heading] += f", p = {gap.p_value:.3f}" if gap.p_value >= 0.001 else ", p < 0.001"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from evaluation import plots
 from evaluation.commands import shared
+from evaluation.commands.tables import chosen_columns, format_systems
 from evaluation.linkage import worst_case_from
 from evaluation.metrics import SCALE, evaluate, format_profile, meaning_of, metrics_with, read_scale
 from spkbase.console import Command
@@ -16,49 +19,64 @@ _READINGS = ("isotonic regression", "Gaussians", "Student's t", "ranks")
 
 
 @click.command(cls=Command)
-@shared.scores_option
-@shared.key_option
-@shared.reader_options(missing=True)
+@shared.system_options
 @shared.convention_option
 @shared.scale_option
-@click.option("-l", "--label", default="ZEBRA profile", help="Name of the system, also of exported files.")
 @click.option(
     *("-e", "--export", "extensions"),
     multiple=True,
     type=click.Choice(["tex", "pdf", "png", "svg"]),
     help="Write the profile as ZEBRA-<label>.<ext> into this folder (or that of the label); repeatable.",
 )
+@click.option("-p", "--plot", "show", is_flag=True, help="Show the profile in a window, where there is a display.")
 @click.option(
     "--worst-case", "with_worst_case", is_flag=True, help="Add the strongest evidence of any trial, read four ways."
 )
 @shared.json_option
+@click.pass_context
 def zebra(
-    scores: Path,
-    key: Path | None,
+    context: click.Context,
+    systems: list[shared.System],
     reader: shared.Reader,
     convention: str,
     scale: Path | None,
-    label: str,
     extensions: tuple[str, ...],
+    show: bool,
     with_worst_case: bool,
     json_path: Path | None,
 ) -> None:
-    """Compute the ZEBRA profile of scores: what they disclose of a population, and of an individual at worst."""
+    """Compute the ZEBRA profile of scores: what they disclose of a population, and of an individual at worst.
+
+    Repeat -s, and -k and -l where they differ, for one table of several systems.
+    """
+    several = len(systems) > 1
+    if several and with_worst_case:
+        raise click.UsageError("--worst-case takes one system")
+    if not several and not context.params["labels"]:
+        systems = [replace(systems[0], name="ZEBRA profile")]  # as the reference calls it
     tags = SCALE if scale is None else read_scale(scale)
-    read = reader.read(scores, key)
-    target, nontarget = reader.split(read, scores, key)
-    result = evaluate(target, nontarget, convention=convention, priors=(), metrics=metrics_with(scale=tags))
-    report = {name: result.to_dict()[name] for name in ("n_target", "n_nontarget", "convention", "zebra")}
-    if notes := {name: text for name, text in result.notes.items() if name in ("scores", "zebra.individual")}:
-        report["notes"] = notes
-    worst = worst_case_from(*read, missing=reader.missing) if with_worst_case else None
-    if worst is not None:
-        report["worst_case"] = worst.to_dict()
-    if not shared.show_json({"label": label} | report, json_path):
-        click.echo(format_profile(result.zebra, label))
-        click.echo(f"Category {result.zebra.tag}: {meaning_of(result.zebra.tag, scale=tags)}")
-        if "zebra.individual" in notes:
-            click.echo(f"Individual: {notes['zebra.individual']}")
+    results, drawn, reports, worst = {}, [], {}, None
+    for name, scores, key in ((one.name, one.scores, one.key) for one in systems):
+        read = reader.read(scores, key)
+        parts = reader.split(read, scores, key)
+        drawn.append((Path(name).name, *parts))
+        result = evaluate(*parts, convention=convention, priors=(), metrics=metrics_with(scale=tags))
+        report = {part: result.to_dict()[part] for part in ("n_target", "n_nontarget", "convention", "zebra")}
+        if notes := {about: text for about, text in result.notes.items() if about in ("scores", "zebra.individual")}:
+            report["notes"] = notes
+        if with_worst_case:
+            worst = worst_case_from(*read, missing=reader.missing)
+            report["worst_case"] = worst.to_dict()
+        results[name], reports[name] = result, report
+    if not shared.show_json({"systems": reports} if several else {"label": name} | report, json_path):
+        if several:
+            profile = chosen_columns(result, ["zebra.population", "zebra.individual", "zebra.tag"])
+            click.echo(format_systems(results, profile))
+        else:
+            click.echo(format_profile(result.zebra, name))
+            click.echo(f"Category {result.zebra.tag}: {meaning_of(result.zebra.tag, scale=tags)}")
+            if "zebra.individual" in notes:
+                click.echo(f"Individual: {notes['zebra.individual']}")
         if worst is not None:
             found = dict(zip(_READINGS, vars(worst).values(), strict=True))
             rows = [{"worst case by": title, "LLR": one.llr, "log10": one.log10} for title, one in found.items()]
@@ -66,9 +84,19 @@ def zebra(
             for title, one in found.items():
                 if one.note:
                     click.echo(f"{title}: {one.note}")
-    if extensions:
-        from evaluation.plots import plot_zebra
-
+    for one, sides in zip(systems, drawn, strict=True):
         # the prefix stands before the last part of the label, which may begin with a folder
-        paths = [Path(label).parent / f"ZEBRA-{Path(label).name}.{extension}" for extension in extensions]
-        plot_zebra([(Path(label).name, target, nontarget)], path=paths, scale=tags)
+        paths = [Path(one.name).parent / f"ZEBRA-{sides[0]}.{extension}" for extension in extensions]
+        if paths:
+            plots.plot_zebra([sides], path=paths, scale=tags)
+    if show:
+        from matplotlib import pyplot
+
+        figure = pyplot.figure(layout="constrained")
+        if figure.canvas.required_interactive_framework is None:
+            click.echo(
+                "no display to show the profile: " + ("see the files" if extensions else "-e png writes it"), err=True
+            )
+        else:
+            plots.plot_zebra(drawn, ax=figure.add_subplot(), scale=tags)
+            pyplot.show()

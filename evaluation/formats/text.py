@@ -107,8 +107,8 @@ class Choice:
         The scores are distances, the lower the more similar: they are negated.
     labelled : bool
         The file of scores holds the truth too, so that a header without a column for it is an error.
-    first : bool
-        Of a pair that is repeated, as in some lists of VoxCeleb, only the first line counts; an error otherwise.
+    duplicates : {"error", "first"}
+        Of a pair that is repeated, as in some lists of VoxCeleb, only the first line counts; an error by default.
     in_order : bool
         The file of scores has one score a line, in the order of the key.
     """
@@ -121,7 +121,7 @@ class Choice:
     formats: tuple[Any, ...] = ()
     distances: bool = False
     labelled: bool = False
-    first: bool = False
+    duplicates: Literal["error", "first"] = "error"
     in_order: bool = False
 
 
@@ -372,7 +372,7 @@ def read_list(file: ListFile) -> Trials:
     """
     columns = find_columns(file)
     path, raw, content, choice = file.path, file.text, file.kind, file.choice
-    if len(raw) >= _LARGE and not choice.first:
+    if len(raw) >= _LARGE and choice.duplicates == "error":
         with suppress(ValueError, TypeError):  # what is wrong is found below, with its line
             return _list_of(_parsed(raw, columns), content, columns)
     lines = cut_lines(path, raw, columns.delimiter)[columns.header :]
@@ -388,7 +388,7 @@ def read_list(file: ListFile) -> Trials:
     if not lines:
         got = "a header alone" if columns.header else "an empty file"
         raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
-    if choice.first and "segment" in columns.places:
+    if choice.duplicates == "first" and "segment" in columns.places:
         ids = [place for role in ("model", "claimed", "segment") for place in columns.places.get(role, ())]
         kept: dict[tuple[str, ...], Any] = {}
         for line, row in lines:
@@ -400,7 +400,8 @@ def read_list(file: ListFile) -> Trials:
     except TrialError as error:
         first, *others = [lines[row][0] for row in error.rows]
         text = error.text + (f"; also in line {few(others)}" if others else "")
-        raise DataError(text, file=path, line=first, remedy=error.remedy) from None
+        remedy = f"{error.remedy}; duplicates='first' reads the first line alone" if others else error.remedy
+        raise DataError(text, file=path, line=first, remedy=remedy) from None
 
 
 def _parsed(raw: bytes, columns: Columns) -> list[Any]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import GivenScores, Prior, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, Prior, SortedScores, sort_scores
 from spkbase.errors import DataError
 
 _PIECE = 1 << 15
@@ -123,12 +123,14 @@ def min_ece(target: GivenScores, nontarget: ArrayLike | None = None, *, prior: P
     return _entropy(blocks.llr, blocks.target, blocks.nontarget, prior)
 
 
-def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def pav_llrs(
+    target: GivenScores, nontarget: ArrayLike | None = None, *, laplace: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the LLR of each trial after isotonic regression on these same trials.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores in any order.
     laplace : bool
         Apply Laplace's rule of succession, so that no LLR is infinite; see `SortedScores.laplace_blocks`.
@@ -136,7 +138,7 @@ def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) 
     Returns
     -------
     target, nontarget : ndarray of float64 of shapes (n_target,) and (n_nontarget,)
-        Natural LLRs, in the order of the scores.
+        Natural LLRs, in the order of the scores; of `SortedScores` in rising order, each as often as its weight says.
 
     Examples
     --------
@@ -145,7 +147,10 @@ def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) 
     """
     scores = sort_scores(target, nontarget)
     llr = (scores.laplace_blocks if laplace else scores.blocks).per_score()
-    return llr[np.searchsorted(scores.thresholds, target)], llr[np.searchsorted(scores.thresholds, nontarget)]
+    if isinstance(target, SortedScores):
+        return np.repeat(llr, scores.target.astype(int)), np.repeat(llr, scores.nontarget.astype(int))
+    values, others = np.asarray(target), np.asarray(nontarget)
+    return llr[np.searchsorted(scores.thresholds, values)], llr[np.searchsorted(scores.thresholds, others)]
 
 
 def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: Prior) -> Prior:

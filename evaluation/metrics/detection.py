@@ -44,7 +44,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.sorted_scores import GivenScores, Hull, Prior, SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, Prior, SortedScores, sort_scores
 from spkbase.errors import DataError
 
 SRE08 = (0.01, 10.0, 1.0)
@@ -293,9 +293,9 @@ def min_dcf(
     >>> min_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.25
     """
-    hull = sort_scores(target, nontarget).hull
+    scores = sort_scores(target, nontarget)
     priors = [effective_prior(prior, c_miss, c_fa) for prior in np.atleast_1d(p_target).tolist()]
-    costs = [hull_min_dcf(hull, prior, normalised=normalised)[0] for prior in priors]
+    costs = [hull_min_dcf(scores, prior=prior, normalised=normalised)[0] for prior in priors]
     return np.array(costs) if isinstance(p_target, np.ndarray) else costs[0]
 
 
@@ -412,13 +412,15 @@ def rocch(target: GivenScores, nontarget: ArrayLike | None = None) -> tuple[np.n
     return vertices.p_miss, vertices.p_fa
 
 
-def hull_min_dcf(vertices: Hull, prior: float, *, normalised: bool = True) -> tuple[float, float, float]:
+def hull_min_dcf(
+    target: GivenScores, nontarget: ArrayLike | None = None, *, prior: float, normalised: bool = True
+) -> tuple[float, float, float]:
     """Return the least cost at an effective prior, and where it is reached.
 
     Parameters
     ----------
-    vertices : Hull
-        As `SortedScores.hull` gives it.
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+        Scores.
     prior : float
         Effective prior (not its logit) between 0 and 1; see `effective_prior`.
     normalised : bool
@@ -436,7 +438,8 @@ def hull_min_dcf(vertices: Hull, prior: float, *, normalised: bool = True) -> tu
     """
     if not 0 < prior < 1:
         raise DataError(f"expected an effective prior between 0 and 1, got {prior}", remedy="give it, not its logit")
-    p_miss, p_fa = vertices.p_miss, vertices.p_fa
+    hull = sort_scores(target, nontarget).hull
+    p_miss, p_fa = hull.p_miss, hull.p_fa
     costs = prior * p_miss + (1 - prior) * p_fa
     best = int(costs.argmin())
     scale = min(prior, 1 - prior) if normalised else 1.0

@@ -169,7 +169,7 @@ def plot_det(
     known = sorted_systems(systems, _from_the_highest_eer if sort else None)
     hulls = [scores.hull for _, scores in known]
     # EER, minDCF, and where that is
-    points = [(metrics.eer(scores), *metrics.hull_min_dcf(scores.hull, prior)) for _, scores in known]
+    points = [(metrics.eer(scores), *metrics.hull_min_dcf(scores, prior=prior)) for _, scores in known]
     fitting = fitting_window([rate for rate, _, p_miss, p_fa in points for rate in (rate, p_miss, p_fa)])
     shown = WINDOWS.get(window, fitting)
     box = (*shown.p_fa, *shown.p_miss)

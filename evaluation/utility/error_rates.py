@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility import lists
 from spkbase.errors import DataError
+from spkbase.packages import imported
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
@@ -259,11 +260,7 @@ def _sums(
 
 def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:
     """Count hits, substitutions, deletions and insertions of each pair, shape (n, 4)."""
-    try:
-        import jiwer
-    except ImportError as error:
-        raise DataError("error rates need the package jiwer", remedy="pip install 'spkver[wer]'") from error
-
+    jiwer = imported("jiwer", "jiwer", "an error rate")
     if unit == "characters without blanks":
         pairs = [(spoken.replace(" ", ""), written.replace(" ", "")) for spoken, written in pairs]
     process = jiwer.process_words if unit == "words" else jiwer.process_characters

@@ -357,7 +357,8 @@ def compare_voices(
         raise DataError(f"{expected}, got {len(shared)}", remedy=remedy)
     all_notes = list(notes)
     if left := [name for name in everyone if name not in shared]:
-        all_notes.append(f"{len(left)} of {len(everyone)} speakers are not in all matrices: {few(left)}")
+        names = f"{len(left)} of {len(everyone)} speakers, or segments of unknown ones,"
+        all_notes.append(f"{names} are not in all matrices: {few(left)}")
     chosen = {}
     for name, matrix in matrices.items():
         rows = [matrix.speakers.index(speaker) for speaker in shared]

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import TEMPORARY
+from spkbase.packages import imported
 from spkbase.plugins import check_places, fill_places, load_plugin, run_command
 from spkbase.seeding import stream
 from spkbase.showing import one_line
@@ -284,12 +285,8 @@ def world(
 
 
 def import_world() -> Any:
-    """Return the package pyworld; a DataError if it is not installed."""
-    try:
-        import pyworld
-    except ImportError as error:
-        raise DataError("the anonymiser 'world' needs pyworld", remedy="pip install 'spkver[world]'") from error
-    return pyworld
+    """Return the package pyworld; a ConfigError if it is not installed."""
+    return imported("pyworld", "pyworld", "the anonymiser 'world'")
 
 
 def _mcadams(samples: NDArray[Any], rate: int, alpha: float) -> NDArray[Any]:

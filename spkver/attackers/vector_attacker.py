@@ -706,7 +706,7 @@ def extractor_attacker(name: str, settings: Settings, context: Context) -> Vecto
 def network_is_absent(preset: str) -> str:
     """Return why a network cannot run here, or nothing."""
     if not (find_spec("onnxruntime") and find_spec("onnx")):
-        return "networks need onnxruntime and onnx, not installed; get them by: pip install 'spkver[networks]'"
+        return "networks need onnxruntime and onnx, not installed; get them by: pip install onnx onnxruntime"
     try:
         find_weights(preset)
     except ConfigError as error:

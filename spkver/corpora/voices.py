@@ -27,16 +27,18 @@ import threading
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from spkbase.errors import DataError
+from spkbase.packages import imported
 
 # Language files of eSpeak NG. Scottish English (en-GB-scotland) is left out: its trills carry state between calls.
 ACCENTS = ("en-US", "en", "en-US-nyc", "en-GB-x-rp", "en-GB-x-gbclan", "en-GB-x-gbcwmd", "en-029")
 
-_EXTRA = "pip install 'spkver[demo]' installs it"
+_PACKAGE = "espeakng-loader==0.2.4"
+_AGAIN = f"pip install --force-reinstall {_PACKAGE}"
 _SYNCHRONOUS = 2  # AUDIO_OUTPUT_SYNCHRONOUS: samples go to the callback before espeak_Synth returns
 _DONT_EXIT = 0x8000  # return an error instead of ending the process when the data are missing
 _UTF8 = 1
@@ -54,10 +56,10 @@ class _Engine:
         try:
             self.library = ctypes.CDLL(str(library))
         except OSError as error:
-            raise DataError(f"the speech engine cannot be loaded: {error}", file=library, remedy=_EXTRA) from error
+            raise DataError(f"the speech engine cannot be loaded: {error}", file=library, remedy=_AGAIN) from error
         self.rate = self.library.espeak_Initialize(_SYNCHRONOUS, 0, os.fsencode(data), _DONT_EXIT)
         if self.rate <= 0:
-            raise DataError("the speech engine does not accept its data folder", file=data, remedy=_EXTRA)
+            raise DataError("the speech engine does not accept its data folder", file=data, remedy=_AGAIN)
         self._callback = _Callback(self._collect)  # kept, because the library does not hold a reference
         self.library.espeak_SetSynthCallback(self._callback)
 
@@ -67,19 +69,15 @@ class _Engine:
         return 0
 
 
-def loader() -> ModuleType:
+def loader() -> Any:
     """Return the package espeakng-loader.
 
     Raises
     ------
-    DataError
+    ConfigError
         If it is not installed.
     """
-    try:
-        import espeakng_loader
-    except ImportError as error:
-        raise DataError("simulated speech needs the package espeakng-loader", remedy=_EXTRA) from error
-    return espeakng_loader
+    return imported("espeakng_loader", _PACKAGE, "simulated speech")
 
 
 @cache
@@ -91,7 +89,7 @@ def accent_text(accent: str) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise DataError(f"the speech engine's data lack {accent}", file=file, remedy=_EXTRA) from error
+        raise DataError(f"the speech engine's data lack {accent}", file=file, remedy=_AGAIN) from error
 
 
 def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np.ndarray, int]:
@@ -148,7 +146,7 @@ def _load_voice(engine: _Engine, voice_file: str) -> None:
 
 def _check(status: int, what: str) -> None:
     if status != 0:
-        raise DataError(f"the speech engine refused {what} (status {status})", remedy=_EXTRA)
+        raise DataError(f"the speech engine refused {what} (status {status})", remedy=_AGAIN)
 
 
 GENDERS = ("m", "f")

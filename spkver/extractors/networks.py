@@ -29,15 +29,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest
+from spkbase.packages import imported
 from spkbase.work import one_blas_thread
 from spkver.extractors.filterbanks import Window, kaldi_filterbanks, mel_spectra
-from spkver.extractors.protocol import RATE, SHORTEST, Embed, Extraction, ExtractorSettings, extract_each, imported
+from spkver.extractors.protocol import RATE, SHORTEST, Embed, Extraction, ExtractorSettings, extract_each
 from spkver.extractors.weights import CAMPPLUS, GE2E, Source, find_weights, read_weights
 
 WINDOW = 30.0
 """Seconds: longer recordings are cut into windows of this length."""
 
-_EXTRA = "'spkver[networks]'"
+_PIP = "onnx onnxruntime"
 _SECOND = 100  # frames
 _PATIENCE, _SECONDS_A_SECOND = 60.0, 10.0  # time limit of a network: in all, and for each second of speech
 _SEGMENT = 100  # frames of CAM++ that share a context
@@ -224,7 +225,7 @@ class Network(NamedTuple):
             If onnxruntime cannot run the network, or the network does not finish in time: a minute and ten times the
             duration of the speech.
         """
-        options = imported("onnxruntime", _EXTRA).RunOptions()
+        options = imported("onnxruntime", _PIP).RunOptions()
         options.log_severity_level = 4  # what is wrong is raised
         seconds = _PATIENCE + _SECONDS_A_SECOND * frames.shape[0] * frames.shape[1] / _SECOND
         inputs = {self.input: frames.astype(np.float32, copy=False)}
@@ -253,7 +254,7 @@ def read_network(model: bytes | str | Path) -> Network:
     DataError
         If it is no network, or has other inputs or outputs; the error names them.
     """
-    onnxruntime, file = imported("onnxruntime", _EXTRA), None
+    onnxruntime, file = imported("onnxruntime", _PIP), None
     if not isinstance(model, bytes):
         model, file = str(model), model
         if not Path(model).is_file():
@@ -295,7 +296,7 @@ def read_built_in(source: Source, path: str = "") -> tuple[Network, str]:
         If they are damaged or hold something else.
     """
     file = find_weights(source.network, path)
-    imported("onnx", _EXTRA)
+    imported("onnx", _PIP)
     try:
         tensors, digest = read_weights(source, file)
         network = read_network(campplus_graph(tensors) if source is CAMPPLUS else ge2e_graph(tensors))
@@ -383,7 +384,7 @@ def _extraction(
     record: Mapping[str, Any],
     windows: Mapping[str, Any],
 ) -> Extraction:
-    record = {"network": name, "weights": digest, **record, "onnxruntime": imported("onnxruntime", _EXTRA).__version__}
+    record = {"network": name, "weights": digest, **record, "onnxruntime": imported("onnxruntime", _PIP).__version__}
     extract = partial(extract_each, function=function, rate=rate, shortest=SHORTEST, **windows)
     return Extraction(extract, record, rate, SHORTEST)
 

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import read_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest, fingerprint
+from spkbase.packages import imported
 from spkbase.plugins import check_places, files_behind, fill_places, load_plugin, run_command, usual_seconds
 from spkbase.runs import library_version
 from spkver.audio import write_audio
@@ -41,7 +42,6 @@ from spkver.extractors.protocol import (
     extract_by,
     extract_each,
     guarded,
-    imported,
 )
 
 _COMMAND_BATCH = 256

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -264,12 +263,3 @@ def extract_by(
         except DataError as error:
             vectors.append(DataError(f"{name}: {utterance}: {error.text}", file=path))
     return vectors
-
-
-def imported(module: str, install: str) -> Any:
-    """Import a module of another package; ConfigError with what to install if it is missing."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        text = f"this extractor needs {module}, which cannot be imported: {error}"
-        raise ConfigError(text, remedy=f"pip install {install}") from error

@@ -116,7 +116,11 @@ class FeatureConfig:
         if not 0 < self.low_frequency < self.high_frequency <= self.rate / 2:
             text = f"features.low_frequency {self.low_frequency} and features.high_frequency {self.high_frequency} "
             text += f"must rise from above 0 to at most half of features.rate, {self.rate / 2} Hz"
-            raise ConfigError(text)
+            remedy = "for telephone speech: features.preset=telephone, in Python FeatureConfig(**PRESETS['telephone'])"
+            raise ConfigError(text, remedy=remedy)
+        if self.channel is not None and not hasattr(self.channel, "__index__"):
+            text = f"features.channel is {self.channel!r}: expected one channel, from 0"
+            raise ConfigError(text, remedy="extract features of each channel by itself")
         for name in ("window", "shift", "n_filters", "n_cepstra", "min_speech_frames", "sample_scale", "memory_gb"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"features.{name} is {getattr(self, name)}: expected a number above 0")

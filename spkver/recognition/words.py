@@ -1,4 +1,4 @@
-"""Words of recordings, by PocketSphinx (extra ``[asr]``), which needs neither a GPU nor a network connection.
+"""Words of recordings, by PocketSphinx, an optional package, which needs neither a GPU nor a network connection.
 
 Its English model (part of the package) is much worse than neural recognisers, on clean speech too: its word error rates
 show the loss of intelligibility against the original under the same recogniser, and are not comparable with those of
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from spkbase.errors import DataError
 from spkbase.files import write_text
+from spkbase.packages import imported
 from spkbase.runs import Run
 from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir
@@ -36,13 +36,10 @@ def check_recogniser() -> None:
 
     Raises
     ------
-    DataError
+    ConfigError
         If it is not.
     """
-    try:
-        import pocketsphinx  # noqa: F401
-    except ImportError as error:
-        raise DataError("recognition needs PocketSphinx", remedy="pip install 'spkver[asr]'") from error
+    imported("pocketsphinx", "pocketsphinx", "recognition")
 
 
 def transcribe(run: Run, datadir: DataDir) -> dict[str, str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LIMITS = [
     click.option("--force", is_flag=True, help="Make every stage again, also those that are up to date."),
     click.option("--only", metavar="STAGE", help="Make only this stage; those before it must be up to date."),
-    click.option("--until", metavar="STAGE", help="Stop after this stage. 'spkver status OUTPUT' names them."),
+    click.option("--until", metavar="STAGE", help="Stop after this stage, or the last that begins so, as 'scores'."),
 ]
 
 
@@ -62,7 +62,9 @@ def recipe_command(
         with echo_log(logging.INFO):
             try:
                 with start_run(output, chosen, **limits) as run:
-                    click.echo(recipe(run, _corpus_folder(corpus, run, chosen), chosen))
+                    folder = _corpus_folder(corpus, run, chosen)
+                    run = run.limited(lambda plan: recipe(plan, folder, chosen))
+                    click.echo(recipe(run, folder, chosen))
             except Ended:
                 click.echo(format_status(read_status(output)))
 

@@ -262,9 +262,19 @@ def test_only_the_report(recipe: Recipe, tiny, output):
     refused(outcome, "needs stage 'scores of svm-gmm', which is missing")
 
 
-def test_unknown_stage(recipe: Recipe, tiny, tmp_path):
-    outcome = recipe(tiny, tmp_path, "--only", "training", nap__rank=0)
-    refused(outcome, "--only training is no stage: expected one of features, ubm, statistics of enroll(.|\n)*report$")
+def test_until_the_last_stage_that_begins_so(recipe: Recipe, tiny, output):
+    (output / "results.json").unlink()
+    (output / "scores/svm-gmm-nap.h5").unlink()
+    outcome = recipe(tiny, output, "--until", "scores")
+    assert outcome.status == 0
+    assert made(outcome.err) == {"scores of svm-gmm-nap"}
+    assert not (output / "results.json").exists()
+
+
+@pytest.mark.parametrize("limit", ["--only", "--until"])
+def test_unknown_stage(recipe: Recipe, tiny, tmp_path, limit):
+    outcome = recipe(tiny, tmp_path, limit, "training", nap__rank=0)
+    refused(outcome, f"{limit} training is no stage: expected one of features, ubm, statistics of enroll(.|\n)*report$")
     assert made(outcome.err) == set()
     assert not leftovers(tmp_path)
 

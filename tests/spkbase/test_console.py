@@ -151,3 +151,17 @@ def test_options_that_are_refused(arguments, said):
     found = CliRunner().invoke(work, arguments)
     assert (found.exit_code, found.stdout) == (2, "")
     assert said in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "said"),
+    [
+        (evaluation_main, ["metric"], "No such command 'metric': did you mean metrics?"),
+        (spkver_main, ["rsr2015", "svm_gmm"], "No such command 'svm_gmm': did you mean svm-gmm?"),
+        (spkver_main, ["nothing-like-it"], "No such command 'nothing-like-it'."),
+    ],
+)
+def test_commands_that_are_spelt_alike_are_named(command, words, said):
+    done = CliRunner().invoke(command, words)
+    assert done.exit_code == 2
+    assert done.stderr.rstrip().endswith(f"Error: {said}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,19 @@ def test_a_batch_is_its_runs_and_their_comparison(folder: Path) -> None:
     }  # fmt: skip
     text = (folder / "out" / "distribution_L3.svg").read_text()
     assert "<svg" in text
+
+
+def test_a_batch_says_each_thing_once(folder: Path) -> None:
+    """A line a number of utterances, with its interval; a note that all lengths and runs share once."""
+    (folder / "batch.yaml").write_text(CONFIG.replace("[3]", "[1, 2, 9]"))
+    result = run("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
+    lines = result.stdout.splitlines()
+    assert sum(line.startswith("L = ") for line in lines) == 18
+    assert all(
+        re.search(r"rank-1 rate [01]\.\d{4} \[[01]\.\d{4}, [01]\.\d{4}\]", line) for line in lines if line[:4] == "L = "
+    )
+    assert sum("have fewer than 9 utterances" in line for line in lines if line.startswith("note: 24 of 24")) == 1
+    assert lines.index(next(line for line in lines if "conditions" in line)) < 28
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from torch_writer import write_torch
 
 from evaluation import formats
 from evaluation.embeddings.files import read_embeddings, write_embeddings
-from evaluation.embeddings.sets import Embeddings, cosine_scores
+from evaluation.embeddings.sets import Averaging, Embeddings, cosine_scores, speaker_vectors
 from evaluation.linkage.curve import linkability_at_sizes, linkability_over_sizes
-from evaluation.linkage.ranks import Ranks, read_ranks
+from evaluation.linkage.ranks import Ranks, rank_speakers, read_ranks
 from evaluation.reports.linkability import Settings, measure_linkage
 from evaluation.trials.lists import Key, Trials
 from spkbase.errors import DataError
@@ -178,6 +178,28 @@ def test_singling_out(files) -> None:
     assert run(*embeddings(files), "--utterances", 3, command="singling-out").exit_code == 2
 
 
+def test_utterances_are_drawn_by_the_seed(files) -> None:
+    """As in Python; the first are drawn by no seed, and all are not drawn."""
+
+    def rates(*options: Any) -> list[float]:
+        done = run(*embeddings(files), "--utterances", "1,2,all", "--bootstrap", 0, "--json", "-", *options)
+        found = json.loads(done.stdout)["utterances"].values()
+        assert ["drawn at random, seed" in str(block["notes"]) for block in found] == ["random" in options] * 3
+        return [block["linkability_mean"] for block in found]
+
+    enrol, trial = read_embeddings(files["enrol"]), read_embeddings(files["trial"])
+    drawn = speaker_vectors(trial, averaging=Averaging(choice="random", seed=5), utterances=2)
+    ranks = rank_speakers(speaker_vectors(enrol), drawn)
+    known = rates("--choice", "random", "--seed", 5)
+    assert known[1] == pytest.approx(np.mean(linkability_over_sizes(ranks)))
+    other, first = rates("--choice", "random", "--seed", 6), rates("--seed", 5)
+    assert first == rates("--seed", 6)
+    assert known[2] == other[2] == first[2]
+    assert len({known[1], other[1], first[1]}) == 3
+    shown = run(*embeddings(files), "--utterances", "1,2,all", "--bootstrap", 0, "--choice", "random").stdout
+    assert shown.count("utterances are drawn at random, seed 0") == 1, "told once, not for each number of utterances"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -191,6 +213,7 @@ def test_singling_out(files) -> None:
         (["-s", "s", "-k", "k", "--utterances", "0"], "expected all, numbers from 1 to 1,000,000,000,000, got '0'"),
         (["-s", "s", "-k", "k", "--bootstrap", "1"], "expected 0, or 2 to 1,000,000 resamples"),
         (["-s", "s", "-k", "k", "--output", __file__], "is a file"),
+        (["-s", "s", "-k", "k", "--choice", "random"], "--choice random needs embeddings: --enroll FILE with --test"),
         (["-s", "s", "-k", "k"], "s: cannot be read: No such file or directory"),
         (["--enroll", "e.npz", "--test", "t.npz"], "e.npz: cannot be read: No such file or directory"),
     ],

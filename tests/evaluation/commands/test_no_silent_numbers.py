@@ -135,7 +135,7 @@ def test_folds_over_models_are_told(files: Path) -> None:
     command = ("calibrate", *paths(files), "-o", files / "llr.txt", "--ridge", "0.1")
     told = passes(*command).stderr
     assert "folds may split a speaker's trials" in told
-    assert "--model-speakers FILE" in told
+    assert "--model-speakers FILE, or --speakers-by SIGN" in told
     assert passes(*command, "--model-speakers", files / "model2spk").stderr == ""
 
 
@@ -183,7 +183,7 @@ def test_distances_are_scores_turned_round(distances: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["zebra", "-s", "a", "-s", "b", "-k", "c"],
+        ["zebra", "-s", "a", "-k", "c", "--scale", "d", "--scale", "e"],
         ["metrics", "-s", "a", "-k", "b", "--seed", "1", "--seed", "2"],
         ["linkability", "-s", "a", "-k", "b", "-k", "c"],
         ["plot", "det", "-s", "a", "-k", "b", "-o", "c.png", "--title", "x", "--title", "y"],

@@ -233,7 +233,20 @@ def test_scores_in_order_need_as_many_lines_as_the_key(tmp_path):
     [
         ("1\n0\n0\n", "k", ["--in-order"], "the scores are 0 and 1 alone"),
         ("3\n2\n1\n", "k.h5", ["--in-order"], "does not keep the order"),
-        ("a/1 b/1 5\na/1 a/2 2\nb/1 a/2 1\n", "k", ["--bootstrap", "9", "--speakers-by", "_"], "without a speaker"),
+        (
+            "a/1 b/1 5\na/1 a/2 2\nb/1 a/2 1\n",
+            "k",
+            ["--bootstrap", "9", "--speakers-by", "_"],
+            "'a/2' holds no '_', so its speaker is unknown",
+        ),
+        ("a/1 b/1 5\na/1 b/1 5\n", "k", [], "; --duplicates first reads the first line alone)"),
+        (
+            "a/1 b/1 5\n",
+            "k",
+            ["--format", "table"],
+            "of a format of yours, got 'table' (what is built in needs no option)",
+        ),
+        ("a/1 b/1 5\n", "k", ["--metric", "eer"], "of a metric of yours, got 'eer' (what is built in needs no option)"),
     ],
 )
 def test_what_would_give_a_plausible_wrong_number_is_refused(tmp_path, scores, key, options, message):

@@ -118,3 +118,83 @@ def test_notes_stand_below_the_table(lists: Path) -> None:
     )
     assert ["D_sys", "linkability", "undefined"] in [line.split() for line in result.stdout.splitlines()]
     assert "tpr_at_fpr.0.001: not resolved: 700 nontarget trials, but at least 1,000 needed" in result.stdout
+
+
+def test_the_plot_is_shown_where_there_is_a_display(lists: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ZEBRA's README calls it; the tests have no display, so the backend Agg plays one that has."""
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    alone = profile("vpc_like", "-p")
+    assert (alone.exit_code, alone.stderr) == (0, "no display to show the profile: -e png writes it\n")
+    both = profile("vpc_like", "-p", "-e", "png")
+    assert (both.exit_code, both.stderr) == (0, "no display to show the profile: see the files\n")
+    assert (lists / "ZEBRA-ZEBRA profile.png").stat().st_size > 1000
+    shown: list[str] = []
+    monkeypatch.setattr(pyplot.figure().canvas.__class__, "required_interactive_framework", "some")
+    monkeypatch.setattr(
+        pyplot, "show", lambda: shown.append(pyplot.gcf().axes[0].get_legend().get_texts()[1].get_text())
+    )
+    window = profile("vpc_like", "-p", "-l", "mine")
+    assert (window.exit_code, window.stderr) == (0, "")
+    assert [text.partition(" (")[0] for text in shown] == ["mine"]
+    pyplot.close("all")
+
+
+TWO = ("-s", "vpc_like.txt", "-k", "vpc_like.key", "-s", "all_ties.txt", "-k", "all_ties.key")
+
+
+def test_profiles_of_several_systems_are_one_table(lists: Path) -> None:
+    """Each row is the profile that the command gives for the system alone."""
+    result = run("zebra", *TWO, "-l", "one", "-l", "two", "-e", "png", "--json", "z.json", "--convention", "zebra-2020")
+    assert result.exit_code == 0, result.output
+    rows = {line.split()[0]: line.split()[-3:] for line in result.stdout.splitlines() if line[:3] in ("one", "two")}
+    golden = {name: GOLDEN[name]["zebra"] for name in ("vpc_like", "all_ties")}
+    assert rows["one"] == [*golden["vpc_like"]["print"], golden["vpc_like"]["tag"]]
+    report = json.loads((lists / "z.json").read_text())["systems"]
+    for label, name in (("one", "vpc_like"), ("two", "all_ties")):
+        single = json.loads(profile(name, "--json", "-", "--convention", "zebra-2020").stdout)
+        assert report[label] == {part: value for part, value in single.items() if part != "label"}
+    assert sorted(path.name for path in lists.glob("*.png")) == ["ZEBRA-one.png", "ZEBRA-two.png"]
+
+
+def test_worst_cases_are_those_of_one_system(lists: Path) -> None:
+    result = run("zebra", *TWO, "--worst-case")
+    assert result.exit_code == 2
+    assert "--worst-case takes one system" in result.stderr
+
+
+def test_the_tag_is_a_column_of_every_table(lists: Path) -> None:
+    """A heading holds no text of one system; differences have no tag."""
+    shared_key = ("-s", "vpc_like.txt", "-s", "other.txt", "-k", "vpc_like.key")
+    (lists / "other.txt").write_text((lists / "vpc_like.txt").read_text())
+    columns = ("--columns", "zebra.individual,zebra.tag")
+    options = ("--bootstrap", "20", "--bootstrap-by", "trial", "--latex", "t.tex", "--markdown", "t.md")
+    result = run("metrics", *shared_key, *columns, *options)
+    assert result.exit_code == 0, result.output
+    for text in (result.stdout, (lists / "t.md").read_text(), (lists / "t.tex").read_text()):
+        rows = [line.strip("| ").replace("|", " ").replace("\\\\", "").split() for line in text.splitlines()]
+        rows = [row for row in rows if row and row[0] in ("system", "vpc_like", "vpc\\_like")]
+        assert [row[-1] for row in rows[:2]] == ["tag", "C"]
+        assert "at most" not in text
+
+
+def test_one_system_has_the_columns_and_intervals_that_several_have(lists: Path) -> None:
+    """Speakers bring 1000 resamples by default; options of tables serve the screen."""
+    rng = np.random.default_rng(0)
+    pairs = [(f"m{model}", f"m{tested}/{take}") for model in range(6) for tested in range(6) for take in range(3)]
+    is_target = [model == segment.partition("/")[0] for model, segment in pairs]
+    models, segments = zip(*pairs, strict=True)
+    formats.write_scores("own.txt", Scores.from_ids(models, segments, rng.normal(np.multiply(is_target, 2.0))))
+    formats.write_key("own.key", Key.from_ids(models, segments, is_target))
+    result = run("metrics", "-s", "own.txt", "-k", "own.key", "--speakers-by", "/", "--columns", "eer,min_cllr")
+    assert result.exit_code == 0, result.output
+    heading, row = result.stdout.splitlines()[0], result.stdout.splitlines()[2]
+    assert [title for title in ("EER (ROCCH) [%]", "minCllr (bit)", "Cllr (bit)") if f" {title} " in f"{heading} "] == [
+        "EER (ROCCH) [%]",
+        "minCllr (bit)",
+    ]
+    assert row.count("[") == 2
+    assert "by 1000 resamples of 6 speakers" in result.stdout
+    none = run("metrics", "-s", "own.txt", "-k", "own.key", "--speakers-by", "/", "--bootstrap", "0")
+    assert "resamples" not in none.stdout

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from evaluation.metrics.calibration import cllr, ece, min_cllr, min_ece, pav_llrs, softplus
+from evaluation.metrics.sorted_scores import sort_scores
 from spkbase.errors import DataError
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
@@ -40,6 +41,8 @@ def test_cross_entropy_summed_up(both: tuple[list[float], list[float]], prior: f
 def test_minimum_is_below_and_reached(both: tuple[list[float], list[float]], prior: float) -> None:
     least = min_ece(*both, prior=prior)
     llrs = pav_llrs(*both)
+    for of_class, ranked in zip(llrs, pav_llrs(sort_scores(*both)), strict=True):
+        assert np.sort(of_class).tolist() == ranked.tolist()
     assert ece(*llrs, prior=prior) == pytest.approx(least, abs=1e-12)
     entropy = -(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
     assert -1e-12 <= least <= entropy + 1e-12

@@ -83,7 +83,7 @@ def test_golden_costs(golden: dict[str, np.ndarray], name: str, normalised: bool
     expected = golden[f"mindcf_{name}" + ("" if normalised else "_unnorm")]
     prior = effective_prior(*costs)
     assert prior == pytest.approx(expit(expected[0]), abs=1e-9)
-    found = hull_min_dcf(sort_scores(target, nontarget).hull, prior, normalised=normalised)
+    found = hull_min_dcf(target, nontarget, prior=prior, normalised=normalised)
     np.testing.assert_allclose(found, expected[1:4], rtol=0, atol=1e-9)
     p_target, c_miss, c_fa = costs
     cost = min_dcf(target, nontarget, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
@@ -193,12 +193,18 @@ def test_malformed_scores_are_refused(metric, target, nontarget, words: str) -> 
         (act_dcf, {"p_target": 0.1, "c_fa": np.inf}, "positive costs"),
         (eer, {"method": "eer"}, "a method among rocch, interpolated, kaldi, speechbrain, nearest"),
         *((tpr_at_fpr, {"fpr": rate}, "rate between 0 and 1") for rate in (0.0, 1.0, np.nan)),
-        (lambda *scores, prior: hull_min_dcf(sort_scores(*scores).hull, prior), {"prior": -2.29}, "not its logit"),
+        (hull_min_dcf, {"prior": -2.29}, "not its logit"),
     ],
 )
 def test_options_out_of_range_are_refused(metric, options: dict[str, Any], words: str) -> None:
     with pytest.raises(DataError, match=words):
         metric([1.0], [0.0], **options)
+
+
+def test_the_point_of_a_cost_is_the_same_from_sorted_scores() -> None:
+    """By hand: of [1, 3] against [0, 2], rejecting all below 1 costs half of the false alarms and no miss."""
+    for scores in (([1.0, 3.0], [0.0, 2.0]), (sort_scores([1.0, 3.0], [0.0, 2.0]),)):
+        assert hull_min_dcf(*scores, prior=0.6) == pytest.approx((0.5, 0.0, 0.5))
 
 
 # the five readings of the equal error rate, walked through score by score

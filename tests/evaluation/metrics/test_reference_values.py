@@ -92,8 +92,8 @@ def test_costs_of_pybosaris(name: str) -> None:
     close(found.eer["rocch"], expected["eer"])
     close(found.min_cllr, expected["min_cllr"])
     for prior, point in zip(PRIORS, expected["min_dcf_norm"], strict=True):
-        np.testing.assert_allclose(hull_min_dcf(sorted_scores(name).hull, prior), point, rtol=0, atol=1e-9)
-    sre08 = hull_min_dcf(sorted_scores(name).hull, effective_prior(0.01, 10, 1))
+        np.testing.assert_allclose(hull_min_dcf(sorted_scores(name), prior=prior), point, rtol=0, atol=1e-9)
+    sre08 = hull_min_dcf(sorted_scores(name), prior=effective_prior(0.01, 10, 1))
     np.testing.assert_allclose(sre08, expected["min_dcf_sre08_P01_Cm10"], rtol=0, atol=1e-9)
 
 

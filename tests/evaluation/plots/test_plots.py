@@ -254,7 +254,7 @@ def test_windows_are_those_of_the_peer() -> None:
 def test_the_min_dcf_point_stands_at_the_prior(prior: float | None, effective: float) -> None:
     one = system(distance=2.0)
     figure = plot_det([one], prior=prior)
-    cost, p_miss, p_fa = hull_min_dcf(sort_scores(*one[1:]).hull, effective)
+    cost, p_miss, p_fa = hull_min_dcf(*one[1:], prior=effective)
     (point,) = (line for line in figure.axes[0].lines if line.get_marker() == "o" and line.get_markersize() == 8)
     assert (ndtr(point.get_xdata()[0]), ndtr(point.get_ydata()[0])) == pytest.approx((p_fa, p_miss))
     assert f"minDCF({effective:.2g}) {cost:.3f}" in labels(figure)[0]

@@ -153,7 +153,7 @@ def test_speakers_that_are_not_in_all_matrices_are_left_out() -> None:
     part[1, 1] = np.nan
     found = compare_voices({"oo": full, "aa": SimilarityMatrix(("a", "b", "c"), part)})
     assert found.matrices["oo"].speakers == ("a", "c")
-    assert found.notes == ("1 of 3 speakers are not in all matrices: b",)
+    assert found.notes == ("1 of 3 speakers, or segments of unknown ones, are not in all matrices: b",)
     assert np.isnan(found.deid.value)
     assert "no original against anonymised" in found.deid.note
 

@@ -88,7 +88,7 @@ def test_world_scales_pitch_and_formants():
 
 def test_world_without_its_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyworld", None)
-    with pytest.raises(DataError, match=r"needs pyworld \(pip install 'spkver\[world\]'\)"):
+    with pytest.raises(DataError, match=r"needs pyworld, .* \(pip install pyworld\)"):
         import_world()
 
 

@@ -184,7 +184,7 @@ def test_no_file_and_no_onnxruntime_are_one_line(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="there is no such ONNX file"):
         open_extractor(f"onnx:{tmp_path / 'none.onnx'}")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ConfigError, match=r"pip install 'spkver\[networks\]'"):
+    with pytest.raises(ConfigError, match=r"pip install onnx onnxruntime"):
         open_extractor(f"onnx:{tiny(tmp_path / 'n.onnx')}")
 
 

@@ -17,7 +17,8 @@ from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
         {"low_frequency": 0.0},
         {"low_frequency": 7000.0},
         {"high_frequency": 8000.1},
-        {"rate": 8000},
+        {"channel": [0, 1]},
+        {"channel": 0.0},
         {"preset": "telephone"},
         {"window": 1e-5},
         {"shift": 1e-5},
@@ -72,3 +73,11 @@ def test_filters_follow_a_rate_that_is_set(preset: str, share: float) -> None:
     assert load_config(FeatureConfig, settings=["rate=44100"]).high_frequency == FeatureConfig().high_frequency
     with pytest.raises(ConfigError, match="at most half of"):
         load_config(FeatureConfig, settings=["rate=8000", "high_frequency=6000"])
+
+
+def test_the_error_of_another_rate_names_what_works():
+    with pytest.raises(ConfigError, match=r"^features.low_frequency .* features.rate") as caught:
+        FeatureConfig(rate=8000)
+    assert "FeatureConfig(**PRESETS['telephone'])" in str(caught.value)
+    assert FeatureConfig(**PRESETS["telephone"]).rate == 8000
+    assert load_config(FeatureConfig, settings=["preset=telephone"]).rate == 8000
