@@ -38,6 +38,7 @@ So the sizes of lists, the choice of the smallest, and what attackers have in co
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -55,6 +56,7 @@ from evaluation.metrics import (
     find_metric,
     is_prior,
     method_of,
+    reversal,
     sort_scores,
 )
 from evaluation.trials import Key, Scores, doubt_speakers, find_speakers, join_scores
@@ -64,6 +66,7 @@ from spkbase.errors import DataError
 from spkbase.files import format_table
 from spkbase.showing import one_line
 
+logger = logging.getLogger(__name__)
 _FEW = 10
 
 
@@ -319,12 +322,17 @@ def compare(
     >>> found.differences["bad"]["cllr"].p_value < 0.01
     True
     """
+    if not (isinstance(systems, Mapping) and isinstance(key, Key)):
+        raise DataError(f"expected Scores by name and a Key, got {type(systems).__name__} and {type(key).__name__}")
     if speakers is None and (doubt := doubt_speakers(key)) is not None:
         raise doubt.error("give the speaker of each model and segment: speakers={id: speaker, ...}")
     samples = {
         name: sample_from(scores, key, model_speakers=speakers, segment_speakers=speakers)[0]
         for name, scores in systems.items()
     }
+    for name, sample in samples.items():
+        if (turned := reversal(sample.runs())) is not None and turned.clear:
+            logger.warning("%s: %s", name, turned.text)
     differences = paired_differences(samples, Metrics(), resampling, jobs=jobs)
     found = {name: confidence_intervals(sample, Metrics(), resampling, jobs=jobs) for name, sample in samples.items()}
     if unknown := [name for name in metrics for known in found.values() if name not in known]:
