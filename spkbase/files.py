@@ -463,13 +463,13 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
     writer.writerow(columns)
     for row in rows:
         cells = [row.get(name, "") for name in columns] if isinstance(row, Mapping) else row
-        writer.writerow([_without_formula(cell) for cell in cells])
+        writer.writerow([without_formula(cell) for cell in cells])
     return text.getvalue()
 
 
-def _without_formula(cell: Any) -> Any:
+def without_formula(cell: Any) -> Any:
     """Return a cell that no spreadsheet takes for a formula."""
-    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+    if not isinstance(cell, str) or not cell.lstrip("'").startswith(("=", "+", "-", "@", "\t", "\r")):
         return cell
     try:
         float(cell)

@@ -290,7 +290,7 @@ def system_options(command: Function) -> Function:
 
 def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
     """Name files by the shortest ends of their paths that differ; the same file has the same name."""
-    for depth in range(1, max(len(path.parts) for path in paths) + 1):
+    for depth in range(1, max(2, *(len(path.parts) + 1 for path in paths))):  # . has no parts
         names = tuple(
             "/".join([*path.parts[-depth:-1], path.name.removesuffix(".gz").rsplit(".", 1)[0]]) for path in paths
         )
