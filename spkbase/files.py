@@ -360,7 +360,7 @@ def read_yaml_text(path: str | Path) -> str:
 
 
 def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.Node | None]:
-    """Read a document of YAML safely: no tags of Python.
+    """Read a document of YAML safely: no tags of Python, no aliases.
 
     Parameters
     ----------
@@ -384,6 +384,10 @@ def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.N
     import yaml
 
     try:
+        aliases: Any = (event for event in yaml.parse(text, yaml.SafeLoader) if isinstance(event, yaml.AliasEvent))
+        if (alias := next(aliases, None)) is not None:  # nine that are nested make a billion values
+            problem = f"alias *{alias.anchor}, which is not read here: write its value out"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=alias.start_mark)
         reader: Any = yaml.SafeLoader(text)
         node = reader.get_single_node()
         return (None if node is None else reader.construct_document(node)), node
