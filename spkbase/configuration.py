@@ -106,10 +106,7 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
 
 def _load(text: str, path: str | Path | None = None) -> tuple[Any, dict[str, int]]:
     values, node = load_yaml(text, file=path)
-    try:
-        return values, _lines(node, path)
-    except RecursionError as error:
-        raise ConfigError("not YAML that is read here: a value contains itself", file=path) from error
+    return values, _lines(node, path)
 
 
 def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, int]:

@@ -360,7 +360,7 @@ def read_yaml_text(path: str | Path) -> str:
 
 
 def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.Node | None]:
-    """Read a document of YAML safely: no tags of Python.
+    """Read a document of YAML safely: no tags of Python, no aliases.
 
     Parameters
     ----------
@@ -384,6 +384,10 @@ def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.N
     import yaml
 
     try:
+        aliases: Any = (event for event in yaml.parse(text, yaml.SafeLoader) if isinstance(event, yaml.AliasEvent))
+        if (alias := next(aliases, None)) is not None:  # nine that are nested make a billion values
+            problem = f"alias *{alias.anchor}, which is not read here: write its value out"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=alias.start_mark)
         reader: Any = yaml.SafeLoader(text)
         node = reader.get_single_node()
         return (None if node is None else reader.construct_document(node)), node
@@ -463,13 +467,13 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
     writer.writerow(columns)
     for row in rows:
         cells = [row.get(name, "") for name in columns] if isinstance(row, Mapping) else row
-        writer.writerow([_without_formula(cell) for cell in cells])
+        writer.writerow([without_formula(cell) for cell in cells])
     return text.getvalue()
 
 
-def _without_formula(cell: Any) -> Any:
+def without_formula(cell: Any) -> Any:
     """Return a cell that no spreadsheet takes for a formula."""
-    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+    if not isinstance(cell, str) or not cell.lstrip("'").startswith(("=", "+", "-", "@", "\t", "\r")):
         return cell
     try:
         float(cell)

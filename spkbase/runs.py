@@ -29,7 +29,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from spkbase.configuration import write_yaml
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import TEMPORARY, file_digest, fingerprint, make_folder, size_and_time, write_text
+from spkbase.files import TEMPORARY, disk_errors, file_digest, fingerprint, make_folder, size_and_time, write_text
 from spkbase.packages import OURS
 from spkbase.showing import one_line
 from spkbase.version import __version__
@@ -464,7 +464,7 @@ def remove_temporaries(folder: str | Path) -> int:
 
 def append_line(path: Path, value: Any) -> None:
     """Append what JSON can hold to a file of finished results, which outlives the process from here on."""
-    with path.open("a", encoding="utf-8") as file:
+    with disk_errors(path), path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(value) + "\n")
 
 

@@ -61,7 +61,6 @@ def cosine(
     tested = read_embeddings(test, speakers=segment_speakers, allow_pickle=allow_pickle)
     with errors_of(trials):
         scores = embeddings.cosine_scores(enrolled, tested, listed, averaging=Averaging(mean))  # type: ignore[arg-type]
-    embeddings.warn_of_enrolled(enrolled, tested, listed)
     write_scores(output, scores)
     for note in enrolled.notes:
         click.echo(f"note: {note}", err=True)

@@ -176,12 +176,11 @@ class Reader:
         parts = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
         reversed_ = reversal(*parts)
         if reversed_ is not None and reversed_.clear:
-            logger.warning("%s: %s (--distances)", scores, reversed_.text)
+            remedy = " (--distances)" if reversed_.rate > 0.5 else ""
+            logger.warning("%s: %s%s", scores, reversed_.text, remedy)
         if own := own_trials(read[1]):
             text = "compare a recording with itself (leave them out, unless ids are speakers)"
             logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
-        if all(len(side) and (side == parts[0][0]).all() for side in parts):
-            logger.warning("%s: all scores are equal: a broken system, not privacy", scores)
         return parts
 
 
@@ -297,7 +296,7 @@ def system_options(command: Function) -> Function:
 
 def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
     """Name files by the shortest ends of their paths that differ; the same file has the same name."""
-    for depth in range(1, max(len(path.parts) for path in paths) + 1):
+    for depth in range(1, max(2, *(len(path.parts) + 1 for path in paths))):  # . has no parts
         names = tuple(
             "/".join([*path.parts[-depth:-1], path.name.removesuffix(".gz").rsplit(".", 1)[0]]) for path in paths
         )

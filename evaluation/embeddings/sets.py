@@ -110,7 +110,7 @@ class Embeddings:
         return f"Embeddings({counts}, {self.vectors.shape[1]} dimensions)"
 
     def norms(self) -> NDArray[np.float64]:
-        """Return the length of each vector, shape (n,); reads all vectors once.
+        """Return the length of each vector, shape (n,); reads all vectors once, and warns where all are equal.
 
         Raises
         ------
@@ -120,6 +120,9 @@ class Embeddings:
         norms = row_norms(self.vectors)
         with errors_of(self.source):
             check_norms(norms, self.ids)
+        if len(self) > 1 and (norms == norms[0]).all() and (self.vectors == self.vectors[0]).all():
+            whose = f"{self.source}: " if self.source else ""
+            logger.warning("%sall %d vectors are equal: a broken extractor, not privacy", whose, len(self))
         return norms
 
 
@@ -442,6 +445,7 @@ def cosine_scores(
         files = f" ({enrol.source}, {trial.source})" if enrol.source and trial.source else ""
         text = f"expected as many dimensions on both sides, got {got}{files}"
         raise DataError(text, remedy="use one extractor for both")
+    warn_of_enrolled(enrol, trial, trials)
     with errors_of(enrol.source):
         gallery = speaker_vectors(enrol, averaging=averaging)
     used_models, models = np.unique(trials.models, return_inverse=True)

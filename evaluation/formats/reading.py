@@ -11,7 +11,9 @@ the table of ``docs/formats.md`` use these rows.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,10 +32,12 @@ from evaluation.formats.text import (
     write_table,
     write_text_list,
 )
-from evaluation.trials import Key, Scores, TrialError, Trials, cut_lines, is_number, split_scores
+from evaluation.trials import Key, Scores, TrialError, Trials, cut_lines, find_rows, is_number, split_scores
 from spkbase.errors import DataError
 from spkbase.files import inner_suffix, read_text_bytes
 from spkbase.showing import one_line
+
+logger = logging.getLogger(__name__)
 
 KINDS: tuple[Kind, ...] = ("scores", "key", "trials")
 
@@ -336,7 +340,26 @@ def read_scores_and_key(
     if not binary and np.array_equal(np.unique(np.abs(found.values)), [0, 1]):
         remedy = "swap scores and key if this is the key; binary=True in Python if the scores are decisions"
         raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
-    return found, read_key(key, key_columns) if truth is None else truth
+    truth = read_key(key, key_columns) if truth is None else truth
+    if Path(scores) != Path(key) and not scores_columns.in_order:
+        _warn_of_other_labels(ListFile(Path(scores), "key", scores_columns), truth)
+    return found, truth
+
+
+def _warn_of_other_labels(file: ListFile, key: Key) -> None:
+    """Warn where a text of scores holds labels too, which contradict those of the key."""
+    with suppress(DataError):  # it holds no labels, or none that can be read
+        if not file.path.is_file() or _recognised(file) is not TEXT:
+            return
+        places = find_columns(replace(file, kind="scores")).places
+        if "segment" not in places or not ("label" in places or {"claimed", "real"} <= set(places)):
+            return
+        own = read_list(file)
+        rows = find_rows(key, own)
+        unlike = np.flatnonzero((rows >= 0) & (own.is_target[rows] != key.is_target))  # type: ignore[attr-defined]
+        if len(unlike):
+            text = "labels of the scores contradict the key, whose labels count"
+            logger.warning("%s: %d of %d %s: %s", file.path, len(unlike), len(key), text, key.named(unlike))
 
 
 def _in_order(path: str | Path, key_path: str | Path, key: Key, choice: Choice) -> Scores:

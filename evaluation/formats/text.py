@@ -42,7 +42,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -63,7 +63,7 @@ from evaluation.trials import (
     truth_of,
 )
 from spkbase.errors import DataError, few
-from spkbase.files import check_text, read_bytes, shown, write_bytes
+from spkbase.files import check_text, read_bytes, shown, without_formula, write_bytes
 from spkbase.showing import one_line
 
 Layout = tuple[str, ...]
@@ -85,6 +85,7 @@ KEYS: dict[str, Layout] = {"kaldi": ("model", "segment", "label"), "voxceleb": (
 _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNORECASE)
 _LINES_TO_DETECT = 1000
 _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")  # with the line end what bytes.split() cuts at
+_FORMULA = re.compile(r"'+[-=+@\t\r]")  # as `write_table` writes it, behind an apostrophe
 _LARGE = 1 << 20  # bytes: from here on pandas pays, which takes 0.2 s to import and is six times as quick
 
 
@@ -108,7 +109,7 @@ class Choice:
     labelled : bool
         The file of scores holds the truth too, so that a header without a column for it is an error.
     duplicates : {"error", "first"}
-        Of a pair that is repeated, as in some lists of VoxCeleb, only the first line counts; an error by default.
+        A pair may be repeated with the same score and label, as in some lists of VoxCeleb; an error by default.
     in_order : bool
         The file of scores has one score a line, in the order of the key.
     """
@@ -390,9 +391,15 @@ def read_list(file: ListFile) -> Trials:
         raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
     if choice.duplicates == "first" and "segment" in columns.places:
         ids = [place for role in ("model", "claimed", "segment") for place in columns.places.get(role, ())]
+        values = [place for role in ("score", "label", "real") for place in columns.places.get(role, ())]
         kept: dict[tuple[str, ...], Any] = {}
+        unlike = []
         for line, row in lines:
-            kept.setdefault(tuple(row[place] for place in ids), (line, row))
+            first, before = kept.setdefault(tuple(row[place] for place in ids), (line, row))
+            unlike += [(line, first)] if any(row[place] != before[place] for place in values) else []
+        if unlike:
+            text = f"{len(unlike)} lines repeat a pair with another score or label, such as that of line {unlike[0][1]}"
+            raise DataError(text, file=path, line=unlike[0][0], remedy="keep the right line of each pair")
         lines = list(kept.values())
     cells = list(zip(*(row for _, row in lines), strict=True))
     try:
@@ -432,6 +439,7 @@ def _list_of(cells: Sequence[Any], content: Kind, columns: Columns) -> Trials:
 
     def column(role: str) -> Any:
         parts = [cells[place] for place in columns.places[role]]
+        parts = [*map(_plain, parts)] if columns.header and role != "score" else parts
         return parts[0] if len(parts) == 1 else list(map(":".join, zip(*parts, strict=True)))
 
     if "segment" in columns.places:
@@ -451,13 +459,23 @@ def _list_of(cells: Sequence[Any], content: Kind, columns: Columns) -> Trials:
     return key if content == "key" else key.trials()
 
 
+def _plain(cells: Any) -> Any:
+    """Return the cells of a table without the apostrophe that `without_formula` adds."""
+    if hasattr(cells, "categories"):
+        return cells.rename_categories(_plain(cells.categories.tolist()))
+    return [cell[1:] if _FORMULA.match(cell) else cell for cell in cells]
+
+
 def _numbers(cells: Sequence[str]) -> np.ndarray:
     together = "".join(cells)
     if together.isascii() and "_" not in together:
         with suppress(ValueError):
-            return np.fromiter(map(float, cells), np.float64, len(cells))
+            numbers = np.fromiter(map(float, cells), np.float64, len(cells))
+            if all(is_number(cells[row]) for row in np.flatnonzero(np.isinf(numbers)).tolist()):
+                return numbers
     bad = [row for row, cell in enumerate(cells) if not is_number(cell)]
-    raise TrialError(f"expected a number as score, got {shown(cells[bad[0]].encode())}", bad)
+    remedy = "write numbers such as 0.5 or 1e-3, up to 1.8e308"
+    raise TrialError(f"expected a number as score, got {shown(cells[bad[0]].encode())}", bad, remedy=remedy)
 
 
 def read_text_key(path: str | Path, choice: Choice = DETECT) -> Key:
@@ -549,8 +567,10 @@ def _real_speakers(
 
 
 def write_table(path: str | Path, trials: Trials, *, delimiter: str = ",") -> None:
-    """Write trials, a key or scores as a table with a header."""
-    frame = trials.to_dataframe()
+    """Write trials, a key or scores as a table with a header; an id that looks like a formula gets an apostrophe."""
+    tables = {"model_ids": trials.model_ids, "segment_ids": trials.segment_ids}
+    ids: Any = {name: np.array([*map(without_formula, table)], object) for name, table in tables.items()}
+    frame = replace(trials, **ids).to_dataframe()
     if isinstance(trials, Key):
         frame["target"] = np.where(trials.is_target, "target", "nontarget")
     write_bytes(path, frame.to_csv(index=False, sep=delimiter, lineterminator="\n").encode())

@@ -68,8 +68,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.embeddings import Embeddings
 from evaluation.linkage.ranks import Ranks, TieRule, ranks_from_embeddings, ranks_from_scores
-from evaluation.metrics import Method, clopper_pearson
-from evaluation.trials import Key, Scores
+from evaluation.metrics import Method, clopper_pearson, sort_with_warning
+from evaluation.trials import Key, Scores, split_scores
 from evaluation.uncertainty import (
     BLOCK,
     Interval,
@@ -655,6 +655,7 @@ def linkability(
         number = 1 if utterances is None else None if utterances == "all" else utterances
         ranks = ranks_from_embeddings(enrolled, tested, utterances=number, work=work)
     elif isinstance(enrolled, Scores) and isinstance(tested, Key):
+        sort_with_warning(*split_scores(enrolled, tested))
         ranks = ranks_from_scores(enrolled, tested, utterances=utterances)
     else:
         got = f"{type(enrolled).__name__} and {type(tested).__name__}"

@@ -44,6 +44,7 @@ from evaluation.embeddings import (
     cosines,
     speaker_vectors,
     to_unit,
+    warn_of_enrolled,
 )
 from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, join_scores
 from spkbase.arrays import Rows, part
@@ -295,6 +296,7 @@ def ranks_from_embeddings(
         If dimensions differ, a vector is not finite or 0, fewer than 2 speakers are enrolled, or as said above.
     """
     averaging = averaging or Averaging()
+    warn_of_enrolled(enrol, trial)
     gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
     trials = speaker_vectors(trial, averaging=averaging, utterances=utterances)
     return rank_speakers(gallery, trials, not_enrolled=not_enrolled, work=work)

@@ -35,6 +35,7 @@ from evaluation.embeddings import (
     row_norms,
     speaker_vectors,
     to_unit,
+    warn_of_enrolled,
 )
 from evaluation.linkage.curve import mean_interval
 from evaluation.trials import factorise
@@ -150,6 +151,7 @@ def singling_out(
         If a number is out of range, dimensions differ, or fewer than 2 speakers have enough conversations.
     """
     averaging, resampling = averaging or Averaging(), resampling or Resampling()
+    warn_of_enrolled(enrol, trial)
     gallery = speaker_vectors(enrol, averaging=averaging)
     conversations, left_out = _conversations(trial, utterances, averaging)
     n_people, n_folds, n_dimensions = conversations.shape

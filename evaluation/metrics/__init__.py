@@ -21,6 +21,7 @@ from evaluation.metrics.detection import (
     reversal,
     reversal_at,
     rocch,
+    sort_with_warning,
     tpr_at_fpr,
 )
 from evaluation.metrics.disclosure import (

@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evaluation.metrics.detection import sort_with_warning
 from evaluation.metrics.sorted_scores import GivenScores, Prior, SortedScores, sort_scores
 from spkbase.errors import DataError
 
@@ -94,7 +95,7 @@ def ece(target: GivenScores, nontarget: ArrayLike | None = None, *, prior: Prior
     >>> round(ece([0.0], [0.0], prior=0.1), 6)
     0.468996
     """
-    scores = sort_scores(target, nontarget)
+    scores = sort_with_warning(target, nontarget)
     return _entropy(scores.thresholds, scores.target, scores.nontarget, prior)
 
 
@@ -118,7 +119,7 @@ def min_ece(target: GivenScores, nontarget: ArrayLike | None = None, *, prior: P
     DataError
         If a class is empty, a score is NaN, or a prior is out of range.
     """
-    scores = sort_scores(target, nontarget)
+    scores = sort_with_warning(target, nontarget)
     blocks = scores.blocks
     return _entropy(blocks.llr, blocks.target, blocks.nontarget, prior)
 

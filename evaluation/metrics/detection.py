@@ -38,6 +38,7 @@ References
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from dataclasses import dataclass
 
@@ -47,6 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.metrics.sorted_scores import GivenScores, Prior, SortedScores, sort_scores
 from spkbase.errors import DataError
 
+logger = logging.getLogger(__name__)
 SRE08 = (0.01, 10.0, 1.0)
 """Target prior, cost of a miss and of a false alarm of NIST's evaluation of 2008."""
 METHODS = ("rocch", "interpolated", "kaldi", "speechbrain", "nearest")
@@ -97,7 +99,7 @@ def eer(target: GivenScores, nontarget: ArrayLike | None = None, *, method: str 
     >>> eer([1.0, 1.0], [1.0])
     0.5
     """
-    return equal_error(sort_scores(target, nontarget), method=method).rate
+    return equal_error(sort_with_warning(target, nontarget), method=method).rate
 
 
 def equal_error(scores: SortedScores, *, method: str = "rocch") -> EqualError:
@@ -186,12 +188,12 @@ def _nearest(scores: SortedScores) -> EqualError:
 
 @dataclass(frozen=True)
 class Reversal:
-    """Scores whose target trials score below the nontarget ones.
+    """Scores whose target trials score below the nontarget ones, or which are all equal.
 
     Attributes
     ----------
     rate : float
-        The interpolated EER, above 0.5.
+        The interpolated EER, above 0.5; 0.5 where all scores are equal.
     clear : bool
         Whether that is more than chance gives for so few trials; if not, the scores may carry no information.
     """
@@ -202,6 +204,8 @@ class Reversal:
     @property
     def text(self) -> str:
         """The warning, in a sentence."""
+        if self.rate == 0.5:
+            return "all scores are equal: a broken system, not privacy"
         where = f"target trials score below nontarget ones (interpolated EER {100 * self.rate:.1f} %)"
         if self.clear:
             return f"REVERSED? {where}: distances look private; negate them"
@@ -237,7 +241,7 @@ def reversal_at(rate: float, n_trials: float) -> Reversal | None:
 
 
 def reversal(target: GivenScores, nontarget: ArrayLike | None = None) -> Reversal | None:
-    """Return how scores are reversed, or None where target trials do not score below the others.
+    """Return how scores are reversed or all equal, or None where they are neither.
 
     Parameters
     ----------
@@ -252,10 +256,23 @@ def reversal(target: GivenScores, nontarget: ArrayLike | None = None) -> Reversa
     if nontarget is not None:
         target, nontarget = np.asarray(target, np.float64), np.asarray(nontarget, np.float64)
         # an EER above 0.5 puts more than half of each class on the wrong side of a threshold: the medians tell at once
-        if not (len(target) and len(nontarget)) or np.median(target) >= np.median(nontarget):
+        if not (len(target) and len(nontarget)) or np.median(target) > np.median(nontarget):
             return None
     scores = sort_scores(target, nontarget)
+    if len(scores) == 1:
+        return Reversal(0.5, clear=True)
     return reversal_at(eer(scores, method="interpolated"), min(scores.n_target, scores.n_nontarget))
+
+
+def sort_with_warning(target: GivenScores, nontarget: ArrayLike | None = None) -> SortedScores:
+    """Return what `sort_scores` does, and warn where the scores are clearly reversed or all equal.
+
+    Scores that are sorted already, as in resamples, are returned at once, without a warning.
+    """
+    scores = sort_scores(target, nontarget)
+    if scores is not target and (found := reversal(scores)) is not None and found.clear:
+        logger.warning("%s", found.text)
+    return scores
 
 
 _READINGS = {"kaldi": _kaldi, "speechbrain": _speechbrain, "nearest": _nearest}
@@ -293,7 +310,7 @@ def min_dcf(
     >>> min_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.25
     """
-    scores = sort_scores(target, nontarget)
+    scores = sort_with_warning(target, nontarget)
     priors = [effective_prior(prior, c_miss, c_fa) for prior in np.atleast_1d(p_target).tolist()]
     costs = [hull_min_dcf(scores, prior=prior, normalised=normalised)[0] for prior in priors]
     return np.array(costs) if isinstance(p_target, np.ndarray) else costs[0]
@@ -333,7 +350,7 @@ def act_dcf(
     >>> act_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.5
     """
-    scores, costs = sort_scores(target, nontarget), []
+    scores, costs = sort_with_warning(target, nontarget), []
     for p in np.atleast_1d(p_target).tolist():
         prior = effective_prior(p, c_miss, c_fa)
         p_miss, p_fa = scores.error_rates(int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior))))
@@ -359,7 +376,7 @@ def prbep(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     DataError
         If a class is empty or a score is NaN.
     """
-    vertices = sort_scores(target, nontarget).hull
+    vertices = sort_with_warning(target, nontarget).hull
     return crossing_point(vertices.misses, vertices.false_alarms)
 
 
@@ -535,7 +552,7 @@ def tpr_at_fpr(target: GivenScores, nontarget: ArrayLike | None = None, *, fpr: 
     >>> point.value, point.threshold, point.resolved
     (0.75, 2.0, False)
     """
-    scores = sort_scores(target, nontarget)
+    scores = sort_with_warning(target, nontarget)
     if not 0 < fpr < 1:
         raise DataError(f"expected a false-accept rate between 0 and 1, got {fpr}")
     n_target, n_nontarget = scores.n_target, scores.n_nontarget

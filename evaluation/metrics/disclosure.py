@@ -38,7 +38,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import GivenScores, SortedScores, sort_scores
+from evaluation.metrics.detection import sort_with_warning
+from evaluation.metrics.sorted_scores import GivenScores, SortedScores
 from spkbase.errors import DataError
 from spkbase.files import load_yaml, read_yaml_text
 from spkbase.work import one_blas_thread
@@ -100,7 +101,7 @@ def zebra(
     >>> print(zebra([1.0, 2.0], [-1.0, -2.0]))
     0.721, 0.477, A
     """
-    scores = sort_scores(target, nontarget)
+    scores = sort_with_warning(target, nontarget)
     worst = individual(scores)
     ceiling = individual_ceiling(scores.n_target, scores.n_nontarget)
     return Zebra(population(scores), worst, ceiling, tag(worst, scale=scale))
@@ -120,7 +121,7 @@ def population(target: GivenScores, nontarget: ArrayLike | None = None) -> float
     DataError
         If a class is empty or a score is NaN.
     """
-    blocks = sort_scores(target, nontarget).blocks
+    blocks = sort_with_warning(target, nontarget).blocks
     # an infinite loss of the other class must not meet a weight of 0
     disclosed = [
         weights[weights > 0] @ disclosure(sign * blocks.llr[weights > 0]) / weights.sum()
@@ -158,7 +159,7 @@ def individual(target: GivenScores, nontarget: ArrayLike | None = None) -> float
     DataError
         If a class is empty or a score is NaN.
     """
-    scores = sort_scores(target, nontarget)
+    scores = sort_with_warning(target, nontarget)
     if len(scores.blocks) == 1:
         return 0.0
     return float(np.abs(scores.laplace_blocks.llr).max() / np.log(10))
@@ -345,7 +346,7 @@ def d_sys(target: GivenScores, nontarget: ArrayLike | None = None, *, omega: flo
     DataError
         If a class is empty, a score is NaN, or omega is not positive and finite.
     """
-    scores = sort_scores(target, nontarget)
+    scores = sort_with_warning(target, nontarget)
     if not 0 < omega < np.inf:
         raise DataError(f"expected omega to be positive and finite, got {omega}")
     low, high = float(scores.thresholds[0]), float(scores.thresholds[-1])
@@ -395,7 +396,7 @@ def d_sys_pav(target: GivenScores, nontarget: ArrayLike | None = None, *, omega:
     >>> d_sys_pav([1.0, 2.0], [-1.0, -2.0]), d_sys_pav([-1.0, -2.0], [1.0, 2.0])
     (1.0, 0.0)
     """
-    scores = sort_scores(target, nontarget)
+    scores = sort_with_warning(target, nontarget)
     if not 0 < omega < np.inf:
         raise DataError(f"expected omega to be positive and finite, got {omega}")
     blocks = scores.blocks

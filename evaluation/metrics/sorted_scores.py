@@ -29,7 +29,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.trials import refuse_labels
+from evaluation.trials import column_of, refuse_labels
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
@@ -273,11 +273,9 @@ def checked_scores(scores: ArrayLike, name: str) -> np.ndarray:
     Raises
     ------
     DataError
-        If there is none, one is NaN, or the shape is another.
+        If there is none, one is NaN or masked, or the shape is another.
     """
-    scores = np.asarray(scores, np.float64)
-    if scores.ndim != 1:
-        raise DataError(f"expected {name} scores of shape (N,), got {scores.shape}")
+    scores = column_of(scores, f"{name} scores").astype(np.float64, copy=False)
     if not len(scores):
         remedy = "detection metrics need trials of both classes: check the key"
         raise DataError(f"expected {name} scores, got none", remedy=remedy)

@@ -82,7 +82,10 @@ def factorise(ids: Any) -> tuple[np.ndarray, np.ndarray]:
         codes = np.asarray(ids.codes)
     else:
         listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
-        codes = np.fromiter(map(places.__getitem__, listed), np.int32, count=len(ids))
+        try:
+            codes = np.fromiter(map(places.__getitem__, listed), np.int32, count=len(ids))
+        except TypeError as error:
+            raise DataError(f"expected a sequence of ids of shape (N,), got {type(ids).__name__}: {error}") from error
     for identity, place in places.items():
         if not isinstance(identity, str) or not identity:
             text = f"expected ids to be strings that are not empty, got {identity!r}"
@@ -161,8 +164,10 @@ def column_of(values: Any, name: str) -> np.ndarray:
     Raises
     ------
     DataError
-        If it is not one column of values.
+        If it is not one column of values, or some are masked.
     """
+    if np.ma.is_masked(values):
+        raise DataError(f"expected {name} without a mask", remedy="leave the masked trials out, or score them")
     try:
         if hasattr(values, "detach"):  # a tensor, which may need a gradient or lie on a device
             values = values.detach().cpu().double()
@@ -198,7 +203,9 @@ def truth_of(labels: Any) -> np.ndarray:
     ([True, False], [True, False, False])
     """
     column = column_of(labels, "labels")
-    if column.dtype.kind in "biuf" and any(np.isin(column, (1, other)).all() for other in (0, -1)):
+    if column.dtype.kind == "b":
+        return column
+    if column.dtype.kind in "iuf" and any(np.isin(column, (1, other)).all() for other in (0, -1)):
         return column == 1
     cells = column.tolist()
     known = TRUTHS | {"1.0": True, "0.0": False}
@@ -397,9 +404,9 @@ class Trials(Tabular):
                 raise DataError(f"expected {name} from 0 to {len(table) - 1}, got {codes.min()} to {codes.max()}")
             object.__setattr__(self, ids, table)
         for name, dtype in self._dtypes.items():
-            if getattr(self, name) is None:
+            if name == "types" and getattr(self, name) is None:
                 continue
-            column = np.asarray(getattr(self, name)).astype(dtype, copy=False).view()
+            column = column_of(getattr(self, name), name).astype(dtype, copy=False).view()
             if column.shape != np.shape(self.models):
                 raise DataError(f"expected {name} of shape {np.shape(self.models)}, got {column.shape}")
             column.flags.writeable = False
@@ -514,7 +521,7 @@ class Key(Trials):
     ----------
     model_ids, segment_ids, models, segments
         See `Trials`.
-    is_target : ndarray of bool of shape (N,)
+    is_target : array_like of bool, of 0 and 1, or of str of shape (N,)
         Whether model and segment come from the same speaker (and, in RSR2015, with the right sentence).
     types : ndarray of int8 of shape (N,), optional
         For each trial the place of its type in `type_names`.
@@ -536,6 +543,7 @@ class Key(Trials):
     _dtypes = Trials._dtypes | {"is_target": bool, "types": np.int8}
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "is_target", truth_of(self.is_target))
         super().__post_init__()
         object.__setattr__(self, "type_names", tuple(self.type_names))
         codes = np.empty(0) if self.types is None else self.types
@@ -672,6 +680,8 @@ def join_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np
     """Return the scores in the order of a key, and the key without the trials that were dropped; see `split_scores`."""
     if missing not in ("error", "drop"):
         raise DataError(f"expected missing to be 'error' or 'drop', got {missing!r}")
+    if not (isinstance(scores, Scores) and isinstance(key, Key)):
+        raise DataError(f"expected Scores and a Key, got {type(scores).__name__} and {type(key).__name__}")
     rows = find_rows(key, scores)
     n_extra = len(scores) - int((rows >= 0).sum())
     # the unknown ids first: where both occur, a misspelt id is the cause and the missing trials its effect

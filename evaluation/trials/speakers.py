@@ -29,6 +29,7 @@ from __future__ import annotations
 import csv
 import io
 import logging
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -473,9 +474,9 @@ def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple
 
 
 def is_number(token: str) -> bool:
-    """Return whether a token is a number, NaN and infinite ones too; ``1_000`` is none."""
+    """Return whether a token is a number, NaN and infinite ones too; ``1_000`` and ``2e308`` (too large) are none."""
     try:
-        float(token)
+        too_large = math.isinf(float(token)) and any(map(str.isdigit, token))
     except ValueError:
         return False
-    return "_" not in token and token.isascii()
+    return "_" not in token and token.isascii() and not too_large

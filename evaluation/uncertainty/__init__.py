@@ -23,6 +23,7 @@ from evaluation.uncertainty.intervals import (
     Intervals,
     draw_variance,
     from_scale,
+    holm,
     interval,
     interval_over_draws,
     to_scale,

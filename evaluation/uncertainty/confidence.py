@@ -38,6 +38,7 @@ So the sizes of lists, the choice of the smallest, and what attackers have in co
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -55,15 +56,17 @@ from evaluation.metrics import (
     find_metric,
     is_prior,
     method_of,
+    reversal,
     sort_scores,
 )
 from evaluation.trials import Key, Scores, doubt_speakers, find_speakers, join_scores
-from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval_over_draws
+from evaluation.uncertainty.intervals import Differences, Interval, Intervals, holm, interval_over_draws
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError
 from spkbase.files import format_table
 from spkbase.showing import one_line
 
+logger = logging.getLogger(__name__)
 _FEW = 10
 
 
@@ -261,15 +264,13 @@ class PairedComparison:
             for metric in self.systems[first]
         ]
         gaps = [
-            {
-                "metric": metric,
-                "systems": f"{name} minus {first}",
-                "difference": cell(metric, gap),
-                "p-value": f"{gap.p_value:.3g}",
-            }
+            {"metric": metric, "systems": f"{name} minus {first}", "difference": cell(metric, gap), "p": gap.p_value}
             for name, found in self.differences.items()
             for metric, gap in found.items()
         ]
+        heading = "p-value (Holm)" if len(gaps) > 1 else "p-value"
+        corrected = holm([row.pop("p") for row in gaps])
+        gaps = [row | {heading: f"{value:.3g}"} for row, value in zip(gaps, corrected, strict=True)]
         drawn = f"{100 * self.resampling.level:g} % intervals by {self.resampling.resamples} resamples of the speakers"
         return f"{format_table(rows)}\n\n{format_table(gaps)}\n\n{drawn}"
 
@@ -287,7 +288,8 @@ def compare(
 
     Speakers are resampled once for all systems, so that what is easy or hard for all cancels in the differences. The
     p-value is that of Student's t with the standard error of the resampled differences: below 0.05 where the 95 %
-    interval excludes 0. (Scores of two systems have no common scale, so they cannot be permuted between systems.)
+    interval excludes 0. Where the table shows several, it corrects them for their number (`holm`). (Scores of two
+    systems have no common scale, so they cannot be permuted between systems.)
 
     Parameters
     ----------
@@ -319,12 +321,17 @@ def compare(
     >>> found.differences["bad"]["cllr"].p_value < 0.01
     True
     """
+    if not (isinstance(systems, Mapping) and isinstance(key, Key)):
+        raise DataError(f"expected Scores by name and a Key, got {type(systems).__name__} and {type(key).__name__}")
     if speakers is None and (doubt := doubt_speakers(key)) is not None:
         raise doubt.error("give the speaker of each model and segment: speakers={id: speaker, ...}")
     samples = {
         name: sample_from(scores, key, model_speakers=speakers, segment_speakers=speakers)[0]
         for name, scores in systems.items()
     }
+    for name, sample in samples.items():
+        if (turned := reversal(sample.runs())) is not None and turned.clear:
+            logger.warning("%s: %s", name, turned.text)
     differences = paired_differences(samples, Metrics(), resampling, jobs=jobs)
     found = {name: confidence_intervals(sample, Metrics(), resampling, jobs=jobs) for name, sample in samples.items()}
     if unknown := [name for name in metrics for known in found.values() if name not in known]:

@@ -475,6 +475,36 @@ def _lifted(values: NDArray[np.float64], method: Method, n_trials: int) -> NDArr
     return np.maximum(values, least)
 
 
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Return p-values corrected for their number, so that one of them is below a level by chance at most that often.
+
+    Parameters
+    ----------
+    p_values : array_like of float of shape (M,)
+        NaN ones do not count.
+
+    Returns
+    -------
+    ndarray of float64 of shape (M,)
+        The k-th smallest of m times m - k + 1, at least as large as the smaller ones are then, and at most 1.
+
+    References
+    ----------
+    .. [1] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
+       1979.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, np.nan, 0.03]).tolist()
+    [0.03, 0.06, nan, 0.06]
+    """
+    corrected = np.array(p_values, np.float64)
+    order = np.argsort(corrected)[: np.count_nonzero(~np.isnan(corrected))]  # NaN ones come last
+    times = np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(times * corrected[order]), 1.0)
+    return corrected
+
+
 class Intervals(Tabular, dict[str, Any]):
     """An interval for each metric.
 

@@ -46,6 +46,8 @@ BUILT_IN = {
 }
 # Values outside are typing errors: they overflow, or make hours of a second.
 _LIMITS = {"alpha": (0.01, 10), "speed": (0.1, 10), "warp": (0, 0.99), "pitch": (0.05, 20), "formants": (0.1, 10)}
+# Ranges in which speech stays speech, wider than any that was published.
+USUAL = {"alpha": (0.2, 2), "speed": (0.5, 2), "warp": (0, 0.5), "pitch": (0.3, 3), "formants": (0.5, 2)}
 LEVELS = ("utterance", "speaker")
 SEEDINGS = ("utterance", "vpc2024")
 

@@ -37,6 +37,7 @@ from spkbase.work import chunks, ordered_map
 from spkver.anonymization.anonymizers import (
     BUILT_IN,
     INVERSES,
+    USUAL,
     AnonymizerConfig,
     Outputs,
     make_anonymizer,
@@ -121,6 +122,11 @@ def anonymize_datadir(
         the others are done: utterances that failed, by name.
     """
     make_anonymizer(config)
+    for name, (low, high) in config.parameters().items():
+        usual = USUAL[name]
+        if low < usual[0] or high > usual[1]:
+            text = "anonymizer.%s is %g to %g: outside of %g to %g hardly any speech is left"
+            logger.warning(text, name, low, high, *usual)
     how = {"level": config.level, "seeding": config.seeding, "side": side}
     streams = {
         utterance: stream_name(utterance, source.speakers[utterance], number, **how)
@@ -183,6 +189,9 @@ def make_twin(
         Task(utterance, path, _output(target, utterance), streams[utterance])
         for utterance, path in source.recordings.items()
     ]
+    if own := [one.utterance for one in tasks if one.target.exists() and one.target.resolve() == one.source.resolve()]:
+        text = f"{len(own)} recordings of {source.path} would be replaced: {few(own)}"
+        raise DataError(text, file=target, remedy="choose another suffix or folder")
     before, made_by = _read_record(target), header["made_by"]
     record = {**header, "utterances": len(tasks), "files": before["files"], "lists": before["lists"]}
     due = [task for task in tasks if force or not _is_current(task, made_by, before["files"].get(task.utterance, {}))]
@@ -212,6 +221,10 @@ def make_twin(
         for utterance in record["files"].keys() - source.recordings.keys():
             _output(target, utterance).unlink(missing_ok=True)
             del record["files"][utterance]
+        kinds = [len({one[side]["sha256"] for one in record["files"].values()}) for side in ("source", "output")]
+        if kinds[1] < kinds[0]:
+            text = "%s: %d different recordings became %d: does the anonymiser write the same speech for several?"
+            logger.warning(text, target, *kinds)
         copied = _copy_lists(source, target)
         for name in set(record["lists"]) - set(copied):
             (target / name).unlink(missing_ok=True)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from evaluation.calibration import Affine, apply_affine, choose_fusion, cllr_of_trials
 from evaluation.formats import read_scores, write_scores
-from evaluation.metrics import eer
+from evaluation.metrics import eer, sort_scores
 from evaluation.reports import INVERTING, LEVELS, TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Scores, Trials, align
 from spkbase.errors import ConfigError, DataError, SpkverError
@@ -370,7 +370,7 @@ def learn_weights(
 
 
 def _error_rate(values: NDArray, is_target: NDArray) -> float:
-    return float(eer(values[is_target], values[~is_target], method="interpolated"))
+    return float(eer(sort_scores(values[is_target], values[~is_target]), method="interpolated"))
 
 
 def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:

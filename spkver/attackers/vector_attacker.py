@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from evaluation.calibration import apply_affine, train_nonnegative
 from evaluation.embeddings import Embeddings
-from evaluation.metrics import cllr, eer
+from evaluation.metrics import cllr, eer, sort_scores
 from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Key, Scores, Trials
 from spkbase.configuration import load_config, merged
@@ -200,13 +200,13 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
         truth = [fold.key.is_target for fold in folds]
         row: Json = {"chain": shown, "eer": [], "cllr": [], "no_slope": []}
         for number, (scores, is_target) in enumerate(zip(values, truth, strict=True)):
-            row["eer"].append(float(eer(scores[is_target], scores[~is_target])))
+            row["eer"].append(float(eer(sort_scores(scores[is_target], scores[~is_target]))))
             if len(folds) < 2:
                 return {**row, "cllr": [None]}
             others = [np.concatenate([*side[:number], *side[number + 1 :]]) for side in (values, truth)]
             affine = train_nonnegative(others[0][:, None], others[1], ridge=_RIDGE)
             llr = apply_affine(affine, scores)
-            row["cllr"].append(float(cllr(llr[is_target], llr[~is_target])))
+            row["cllr"].append(float(cllr(sort_scores(llr[is_target], llr[~is_target]))))
             row["no_slope"] += [] if affine.weights[0] else [number + 1]
         return row
     except (ConfigError, DataError) as error:

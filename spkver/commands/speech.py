@@ -43,6 +43,8 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
         raise DataError("a data directory is there already", file=output, remedy=remedy)
     with console.echo_log(logging.WARNING):
         made = datadir_of_folder(folder, output, separator=separator)
+        if output.resolve() in {above.resolve() for path in made.recordings.values() for above in path.parents}:
+            raise DataError("holds recordings of FOLDER", file=output, remedy="choose another --output")
         check_headers(made.recordings)
         for doubt in doubtful_recordings(made.recordings):
             logger.warning("%s: %s", folder, doubt)
@@ -72,6 +74,7 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
     become training speakers. Without spk2gender women and men are pooled. Recordings are not copied.
     """
     from spkbase.files import load_json, read_id_list, write_json
+    from spkver.anonymization import recorded_anonymizer
     from spkver.datadir import SplitRules, check_suffix, read_datadir, split_datadir, twin_of_split, write_datadir
 
     if (twin is None) != (suffix is None):
@@ -84,6 +87,10 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
     copies = [made]
     if twin is not None and suffix is not None:
         copies.append(twin_of_split(made, read_datadir(twin), suffix))
+        by = [recorded_anonymizer(folder) for folder in (datadir, twin)]
+        if by[0] and not by[1]:
+            about = "holds anonymised speech, by its anonymization.json, and --twin does not: are the two exchanged?"
+            click.echo(f"Warning: {datadir}: {about}", err=True)
     record = {
         "about": "a data directory split by spkver split",
         "source": source.name,

@@ -234,6 +234,8 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     if moved := [utterance for utterance in shared if twin.speakers[utterance + ending] != speakers[utterance]]:
         problems.add(f"{len(moved)} utterances of other speakers than in the original: {few(moved, repr)}")
     problems.raise_if_any()
+    if extra := len(twin.recordings) - len(speakers):
+        notes.append(f"{extra} of {len(twin.recordings)} utterances of the twin are left out: the original has none")
     if ending:
         notes.append(f"the names of the anonymised recordings end with {ending!r}, those of the original do not")
 

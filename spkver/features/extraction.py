@@ -287,12 +287,17 @@ def extract_features(
     Raises
     ------
     DataError
-        With all recordings that have no usable features; nothing is written then.
+        With all recordings that have no usable features, or if there is none, or `destination` is one of them; nothing
+        is written then.
     """
     path = Path(destination)
     if config.files is not None:
         import_sidekit(config.files, recordings, config, path)
         return read_feature_table(path)
+    if not recordings:
+        raise DataError("expected recordings, got none")
+    if path.exists() and path.resolve() in (Path(recording).resolve() for recording in recordings.values()):
+        raise DataError("is one of the recordings", file=path, remedy="name another file for the features")
     names = sorted(recordings)
     items = chunks([(name, recordings[name]) for name in names], _BATCH)
     extract, sizes = partial(extract_batch, config=config, seed=seed), [*map(len, items)]

@@ -146,6 +146,8 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         named = None if config_file is None else read_yaml(config_file).get("datasets")
         names = tuple(map(str, named)) if isinstance(named, list) else ()
         check_suffix(suffix)
+        if data != SIMULATED and output.resolve() == Path(data).resolve():
+            raise DataError("is the folder of the data", file=output, remedy="choose another --output")
         for place in (output, output.resolve().parent):  # nothing is written among recordings
             if (place / "wav.scp").exists():
                 raise DataError("is a data directory, or lies in one", file=output, remedy="choose another --output")

@@ -189,4 +189,5 @@ def test_results_are_json_that_every_tool_reads(output):
 def test_nothing_is_written_into_a_data_directory(own, name):
     before = sorted(own.rglob("*"))
     refused(vp.run_recipe(own, own / name, **ONE), "is a data directory, or lies in one")
+    refused(vp.run_recipe(own, own, **ONE), "is the folder of the data")
     assert sorted(own.rglob("*")) == before

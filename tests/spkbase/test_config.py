@@ -119,6 +119,11 @@ def test_presets_give_way_to_keys(preset):
     assert found == FeatureConfig(**{**PRESETS[preset], "preset": preset, "n_cepstra": 5})  # type: ignore[arg-type]
 
 
+NESTED = "a0: &a0 [x]\n" + "".join(
+    f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 9)}]\n" for number in range(1, 12)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -127,7 +132,8 @@ def test_presets_give_way_to_keys(preset):
         ("a: [1\n", ":2: not YAML"),
         ("a: !!python/name:os.system\n", ":1: not YAML"),
         ("- a\n", ": expected keys and values, 'key: value', got ['a']"),
-        ("a: &a\n  b: *a\n", "not YAML"),
+        ("a: &a\n  b: *a\n", ":2: not YAML: alias *a, which is not read here"),
+        (NESTED, ":2: not YAML: alias *a0, which is not read here"),
     ],
 )
 def test_bad_yaml(tmp_path, text, message):

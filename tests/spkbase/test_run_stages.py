@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import write_text
-from spkbase.runs import REPORT, Ended, Run, format_status, read_status, start_run, versions
+from spkbase.runs import REPORT, Ended, Run, append_line, format_status, read_status, start_run, versions
 
 
 @pytest.fixture
@@ -219,3 +219,9 @@ def test_the_command_tells_and_changes_nothing(output, tmp_path):
         failed = CliRunner().invoke(main, ["status", str(folder)])
         assert failed.exit_code == 2 or folder == tmp_path
         assert text in failed.stderr or folder == tmp_path
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_a_full_disk_names_the_file_of_finished_results() -> None:
+    with pytest.raises(DataError, match=r"/dev/full: cannot be written: No space left on device"):
+        append_line(Path("/dev/full"), [1, 2])

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -484,6 +485,75 @@ def test_lines_without_ids_are_paired_by_line_and_it_is_said(tmp_path: Path) -> 
     shown = passes("metrics", "-s", tmp_path / "a", "-s", tmp_path / "shuffled", *drawn).stdout
     assert "minus" not in shown
     assert "shuffled: other trials than a, so figures are not comparable" in shown
+
+
+# --- files that contradict themselves or each other ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scores", "key", "options", "said"),
+    [
+        ("a s 2\na t 0\nb s 1\na s 9\na t 1\n", "a s 1\na t 0\nb s 0\n", ["--duplicates", "first"],
+         "scores.txt:4: 2 lines repeat a pair with another score or label, such as that of line 1"),
+        ("a s 2\na t 0\nb s 1\n", "a s 1\na t 0\nb s 0\nb s 1\n", ["--duplicates", "first"],
+         "key.txt:4: 1 lines repeat a pair with another score or label, such as that of line 3"),
+        ("a s 2\na t 2.6e308\nb s 1\n", "a s 1\na t 0\nb s 0\n", [],
+         "scores.txt:2: expected a number as score, got '2.6e308'"),
+        ("2\n-2.6e308\n1\n", "a s 1\na t 0\nb s 0\n", ["--in-order"], "scores.txt:2: expected one score"),
+    ],
+)  # fmt: skip
+def test_contradicting_repeats_and_numbers_that_are_too_large_are_refused(
+    tmp_path: Path, scores: str, key: str, options: list[str], said: str
+) -> None:
+    (tmp_path / "scores.txt").write_text(scores)
+    (tmp_path / "key.txt").write_text(key)
+    assert said in refused("metrics", *paths(tmp_path), *options)
+
+
+@pytest.mark.parametrize("order", ["wespeaker", "speechbrain", "table"])
+def test_labels_of_scores_that_contradict_the_key_are_told(files: Path, order: str) -> None:
+    scores, key = read_scores(files / "scores.txt"), read_key(files / "key.txt")
+    own = files / f"own.{'csv' if order == 'table' else 'txt'}"
+    for wrong in (0, 3):
+        lines = ["model,segment,score,label\n"] if order == "table" else []
+        truth = key.is_target ^ (np.arange(len(key)) < wrong)
+        for (model, segment), value, is_target in zip(scores.pairs(), scores.values, truth, strict=True):
+            label = "target" if is_target else "nontarget"
+            cells = [model, segment, label, value] if order == "speechbrain" else [model, segment, value, label]
+            lines.append(("," if order == "table" else " ").join(map(str, cells)) + "\n")
+        own.write_text("".join(lines))
+        said = passes("metrics", "-s", own, "-k", files / "key.txt", "--bootstrap", "0").stderr
+        assert ("3 of 384 labels of the scores contradict the key, whose labels count: 'm0_0 m0/00'" in said) == bool(
+            wrong
+        )
+
+
+def test_probabilities_are_told_beside_cllr(files: Path) -> None:
+    scores = read_scores(files / "scores.txt")
+    write_scores(files / "scores.txt", replace(scores, values=1 / (1 + np.exp(-scores.values))))
+    for more in ([], ["-s", files / "scores.csv", "-l", "a", "-l", "b"]):
+        shown = passes("metrics", *paths(files), *more, "--bootstrap", "0").stdout
+        assert "all scores are between 0 and 1, so they are no log-likelihood ratios" in shown
+
+
+@pytest.mark.parametrize("folder", [".", "..", "/"])
+@pytest.mark.parametrize("command", [["metrics"], ["plot", "det", "-o", "x.tex"]])
+def test_a_folder_in_the_place_of_scores_is_refused(
+    files: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], folder: str
+) -> None:
+    monkeypatch.chdir(files)
+    assert f"{folder}: cannot be read: Is a directory" in refused(*command, "-s", folder, "-k", "key.txt")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_ids_like_formulas_are_text_in_a_table_and_come_back(tmp_path: Path, suffix: str) -> None:
+    models, segments = ["=1+2", '=HYPERLINK("http://x",1)', "-a", "b"], ["@s", "+t", "-7", "=u"]
+    write_scores(tmp_path / f"x{suffix}", Scores.from_ids(models, segments, [-1.5, 2, 3, 4]))
+    cells = re.split(r"[\t\n]|(?<![0d]),|,(?=[-\d])", (tmp_path / f"x{suffix}").read_text())
+    assert not [cell for cell in cells if re.match(r'"?[=+@]|"?-\D', cell)]
+    back = read_scores(tmp_path / f"x{suffix}")
+    assert list(back.pairs()) == list(zip(models, segments, strict=True))
+    assert back.values.tolist() == [-1.5, 2, 3, 4]
 
 
 # --- outputs in the place of inputs ----------------------------------------------------------------------------------

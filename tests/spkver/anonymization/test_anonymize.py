@@ -337,3 +337,32 @@ def test_command_line_errors(source, arguments, message):
     assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+# --- what works, and is hardly meant ----------------------------------------------------------------------------------
+
+
+def test_one_output_for_all_recordings_is_told(source, tmp_path, caplog):
+    anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig("none"), jobs=1)
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+    fixed = source.recordings["a-1"]
+    config = AnonymizerConfig("command", command=f"cp {{input}} {{output}}; cp {fixed} {{output}}")
+    anonymize_datadir(source, tmp_path / "set_y", config, jobs=1)
+    assert "set_y: 3 different recordings became 1: does the anonymiser write the same speech" in caplog.text
+
+
+@pytest.mark.parametrize(("name", "key", "usual", "odd"), [("mcadams", "alpha", (0.5, 1.2), (5, 9))])
+def test_ranges_that_leave_no_speech_are_told(source, tmp_path, caplog, name, key, usual, odd):
+    anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(name, **{key: usual}), jobs=1)
+    assert "hardly any speech" not in caplog.text
+    anonymize_datadir(source, tmp_path / "set_y", AnonymizerConfig(name, **{key: odd}), jobs=1)
+    assert f"anonymizer.{key} is {odd[0]} to {odd[1]}: outside of 0.2 to 2 hardly any speech is left" in caplog.text
+
+
+def test_a_twin_does_not_replace_the_recordings_that_it_is_made_of(source, tmp_path):
+    twin = anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig("none"), jobs=1)
+    before = outputs(twin)
+    listing = DataDir(tmp_path / "set", twin.recordings, twin.speakers)
+    with pytest.raises(DataError, match=r"set_x: 3 recordings of .*set would be replaced: a-1, a-2, b-1"):
+        anonymize_datadir(listing, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
+    assert outputs(twin) == before

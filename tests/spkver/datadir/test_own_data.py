@@ -236,3 +236,29 @@ def test_wrong_options_of_split_are_one_message(recordings, arguments, message):
     assert done.exit_code == 2
     assert message in done.output
     assert not (recordings / "s").exists()
+
+
+def test_a_twin_with_more_utterances_and_exchanged_sides_are_told(recordings):
+    data, sets = recordings / "data", recordings / "sets"
+    invoke("datadir", recordings / "original", "-o", data / "mine", "--sexes", recordings / "speakers.tsv")
+    invoke("anonymize", "none", data / "mine", "--suffix", "_x", "--jobs", 1)
+    rules = ("--suffix", "_x")
+    out = invoke("split", data / "mine", "--twin", data / "mine_x", *rules, "-o", sets)
+    assert "exchanged" not in out
+    assert "left out" not in out
+    out = invoke("split", data / "mine_x", "--twin", data / "mine", *rules, "-o", recordings / "exchanged")
+    assert f"{data / 'mine_x'}: holds anonymised speech, by its anonymization.json, and --twin does not" in out
+    touch(recordings / "anonymised", "f00/6.wav", "m00/6.wav")
+    invoke("datadir", recordings / "anonymised", "-o", data / "mine_y")
+    out = invoke("split", data / "mine", "--twin", data / "mine_y", "--suffix", "_y", "-o", recordings / "more")
+    assert "2 of 47 utterances of the twin are left out: the original has none" in out
+
+
+@pytest.mark.parametrize("output", ["original", "original/f00", "link"])
+def test_lists_are_not_written_among_the_recordings(recordings, output):
+    (recordings / "link").symlink_to(recordings / "original" / "f01")
+    done = CliRunner().invoke(main, ["datadir", str(recordings / "original"), "-o", str(recordings / output)])
+    assert done.exit_code == 2
+    assert "holds recordings of FOLDER (choose another --output)" in done.output
+    assert not list((recordings / output).glob("*spk*"))
+    invoke("datadir", recordings / "original", "-o", recordings / "original" / "lists")

@@ -75,6 +75,19 @@ def test_store(recordings, table, tmp_path):
         assert labels.any()
 
 
+def test_a_store_replaces_no_recording_and_needs_one(tmp_path):
+    soundfile.write(tmp_path / "a.wav", speech(0, 8000), 16000)
+    (tmp_path / "link.wav").symlink_to("a.wav")
+    before = (tmp_path / "a.wav").read_bytes()
+    for name in ("a.wav", "link.wav"):
+        with pytest.raises(DataError, match="is one of the recordings"):
+            extract({"a": tmp_path / "a.wav"}, tmp_path / name)
+    assert (tmp_path / "a.wav").read_bytes() == before
+    with pytest.raises(DataError, match="expected recordings, got none"):
+        extract({}, tmp_path / "x.h5")
+    assert not (tmp_path / "x.h5").exists()
+
+
 def test_bits_depend_on_the_recording_alone(recordings, table, tmp_path):
     """Neither on order, batch, neighbours, workers nor on the name of the file."""
     names = list(recordings)

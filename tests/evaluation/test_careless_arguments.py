@@ -1,0 +1,149 @@
+"""Careless arguments of Python functions: each is refused, or said in one line, where it gave a plausible number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evaluation as ev
+from evaluation.uncertainty import Resampling
+from spkbase.errors import DataError
+
+MODELS, SEGMENTS = ["a", "a", "b", "b"], ["s", "t", "s", "t"]
+GOOD = [True, False, False, True]
+RNG = np.random.default_rng(0)
+TARGET, NONTARGET = RNG.normal(3, 1, 50), RNG.normal(0, 1, 80)
+SPEAKERS = [f"p{number:02d}" for number in range(12)]
+PAIRS = [(model, segment) for model in SPEAKERS for segment in SPEAKERS]
+KEY = ev.Key.from_ids(*zip(*PAIRS, strict=True), [model == segment for model, segment in PAIRS])
+VALUES = RNG.normal(0, 1, len(PAIRS)) + 4 * KEY.is_target
+VECTORS = RNG.standard_normal((24, 8))
+
+
+def scores(values: np.ndarray) -> ev.Scores:
+    return ev.Scores.from_ids(*zip(*PAIRS, strict=True), values)
+
+
+def embeddings(letter: str, vectors: np.ndarray) -> ev.Embeddings:
+    ids = [f"{letter}{number:02d}" for number in range(24)]
+    return ev.Embeddings(ids, [SPEAKERS[number // 2] for number in range(24)], vectors)
+
+
+@pytest.mark.parametrize("other", [np.nan, 2, 0.5, -0.5, "no", None])
+@pytest.mark.parametrize("given", [ev.Key.from_ids, lambda *columns: ev.Key(*KEY4[:4], columns[2])])
+def test_labels_of_a_key_that_mean_neither_class_are_refused(given: Callable[..., ev.Key], other: Any) -> None:
+    with pytest.raises(DataError, match="row 2: expected target or nontarget, got"):
+        given(MODELS, SEGMENTS, [1, 0, other, 1])
+
+
+KEY4 = (np.array(["a", "b"], object), np.array(["s", "t"], object), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [1, 0, 0, 1],
+        [1, -1, -1, 1],
+        ["target", "nontarget", "nontarget", "target"],
+        ["True", "False", "False", "True"],
+        [1.0, 0.0, 0.0, 1.0],
+    ],
+)
+def test_labels_of_a_key_have_the_meaning_that_they_have_in_files(labels: list[Any]) -> None:
+    assert ev.Key.from_ids(MODELS, SEGMENTS, labels).is_target.tolist() == GOOD
+
+
+METRICS: dict[str, Callable[[Any, Any], Any]] = {
+    "eer": ev.eer,
+    "zebra": ev.zebra,
+    "min_cllr": ev.min_cllr,
+    "cllr": ev.cllr,
+    "d_sys": ev.d_sys,
+    "min_dcf": lambda *given: ev.min_dcf(*given, p_target=0.1),
+    "tpr_at_fpr": lambda *given: ev.tpr_at_fpr(*given, fpr=0.1),
+}
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_a_metric_warns_of_reversed_and_of_equal_scores_once(
+    metric: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    metric(TARGET, NONTARGET)
+    assert not caplog.records
+    metric(-TARGET, -NONTARGET)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "REVERSED?" in record.getMessage()
+    caplog.clear()
+    metric(0 * TARGET, 0 * NONTARGET)
+    assert [record.getMessage() for record in caplog.records] == ["all scores are equal: a broken system, not privacy"]
+    caplog.clear()
+    metric(ev.sort_scores(-TARGET, -NONTARGET))  # as in a resample
+    assert not caplog.records
+
+
+def test_equal_scores_stand_in_the_notes_of_an_evaluation() -> None:
+    assert "all scores are equal" in ev.evaluate(0 * TARGET, 0 * NONTARGET).notes["scores"]
+
+
+def test_linkability_and_comparison_warn_of_reversed_scores(caplog: pytest.LogCaptureFixture) -> None:
+    ev.linkability(scores(VALUES), KEY, [12], resampling=Resampling(0))
+    ev.compare({"a": scores(VALUES), "b": scores(VALUES**3)}, KEY, metrics=["cllr"], resampling=Resampling(50))
+    assert not caplog.records
+    ev.linkability(scores(-VALUES), KEY, [12], resampling=Resampling(0))
+    ev.compare({"a": scores(VALUES), "b": scores(-VALUES)}, KEY, metrics=["cllr"], resampling=Resampling(50))
+    first, second = (record.getMessage() for record in caplog.records)
+    assert first.startswith("REVERSED?")
+    assert second.startswith("b: REVERSED?")
+
+
+MASKED = np.ma.array(TARGET, mask=TARGET > 3)
+MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
+    "masked target": (lambda: ev.eer(MASKED, NONTARGET), "expected target scores without a mask"),
+    "masked nontarget": (lambda: ev.evaluate(TARGET, MASKED), "expected nontarget scores without a mask"),
+    "masked and labels": (lambda: ev.evaluate(MASKED, labels=TARGET > 3), "expected scores without a mask"),
+    "masked values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, MASKED[:4]), "expected values without a mask"),
+    "arrays compared": (lambda: ev.compare({"a": VALUES, "b": VALUES}, KEY), "Scores and a Key, got ndarray and Key"),
+    "list compared": (lambda: ev.compare([scores(VALUES)], KEY), "expected Scores by name and a Key, got list and Key"),  # type: ignore[arg-type]
+    "labels as key": (lambda: ev.compare({"a": scores(VALUES)}, KEY.is_target), "got dict and ndarray"),  # type: ignore[arg-type]
+    "array split": (lambda: ev.split_scores(VALUES, KEY), "expected Scores and a Key, got ndarray and Key"),  # type: ignore[arg-type]
+    "scores as key": (lambda: ev.split_scores(scores(VALUES), scores(VALUES)), "got Scores and Scores"),  # type: ignore[arg-type]
+    "no ids": (lambda: ev.Key.from_ids(None, SEGMENTS, GOOD), "expected a sequence of ids of shape"),  # type: ignore[arg-type]
+    "table of ids": (lambda: ev.Trials.from_ids(np.array([MODELS]), SEGMENTS), "expected a sequence of ids of shape"),
+    "no labels": (lambda: ev.Key.from_ids(MODELS, SEGMENTS, None), "expected labels of shape"),  # type: ignore[arg-type]
+    "no values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, None), "expected values of shape"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize(("call", "text"), MISUSES.values(), ids=MISUSES)
+def test_arguments_of_another_kind_are_refused(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        call()
+
+
+ON_VECTORS: dict[str, Callable[[ev.Embeddings, ev.Embeddings], Any]] = {
+    "linkability": lambda one, two: ev.linkability(one, two, [12], resampling=Resampling(0)),
+    "singling_out": lambda one, two: ev.singling_out(one, two, resampling=Resampling(0)),
+    "cosine_scores": lambda one, two: ev.cosine_scores(
+        one, two, ev.Trials.from_ids([SPEAKERS[0], SPEAKERS[1]], [two.ids[0], two.ids[0]])
+    ),
+}
+
+
+@pytest.mark.parametrize("function", ON_VECTORS.values(), ids=ON_VECTORS)
+def test_vectors_that_are_enrolled_and_tested_or_all_equal_are_told(
+    function: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    function(embeddings("e", VECTORS), embeddings("t", VECTORS[::-1]))
+    assert not caplog.records
+    function(embeddings("e", VECTORS), embeddings("e", VECTORS))
+    assert "meet a model of the same recording" in caplog.text
+    assert len(caplog.records) == 1
+    caplog.clear()
+    function(embeddings("e", VECTORS), embeddings("t", np.ones((24, 8))))
+    assert [record.getMessage() for record in caplog.records] == [
+        "all 24 vectors are equal: a broken extractor, not privacy"
+    ]
