@@ -143,6 +143,8 @@ def metrics(
     click.echo(tables.format_systems(results, shown) if len(systems) > 1 or columns else str(results[systems[0].name]))
     if differences:
         click.echo("\n" + format_table(gaps))
+        if sum(cell.count(", p ") for row in gaps for cell in row.values()) > 1:
+            click.echo("\np-values are corrected for their number by Holm's method")
     for name in ("trials", "pairs"):
         if name in notes:
             click.echo(f"\nnote: {notes[name]}")

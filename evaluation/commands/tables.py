@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from evaluation.commands.shared import show_json
 from evaluation.metrics import METRICS, Evaluation, format_value
 from evaluation.plots import escape
-from evaluation.uncertainty import Groups, Interval
+from evaluation.uncertainty import Groups, Interval, holm
 from spkbase.errors import ConfigError
 from spkbase.files import format_table, write_text
 
@@ -104,18 +105,17 @@ def system_rows(results: Mapping[str, Evaluation], columns: Sequence[Column]) ->
 def difference_rows(
     differences: Mapping[str, Mapping[str, Interval]], columns: Sequence[Column], reference: str
 ) -> list[dict[str, str]]:
-    """Return a row for each system: its metrics minus those of the reference, with intervals and p-values."""
-    rows = []
-    for label, found in differences.items():
-        row = {"system": f"{label} minus {reference}"}
-        for one in columns:
-            row[one.heading] = ""
-            if (gap := found.get(one.name)) is not None:  # a text has none
-                row[one.heading] = one.cell(gap.value, gap.low, gap.high)
-                if gap.p_value == gap.p_value:
-                    row[one.heading] += f", p = {gap.p_value:.3f}" if gap.p_value >= 0.001 else ", p < 0.001"
-        rows.append(row)
-    return rows
+    """Return a row for each system: its metrics minus those of the reference, with intervals and p-values (Holm)."""
+    gaps = {
+        (label, one): gap for label, found in differences.items() for one in columns if (gap := found.get(one.name))
+    }
+    p_values = dict(zip(gaps, holm([gap.p_value for gap in gaps.values()]), strict=True))
+    rows: dict[str, dict[str, str]] = {label: {"system": f"{label} minus {reference}"} for label in differences}
+    for (label, one), gap in gaps.items():
+        p_value = p_values[label, one]
+        shown = "" if np.isnan(p_value) else f", p = {p_value:.3f}" if p_value >= 0.001 else ", p < 0.001"
+        rows[label][one.heading] = one.cell(gap.value, gap.low, gap.high) + shown
+    return list(rows.values())
 
 
 def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column]) -> str:

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import chain, product, zip_longest
 from pathlib import Path
@@ -35,7 +36,7 @@ from evaluation.reports.results import (
 from evaluation.reports.tables import summary_rows
 from evaluation.reports.verdict import TARGETS, badge, headlines, one_in, word_of
 from evaluation.trials import read_speakers
-from evaluation.uncertainty import Interval, Resampling, Sample, paired_differences, sample_from
+from evaluation.uncertainty import Interval, Resampling, Sample, holm, paired_differences, sample_from
 from spkbase.errors import DataError, few
 from spkbase.files import write_text
 
@@ -178,8 +179,9 @@ def paired_rates(
     Returns
     -------
     list of (str, dict of str to Interval, str)
-        For each pair and data set what is compared, the differences with intervals and p-values by attacker, first
-        that of the strongest ones where these differ, and why there are none.
+        For each pair and data set what is compared, the differences with intervals and p-values (corrected for the
+        number of attackers, `holm`) by attacker, first that of the strongest ones where these differ, and why there are
+        none.
     """
     (base, first), *others = systems.items()
     config = first.raw.get("config") or {}
@@ -209,6 +211,8 @@ def paired_rates(
                 gaps[attacker] = paired_differences(samples, _rate, resampling)[name]["eer.rocch"]
         except DataError as error:
             gaps, problem = {}, f"No paired differences: {error}"
+        corrected = holm([gap.p_value for gap in gaps.values()])
+        gaps = {of: replace(gap, p_value=float(p)) for (of, gap), p in zip(gaps.items(), corrected, strict=True)}
         found.append((f"{name} minus {base}: {_place((dataset, gender))}, {common[-1]}", gaps, problem))
     return found
 

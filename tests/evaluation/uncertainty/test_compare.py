@@ -9,7 +9,7 @@ from scipy.stats import ttest_rel
 from evaluation import compare
 from evaluation.metrics import SortedScores
 from evaluation.trials import Key, Scores
-from evaluation.uncertainty import Resampling, paired_differences, sample_from
+from evaluation.uncertainty import Resampling, holm, paired_differences, sample_from
 from spkbase.errors import DataError
 
 SPEAKERS = [f"s{number:02d}" for number in range(40)]
@@ -67,3 +67,18 @@ def test_ids_that_may_not_be_speakers_are_refused_in_words_of_python():
 def test_an_unknown_metric_is_named():
     with pytest.raises(DataError, match=r"no metric 'eer'; there are: eer\.rocch"):
         compare(systems(0), KEY, speakers=MAP, metrics=["eer"], resampling=Resampling(2))
+
+
+def test_p_values_of_a_table_are_corrected_for_their_number():
+    """Against Holm's procedure by hand: the smallest times M, the next times M - 1, never below one before it."""
+    rng = np.random.default_rng(0)
+    p_values = rng.uniform(0, 0.2, 7)
+    p_values[3] = np.nan
+    given, seen = np.sort(p_values[~np.isnan(p_values)]), 0.0
+    for place, p_value in enumerate(given.tolist()):
+        seen = max(seen, min(1.0, (6 - place) * p_value))
+        assert holm(p_values)[p_values == p_value] == pytest.approx([seen])
+    assert np.isnan(holm(p_values)[3])
+    table = str(compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resampling=Resampling(50)))
+    assert "p-value (Holm)" in table
+    assert "Holm" not in str(compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr"], resampling=Resampling(50)))
