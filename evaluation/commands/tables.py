@@ -106,13 +106,12 @@ def difference_rows(
     differences: Mapping[str, Mapping[str, Interval]], columns: Sequence[Column], reference: str
 ) -> list[dict[str, str]]:
     """Return a row for each system: its metrics minus those of the reference, with intervals and p-values (Holm)."""
-    gaps = {
-        (label, one): gap for label, found in differences.items() for one in columns if (gap := found.get(one.name))
-    }
-    p_values = dict(zip(gaps, holm([gap.p_value for gap in gaps.values()]), strict=True))
-    rows: dict[str, dict[str, str]] = {label: {"system": f"{label} minus {reference}"} for label in differences}
-    for (label, one), gap in gaps.items():
-        p_value = p_values[label, one]
+    pairs = [(label, one) for label, found in differences.items() for one in columns if one.name in found]
+    p_values = holm([differences[label][one.name].p_value for label, one in pairs]).tolist()
+    blank = dict.fromkeys([one.heading for one in columns], "")
+    rows = {label: {"system": f"{label} minus {reference}"} | blank for label in differences}
+    for (label, one), p_value in zip(pairs, p_values, strict=True):
+        gap = differences[label][one.name]
         shown = "" if np.isnan(p_value) else f", p = {p_value:.3f}" if p_value >= 0.001 else ", p < 0.001"
         rows[label][one.heading] = one.cell(gap.value, gap.low, gap.high) + shown
     return list(rows.values())
