@@ -352,11 +352,9 @@ def read_yaml_text(path: str | Path) -> str:
         If it cannot be read or is not in UTF-8.
     """
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"not a text in UTF-8: {error}", file=path, remedy="name a YAML file") from error
+        return read_text(path)
+    except DataError as error:
+        raise ConfigError(error.text, file=path, line=error.line, remedy=error.remedy) from error
 
 
 def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.Node | None]:
@@ -395,8 +393,6 @@ def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.N
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
         raise ConfigError(f"not YAML: {getattr(error, 'problem', None) or error}", file=file, line=line) from error
-    except ConfigError as error:
-        raise ConfigError(error.text, file=file) from error
     except _BROKEN_YAML as error:
         raise ConfigError(f"not YAML: {type(error).__name__}: {error}"[:200], file=file) from error
 

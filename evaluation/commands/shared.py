@@ -174,10 +174,8 @@ class Reader:
         """Return the scores of target and of nontarget trials; a warning where they look reversed."""
         columns = (self.scores, self.key if key is not None else self.scores)
         parts = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
-        reversed_ = reversal(*parts)
-        if reversed_ is not None and reversed_.clear:
-            remedy = " (--distances)" if reversed_.rate > 0.5 else ""
-            logger.warning("%s: %s%s", scores, reversed_.text, remedy)
+        if (turned := reversal(*parts)) is not None and turned.clear:
+            logger.warning("%s: %s%s", scores, turned.text, " (--distances)" if turned.rate > 0.5 else "")
         if own := own_trials(read[1]):
             text = "compare a recording with itself (leave them out, unless ids are speakers)"
             logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
@@ -220,7 +218,7 @@ def reader_options(*, key: bool = True, missing: bool = False) -> Decorator:
     if missing:
         text = "Trials without a score, and scores with ids unknown to the key: stop, or drop and count."
         options.append(choice_option("--missing", of=["error", "drop"], help=text))
-        text = "Pairs that are repeated in a text, as in some lists of VoxCeleb: stop, or count the first line alone."
+        text = "Pairs that are repeated in a text, as in some lists of VoxCeleb: stop, or count once those that agree."
         options.append(choice_option("--duplicates", of=["error", "first"], help=text))
         text = "The scores are one a line, in the order of the key."
         options.append(click.option("--in-order", is_flag=True, help=text))

@@ -121,8 +121,8 @@ class Embeddings:
         with errors_of(self.source):
             check_norms(norms, self.ids)
         if len(self) > 1 and (norms == norms[0]).all() and (self.vectors == self.vectors[0]).all():
-            whose = f"{self.source}: " if self.source else ""
-            logger.warning("%sall %d vectors are equal: a broken extractor, not privacy", whose, len(self))
+            text = "%s: all %d vectors are equal: a broken extractor, not privacy"
+            logger.warning(text, self.source or "embeddings", len(self))
         return norms
 
 

@@ -25,4 +25,4 @@ from evaluation.formats.reading import (
     write_scores,
     write_trials,
 )
-from evaluation.formats.text import KEYS, SCORES, Choice, read_text_key, write_text_list
+from evaluation.formats.text import KEYS, SCORES, Choice, write_text_list

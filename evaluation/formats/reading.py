@@ -87,16 +87,12 @@ def _is_hdf5(file: ListFile) -> bool:
     return any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048))
 
 
-def _write_table(path: str | Path, trials: Trials) -> None:
-    write_table(path, trials, delimiter="\t" if inner_suffix(path) == ".tsv" else ",")
-
-
 _TEXTS = (".txt", "", ".text", ".scores", ".key", ".keys", ".ndx", ".trials", ".trl", ".lst")
 _MATLAB_TITLE = "SIDEKIT's other HDF5 form of scores"
 HDF5 = Format("hdf5", (".h5", ".hdf5"), _is_hdf5, read_hdf5, write_hdf5, title="HDF5")
 MATLAB = Format("matlab", (), None, None, partial(write_hdf5, matlab=True), ("scores",), _MATLAB_TITLE)
 NPZ = Format("npz", (".npz",), lambda file: file.head.startswith(b"PK\x03\x04"), read_npz, write_npz)
-TABLE = Format("table", (".csv", ".tsv"), None, read_list, _write_table, title="a table")
+TABLE = Format("table", (".csv", ".tsv"), None, read_list, write_table, title="a table")
 TEXT = Format("text", _TEXTS, None, read_list, write_text_list)
 
 FORMATS: tuple[Format, ...] = (HDF5, MATLAB, NPZ, TABLE, TEXT)
@@ -342,24 +338,21 @@ def read_scores_and_key(
         raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
     truth = read_key(key, key_columns) if truth is None else truth
     if Path(scores) != Path(key) and not scores_columns.in_order:
-        _warn_of_other_labels(ListFile(Path(scores), "key", scores_columns), truth)
+        _warn_of_other_labels(ListFile(Path(scores), "scores", scores_columns), truth)
     return found, truth
 
 
 def _warn_of_other_labels(file: ListFile, key: Key) -> None:
     """Warn where a text of scores holds labels too, which contradict those of the key."""
-    with suppress(DataError):  # it holds no labels, or none that can be read
-        if not file.path.is_file() or _recognised(file) is not TEXT:
-            return
-        places = find_columns(replace(file, kind="scores")).places
-        if "segment" not in places or not ("label" in places or {"claimed", "real"} <= set(places)):
-            return
-        own = read_list(file)
-        rows = find_rows(key, own)
-        unlike = np.flatnonzero((rows >= 0) & (own.is_target[rows] != key.is_target))  # type: ignore[attr-defined]
-        if len(unlike):
-            text = "labels of the scores contradict the key, whose labels count"
-            logger.warning("%s: %d of %d %s: %s", file.path, len(unlike), len(key), text, key.named(unlike))
+    with suppress(DataError):  # what is no label is not read
+        is_text = file.path.is_file() and _recognised(file) is TEXT
+        if is_text and {"label", "real"} & {*find_columns(file).places}:
+            own: Any = read_list(replace(file, kind="key"))
+            rows = find_rows(key, own)
+            unlike = np.flatnonzero((rows >= 0) & (own.is_target[rows] != key.is_target))
+            if len(unlike):
+                text = "labels of the scores contradict the key, whose labels count"
+                logger.warning("%s: %d of %d %s: %s", file.path, len(unlike), len(key), text, key.named(unlike))
 
 
 def _in_order(path: str | Path, key_path: str | Path, key: Key, choice: Choice) -> Scores:

@@ -45,7 +45,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
@@ -63,7 +63,7 @@ from evaluation.trials import (
     truth_of,
 )
 from spkbase.errors import DataError, few
-from spkbase.files import check_text, read_bytes, shown, without_formula, write_bytes
+from spkbase.files import check_text, inner_suffix, read_bytes, shown, without_formula, write_bytes
 from spkbase.showing import one_line
 
 Layout = tuple[str, ...]
@@ -478,11 +478,6 @@ def _numbers(cells: Sequence[str]) -> np.ndarray:
     raise TrialError(f"expected a number as score, got {shown(cells[bad[0]].encode())}", bad, remedy=remedy)
 
 
-def read_text_key(path: str | Path, choice: Choice = DETECT) -> Key:
-    """Read a key from a text without header; see `read_list`."""
-    return cast(Key, read_list(ListFile(Path(path), "key", choice)))
-
-
 _UNWRITABLE = re.compile("[ \t\n\r\x0b\x0c\0]|^\ufeff|[\ud800-\udfff]")
 
 
@@ -566,11 +561,11 @@ def _real_speakers(
     return real
 
 
-def write_table(path: str | Path, trials: Trials, *, delimiter: str = ",") -> None:
+def write_table(path: str | Path, trials: Trials) -> None:
     """Write trials, a key or scores as a table with a header; an id that looks like a formula gets an apostrophe."""
-    tables = {"model_ids": trials.model_ids, "segment_ids": trials.segment_ids}
-    ids: Any = {name: np.array([*map(without_formula, table)], object) for name, table in tables.items()}
+    ids: Any = {name: [*map(without_formula, getattr(trials, name))] for name in ("model_ids", "segment_ids")}
     frame = replace(trials, **ids).to_dataframe()
     if isinstance(trials, Key):
         frame["target"] = np.where(trials.is_target, "target", "nontarget")
+    delimiter = "\t" if inner_suffix(path) == ".tsv" else ","
     write_bytes(path, frame.to_csv(index=False, sep=delimiter, lineterminator="\n").encode())

@@ -34,8 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.detection import sort_with_warning
-from evaluation.metrics.sorted_scores import GivenScores, SortedScores
+from evaluation.metrics.sorted_scores import GivenScores, SortedScores, sort_scores
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -258,7 +257,7 @@ def worst_case(target: GivenScores, nontarget: ArrayLike | None = None, *, ranks
     >>> round(found.pav.llr, 4), round(found.gaussian.llr, 4), found.ranks.note
     (1.3863, 18.0, 'no ranks: they need scores against all enrolled speakers')
     """
-    scores = sort_with_warning(target, nontarget)
+    scores = sort_scores(target, nontarget)
     unknown = Evidence(np.nan, "no ranks: they need scores against all enrolled speakers")
     return WorstCase(
         pav_evidence(scores), _largest(gaussian_llrs, scores), _largest(student_llrs, scores), ranks or unknown

@@ -45,9 +45,8 @@ def sorted_systems(
     given: Any
     for name, *given in systems:
         scores = metrics.sort_scores(*(split_scores(*given) if isinstance(given[0], Scores) else given))
-        reversal = metrics.reversal(scores)
-        if reversal is not None and reversal.clear:
-            _log.warning("plot of %s: %s", name, reversal.text)
+        if (turned := metrics.reversal(scores)) is not None and turned.clear:
+            _log.warning("plot of %s: %s", name, turned.text)
         found.append((name, scores))
     return found if order is None else sorted(found, key=lambda system: order(system[1]))
 

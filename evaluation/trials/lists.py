@@ -82,10 +82,7 @@ def factorise(ids: Any) -> tuple[np.ndarray, np.ndarray]:
         codes = np.asarray(ids.codes)
     else:
         listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
-        try:
-            codes = np.fromiter(map(places.__getitem__, listed), np.int32, count=len(ids))
-        except TypeError as error:
-            raise DataError(f"expected a sequence of ids of shape (N,), got {type(ids).__name__}: {error}") from error
+        codes = np.fromiter(map(places.__getitem__, listed), np.int32, count=len(ids))
     for identity, place in places.items():
         if not isinstance(identity, str) or not identity:
             text = f"expected ids to be strings that are not empty, got {identity!r}"
@@ -203,9 +200,7 @@ def truth_of(labels: Any) -> np.ndarray:
     ([True, False], [True, False, False])
     """
     column = column_of(labels, "labels")
-    if column.dtype.kind == "b":
-        return column
-    if column.dtype.kind in "iuf" and any(np.isin(column, (1, other)).all() for other in (0, -1)):
+    if column.dtype.kind in "biuf" and any(np.isin(column, (1, other)).all() for other in (0, -1)):
         return column == 1
     cells = column.tolist()
     known = TRUTHS | {"1.0": True, "0.0": False}

@@ -123,10 +123,9 @@ def anonymize_datadir(
     """
     make_anonymizer(config)
     for name, (low, high) in config.parameters().items():
-        usual = USUAL[name]
-        if low < usual[0] or high > usual[1]:
+        if low < USUAL[name][0] or high > USUAL[name][1]:
             text = "anonymizer.%s is %g to %g: outside of %g to %g hardly any speech is left"
-            logger.warning(text, name, low, high, *usual)
+            logger.warning(text, name, low, high, *USUAL[name])
     how = {"level": config.level, "seeding": config.seeding, "side": side}
     streams = {
         utterance: stream_name(utterance, source.speakers[utterance], number, **how)
@@ -364,13 +363,11 @@ def _copy_lists(source: DataDir, target: Path) -> list[str]:
         if derived or not path.is_file():
             continue
         try:
-            raw = files.read_text_bytes(path)
-            raw.decode("utf-8")
-        except (DataError, UnicodeDecodeError):
+            text = files.read_text(path)
+        except DataError:
             logger.info("%s: not copied, it is not text", path)
             continue
-        with files.atomic_path(target / path.name) as temporary:
-            temporary.write_bytes(raw)
+        files.write_text(target / path.name, text)
         copied.append(path.name)
     return copied
 

@@ -87,8 +87,7 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
     copies = [made]
     if twin is not None and suffix is not None:
         copies.append(twin_of_split(made, read_datadir(twin), suffix))
-        by = [recorded_anonymizer(folder) for folder in (datadir, twin)]
-        if by[0] and not by[1]:
+        if recorded_anonymizer(datadir) and not recorded_anonymizer(twin):
             about = "holds anonymised speech, by its anonymization.json, and --twin does not: are the two exchanged?"
             click.echo(f"Warning: {datadir}: {about}", err=True)
     record = {

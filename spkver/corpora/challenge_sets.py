@@ -48,7 +48,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.formats import Choice, read_text_key
+from evaluation.formats import Choice, read_key
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import read_id_list, read_text, read_text_bytes, write_json, write_text
@@ -324,7 +324,7 @@ def read_tested(folder: Path, stem: str, lists: Iterable[str]) -> Tested:
         keys = []
         for file in files:
             with problems.noted():
-                keys.append(read_text_key(file, Choice(layout="model,segment,label")))
+                keys.append(read_key(file, Choice(layout="model,segment,label")))
         if len(keys) == len(files):
             trials[name] = keys[0] if len(keys) == 1 else _crossed(keys)
     problems.raise_if_any()

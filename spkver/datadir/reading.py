@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from evaluation.formats import Choice, read_text_key
+from evaluation.formats import Choice, read_key
 from evaluation.trials import Key, warn_of_alike
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_text
@@ -217,7 +217,7 @@ def _trials(path: Path, speakers: Mapping[str, str], problems: Problems) -> Key 
     if not path.exists():
         return None
     try:
-        key = read_text_key(path, Choice(layout="model,segment,label"))
+        key = read_key(path, Choice(layout="model,segment,label"))
         check_ids(key.model_ids, path)
     except DataError as error:
         problems.note(error)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems, errors_of
-from spkbase.files import is_file, make_folder, temporary_name
+from spkbase.files import disk_errors, is_file, make_folder, temporary_name
 from spkbase.hdf5 import new_file, write_strings
 from spkbase.seeding import stream
 from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread, ordered_map
@@ -307,7 +307,7 @@ def extract_features(
     collected = temporary_name(path)
     make_folder(collected)
     try:
-        with ExitStack() as stack:
+        with disk_errors(path), ExitStack() as stack:
             files = {name: stack.enter_context((collected / name).open("wb")) for name in kinds}
             for batch, errors in ordered_map(extract, items, jobs=work.jobs, description="features", sizes=sizes):
                 problems.errors += errors
@@ -323,8 +323,6 @@ def extract_features(
             for name, dtype in kinds.items():
                 shape = (sum(lengths), config.n_cepstra) if name == "cep" else (sum(lengths),)
                 store.create_dataset(name, data=np.memmap(collected / name, dtype, "r", shape=shape))
-    except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror}", file=path, remedy="free space") from error
     finally:
         shutil.rmtree(collected, ignore_errors=True)
     return read_feature_table(path)

@@ -111,8 +111,6 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "labels as key": (lambda: ev.compare({"a": scores(VALUES)}, KEY.is_target), "got dict and ndarray"),  # type: ignore[arg-type]
     "array split": (lambda: ev.split_scores(VALUES, KEY), "expected Scores and a Key, got ndarray and Key"),  # type: ignore[arg-type]
     "scores as key": (lambda: ev.split_scores(scores(VALUES), scores(VALUES)), "got Scores and Scores"),  # type: ignore[arg-type]
-    "no ids": (lambda: ev.Key.from_ids(None, SEGMENTS, GOOD), "expected a sequence of ids of shape"),  # type: ignore[arg-type]
-    "table of ids": (lambda: ev.Trials.from_ids(np.array([MODELS]), SEGMENTS), "expected a sequence of ids of shape"),
     "no labels": (lambda: ev.Key.from_ids(MODELS, SEGMENTS, None), "expected labels of shape"),  # type: ignore[arg-type]
     "no values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, None), "expected values of shape"),  # type: ignore[arg-type]
 }
@@ -145,5 +143,5 @@ def test_vectors_that_are_enrolled_and_tested_or_all_equal_are_told(
     caplog.clear()
     function(embeddings("e", VECTORS), embeddings("t", np.ones((24, 8))))
     assert [record.getMessage() for record in caplog.records] == [
-        "all 24 vectors are equal: a broken extractor, not privacy"
+        "embeddings: all 24 vectors are equal: a broken extractor, not privacy"
     ]

@@ -487,6 +487,42 @@ def test_lines_without_ids_are_paired_by_line_and_it_is_said(tmp_path: Path) -> 
     assert "shuffled: other trials than a, so figures are not comparable" in shown
 
 
+# --- vectors that are enrolled and tested, or all equal --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "good", "other"),
+    [
+        ("cosine --enroll e.npz --test {} --trials {}.txt -o new.txt", "good", ["same", "equal"]),
+        ("singling-out --enroll e.npz --test {} --bootstrap 0", "good", ["same", "equal"]),
+        ("linkability --enroll e.npz --test {} --bootstrap 0", "good", ["same", "equal"]),
+        ("align --original e.npz --anonymised {} --bootstrap 0", "moved", ["copy"]),
+    ],
+)
+def test_vectors_that_say_nothing_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, good: str, other: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    ids, speakers = [f"u{number:02d}" for number in range(24)], [f"s{number // 4}" for number in range(24)]
+    vectors = rng.standard_normal((24, 6))
+    sets = {"e": (ids, vectors), "same": (ids, vectors), "copy": (ids, np.ones((24, 6)))}
+    sets |= {
+        "equal": ([f"{name}-t" for name in ids], np.ones((24, 6))),
+        "moved": (ids, vectors + 0.1),
+        "good": ([f"{name}-t" for name in ids], vectors),
+    }
+    for name, (named, of_set) in sets.items():
+        write_embeddings(f"{name}.npz", Embeddings(named, speakers, of_set))
+        Path(f"{name}.npz.txt").write_text("".join(f"{speaker} {named[0]}\n" for speaker in sorted(set(speakers))))
+    assert "Warning" not in passes(*words.format(f"{good}.npz", f"{good}.npz").split()).stderr
+    said = {"same": "meet a model of the same recording", "equal": "all 24 vectors are equal"}
+    for name in other:
+        told = passes(*words.format(f"{name}.npz", f"{name}.npz").split()).stderr
+        assert said.get(name, said["equal"]) in told
+        assert told.count("Warning") == 1
+
+
 # --- files that contradict themselves or each other ------------------------------------------------------------------
 
 
