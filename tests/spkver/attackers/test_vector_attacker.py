@@ -150,6 +150,19 @@ def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extra
     assert not np.allclose(expected.values, once)
 
 
+def test_a_speaker_keeps_the_recordings_that_are_models_themselves(speech, extractor, tmp_path):
+    """Scores of speakers do not depend on whether their utterances are models of the same trials too."""
+    attack = attack_on(speech)
+    attacker = attacker_of(extractor, tmp_path / "out")
+    utterances = sorted(attack.enrolment[0].recordings)
+    pairs = [*attack.trials.pairs(), *((name, segment) for name in utterances for segment in ("f20-0", "m20-1"))]
+    mixed = replace(attack, trials=Trials.from_ids(*map(list, zip(*pairs, strict=True))))
+    values = scores_of(attacker, mixed)
+    np.testing.assert_allclose(values[: len(attack.trials)], scores_of(attacker, attack), atol=1e-12)
+    alone = replace(attack, trials=Trials.from_ids(*map(list, zip(*pairs[len(attack.trials) :], strict=True))))
+    np.testing.assert_allclose(values[len(attack.trials) :], scores_of(attacker, alone), atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
