@@ -16,6 +16,8 @@ from scipy.special import ndtr
 from evaluation.linkage.curve import linkability_at_sizes
 from evaluation.linkage.extrapolation import (
     MARGINS,
+    _by_bounds,
+    _ends,
     backtest,
     beat_probabilities,
     curve_bounds,
@@ -49,7 +51,7 @@ def ranks() -> Ranks:
 # ---- cells
 
 
-@pytest.mark.parametrize("impostors", [7, 40, 999])
+@pytest.mark.parametrize("impostors", [1, 2, 7, 40, 999])
 def test_cells_hold_the_binomial_distribution(impostors: int) -> None:
     ranks = Ranks(np.arange(max(impostors + 1, 20)) % (impostors + 1), 0, impostors)
     counts, likelihood = rank_cells(ranks)
@@ -90,6 +92,17 @@ def test_the_shape_of_a_pareto_tail_is_found(shape: float) -> None:
     mated = np.quantile(scores, 0.999) * np.ones(400)
     p = beat_probabilities(tail, mated, np.full(400, 0.5))
     assert np.exp(np.log(p).mean()) == pytest.approx(1e-3, rel=0.35)
+
+
+def test_each_trial_has_the_threshold_of_its_own_impostors() -> None:
+    """Impostors of each trial are exponential beyond an offset of its own, which may differ much between trials."""
+    rng = np.random.default_rng(3)
+    offsets = rng.normal(0, 3, 400)
+    scores = offsets[:, None] + rng.exponential(size=(400, 400))
+    tail = fit_tail(-np.partition(-scores, 50, axis=1)[:, :51], np.full(400, 400))
+    np.testing.assert_allclose(tail.thresholds - offsets, np.log(400 / 51), atol=0.6)
+    found = beat_probabilities(tail, offsets + np.log(1000), np.full(400, 0.5))
+    assert np.exp(np.log(found).mean()) == pytest.approx(1e-3, rel=0.35)
 
 
 def test_exponential_impostors_have_a_closed_form() -> None:
@@ -167,6 +180,20 @@ def test_bounds_hold_every_distribution_inside_the_band(points: list[float], dat
     assert (narrow[1] <= high + 1e-7).all()
 
 
+def test_the_band_is_at_least_that_of_student() -> None:
+    """Where the resamples of 30 trials show no spread; the deviation is then a third of a trial."""
+    inside, sizes = np.array([2.0, 10, 50]), np.array([1000.0, 1e5])
+    found = _by_bounds(np.ones((30, 3)), np.ones((9, 30)), 30, inside, sizes, 0.95)
+    reach = stats.t.ppf(0.975, 29) / (3 * 30)
+    np.testing.assert_allclose([found.low, found.high], curve_bounds(np.full(3, 1 - reach), np.ones(3), inside, sizes))
+
+
+def test_intervals_hold_the_sample_and_all_its_resamples() -> None:
+    curves = np.array([[0.5], [0.1], [0.3], [0.4]])
+    np.testing.assert_allclose(np.ravel(_ends(curves, 1 - 1e-12)), [0.1, 0.5])
+    np.testing.assert_allclose(np.ravel(_ends(curves, 0.5)), [0.2, 0.5])
+
+
 def test_a_band_that_no_distribution_fits_has_no_bounds() -> None:
     # a curve of linkability cannot rise
     low, high = curve_bounds(np.array([0.2, 0.6]), np.array([0.3, 0.7]), np.array([2.0, 10.0]), np.array([100.0]))
@@ -188,6 +215,18 @@ def test_hiding_most_of_the_gallery_and_predicting_it(ties: str) -> None:
     assert found["normal"].held
     assert found["normal"].predicted == pytest.approx(found["normal"].measured, rel=0.25)
     assert found["bounds"].held
+
+
+def test_the_tail_takes_part_where_enough_impostor_scores_are_left() -> None:
+    rng = np.random.default_rng(1)
+    mated, impostors = rng.normal(2, 1, 100), -np.sort(-rng.normal(size=(100, 4000)), axis=1)
+    ranks = Ranks((impostors > mated[:, None]).sum(axis=1), 0, 4000, mated=mated)
+    tested = {
+        kept: [one.method for one in backtest(ranks, impostor_scores=impostors[:, :kept], resampling=Resampling(2))]
+        for kept in (200, 1000)
+    }
+    assert "tail" in tested[1000]
+    assert tested[200] == [one for one in tested[1000] if one != "tail"]
 
 
 # ---- bad input

@@ -22,6 +22,7 @@ from scipy.stats import beta, betabinom, t
 from evaluation.embeddings.sets import Embeddings
 from evaluation.linkage.curve import (
     _parts,
+    all_draws,
     chance,
     linkability,
     linkability_at_sizes,
@@ -35,7 +36,7 @@ from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, s
 from evaluation.linkage.ranks import Ranks
 from evaluation.metrics.table import Method
 from evaluation.trials.lists import Key, Scores
-from evaluation.uncertainty import draw_variance, interval
+from evaluation.uncertainty import draw_variance, interval, widening
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 from spkbase.work import Work
@@ -166,6 +167,15 @@ def test_means_over_sizes_are_those_of_the_curve(rule) -> None:
         for measure, weights in (("log", 1 / sizes), ("uniform", np.ones(len(sizes)))):
             found = linkability_over_sizes(ranks, measure=measure, ties=rule)[row]
             assert found == pytest.approx(curve @ weights / weights.sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("which", ["ek", "se", "ks", "kk", "ss"])
+def test_what_does_not_go_together_is_refused(which: str) -> None:
+    key = Key.from_ids(["a", "a", "b"], ["x", "y", "x"], [True, False, False])
+    scores = Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=np.zeros(3))
+    made = {"e": Embeddings(["a"], ["a"], np.ones((1, 2))), "s": scores, "k": key}
+    with pytest.raises(DataError, match="expected Embeddings and Embeddings, or Scores and Key, got"):
+        linkability(*(made[one] for one in which), [2])
 
 
 @pytest.mark.parametrize(
@@ -335,6 +345,15 @@ def test_the_parts_of_the_variance_are_those_of_resamples() -> None:
         values = [linkability_at_sizes(one, [size])[0] for one in draws]
         expected = draw_variance(values, [drawn[:, column] for drawn in resampled], n_units=12)
         assert_allclose((speakers[column], added[column]), expected, rtol=0.05, atol=1e-5)
+    found, bare = (make(draws) for make in (
+        lambda draws: linkability_over_draws(draws, SIZES, resampling=RESAMPLING),
+        lambda draws: linkability_curve(all_draws(draws), SIZES, resampling=RESAMPLING),
+    ))  # fmt: skip
+    factor = widening(speakers, added, n_units=12, n_draws=3, level=0.95)
+    assert (factor > 1).all()
+    for end in ("low", "high"):
+        off = [logit(getattr(curve, end)) - logit(curve.values) for curve in (found, bare)]
+        assert_allclose(off[0], factor * off[1])
 
 
 # in one call

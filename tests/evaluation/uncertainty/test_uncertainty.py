@@ -84,6 +84,9 @@ def test_draws_by_trial() -> None:
     n_target = int(is_target.sum())
     assert (weights[:, :n_target].sum(axis=1) == n_target).all()
     assert (weights[:, n_target:-1].sum(axis=1) == len(scores) - n_target).all()
+    for drawn in weights[:5]:  # each class has the trials that it had
+        runs = sample.runs(drawn)
+        assert (runs.n_target, runs.n_nontarget) == (n_target, len(scores) - n_target)
     values = bootstrap(sample, means, Resampling(400))[0]["target"]
     expected = scores[is_target].std() / np.sqrt(n_target)
     assert values.std() == pytest.approx(expected, rel=0.15)
@@ -141,11 +144,12 @@ def test_unresolved_costs_are_said() -> None:
     sample = sampled()  # 396 nontarget trials
     found = confidence_intervals(
         sample,
-        lambda scores: {f"min_dcf.{p}": min_dcf(scores, p_target=p) for p in (0.02, 0.1)},
+        lambda scores: {f"min_dcf.{p}": min_dcf(scores, p_target=p) for p in (0.02, 10 / 396, 0.1)},
         Resampling(20),
     )
     assert "fewer than 10 / P" in found["min_dcf.0.02"].note
     assert not found["min_dcf.0.1"].note
+    assert not found[f"min_dcf.{10 / 396}"].note
 
 
 # bad input

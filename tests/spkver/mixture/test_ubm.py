@@ -15,6 +15,7 @@ from spkver.mixture import ubm
 from spkver.mixture.gmm import Accumulator, GaussianMixture, e_step, log_likelihood, m_step
 
 PEER_FIRST_SPLIT = 57
+NO_LIMITS = {"lowest": np.zeros(2), "highest": np.full(2, np.inf)}
 
 
 @pytest.fixture(scope="module")
@@ -143,10 +144,13 @@ def test_dead_component_is_split_off_the_fullest(caplog):
         revived = ubm._revive(accumulator)
     assert "Gaussian 2" in caplog.text
     np.testing.assert_allclose(revived.zeroth, [30, 35, 35])
-    np.testing.assert_allclose(revived.first.sum(axis=0), first.sum(axis=0))
-    assert revived.first[1, 0] < revived.first[2, 0]
-    mixture = m_step(revived, lowest=np.full(2, 1e-3), highest=np.full(2, 1e3))
-    assert np.isfinite(mixture.means).all()
+    before = m_step(Accumulator(np.array([30.0, 70.0]), first[:2], second[:2], -1.0, 100), **NO_LIMITS)
+    mixture = m_step(revived, **NO_LIMITS)
+    # each half is the fullest one itself, one of its deviations to either side; the other Gaussian stays
+    deviation = np.array([before.variances[1, 0] ** 0.5, 0])
+    expected = [before.means[0], before.means[1] - deviation, before.means[1] + deviation]
+    np.testing.assert_allclose(mixture.means, expected, atol=1e-12)
+    np.testing.assert_allclose(mixture.variances, before.variances[[0, 1, 1]])
 
 
 @pytest.mark.parametrize(
