@@ -43,6 +43,7 @@ from spkbase.work import one_blas_thread
 
 HULL_FACTOR = 1 / (2 ** (2 / 3) - 1)
 COST_FACTOR = (1 + HULL_FACTOR) / 2
+DIFFERENCE_WIDENING = 1.1
 
 Scale = Literal["identity", "log", "inverse root", "logit", "complement", "percentile", "none"]
 
@@ -69,6 +70,8 @@ class Method:
         Least and largest value of the metric; intervals are cut there.
     of_errors : bool
         The metric is a share of errors, whose interval is another where errors are few.
+    widening : float
+        How many times as wide as by the resamples an interval is.
     """
 
     scale: Scale
@@ -76,6 +79,7 @@ class Method:
     lower: float = -np.inf
     upper: float = np.inf
     of_errors: bool = False
+    widening: float = 1.0
 
     @property
     def name(self) -> str:
@@ -271,7 +275,8 @@ def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] 
         Such as ``"cllr"``, ``"eer.rocch"`` or ``"min_dcf.0.01"``: keys of a report, with dots between them.
     difference : bool
         For the difference of two systems on the same trials: linear, without removal of bias, since a bias that both
-        systems have cancels.
+        systems have cancels. What each system chooses on the trials does not, so differences of costs and calibrations
+        of the hull are `DIFFERENCE_WIDENING` times as wide (docs/studies/intervals.md).
     metrics : sequence of Metric, optional
         The table; `METRICS` by default. A name that is not in it is taken as linear.
 
@@ -284,7 +289,10 @@ def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] 
     """
     row, point = find_metric(name, METRICS if metrics is None else metrics)
     method = Method("identity") if row is None else row.method_at(point)
-    return Method("identity") if difference and method.scale != "none" else method
+    if not difference or method.scale == "none":
+        return method
+    chosen = method.factor and method.scale != "identity" and not method.of_errors
+    return Method("identity", widening=DIFFERENCE_WIDENING if chosen else 1.0)
 
 
 def is_prior(text: str) -> bool:

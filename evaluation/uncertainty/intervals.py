@@ -321,7 +321,8 @@ def interval(
     least = rate_where(0, n_units, n_trials, 1 - level)
     if errors >= PLENTY and usual.has_interval:
         return replace(usual, high=max(usual.high, least))
-    low, high = few = rate_interval(value, n_units=n_units, n_trials=n_trials, level=level)
+    worth = max(1, round(n_trials / widening**2))  # what draws have in common makes trials worth less
+    low, high = few = rate_interval(value, n_units=n_units, n_trials=worth, level=level)
     if usual.has_interval:
         low, high = mixed(few, (usual.low, usual.high), errors)
     high = max(high, min(least, method.upper))
@@ -362,7 +363,7 @@ def _usual_interval(
     centre, spread = _centre_and_spread(value, resampled, method, n_units, n_trials)
     if spread == 0:  # all but the same, nothing or half an error
         return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread is unknown")
-    reach = widening * stdtrit(n_units - 1, (1 + level) / 2) * spread
+    reach = widening * method.widening * stdtrit(n_units - 1, (1 + level) / 2) * spread
     low, high = (float(end) for end in from_scale(np.array([centre - reach, centre + reach]), method))
     return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
 

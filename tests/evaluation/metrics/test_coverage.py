@@ -27,7 +27,7 @@ def test_true_values_are_those_of_a_large_simulation() -> None:
 @pytest.mark.slow
 def test_coverage() -> None:
     """20 speakers, 200 repetitions: bounds are 92 to 98 % and two and a half standard errors more on either side."""
-    single, _ = study(20, 2.5, 150, Namespace(repetitions=200, first_seed=0, jobs=2))
+    single, _ = study(20, 2.5, Namespace(ratio=1.2, resamples=150, repetitions=200, first_seed=0, jobs=2))
     for name in ("eer.interpolated", "eer.rocch", "min_dcf_unnormalised.0.05", "cllr", "min_cllr", "zebra.population"):
         covered, _, by_trial = 1 - single[name].sum(axis=1)
         assert 0.88 <= covered <= 1, name

@@ -136,7 +136,7 @@ def test_min_dcf_by_search(both: tuple[list[float], list[float]], prior: float) 
     assert min_dcf(*both, p_target=prior, normalised=False) == pytest.approx(expected, abs=1e-12)
     assert min_dcf(*both, p_target=prior) == pytest.approx(expected / min(prior, 1 - prior), abs=1e-9)
     assert min_dcf(*both, p_target=prior) <= 1 + 1e-12
-    assert hull_min_dcf(sort_scores(*both).hull, prior)[0] == pytest.approx(min_dcf(*both, p_target=prior), abs=1e-9)
+    assert hull_min_dcf(*both, prior=prior)[0] == pytest.approx(min_dcf(*both, p_target=prior), abs=1e-9)
     several = min_dcf(*both, p_target=np.array([prior, 0.5]))
     assert several.tolist() == [min_dcf(*both, p_target=prior), min_dcf(*both, p_target=0.5)]
 

@@ -232,14 +232,21 @@ def test_one_value_alone_has_the_same_interval_as_simultaneously(n_units: int) -
     assert (low[0], high[0]) == pytest.approx((alone.low, alone.high), abs=2e-3 * (alone.high - alone.low))
 
 
-@pytest.mark.parametrize("times", [1.0, 1.5, 3.0])
-def test_an_interval_of_few_errors_is_widened_by_its_standard_error(times: float) -> None:
+@pytest.mark.parametrize(("times", "worth"), [(1.0, 54), (1.5, 24), (3.0, 6)])
+def test_what_draws_have_in_common_makes_trials_of_few_errors_worth_less(times: float, worth: int) -> None:
     """Half an error is 0.01 here: resamples without an error have no interval of the usual kind to be mixed with."""
-    values = np.array([0.0, 0.01] * 20)
-    found = interval(0.01, values, method=KALDI, n_units=5, n_trials=50, widening=times)
-    low, high = rate_interval(0.01, times**2 * values.var(ddof=1) * 5 / 4, n_units=5, n_trials=50)
-    least = max(low + 1 / 50, end_without_error(5, 50))
-    assert (found.low, found.high) == pytest.approx((low, max(high, least)), abs=1e-12)
+    found = interval(0.01, np.array([0.0, 0.01] * 20), method=KALDI, n_units=5, n_trials=54, widening=times)
+    low, high = rate_interval(0.01, n_units=5, n_trials=worth)
+    assert (found.low, found.high) == pytest.approx((low, max(high, rate_where(0, 5, 54, 0.05))), abs=1e-12)
+
+
+@pytest.mark.parametrize(("metric", "times"), [("min_cllr", 1.1), ("min_dcf.0.01", 1.1), ("eer.rocch", 1), ("cllr", 1)])
+def test_differences_of_what_is_chosen_on_the_trials_are_wider(metric: str, times: float) -> None:
+    """At the width of the resamples a test at 5 % called 6 to 9 % significant by chance."""
+    resampled = np.random.default_rng(0).normal(0.1, 0.02, 400)
+    found = interval(0.1, resampled, method=method_of(metric, difference=True), n_units=20)
+    reach = times * stats.t.ppf(0.975, 19) * resampled.std(ddof=1) * np.sqrt(20 / 19)
+    assert (found.high - found.low) / 2 == pytest.approx(reach)
 
 
 @pytest.mark.parametrize(
