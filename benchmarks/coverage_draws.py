@@ -96,14 +96,13 @@ def repeat(
         ours = np.array([of_draw[name] for of_draw in values])
         drawn = np.array([of_draw[name] for of_draw in resampled])
         settings: dict[str, Any] = {"method": method_of(name), "n_units": first.n_effective, "n_trials": first.n_least}
-        all_trials = settings | {"n_trials": n_draws * first.n_least}
         means = drawn.mean(axis=0)
         of_speakers, _ = draw_variance(ours, drawn, n_units=n_speakers)
         added = np.sqrt(1 + ours.var(ddof=1) / n_draws / of_speakers)
         intervals = [
             interval_over_draws(ours, drawn, **settings),
-            interval(float(ours.mean()), means, **all_trials),
-            interval(float(ours.mean()), means.mean() + added * (means - means.mean()), **all_trials),
+            interval(float(ours.mean()), means, **settings),
+            interval(float(ours.mean()), means.mean() + added * (means - means.mean()), **settings),
             interval(float(ours[0]), drawn[0], **settings),
         ]
         found[name] = np.array([(true < ends.low, true > ends.high, ends.high - ends.low) for ends in intervals])

@@ -3,6 +3,9 @@
 The simulation is that of `benchmarks.coverage`, at true rates of 0.5, 2, 10 and 30 % with 10, 30 and 80 speakers;
 the distance d of the log-likelihood ratios is that whose EER, Phi(-d / 2), is the rate.
 
+A second table is of means over three draws of an anonymiser: miss rates at the threshold of the true rate, of scores
+whose variance is that of speakers, recordings and draws in the shares of `SHARES`.
+
     python -m benchmarks.coverage_few_errors [--repetitions 300] [--speakers 10 30 80] [--first-seed 0]
 """
 
@@ -12,6 +15,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -19,11 +23,15 @@ from scipy.special import ndtri
 from benchmarks.coverage import simulate
 from benchmarks.measure import covered, repeated, study_options
 from evaluation.metrics import SortedScores, eer, method_of
-from evaluation.uncertainty import Resampling, bootstrap, interval
+from evaluation.uncertainty import AT_ONCE, Resampling, bootstrap, interval, interval_over_draws
 from spkbase.files import format_table
 
 RATES = (0.005, 0.02, 0.1, 0.3)
 READINGS = ("rocch", "interpolated")
+SHARES = ((0.7, 0.3, 0.0), (0.7, 0.2, 0.1), (0.4, 0.1, 0.5))
+SIZES = ((10, 7), (23, 40), (80, 8))
+"""Speakers, and recordings of each."""
+DRAWS, DRAW_RATES = 3, (0.005, 0.02, 0.03, 0.05, 0.1, 0.2)
 
 
 def rates(scores: SortedScores) -> dict[str, float]:
@@ -51,6 +59,25 @@ def repeat(n_speakers: int, rate: float, resamples: int, seed: int) -> np.ndarra
     return np.array(ends)
 
 
+def repeat_draws(size: tuple[int, int], shares: tuple[float, ...], rate: float, resamples: int, seed: int) -> list[Any]:
+    """Run the study of draws once: whether the true rate is below and above, the width, of the usual level and of 16.
+
+    The second interval is of the level at which 16 attackers hold at once, whose upper end that of a minimum is.
+    """
+    n_speakers, each = size
+    rng = np.random.default_rng([seed, n_speakers])
+    shapes = ((1, n_speakers, 1), (1, n_speakers, each), (DRAWS, n_speakers, each))
+    scores = sum(np.sqrt(part) * rng.standard_normal(shape) for part, shape in zip(shares, shapes, strict=True))
+    failed = (scores < ndtri(rate)).mean(axis=2)
+    resampled = failed @ rng.multinomial(n_speakers, np.full(n_speakers, 1 / n_speakers), resamples).T / n_speakers
+    settings: dict[str, Any] = {"method": method_of("eer.kaldi"), "n_units": n_speakers, "n_trials": n_speakers * each}
+    found = []
+    for level in (0.95, 1 - 0.05 / AT_ONCE):
+        ends = interval_over_draws(failed.mean(axis=1), resampled, level=level, **settings)
+        found.append((rate < ends.low, rate > ends.high, ends.high - ends.low))
+    return found
+
+
 def main() -> None:
     options = study_options(__doc__, repetitions=300, resamples=200, speakers=[10, 30, 80])
     started, rows = time.perf_counter(), []
@@ -59,6 +86,14 @@ def main() -> None:
         for place, reading in enumerate(READINGS):
             rows.append({"true EER": f"{100 * rate:g} %", "speakers": count, "reading": reading})
             rows[-1] |= _row(found[:, place], rate)
+    print(format_table(rows, markdown=True), end="\n\n")
+    rows = []
+    for size, shares, rate in product(SIZES, SHARES, DRAW_RATES):
+        work = partial(repeat_draws, size, shares, rate, options.resamples)
+        usual, wide = np.mean(repeated(work, options), axis=0)
+        row = {"speakers": f"{size[0]} x {size[1]}", "of speaker, recording, draw": " ".join(map(str, shares))}
+        row |= {"true rate": f"{100 * rate:g} %", "covered": covered(usual, f"; {100 * usual[2]:.1f}")}
+        rows.append(row | {f"of {AT_ONCE}": covered(wide, f"; {100 * wide[2]:.1f}")})
     print(format_table(rows, markdown=True))
     print(f"\n{time.perf_counter() - started:.0f} s with {options.jobs} workers")
 

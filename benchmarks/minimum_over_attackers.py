@@ -27,8 +27,15 @@ from benchmarks.coverage import simulate
 from benchmarks.measure import covered, repeated, study_options
 from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.trials import TrialSpeakers
-from evaluation.uncertainty import Resampling, bootstrap, interval, minima_over_attackers, minimum_of, sample_of
-from evaluation.uncertainty.confidence import AT_ONCE
+from evaluation.uncertainty import (
+    AT_ONCE,
+    Resampling,
+    bootstrap,
+    interval,
+    minima_over_attackers,
+    minimum_of,
+    sample_of,
+)
 from spkbase.files import format_table
 from spkbase.work import one_blas_thread
 
