@@ -377,17 +377,6 @@ class Results(Tabular):
         anonymised = [outcome for outcome in known if outcome.scenario != "original"]
         return min(anonymised or known, key=lambda outcome: outcome.eer.value, default=None)
 
-    def rates_by_versions(self) -> list[tuple[str, str, dict[int, float]]]:
-        """Return data set, attacker, and the EER by how many anonymised versions of the training set it learnt from.
-
-        Semi-informed; of data sets that have it for more than one number, the smaller numbers first.
-        """
-        found = [
-            (entry["dataset"], entry["attacker"], {int(count): number(rate) for count, rate in entry["eer"].items()})
-            for entry in self.raw.get("training_draws") or ()
-        ]
-        return [(dataset, who, dict(sorted(rates.items()))) for dataset, who, rates in found if len(rates) > 1]
-
 
 def read_results(path: str | Path) -> dict[str, Any]:
     """Return what the JSON file of the results holds; see `parse_results` for what it must hold.

@@ -86,17 +86,6 @@ def attacker_rows(results: Results) -> Rows:
     ]
 
 
-def version_rows(results: Results) -> Rows:
-    """Return a row for each data set: semi-informed EER in percent by the number of anonymised versions in training."""
-    found = results.rates_by_versions()
-    counts = sorted({count for _, _, rates in found for count in rates})
-    return [
-        {"Dataset": dataset, "Attacker": attacker}
-        | {f"{count} [%]": _decimals(100 * rates.get(count, math.nan), 1) for count in counts}
-        for dataset, attacker, rates in found
-    ]
-
-
 def format_markdown(results: Mapping[str, Any]) -> str:
     """Return all tables as Markdown.
 
@@ -142,7 +131,6 @@ def _tables(results: Results) -> list[tuple[str, Rows]]:
         ("At a glance", glance_rows(results) if any(outcome.beside.draws for outcome in results.outcomes) else []),
         ("Strongest attacker of each scenario", summary_rows(results)),
         ("EER of each attacker", attacker_rows(results)),
-        ("Semi-informed EER by anonymised versions in training", version_rows(results)),
     ]
     return [(title, rows) for title, rows in tables if rows]
 

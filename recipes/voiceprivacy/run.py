@@ -19,7 +19,7 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     sets = voiceprivacy.anonymise(experiment, sets)  # data/
     attackers = voiceprivacy.train(experiment, sets)  # work/, attackers/
     scores = voiceprivacy.score(experiment, sets, attackers)  # exp/
-    table = voiceprivacy.assess(experiment, sets, attackers, scores)  # numbers/, evidence.json
+    table = voiceprivacy.assess(experiment, scores)  # numbers/, evidence.json
     utility = voiceprivacy.utility(experiment, sets)
     return voiceprivacy.report(experiment, sets, attackers, scores, table, utility)  # results.json, report.html
 

@@ -82,7 +82,7 @@ class Evaluated:
     config : Config
     failures, fusions : sequence of dict
         What attackers failed at (`Experiment.failures`), and `spkver.voiceprivacy.scores.fusion_weights`.
-    minima, training_draws : sequence of dict
+    minima : sequence of dict
         See `spkver.voiceprivacy.table.Table`.
     utility : dict
         What `spkver.voiceprivacy.utility` found.
@@ -101,7 +101,6 @@ class Evaluated:
     failures: Rows = ()
     fusions: Rows = ()
     minima: Rows = ()
-    training_draws: Rows = ()
     utility: Json = field(default_factory=dict)
     earlier: Mapping[str, Json] = field(default_factory=dict)
     simulated: bool = False
@@ -382,10 +381,6 @@ def draws(run: Evaluated) -> Iterator[Finding]:
             text += ": most are stronger with several. Give the anonymiser (anonymizer.name, or anonymizer.command)"
             text += " to have anonymizer.training_draws of them"
         yield Finding(level, "training draws", f"{text}.")
-    for entry in run.training_draws:
-        if entry["note"]:
-            text = f"{entry['dataset']}: {entry['attacker']} has no rate from fewer versions of the training set:"
-            yield Finding("note", "training draws", f"{text} {entry['note']}")
     for dataset in sets.datasets if run.is_anonymised else ():
         count = sets.tested_draws(dataset)
         text = f"{dataset.name}: results are means over {count} anonymised versions of the trials"

@@ -34,7 +34,7 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.scores import Attackers, Scored, fusion_weights
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.table import Table, percent, places, summarise, tell_training_draws
+from spkver.voiceprivacy.table import Table, percent, places, summarise
 from spkver.voiceprivacy.versions import describe
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,6 @@ def report(
             failures=experiment.failures,
             fusions=fusions,
             minima=table.minima,
-            training_draws=table.training_draws,
             utility=utility,
             earlier=_earlier_results(run.output, suffix),
             simulated=simulated,
@@ -110,7 +109,6 @@ def report(
         "conditions": table.rows,
         "utility": utility,
         "attributes": attributes,
-        "training_draws": table.training_draws,
         "sanity": sanity,
         "config": to_dict(config),
         "versions": versions(),
@@ -144,8 +142,6 @@ def report(
     if warnings:
         lines += [f"Warning ({one['check']}): {one['text']}" for one in warnings] + [""]
     lines += [results["verdict"], *filter(None, [results["details"]])]
-    if any(len(entry["eer"]) > 1 for entry in table.training_draws):
-        lines.append(tell_training_draws(table.training_draws))
     lines.append("")
     made = {"Report": "report.html", "Results": "results.json", "Table": f"results{suffix}.csv"}
     return "\n".join([*lines, *(f"{name + ':':9}{run.path(path)}" for name, path in made.items())])

@@ -205,15 +205,6 @@ def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: 
     return f"{SCORES}/{attacker}/{enrol}-{trial_name(dataset, gender, drawn if scenario.trials else '')}"
 
 
-def attackers_at_work(run: Run, chosen: Sequence[Attacker], seed: int, *, learnt: Path | None = None) -> list[Attacker]:
-    """Return the attackers in their order, the built-in ones at work on this run.
-
-    What they learn goes below the output folder of the run, or `learnt`; what they share is the run's in either case.
-    """
-    output = learnt or run.output
-    return put_to_work(chosen, Place(output, run.path(WORK), seed, run.jobs, run.force, speech=run.output))
-
-
 def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, int, Attack]]:
     """Every list of trials of one sex in every scenario and draw, with the speech that an attacker has there."""
     for dataset, scenario in product(sets.datasets, SCENARIOS):
@@ -283,8 +274,9 @@ def train(experiment: Experiment, sets: Sets) -> Attackers:
     run, seed = experiment.run, experiment.config.seed
     write_lists(run, sets)
     by_training: dict[str, list[Attacker]] = {}
+    place = Place(run.output, run.path(WORK), seed, run.jobs, run.force, speech=run.output)
     for group in sets.rate_groups:
-        by_training |= dict.fromkeys(group.training, attackers_at_work(run, group.attackers, seed))
+        by_training |= dict.fromkeys(group.training, put_to_work(group.attackers, place))
     with run.timed("attackers and scores"):
         attacks = list(attacks_of(sets, experiment.suffix))
         pairs = [(attacker, of[-1]) for of in attacks for attacker in by_training[of[0].training]]

@@ -99,16 +99,12 @@ class EvaluationConfig:
         Target priors of the detection costs, as `spkver-eval metrics` has them.
     sizes : tuple of int
         Numbers of enrolled speakers at which linkability is given; empty: all of them.
-    by_training_draws : bool
-        Have the strongest attacker (inverting ones aside) learn from fewer anonymised versions of the training set too,
-        see `spkver.voiceprivacy.table`.
     """
 
     resamples: int = 500
     level: float = 0.95
     priors: tuple[str, ...] = ("0.001", "0.01", "0.05", "0.5")
     sizes: tuple[int, ...] = ()
-    by_training_draws: bool = True
 
     def __post_init__(self) -> None:
         is_number = self.resamples != 1 and 0 <= self.resamples <= MOST_RESAMPLES

@@ -2,8 +2,6 @@
 
     numbers/<set><suffix>/<attacker>.json    rows of an attacker on a set, so that a new attacker adds its own alone
     evidence<suffix>.json                    what is of several attackers together
-    training_draws/<set><suffix>.json        rates of each draw of the trials, by number of versions learnt from
-    training_draws/<number>/                 what was learnt from so many, and its scores, named as in OUTPUT itself
 
 A row is an entry of ``conditions`` in ``results.json``, as `spkver.voiceprivacy.numbers.assess_condition` makes it. Of
 several attackers together are:
@@ -13,9 +11,6 @@ several attackers together are:
   all attackers, of each level of knowledge, and of those that do not use what is said.
 - Of each set and sex how alike voices are before and after: similarity matrices, DeID and G_VD, by the strongest
   attacker that does not invert the anonymisation.
-- How the semi-informed equal error rate falls with the number of anonymised versions of the training set: of each set
-  the strongest attacker learns again from the first version alone, from the first two, four and so on, and scores the
-  same trials. It is one that is trained here on its own training set: no fusion, and no user-supplied one.
 - The summary: the strongest attacker of each set, sex and scenario, who leaves the least privacy.
 """
 
@@ -32,41 +27,28 @@ from typing import Any
 import numpy as np
 
 from evaluation import reports
-from evaluation.formats import read_key, read_scores, write_scores
-from evaluation.metrics import eer
-from evaluation.trials import Scores, read_speakers, split_scores
+from evaluation.formats import read_key, read_scores
+from evaluation.trials import read_speakers
 from evaluation.uncertainty import Resampling, Sample, minima_over_attackers, sample_from
 from evaluation.utility import CALIBRATIONS, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, load_json, write_json
-from spkbase.runs import Run, Stage, Stamp
+from spkbase.runs import Run, Stage
 from spkbase.work import ordered_map
-from spkver.attackers import Attack, Attacker, AttackerConfig, Scorer, VectorAttacker, find_row, is_outside
-from spkver.datadir import DataDir
-from spkver.voiceprivacy.choosing import attacker_specs
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.numbers import assess_condition, mean_of
+from spkver.voiceprivacy.numbers import assess_condition
 from spkver.voiceprivacy.scores import (
-    Attackers,
     Scored,
-    attackers_at_work,
-    attacks_of,
-    declare_scores,
-    joined,
-    reason_of,
 )
-from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
+from spkver.voiceprivacy.sets import POOLED
 from spkver.voiceprivacy.settings import EvaluationConfig
 
 logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-Rates = dict[str, list[float]]
 
 _METHOD = "exact intervals where errors are few; means over draws, closed sets, worst case, CMC"
 _EVIDENCE = "minimum over attackers, similarity of voices; 5"  # what was made before by another one is made again
-_BY_VERSIONS = "the first versions alone, rates by the hull"
-_DRAWS, _INFORMED = "training_draws", "semi-informed"
 _MOST_RESAMPLES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
 _OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
@@ -89,26 +71,20 @@ class Table:
         Of each set, sex and scenario, and over scenarios, the smallest equal error rates with their intervals.
     similarity : list of dict
         Of each set and sex how alike voices are.
-    training_draws : list of dict
-        Of each set that has several anonymised versions of the training set ``dataset``, ``gender``, ``attacker``;
-        ``eer`` and ``draws``, by number of versions the rate and that of each draw of the trials; ``note``, why smaller
-        numbers have none, or None.
     """
 
     rows: list[Json] = field(default_factory=list)
     minima: list[Json] = field(default_factory=list)
     similarity: list[Json] = field(default_factory=list)
-    training_draws: list[Json] = field(default_factory=list)
 
 
-def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sequence[Scored]) -> Table:
+def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
     """Compute the numbers of every condition with their intervals, and what is of several together.
 
     Conditions of an attacker on a set are a stage of their own, and are shared out to the workers.
     """
     run, suffix, seed = experiment.run, experiment.suffix, experiment.config.seed
-    # the rates from fewer versions of the training set leave all other numbers as they are
-    config = replace(experiment.config.evaluation, by_training_draws=True)
+    config = experiment.config.evaluation
     experiment.begin("evaluation")
     groups: dict[tuple[str, str], list[Scored]] = {}
     for condition in scores:
@@ -148,9 +124,8 @@ def assess(experiment: Experiment, sets: Sets, attackers: Attackers, scores: Seq
         after=list(stages.values()),
         libraries=("numpy", "scipy"),
     )
-    training_draws = _training_draws(experiment, sets, attackers, table, scores)
     experiment.end("evaluation", f"{run.path('numbers')}")
-    return Table(table, **evidence.value, training_draws=training_draws)
+    return Table(table, **evidence.value)
 
 
 def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
@@ -273,148 +248,6 @@ def _similarity(rows: Sequence[Json], output: Path, resampling: Resampling) -> l
         entry |= {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration]}
         entries.append(entry | compared.to_dict())
     return entries
-
-
-# --- fewer versions of the training set -------------------------------------------------------------------------------
-
-
-def smaller_counts(total: int) -> list[int]:
-    """Return the numbers of versions below `total` that an attacker learns from: each twice the one before it.
-
-    Examples
-    --------
-    >>> smaller_counts(4), smaller_counts(6), smaller_counts(1)
-    ([1, 2], [1, 2, 4], [])
-    """
-    return [2**power for power in range(max(total - 1, 0).bit_length())]
-
-
-def fewer_versions(attack: Attack, count: int) -> Attack:
-    """Return an attack by one who has the first `count` anonymised versions of the training set alone."""
-    return replace(attack, training=replace(attack.training, anonymised=attack.training.anonymised[:count]))
-
-
-def _training_draws(
-    experiment: Experiment, sets: Sets, attackers: Attackers, rows: Sequence[Json], scores: Sequence[Scored]
-) -> list[Json]:
-    """Return the entry ``training_draws`` of the results, see `Table`.
-
-    A failure ends nothing else, and is tried again by the next run.
-    """
-    found = []
-    for dataset in sets.datasets if experiment.config.evaluation.by_training_draws else ():
-        total = len(sets.versions[dataset.training])
-        able = able_attackers(experiment, sets, attackers, dataset.training) if total > 1 else {}
-        known = [
-            row
-            for at, part in main_places(rows).items()
-            for row in part
-            if (at[0], at[2]) == (dataset.name, _INFORMED)
-            and row["level"] != reports.INVERTING
-            and row["attacker"] in able
-        ]
-        if not known:
-            continue
-        best = reports.strongest([row for row in known if row["gender"] == known[0]["gender"]])
-        rates: Rates = {}
-        note = None
-        try:
-            condition = next(one for one in scores if place(vars(one)) == place(best))
-            rates = _measure(experiment, sets, dataset, condition, able[best["attacker"]], smaller_counts(total))
-        except Exception as error:  # whatever it is: all else that was asked for is there
-            note = reason_of(error)
-            logger.warning("%s: no rates by number of training draws: %s", dataset.name, note)
-            logger.info("%s", dataset.name, exc_info=error, extra={"file_only": True})
-        rates = {**rates, str(total): [of_draw["eer"]["rocch"] for of_draw in best["draws"]]}
-        where = {name: best[name] for name in ("dataset", "gender", "attacker")}
-        means = {count: mean_of(of_draws) for count, of_draws in rates.items()}
-        found.append({**where, "eer": means, "draws": rates, "note": note})
-    return found
-
-
-def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:
-    """Return in a line what was measured; nothing where nothing was.
-
-    Examples
-    --------
-    >>> tell_training_draws([{"dataset": "libri_test", "attacker": "campplus", "eer": {"1": 0.063, "4": 0.019}}])
-    'Semi-informed EER by number of anonymised training versions: libri_test (campplus) 6.3 % with 1, 1.9 % with 4.'
-    """
-    parts = [
-        f"{entry['dataset']} ({entry['attacker']}) "
-        + ", ".join(f"{100 * rate:.1f} % with {count}" for count, rate in entry["eer"].items())
-        for entry in measured
-        if len(entry["eer"]) > 1
-    ]
-    return f"Semi-informed EER by number of anonymised training versions: {'; '.join(parts)}." if parts else ""
-
-
-def able_attackers(experiment: Experiment, sets: Sets, attackers: Attackers, training: str) -> dict[str, Attacker]:
-    """Return the attackers that learn here from a training set: classic ones and those by vectors, by name.
-
-    Their features are those that fit the rates of its recordings.
-    """
-    fitted = [group.attackers for group in sets.rate_groups if training in group.training]
-    specs = attacker_specs(experiment.config).items()
-    own = {name for name, spec in specs if not is_outside(spec) or find_row(spec) is not None}
-    by_vectors = {one.name for one in attackers.by_training[training] if isinstance(one, VectorAttacker)}
-    return {
-        chosen.name: chosen
-        for chosen in (fitted[0] if fitted else experiment.attackers)
-        if chosen.name in own
-        and (isinstance(getattr(chosen, "config", None), AttackerConfig) or chosen.name in by_vectors)
-    }
-
-
-def _measure(
-    experiment: Experiment,
-    sets: Sets,
-    dataset: Dataset,
-    condition: Scored,
-    chosen: Attacker,
-    counts: Sequence[int],
-) -> Rates:
-    """Measure the rates of an attacker that learns from fewer versions than there are.
-
-    For each number it works in a folder of its own, where what is done is kept; features and vectors are those of the
-    run.
-    """
-    run = experiment.run
-    seed = experiment.config.seed
-    suffix = experiment.suffix
-    key = run.path(f"{condition.lists}/trials")
-
-    def rates_from(count: int) -> list[float]:
-        folder = f"{_DRAWS}/{count}"
-        below = replace(run, quiet=True).below(folder)
-        attacker = attackers_at_work(run, [chosen], seed, learnt=below.output)[0]
-        found: dict[int, list[Scores]] = {draw: [] for draw in condition.scores}
-        speech: dict[DataDir, Stamp] = {}
-        scorer: Scorer | None = None
-        for of_set, _, scenario, draw, attack in attacks_of(sets, suffix):
-            if of_set == dataset and scenario.name == _INFORMED and draw in found:
-                attack = fewer_versions(attack, count)
-                stage = declare_scores(below, attack, attacker, seed=seed, speech=speech)
-                if stage.is_due:
-                    scorer = scorer or attacker.fit(attack.training)
-                    stage.bring_up_to_date(partial(write_scores, scores=attack.scored_by(scorer)))
-                found[draw].append(stage.value)
-        run.tell("%s: %s from %d version%s", dataset.name, attacker.name, count, "s" if count > 1 else "")
-        return [eer(*split_scores(joined(lists), read_key(key))) for lists in found.values()]
-
-    def make(path: Path) -> None:
-        write_json(path, {str(count): rates_from(count) for count in counts})
-
-    stage: Stage[Rates] = run.stage(
-        f"training draws of {dataset.name}{suffix}",
-        f"{_DRAWS}/{dataset.name}{suffix}.json",
-        make=make,
-        read=load_json,
-        # what scores depend on is in their fingerprints; those of fewer versions depend on nothing else
-        inputs=[_BY_VERSIONS, condition, counts, file_digest(key), seed],
-        libraries=("numpy", "scipy"),
-    )
-    return stage.value
 
 
 # --- the summary ------------------------------------------------------------------------------------------------------

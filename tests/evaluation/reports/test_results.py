@@ -131,7 +131,6 @@ def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> 
         {"conditions": [condition("original", "a", 0.1) | {"level": "all-knowing"}]},
         {"summary": [{"dataset": "libri_test", "gender": "all", "scenario": "original", "strongest": "nobody"}]},
         {"sanity": [{"level": "doubt", "check": "x", "text": "y"}]},
-        {"training_draws": [{"dataset": "d", "attacker": "a", "eer": {"one": 0.1, "two": 0.2}}]},
     ],
 )
 def test_a_damaged_block_is_one_clear_error(results: dict[str, Any], damage: dict[str, Any]) -> None:
@@ -241,25 +240,3 @@ def test_the_first_screen_names_draws_levels_and_the_closed_set(levels: dict[str
     assert "Whole-list attackers (lists of 35 and 36 recordings): 17.9 % (8.9–35.8 %), campplus." in text
     assert "Identifies the speaker of 90 % of the utterances, first of 10 to 13, campplus." in text
     assert "Closed set, equal error rate: 2.2 % (1.1–4.4 %), campplus." in text
-
-
-def test_rates_by_the_number_of_versions_have_a_row_for_each_set_with_several(results: dict[str, Any]) -> None:
-    results["training_draws"] = [
-        {"dataset": "libri_test", "attacker": "campplus", "eer": {"4": 0.019, "1": 0.063, "2": 0.031}, "note": None},
-        {"dataset": "<b>", "attacker": "gmm_svm", "eer": {"1": 0.2, "8": 0.1}, "note": None},
-        {"dataset": "failed", "attacker": "gmm-svm", "eer": {"4": 0.2}, "note": "no luck"},
-    ]
-    page = render_page(results, folder=Path())
-    section = page.partition('<section id="versions"')[2].partition("</section>")[0]
-    assert '<a href="#versions">' in page
-    shown = [section.index(f"{rate}\N{NO-BREAK SPACE}%") for rate in ("6.3", "3.1", "1.9", "20.0", "10.0")]
-    assert shown == sorted(shown)
-    assert [count for count in (1, 2, 4, 8) if f"{count} version" in section] == [1, 2, 4, 8]
-    assert "failed" not in section
-    assert "&lt;b&gt;" in section
-    assert "anonymizer.training_draws higher" in section
-    table = format_markdown(results).partition("by anonymised versions in training")[2]
-    assert [cell.strip() for cell in table.splitlines()[4].split("|")[1:-1]] == [
-        "libri\\_test", "campplus", "6.3", "3.1", "1.9", "n/a",
-    ]  # fmt: skip
-    assert r"gmm\_svm & 20.0" in format_latex(results)
