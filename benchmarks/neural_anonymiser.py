@@ -39,7 +39,7 @@ SCENARIOS = {
     "lazy-informed": ("original_extractor", "_anon", "_anon"),
     "semi-informed": ("retrained_extractor", "_anon", "_anon"),
 }
-DOORS = {"vectors": TRIAL_BY_TRIAL, "adapted": WHOLE_LIST}
+LEVEL_OF = {"vectors": TRIAL_BY_TRIAL, "adapted": WHOLE_LIST}
 CHAINS = {
     "length,cosine": TRIAL_BY_TRIAL,
     "centre,length,cosine": TRIAL_BY_TRIAL,
@@ -88,7 +88,7 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
     enrolled, tested = vectors.models(extractor, first, key), vectors.read(extractor, f"trials_{sex}{second}")
     enrolment = vectors.directory(f"enrolls{first}", [*vectors.enrolled], vectors.enrolled)
     sides = enrolment, vectors.directory(f"trials_{sex}{second}", key.segment_ids.tolist())
-    for prefix, level in DOORS.items():
+    for prefix, level in LEVEL_OF.items():
         attacker = open_outside(f"{prefix}:{vectors.folder / extractor}")
         attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], key.trials())
         yield f"{prefix}:", level, attack.scored_by(attacker.fit(attack.training))

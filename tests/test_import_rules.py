@@ -1,4 +1,4 @@
-"""Who may import whom: the data go one way, and so do the imports; a room is entered by its face."""
+"""Who may import whom: the data go one way, and so do the imports; packages are imported by their public names."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = ("librosa", "sklearn", "matplotlib", "torch", "numba", "av", "espeakng_loader")
 
-# The floors of each package: a room imports from those below it, in its own package.
-FLOORS = {
+# The layers of each top-level package: its packages and modules import from the earlier layers alone.
+LAYERS = {
     "spkbase": [
         ["errors", "version", "seeding"],
         ["files", "packages"],
@@ -53,31 +53,28 @@ FLOORS = {
         ["__main__"],
     ],
 }
-# What a package may import of the others.
-BORDERS: dict[str, set[str]] = {
+# What a top-level package may import from the others.
+OTHERS: dict[str, set[str]] = {
     "spkbase": set(),
     "evaluation": {"spkbase"},
     "spkver": {"spkbase", "evaluation.trials", "evaluation.formats", "evaluation.embeddings", "evaluation.calibration"},
 }
-# An attacker chooses its backend by the errors on background speakers, and says its level of knowledge in the words of
-# the results; emotions are heard in the pitch, whose tracker
-# is there once.
-CHOOSES = {
+# An attacker chooses its backend by the errors on background speakers, and names its level of knowledge as the results
+# do; emotions are recognised from the pitch, which has one tracker.
+EXCEPTIONS = {
     "spkver.attackers": {"evaluation.metrics", "evaluation.reports"},
     "spkver.recognition": {"evaluation.utility"},
 }
-# These measure and report; the door of ``spkver-eval`` is beside that of ``spkver``.
-ALL_FACES = ("spkver.rsr2015", "spkver.voiceprivacy", "spkver.__main__")
+# These measure and report; `spkver.__main__` starts ``spkver-eval`` too.
+WHOLE_EVALUATION = ("spkver.rsr2015", "spkver.voiceprivacy", "spkver.__main__")
 
 
-def room_of(module: str) -> str:
-    """The package and the room: ``spkver.mixture``; the package alone for its ``__init__``."""
+def package_of(module: str) -> str:
+    """The package, or module beside packages: ``spkver.mixture``; the top level alone for its ``__init__``."""
     return ".".join(module.split(".")[:2])
 
 
-FILES = [
-    path for package in FLOORS for path in sorted((ROOT / package).rglob("*.py")) if "recipes" not in path.parts[-4:-1]
-]
+FILES = [path for top in LAYERS for path in sorted((ROOT / top).rglob("*.py")) if "recipes" not in path.parts[-4:-1]]
 
 
 def of_ours(path: Path) -> list[str]:
@@ -89,7 +86,7 @@ def of_ours(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             names += [f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names]
     assert not [name for name in names if name.startswith(".")], f"{path}: relative imports are not used here"
-    return [name for name in names if name.split(".")[0] in (*FLOORS, "recipes", "tests", "benchmarks")]
+    return [name for name in names if name.split(".")[0] in (*LAYERS, "recipes", "tests", "benchmarks")]
 
 
 def name_of(path: Path) -> str:
@@ -97,30 +94,31 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("package", FLOORS)
-def test_every_room_has_a_floor(package: str) -> None:
-    there = {room_of(name_of(path)) for path in FILES if path.relative_to(ROOT).parts[0] == package} - {package}
-    named = {f"{package}.{room}" for floor in FLOORS[package] for room in floor}
+@pytest.mark.parametrize("top", LAYERS)
+def test_every_package_has_a_layer(top: str) -> None:
+    there = {package_of(name_of(path)) for path in FILES if path.relative_to(ROOT).parts[0] == top} - {top}
+    named = {f"{top}.{name}" for layer in LAYERS[top] for name in layer}
     assert there == named
 
 
-def test_imports_go_down_and_enter_rooms_by_their_faces() -> None:
-    """`from evaluation.metrics import eer`, not from a module in the room; private names are nobody else's."""
+def test_imports_go_down_to_public_names() -> None:
+    """`from evaluation.metrics import eer`, not from a module in the package; private names are nobody else's."""
     for path in FILES:
-        own = room_of(name_of(path))
-        package = own.split(".")[0]
-        floor = {f"{package}.{room}": number for number, rooms in enumerate(FLOORS[package]) for room in rooms}
+        own = package_of(name_of(path))
+        top = own.split(".")[0]
+        layer = {f"{top}.{name}": number for number, names in enumerate(LAYERS[top]) for name in names}
         by_name = own in ("spkver.cli", "spkver.evaluation_cli")  # the tables of commands
         for name in of_ours(path):
-            other, inside = room_of(name), name.split(".")[2:]
-            if name.split(".")[0] != package:
-                allowed = BORDERS[package] | CHOOSES.get(own, set()) | ({"evaluation"} if own in ALL_FACES else set())
+            other, inside = package_of(name), name.split(".")[2:]
+            if name.split(".")[0] != top:
+                allowed = OTHERS[top] | EXCEPTIONS.get(own, set())
+                allowed |= {"evaluation"} if own in WHOLE_EVALUATION else set()
                 assert name.split(".")[0] in allowed or other in allowed, f"{path}: {own} may not import {name}"
-            elif other not in (own, f"{package}.__version__"):
-                assert own == package or floor[other] < floor[own], f"{path}: {own} turns back to {name}"
+            elif other not in (own, f"{top}.__version__"):
+                assert own == top or layer[other] < layer[own], f"{path}: {own} imports {name} of a later layer"
             if other != own and (ROOT / other.replace(".", "/")).is_dir():
-                assert len(inside) <= 1 or by_name, f"{path} goes round the face of {other}: {name}"
-                assert not "".join(inside).startswith("_"), f"{path} takes the private {name}"
+                assert len(inside) <= 1 or by_name, f"{path} imports {name}: import a public name of {other}"
+                assert not "".join(inside).startswith("_"), f"{path} imports the private {name}"
 
 
 @pytest.mark.parametrize("module", ["evaluation", "spkver.cli", "spkver.voiceprivacy"])
@@ -130,7 +128,7 @@ def test_heavy_libraries_are_loaded_when_they_are_used(module: str) -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_the_map_of_the_house_is_the_tree() -> None:
+def test_the_map_in_the_documentation_is_the_tree() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     drawn = re.search(r"## Where things are\n.*?```text\n(.*?)```", text, re.S)
     assert drawn is not None
@@ -145,8 +143,8 @@ def test_the_map_of_the_house_is_the_tree() -> None:
                 named.add(f"{package}/{word.rstrip('/')}")
     there = {
         f"{package}/{path.name}"
-        for package in FLOORS
+        for package in LAYERS
         for path in (ROOT / package).iterdir()
         if not path.name.startswith("__") and path.name != "recipes" and (path.is_dir() or path.suffix == ".py")
     }
-    assert {name for name in named if name.split("/")[0] in FLOORS} == there
+    assert {name for name in named if name.split("/")[0] in LAYERS} == there

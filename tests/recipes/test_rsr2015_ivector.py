@@ -190,7 +190,7 @@ JOINT = {"joint_factors__speaker_rank": 3, "joint_factors__channel_rank": 2, "jo
 
 
 def test_joint_factors(recipe: Recipe, tiny, tmp_path):
-    """The stages are those of the room's own functions, in a row."""
+    """The stages are the public functions of the packages, in a row."""
     outcome = recipe(tiny, tmp_path / "out", name="jfa", **JOINT)
     assert outcome.status == 0, outcome.err
     assert made(outcome.err) == {"features", "ubm", *STATISTICS, "joint factors", "scores of jfa"}

@@ -1,4 +1,4 @@
-"""Attackers of others enter the VoicePrivacy report and its least privacy, by every door; what can go wrong is told."""
+"""User-supplied attackers of every kind enter the VoicePrivacy report and its least privacy; errors are told."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ with open(scores, "w") as file:
 
 @pytest.fixture(scope="module")
 def outside(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Something for every door; read only."""
+    """What every kind of user-supplied attacker needs; read only."""
     folder = tmp_path_factory.mktemp("outside")
     for scenario in SCENARIOS:
         write_oracle(layout, folder / "oracle" / "exp", scenario)
@@ -77,7 +77,7 @@ def outside(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def output(layout: Path, outside: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the recipe makes of a built-in attacker and one by each door; read only."""
+    """What the recipe makes of a built-in attacker and one of each user-supplied kind; read only."""
     folder = tmp_path_factory.mktemp("output")
     outcome = run(layout, folder, *entries(outside), page=True)
     assert outcome.status == 0, outcome.err
@@ -149,7 +149,7 @@ def write_vectors(layout: Path, folder: Path) -> None:
             write_embeddings(path, Embeddings(ids, ["?"] * len(ids), -vectors))
 
 
-# --- all doors ------------------------------------------------------------------------------------
+# --- all kinds ------------------------------------------------------------------------------------
 
 
 def test_the_least_privacy_is_over_all_attackers(results, output):
@@ -335,7 +335,7 @@ def test_where_no_attacker_can_learn_the_error_names_attacker_and_data(layout, t
         ("[plda]", "'plda' is no preset"),
     ],
 )
-def test_doors_that_do_not_open_are_told_before_anything_else(attackers, message):
+def test_supplied_attackers_that_cannot_be_used_are_told_before_anything_else(attackers, message):
     with pytest.raises(ConfigError) as caught:
         chosen_attackers(load_config(Config, settings=[f"attackers={attackers}"]))
     assert message in str(caught.value)
@@ -383,7 +383,7 @@ def test_the_example_of_the_page_enters_the_least_privacy(layout, tmp_path):
     assert vp.condition(results, "f", "original", "ltas-attack")["eer"]["rocch"] < 0.4
 
 
-def test_the_documents_name_every_door_preset_and_kind():
+def test_the_documents_name_every_prefix_preset_and_kind():
     page = (ROOT / "docs/own_attackers.md").read_text(encoding="utf-8")
     for form, summary in OUTSIDE.values():
         forms = " or ".join(f"`{one}`" for one in form.split(" or "))

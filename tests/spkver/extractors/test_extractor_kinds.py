@@ -1,4 +1,4 @@
-"""Every door for extractors: what comes in, and one clear error for what cannot."""
+"""Every kind of extractor: what it takes, and one clear error for what it cannot."""
 
 from __future__ import annotations
 
