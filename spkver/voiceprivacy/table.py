@@ -47,8 +47,6 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-_METHOD = "exact intervals where errors are few; means over draws, closed sets, worst case, CMC"
-_EVIDENCE = "minimum over attackers, similarity of voices; 5"  # what was made before by another one is made again
 _MOST_RESAMPLES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
 _OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
@@ -97,7 +95,7 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
             f"numbers/{dataset}{suffix}/{attacker}.json",
             make=partial(_assess_all, run=run, conditions=group, config=config, seed=seed),
             read=load_json,
-            inputs=[group, {name: file_digest(run.path(name)) for name in lists}, config, seed, _METHOD],
+            inputs=[group, {name: file_digest(run.path(name)) for name in lists}, config, seed],
             libraries=("numpy", "scipy"),
         )
     with run.timed("evaluation"):
@@ -120,7 +118,7 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         f"evidence{suffix}.json",
         make=make,
         read=load_json,
-        inputs=[config, seed, _EVIDENCE],
+        inputs=[config, seed],
         after=list(stages.values()),
         libraries=("numpy", "scipy"),
     )
