@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evaluation import formats
-from evaluation.metrics import individual_ceiling, meaning_of
+from evaluation.metrics import meaning_of
+from evaluation.metrics.disclosure import individual_ceiling
 from evaluation.trials.lists import Key, Scores
 from spkver.evaluation_cli import main
 
