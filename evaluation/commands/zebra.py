@@ -79,8 +79,14 @@ def zebra(
                 click.echo(f"Individual: {notes['zebra.individual']}")
         if worst is not None:
             found = dict(zip(_READINGS, vars(worst).values(), strict=True))
-            rows = [{"worst case by": title, "LLR": one.llr, "log10": one.log10} for title, one in found.items()]
-            click.echo("\n" + format_table(rows, {"worst case by": "", "LLR": ".3f", "log10": ".3f"}))
+            most = result.zebra.individual_ceiling  # more is a matter of the density, and of no trial
+            shown = {
+                title: f"{one.log10:.3f}" if not one.log10 > most * (1 + 1e-9) else f"over {most:.3f}"
+                for title, one in found.items()
+            }
+            click.echo(
+                "\n" + format_table([{"worst case by": title, "log10 LLR": text} for title, text in shown.items()])
+            )
             for title, one in found.items():
                 if one.note:
                     click.echo(f"{title}: {one.note}")

@@ -133,8 +133,8 @@ def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> floa
     Returns
     -------
     float
-        p of P(K_1 + ... + K_n <= k) = share. The K_i are independent and binomial with N / n trials (or the whole
-        numbers on both sides of it, mixed) at the rate q(u) = Phi((Phi^-1(p) + sqrt(s) u) / sqrt(1 - s)), where s is
+        p of P(K_1 + ... + K_n <= k) = share. The K_i are independent and binomial with N / n trials (some speakers with
+        one more, where n does not divide N) at the rate q(u) = Phi((Phi^-1(p) + sqrt(s) u) / sqrt(1 - s)), where s is
         `OF_SPEAKERS` and u is standard normal.
 
     Examples
@@ -146,23 +146,23 @@ def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> floa
     from scipy.special import gammaln, log_ndtr, ndtr
 
     effects, weights = np.polynomial.hermite_e.hermegauss(151)
+    weights /= weights.sum()
     fewer, more = divmod(n_trials, n_units)
-    mixture = []
-    for trials, part in ((fewer, 1 - more / n_units), (fewer + 1, more / n_units)):
+    parts = []
+    for trials, speakers in ((fewer, n_units - more), (fewer + 1, more)):
         errors = np.arange(min(n_errors, trials) + 1)[:, None]
         ways = gammaln(trials + 1) - gammaln(errors + 1) - gammaln(trials - errors + 1)
-        mixture += [(errors, trials - errors, ways, part * weights / weights.sum())] if part else []
+        parts.append((errors, trials - errors, ways, speakers))
 
     def excess(scaled: float) -> float:
         at = (scaled + np.sqrt(OF_SPEAKERS) * effects) / np.sqrt(1 - OF_SPEAKERS)
         failing, passing = log_ndtr(at), log_ndtr(-at)
-        one = np.zeros(n_errors + 1)
-        for errors, others, ways, parts in mixture:
-            one[: len(errors)] += np.exp(ways + errors * failing + others * passing) @ parts
-        every, power = one[:1] ** 0, n_units  # errors of all speakers: the n-fold convolution, by squares
-        while power:
-            every = np.convolve(every, one)[: n_errors + 1] if power % 2 else every
-            one, power = np.convolve(one, one)[: n_errors + 1], power // 2
+        every = np.ones(1)  # errors of all speakers: the convolution of theirs, by squares
+        for errors, others, ways, speakers in parts:
+            one = np.exp(ways + errors * failing + others * passing) @ weights
+            while speakers:
+                every = np.convolve(every, one)[: n_errors + 1] if speakers % 2 else every
+                one, speakers = np.convolve(one, one)[: n_errors + 1], speakers // 2
         return float(every.sum() - share)
 
     return float(ndtr(brentq(excess, -12.0, 12.0, xtol=1e-6)))

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from evaluation import formats
 from evaluation.metrics import meaning_of
+from evaluation.metrics.disclosure import individual_ceiling
 from evaluation.trials.lists import Key, Scores
 from spkver.evaluation_cli import main
 
@@ -156,6 +157,20 @@ def test_profiles_of_several_systems_are_one_table(lists: Path) -> None:
         single = json.loads(profile(name, "--json", "-", "--convention", "zebra-2020").stdout)
         assert report[label] == {part: value for part, value in single.items() if part != "label"}
     assert sorted(path.name for path in lists.glob("*.png")) == ["ZEBRA-one.png", "ZEBRA-two.png"]
+
+
+def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_path: Path) -> None:
+    """Six trials, 100 deviations apart: a Gaussian makes 10^2000 of them, isotonic regression at most 10^0.6."""
+    pairs = [f"m{place % 3} s{place // 3}" for place in range(9)]
+    values = {"m0 s0": 100, "m1 s1": 101, "m2 s2": 102}
+    scores = "\n".join(f"{pair} {values.get(pair, number)}" for number, pair in enumerate(pairs))
+    key = "\n".join(f"{pair} {'target' if pair in values else 'nontarget'}" for pair in pairs)
+    (tmp_path / "s").write_text(scores + "\n")
+    (tmp_path / "k").write_text(key + "\n")
+    lines = run("zebra", "-s", tmp_path / "s", "-k", tmp_path / "k", "--worst-case").stdout.splitlines()
+    shown = {line.split("  ")[0]: line.split("  ")[-1].strip() for line in lines if "  " in line}
+    ceiling = f"{individual_ceiling(3, 6):.3f}"
+    assert (shown["isotonic regression"], shown["Gaussians"]) == (ceiling, f"over {ceiling}")
 
 
 def test_worst_cases_are_those_of_one_system(lists: Path) -> None:

@@ -62,7 +62,7 @@ def test_so_many_errors_or_fewer_are_seen_in_the_share_that_is_asked_for(
     found = rate_where(errors, n_units, n_trials, 0.1)
     rng = np.random.default_rng(errors)
     limit = stats.norm.ppf(found) + np.sqrt(OF_SPEAKERS) * rng.standard_normal((40_000, n_units))
-    each = n_trials // n_units + (rng.random(limit.shape) < n_trials % n_units / n_units)
+    each = n_trials // n_units + (np.arange(n_units) < n_trials % n_units)
     seen = rng.binomial(each, stats.norm.cdf(limit / np.sqrt(1 - OF_SPEAKERS))).sum(axis=1)
     assert np.mean(seen <= errors) == pytest.approx(0.1, abs=0.006)
 
@@ -118,9 +118,12 @@ def test_no_interval_ends_below_the_bound_without_an_error(n_units: int, each: i
         assert interval(errors / worth, rates, method=KALDI, level=level, **sizes).high >= least
 
 
-def test_the_exact_ends_rise_with_errors() -> None:
-    ends = np.array([rate_interval(errors / 60, n_units=10, n_trials=60) for errors in np.arange(0, 60.5, 1.5)])
+@pytest.mark.parametrize("n_trials", [6, 34, 60])
+def test_the_exact_ends_rise_with_errors(n_trials: int) -> None:
+    counts = np.linspace(0, n_trials, 25)
+    ends = np.array([rate_interval(count / n_trials, n_units=10, n_trials=n_trials) for count in counts.tolist()])
     assert (np.diff(ends, axis=0) >= 0).all()
+    assert ends[-1, 1] == 1
 
 
 def draws(rate: float, deviation: float) -> np.ndarray:
