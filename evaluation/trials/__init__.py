@@ -35,7 +35,6 @@ from evaluation.trials.speakers import (
     find_speakers,
     group_trials,
     is_number,
-    metadata_columns,
     own_trials,
     read_metadata,
     read_speakers,

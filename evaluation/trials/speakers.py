@@ -337,20 +337,6 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     return values
 
 
-def metadata_columns(path: str | Path) -> list[str]:
-    """Return the names of the columns of a table, without that of the ids.
-
-    Raises
-    ------
-    DataError
-        As `read_metadata`; if there is no column besides the ids.
-    """
-    columns = _table(path)[0][1][1:]
-    if not columns:
-        raise DataError("expected a header with columns besides the ids", file=path, line=1)
-    return columns
-
-
 def group_trials(
     key: Key, metadata: Mapping[str, str], *, speakers: TrialSpeakers | None = None
 ) -> tuple[np.ndarray, list[str]]:

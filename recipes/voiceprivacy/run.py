@@ -21,7 +21,7 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     scores = voiceprivacy.score(experiment, sets, attackers)  # exp/
     table = voiceprivacy.assess(experiment, scores)  # numbers/, evidence.json
     utility = voiceprivacy.utility(experiment, sets)
-    return voiceprivacy.report(experiment, sets, attackers, scores, table, utility)  # results.json, report.html
+    return voiceprivacy.report(experiment, sets, scores, table, utility)  # results.json, report.html
 
 
 main = voiceprivacy.evaluation_command(evaluate, __file__, about=__doc__)

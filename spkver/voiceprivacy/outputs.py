@@ -27,11 +27,10 @@ from spkbase.files import atomic_path, file_digest, format_csv, format_table, lo
 from spkbase.runs import versions
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
-from spkver.voiceprivacy.attributes import measure_attributes
 from spkver.voiceprivacy.checks import CHECKS, OVERESTIMATED, UTILITY, Evaluated
 from spkver.voiceprivacy.choosing import attacker_name, attackers_run
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.scores import Attackers, Scored, fusion_weights
+from spkver.voiceprivacy.scores import Scored, fusion_weights
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.table import Table, percent, places, summarise
@@ -53,10 +52,8 @@ _IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
 _OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
 
 
-def report(
-    experiment: Experiment, sets: Sets, attackers: Attackers, scores: Sequence[Scored], table: Table, utility: Json
-) -> str:
-    """Measure the attributes that vectors reveal, and write all results.
+def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: Table, utility: Json) -> str:
+    """Write all results.
 
     Returns
     -------
@@ -65,7 +62,6 @@ def report(
     """
     experiment.begin("report")
     run, config, suffix = experiment.run, experiment.config, experiment.suffix
-    attributes = measure_attributes(run, sets, config, attackers.by_training, table.rows)
     simulated, fusions = is_simulated(experiment.data), fusion_weights(run, scores)
     summary = summarise(table.rows, table.minima)
     anonymiser = describe(experiment.anonymizer, sets, suffix=suffix, seed=config.seed)
@@ -108,7 +104,6 @@ def report(
         "averages": averages(rows, config),
         "conditions": table.rows,
         "utility": utility,
-        "attributes": attributes,
         "sanity": sanity,
         "config": to_dict(config),
         "versions": versions(),

@@ -135,9 +135,6 @@ class UtilityConfig:
         here.
     recall : str
         Convention of the unweighted average recall, see `evaluation.utility.recalls`.
-    attributes : str or None
-        Table of speakers with a header, ids first: how well each column is predicted from vectors, like sex (see
-        `spkver.voiceprivacy.utility`).
     """
 
     wer: bool = False
@@ -146,7 +143,6 @@ class UtilityConfig:
     emotion: tuple[str, ...] = ()
     predictions: str | None = None
     recall: Literal["default", "vpc2024", "pooled"] = "default"
-    attributes: str | None = None
 
     def __post_init__(self) -> None:
         are_once = len(set(self.emotion)) == len(self.emotion)

@@ -20,7 +20,6 @@ from spkbase.runs import Run
 from spkver import recognition
 from spkver.audio import check_headers
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.attributes import read_tables
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
@@ -45,9 +44,6 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
         for path in needed:
             if not path.is_file():
                 problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
-    if given.attributes is not None:
-        with problems.noted():
-            read_tables(given.attributes)
     for directories in map(sets.pair, sets.emotions):
         if given.predictions is not None:
             for directory in directories:

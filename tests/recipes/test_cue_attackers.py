@@ -1,4 +1,4 @@
-"""Attackers that are no voice print, and what vectors tell beside identity, in the VoicePrivacy report."""
+"""Attackers that are no voice print, in the VoicePrivacy report."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import pytest
 import voiceprivacy_runs as vp
 from recipe_runs import refused, results_of
 from voiceprivacy_runs import rows
-
-from evaluation.reports.page import render_page
 
 ATTACKERS = ["prosody", "session", "content"]
 
@@ -26,17 +24,13 @@ def write_texts(data: Path) -> None:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = vp.write_layout(tmp_path_factory.mktemp("cues") / "vp")
     write_texts(folder)
-    people = [*vp.ENROLLED["f"], *vp.ENROLLED["m"], *vp.STRANGERS["f"], *vp.STRANGERS["m"]]
-    rows = [f"{name},{'old' if int(name[1:]) % 2 else 'young'},{name}" for name in people]
-    vp.write(folder.parent / "people.csv", ["speaker,age,nobody", *rows])
     return folder
 
 
 @pytest.fixture(scope="module")
 def results(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
     output = tmp_path_factory.mktemp("run") / "out"
-    settings = {"utility__attributes": data.parent / "people.csv", "evaluation__resamples": 0}
-    found = vp.evaluated(data, output, attackers=f"[{','.join(ATTACKERS)}]", **settings)
+    found = vp.evaluated(data, output, attackers=f"[{','.join(ATTACKERS)}]", evaluation__resamples=0)
     for training in ("tiny_train", f"tiny_train{vp.SUFFIX}"):
         choice = json.loads((output / "attackers" / training / "content" / "choice.json").read_text())
         assert choice["why"].startswith("chosen by the area under the ROC over 3 folds of 6 background speakers")
@@ -56,23 +50,6 @@ def test_recognition_without_speech_stands_among_the_checks(results: dict) -> No
     assert f"an EER of {100 * rate:.1f} %" in found["text"]
 
 
-def test_attributes_are_read_from_the_vectors(results: dict) -> None:
-    measured = results["attributes"]
-    assert measured["vectors"] in ("prosody", "session")
-    found = measured["sets"]["tiny_test"]
-    assert set(found) == {"sex", "age"}
-    assert found["sex"]["learnt_from"] == "training"
-    assert found["age"]["learnt_from"] == "folds"  # the table knows no training speaker
-    assert found["sex"]["original"]["n_speakers"] == 9
-    for leakage in found.values():
-        for scenario in ("original", "ignorant", "informed"):
-            assert 0 <= leakage[scenario]["value"] <= 1
-    assert any("nobody: not measured: expected at least two classes" in note for note in measured["notes"])
-    page = render_page(results, folder=".")
-    assert 'id="attributes"' in page
-    assert "vectors of " in page
-
-
 def test_without_transcripts_content_says_so_and_the_others_finish(layout: Path, tmp_path: Path) -> None:
     settings = {"evaluation__resamples": 0}
     outcome = vp.run_recipe(layout, tmp_path / "out", attackers="[gmm-ubm,content]", **settings)
@@ -80,15 +57,5 @@ def test_without_transcripts_content_says_so_and_the_others_finish(layout: Path,
     assert "no transcripts" in outcome.err
     results = results_of(tmp_path / "out")
     assert {row["attacker"] for row in results["conditions"]} == {"gmm-ubm"}
-    assert results["attributes"] == {
-        "vectors": None, "sets": {}, "notes": ["no vector attacker has scores of original speech"]
-    }  # fmt: skip
     outcome = vp.run_recipe(layout, tmp_path / "alone", attackers="[content]", **settings)
     refused(outcome, "no attacker can score any condition: content on", "no transcripts")
-
-
-def test_a_table_that_is_none_is_told_before_the_start(data: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty.csv").write_text("")
-    settings = {"attackers": "[prosody]", "utility__attributes": tmp_path / "empty.csv"}
-    refused(vp.run_recipe(data, tmp_path / "out", **settings), "empty.csv")
-    assert not (tmp_path / "out/exp").exists()

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from evaluation.embeddings.files import write_embeddings
 from evaluation.embeddings.sets import Embeddings
-from evaluation.trials import metadata_columns
 from evaluation.uncertainty import Resampling
 from evaluation.utility.recalls import Leakage, Sides, attribute_leakage, predict_labels
 from spkbase.errors import DataError
@@ -220,13 +219,6 @@ def test_command_ends_with_one_error(arguments: list[str], says: str, folder) ->
     assert status == 2, output
     assert says in output
     assert "Traceback" not in output
-
-
-def test_columns_of_a_table_are_those_of_its_header(folder) -> None:
-    assert metadata_columns(folder / "people.csv") == ["sex", "age"]
-    (folder / "ids").write_text("speaker\ns00\n")
-    with pytest.raises(DataError, match="columns besides the ids"):
-        metadata_columns(folder / "ids")
 
 
 def test_utterances_of_one_voice_in_several_folds_are_told(tmp_path: Path) -> None:
