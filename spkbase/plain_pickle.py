@@ -5,7 +5,7 @@ and PyTorch tensors need; any other name ends the reading, before anything is ca
 stand-ins, and NumPy sees only sizes and types that were checked: its own functions would let a pickle make pointers.
 
 `torch.save` writes a zip of a pickle, `data.pkl`, and the storages of its tensors as members of their own; its older
-form, which pickles of tensors still hold within them, is five pickles and then the storages.
+form, which the weights of GE2E have and pickles of tensors still hold within them, is five pickles and the storages.
 """
 
 from __future__ import annotations
@@ -58,9 +58,7 @@ def _one_error(path: Any, what: str) -> Iterator[None]:
         raise DataError(f"cannot be read as {what}: {reason}", file=path, remedy=remedy) from error
 
 
-def read_npz(
-    source: Any, *names: str, file: str | Path | None = None, map_above: float = math.inf
-) -> dict[str, NDArray[Any]]:
+def read_npz(source: Any, *names: str, file: str | Path | None = None) -> dict[str, NDArray[Any]]:
     """Read arrays of an npz, without pickle.
 
     Parameters
@@ -70,8 +68,6 @@ def read_npz(
         What is read of it, where it is there; all by default.
     file : path, optional
         Where it comes from, for errors; by default `source`.
-    map_above : float
-        Bytes above which an array that is not packed is mapped from the file at the path `source`.
 
     Raises
     ------
@@ -85,18 +81,7 @@ def read_npz(
             if name == member.filename or (names and name not in names):
                 continue
             with archive.open(member) as stream:
-                if member.compress_type == zipfile.ZIP_STORED and member.file_size > map_above:
-                    is_first = npy.read_magic(stream) == (1, 0)
-                    read_head = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
-                    shape, fortran, dtype = read_head(stream)
-                    if dtype.hasobject:  # mapped, its bytes would be taken for pointers
-                        raise ValueError("allow_pickle=False")
-                    if stream.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
-                        raise ValueError(f"an array of shape {shape} does not fit its bytes")
-                    start = _member_start(source, member) + stream.tell()
-                    arrays[name] = _checked(np.memmap(source, dtype, "r", start, shape, "F" if fortran else "C"))
-                else:
-                    arrays[name] = _checked(npy.read_array(stream, allow_pickle=False))
+                arrays[name] = _checked(npy.read_array(stream, allow_pickle=False))
     return arrays
 
 

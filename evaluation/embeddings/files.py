@@ -16,8 +16,7 @@ The speakers come from the given map, else from the file, else from an ``utt2spk
 file are no ids but speakers of the map, the file holds a vector for each speaker. Otherwise each id counts as one
 speaker, with a note.
 
-Vectors above 64 MiB are mapped where they are contiguous and not compressed: in npy, in an npz of `numpy.savez`, in a
-contiguous dataset, and in a tensor.
+Vectors above 64 MiB are mapped where they are contiguous: in npy, in a contiguous dataset of HDF5, and in a tensor.
 
 **Embeddings in dictionaries and lists, as pickles, files of PyTorch and archives of arrays hold them.**
 
@@ -168,7 +167,7 @@ def read_embeddings(
 
 
 def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
-    """Write embeddings as ``.npz`` or ``.h5``, not compressed, so that they can be mapped; whole or not at all.
+    """Write embeddings as ``.npz`` or ``.h5``, the latter so that they can be mapped; whole or not at all.
 
     Raises
     ------
@@ -259,7 +258,7 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
     if any(head[offset:].startswith(b"\x89HDF\r\n\x1a\n") for offset in (0, 512, 1024, 2048)):
         return _read_hdf5(path, map_above)
     if head.startswith(b"PK\x03\x04"):
-        return _read_zip(path, map_above)
+        return _read_zip(path)
     if head.startswith(b"\x93NUMPY"):
         return _columns_of_data(read_npy(path, map_above=map_above), path)
     if head.startswith(OLDER_TORCH):
@@ -444,7 +443,7 @@ def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
     return content | {key: vectors} if isinstance(vectors, np.ndarray) else None
 
 
-def _read_zip(path: Path, map_above: int) -> _Columns:
+def _read_zip(path: Path) -> _Columns:
     """Read an npz (vectors with their ids, windows of a recording, or an array an utterance), or a file of PyTorch."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -459,7 +458,7 @@ def _read_zip(path: Path, map_above: int) -> _Columns:
         arrays = read_npz(path)
         is_by_utterance = arrays and not _name_among(names, (*IDS, *SPEAKERS))
         return _columns_of_data(arrays, path) if is_by_utterance else _columns_of(arrays, path)
-    arrays = read_npz(path, *_needed(names), map_above=map_above)
+    arrays = read_npz(path, *_needed(names))
     columns = _columns_of(arrays, path)
     if columns.ids is not None or not set(_WINDOW) <= set(arrays):
         return columns

@@ -66,7 +66,7 @@ def test_what_is_written_is_read(tmp_path: Path, name: str, dtype: Any, map_abov
     found = read_embeddings(tmp_path / name, map_above=map_above)
     assert found.vectors.tolist() == vectors.tolist()
     assert (found.ids.tolist(), found.speakers.tolist()) == (IDS, SPEAKERS)
-    assert isinstance(found.vectors, np.memmap) == (map_above == 0)
+    assert isinstance(found.vectors, np.memmap) == (map_above == 0 and name != "e.npz")
 
 
 @pytest.mark.parametrize("map_above", [0, 1 << 26])
