@@ -46,8 +46,6 @@ from evaluation.metrics.table import (
     Method,
     Metric,
     Metrics,
-    SpeakerVerificationMetrics,
-    detection_score,
     evaluate,
     find_metric,
     is_prior,

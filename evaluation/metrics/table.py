@@ -11,10 +11,6 @@ commands, bootstrap intervals, groups and docs/metrics.md; docs/own_metric.md sa
 
 How the interval of a metric is made is a `Method`: a scale, a factor of the bias to subtract, and the ends of its
 range; `evaluation.uncertainty.intervals` says why, and makes them.
-
-`SpeakerVerificationMetrics` takes scores in batches, as torchmetrics does, and `detection_score` is one number for
-model selection by scikit-learn; neither library is imported. Metrics of detection are no means over batches, so that
-the state is the scores themselves, 8 bytes a trial.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ from operator import sub
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evaluation.metrics import detection, disclosure
 from evaluation.metrics.calibration import cllr, min_cllr
@@ -35,7 +31,7 @@ from evaluation.metrics.conventions import CONVENTIONS
 from evaluation.metrics.detection import METHODS, RateAt, TrueAccept, act_dcf, equal_error, min_dcf, prbep
 from evaluation.metrics.disclosure import SCALE, Zebra, d_sys, d_sys_pav, format_value, individual, population
 from evaluation.metrics.sorted_scores import GivenScores, SortedScores, as_count, sort_scores
-from evaluation.trials import Key, Scores, are_labels, column_of, split_by_labels, split_scores
+from evaluation.trials import Key, Scores, are_labels, split_by_labels, split_scores
 from spkbase.errors import DataError, few
 from spkbase.files import as_plain, format_table
 from spkbase.showing import Tabular, html_table, one_line
@@ -701,138 +697,3 @@ def evaluate(
     else:
         scores = sort_scores(**split_by_labels(target, labels, weights))
     return Metrics(priors, convention, tuple(metrics)).evaluate(scores)
-
-
-class SpeakerVerificationMetrics:
-    """All metrics of scores that come in batches: `update` with each, `compute` at the end, `reset` to start again.
-
-    The order and the size of the batches do not matter: the result is that of `evaluate` on all scores at once. States
-    of several processes, or of several parts of the data, are added by ``+``.
-
-    Parameters
-    ----------
-    convention, priors, metrics
-        See `evaluate`.
-
-    Examples
-    --------
-    >>> metrics = SpeakerVerificationMetrics()
-    >>> metrics.update([2.0, -1.0, 0.5], [1, 0, 1])
-    >>> metrics.update(np.array([0.0, 1.0]), np.array([False, False]))
-    >>> round(metrics.compute().eer["rocch"], 4) == round(evaluate([2.0, 0.5], [-1.0, 0.0, 1.0]).eer["rocch"], 4)
-    True
-    >>> (metrics + metrics).compute().n_target
-    4
-    """
-
-    def __init__(
-        self,
-        *,
-        convention: str = "default",
-        priors: Sequence[str | float] = PRIORS,
-        metrics: tuple[Metric, ...] = METRICS,
-    ) -> None:
-        self._metrics = Metrics(tuple(priors), convention, tuple(metrics))
-        assert self._metrics.rows  # an unknown convention or prior is reported now, not after an epoch
-        self._batches: list[dict[str, NDArray[np.float64]]] = []
-
-    def update(self, scores: ArrayLike, labels: ArrayLike) -> None:
-        """Take in a batch; one without trials of a class is welcome.
-
-        Parameters
-        ----------
-        scores : array_like of float of shape (N,)
-            Scores, or a tensor of them on any device.
-        labels : array_like of bool, of 0 and 1, or of str of shape (N,)
-            True for target trials; see `evaluation.trials.truth_of`.
-
-        Raises
-        ------
-        DataError
-            If lengths differ, a label says neither class, or a score is no number or NaN; the state is then as before.
-        """
-        self._batches.append(split_by_labels(scores, labels))
-
-    def compute(self) -> Evaluation:
-        """Return every metric of all scores so far.
-
-        Raises
-        ------
-        DataError
-            If there is no trial of one class.
-        """
-        sides = (np.concatenate([[], *(batch[name] for batch in self._batches)]) for name in ("target", "nontarget"))
-        return self._metrics.evaluate(sort_scores(*sides))
-
-    def reset(self) -> None:
-        """Forget all scores."""
-        self._batches = []
-
-    def __add__(self, other: SpeakerVerificationMetrics) -> SpeakerVerificationMetrics:
-        """Return one that has the scores of both.
-
-        Raises
-        ------
-        DataError
-            If the two compute other metrics.
-        """
-        ours = self._metrics
-        if ours != other._metrics:
-            remedy = "make both with the same convention, priors and metrics"
-            raise DataError("expected states of the same metrics to add", remedy=remedy)
-        merged = SpeakerVerificationMetrics(convention=ours.convention, priors=ours.priors, metrics=ours.metrics)
-        merged._batches = self._batches + other._batches
-        return merged
-
-
-def detection_score(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    metric: str = "eer.rocch",
-    sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
-    convention: str = "default",
-) -> float:
-    """Return one metric of scores, with the arguments in the order of scikit-learn's metrics.
-
-    Parameters
-    ----------
-    y_true : array_like of shape (N,)
-        The class of each trial; see `evaluation.trials.truth_of`.
-    y_score : array_like of float of shape (N,)
-        Scores: the higher, the more a target.
-    metric : str
-        Name of the number, as `Evaluation.values` gives it: ``"eer.rocch"``, ``"min_dcf.0.01"``, ``"cllr"`` and so on.
-    sample_weight : array_like of float of shape (N,), optional
-        How often each trial counts.
-    pos_label : object, optional
-        The class of target trials, where the labels are none of those known.
-    convention : str
-        See `evaluate`.
-
-    Raises
-    ------
-    DataError
-        If there is no such metric, or as `evaluate`.
-
-    Examples
-    --------
-    >>> detection_score([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.6])
-    0.25
-    >>> detection_score([1, -1, -1], [0.9, 0.1, 0.4], pos_label=1, metric="min_dcf.0.5")
-    0.0
-
-    For model selection, lower being better::
-
-        make_scorer(detection_score, greater_is_better=False, response_method="decision_function", metric="min_cllr")
-    """
-    row, point = find_metric(metric, METRICS)
-    if row is None or not (is_prior(point) if row.over_priors else (metric, point) in row.numbers()):
-        names = [name for other in METRICS for name, _ in other.numbers()]
-        raise DataError(f"expected a metric such as {few(names, repr, 8)}, got {metric!r}")
-    labels = y_true if pos_label is None else column_of(y_true, "y_true") == pos_label
-    rows = tuple(other for other in METRICS if other is row or other.name in row.of)
-    priors = (point,) if row.over_priors else PRIORS
-    found = evaluate(y_score, labels=labels, weights=sample_weight, convention=convention, metrics=rows, priors=priors)
-    return found.values()[metric]
