@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from voiceprivacy_runs import ENROLLED, SUFFIX, evaluated, lines_of, run_recipe,
 
 from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file, records
 from spkbase.errors import DataError
+from spkver.anonymization import RECORD
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.checks import Evaluated
 from spkver.voiceprivacy.scores import attacks_of
@@ -156,12 +158,14 @@ def test_missing_twins_are_made_in_the_output_and_the_data_stay_as_they_are(own,
         assert trained["trained_on"]["utterances"] == count
 
 
-def test_twins_of_another_anonymiser_than_the_named_one_get_no_draws_of_it(layout, tmp_path):
+def test_twins_whose_record_names_another_anonymiser_get_no_draws(own, tmp_path):
+    for twin in own.glob(f"*{SUFFIX}"):
+        (twin / RECORD).write_text(json.dumps({"anonymizer": {"name": "vtln", "level": "utterance"}, "seed": 0}))
     settings = {**MCADAMS, "anonymizer__training_draws": 3}
-    outcome = run_recipe(layout, tmp_path / "out", "--until", "anonymisation", **settings)
+    outcome = run_recipe(own, tmp_path / "out", "--until", "anonymisation", **settings)
     assert outcome.status == 0, outcome.err
-    assert "another anonymiser than mcadams made it" in outcome.err
-    assert not list((tmp_path / "out/data").glob("tiny_train*-draw3"))
+    assert "one anonymised version only, since its record has another name" in outcome.err
+    assert not list((tmp_path / "out").glob("data/*"))
 
 
 def test_an_anonymiser_that_does_nothing_is_found_out(own, tmp_path):
