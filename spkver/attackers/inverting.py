@@ -17,9 +17,8 @@ Attackers by vectors that first map the space of anonymised speech to that of or
     OUTPUT/attackers/<anonymised background>/<name>/alignment.h5      the map
     OUTPUT/attackers/<anonymised background>/<name>/alignment.json    the maps that were tried, and how well they link
 
-The map is learnt on pairs: recordings of the background and their anonymised versions, with ``own_pairs`` those of the
-enrolment too (then the files lie below the anonymised enrolment). What comes after it is the attacker by vectors that
-learnt from original speech.
+The map is learnt on pairs: recordings of the background and their anonymised versions. What comes after it is the
+attacker by vectors that learnt from original speech.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -673,13 +671,6 @@ MAPS: dict[str, tuple[MapKind, float]] = {
 }
 """The maps that are tried, from the simplest on: what is fitted, and its prior or ridge."""
 
-OPTIONS = ("own_means", "own_pairs")
-"""Further settings: the mean of each anonymised side is subtracted, which needs all unlabelled recordings of a list;
-the map learns from original and anonymised enrolment too, which who enrols and has the anonymiser can make."""
-
-Pairs = tuple[tuple[DataDir, ...], ...]
-"""Of the background, and perhaps of the enrolment: original speech, then its anonymised versions."""
-
 _VERSION = 2
 _MOST_PAIRS = 3000  # recordings that a map is learnt from
 _ALIGNMENT = ("source_mean", "target_mean", "matrix")
@@ -730,67 +721,48 @@ def _fitted(name: str, anonymised: NDArray[np.floating], original: NDArray[np.fl
 @one_line
 @dataclass(frozen=True, eq=False)
 class AlignedSource:
-    """Vectors of a source, those of anonymised directories mapped; see `spkver.attackers.vector_attacker.VectorSource`.
-
-    With `own_means` their mean over all requested vectors is subtracted in place of that of the pairs.
-    """
+    """Vectors of a `VectorSource`; those of anonymised directories are mapped."""
 
     source: VectorSource
     alignment: Alignment
     anonymised: set[DataDir]
-    own_means: bool = False
 
     def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
         """Return the vectors of a data directory, or of some of its utterances with their speakers."""
         found = self.source.vectors(directory, utterances)
-        if directory not in self.anonymised:
-            return found
-        source_mean = np.mean(found.vectors, axis=0) if self.own_means else self.alignment.source_mean
-        return replace(found, vectors=replace(self.alignment, source_mean=source_mean).apply(found.vectors))
+        return replace(found, vectors=self.alignment.apply(found.vectors)) if directory in self.anonymised else found
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
 class AlignedAttacker:
-    """An attacker by vectors, after a map of what is anonymised; see `spkver.attackers.Attacker`.
-
-    `options` are those of `OPTIONS` that are on.
-    """
+    """An attacker by vectors, after a map of what is anonymised; see `spkver.attackers.Attacker`."""
 
     level: ClassVar[str] = INVERTING
     scenarios: ClassVar[tuple[str, ...]] = ("lazy-informed",)  # the backend is of original speech, the sides are not
 
     name: str
     base: VectorAttacker
-    options: frozenset[str] = frozenset()
     place: Place = field(default=NOWHERE, repr=False)
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         """Return both sides, and all that the map is learnt from."""
-        return *attack.sides, *chain.from_iterable(self._pairs(attack.training))
-
-    def _pairs(self, training: TrainingSet) -> Pairs:
-        pairs = (training.original, *training.anonymised)
-        return (pairs, training.own) if "own_pairs" in self.options and training.own else (pairs,)
+        return *attack.sides, attack.training.original, *attack.training.anonymised
 
     def record(self, attack: Attack) -> Any:
         """Return what it depends on besides the speech."""
-        return {"alignment": [_VERSION, list(MAPS), *sorted(self.options)], "base": self.base.record(attack)}
+        return {"alignment": [_VERSION, list(MAPS)], "base": self.base.record(attack)}
 
     def lacks(self, attack: Attack) -> str:
         """Return why there is nothing to learn a map from, or what the base attacker lacks."""
-        if unfit := unfit_background(attack):
-            return unfit
-        if "own_pairs" in self.options and not attack.training.own:
-            return "the original enrolment is not available"
-        return self.base.lacks(attack)
+        return unfit_background(attack) or self.base.lacks(attack)
 
     def fit(self, training: TrainingSet) -> Scorer:
         """Learn the map, and have the base attacker learn from original speech."""
-        alignment, anonymised = self.alignment(self._pairs(training)), set[DataDir]()
+        alignment, anonymised = self.alignment(training), set[DataDir]()
 
         def aligned(place: Place, versions: tuple[DataDir, ...]) -> VectorSource:
-            return AlignedSource(self.base.source(versions), alignment, anonymised, "own_means" in self.options)
+            return AlignedSource(self.base.source(versions), alignment, anonymised)
 
         score_aligned = replace(self.base, make_source=aligned).fit(replace(training, on_anonymised=False))
 
@@ -800,48 +772,38 @@ class AlignedAttacker:
 
         return score
 
-    def alignment(self, pairs: Pairs) -> Alignment:
+    def alignment(self, training: TrainingSet) -> Alignment:
         """Choose and learn the map, or take the one that an earlier run has."""
-        folder = make_folder(self.place.output / "attackers" / pairs[-1][1].name / self.name)
+        folder = make_folder(self.place.output / "attackers" / training.anonymised[0].name / self.name)
         run = Run(folder, self.place.jobs, self.place.force, quiet=True)
         # pieces where attackers by vectors use pieces: so each recording goes through a network once
-        chosen = []
-        for sides in (with_pieces(pairs[0], self.place), *pairs[1:]):
-            # of an enrolment what it lists: other recordings of its folder may be tested
-            listed = set(sides[0].enrolls or sides[0].recordings)
-            shared = sorted(listed.intersection(*(side.recordings for side in sides)))
-            chosen.append((sides, shared[:: -(-len(shared) * (len(sides) - 1) // _MOST_PAIRS)]))
+        sides = with_pieces((training.original, *training.anonymised), self.place)
+        shared = sorted(set(sides[0].recordings).intersection(*(side.recordings for side in sides)))
+        names = shared[:: -(-len(shared) * (len(sides) - 1) // _MOST_PAIRS)]
 
         def make(path: Path) -> None:
-            source = self.base.source((pairs[0][0],))
-            originals, found = [], []
-            for sides, names in chosen:
-                speakers = {name: sides[0].speakers[name] for name in names}
-                original, *versions = (source.vectors(side, speakers) for side in sides)
-                originals += [original] * len(versions)
-                found += versions
-            for side in (*originals, *found):
+            source = self.base.source((training.original,))
+            speakers = {name: sides[0].speakers[name] for name in names}
+            found = [source.vectors(side, speakers) for side in sides]
+            for side in found:
                 side.norms()
-            anonymised, goal = (
-                np.concatenate([np.asarray(part.vectors, np.float64) for part in parts]) for parts in (found, originals)
-            )
-            owners = np.concatenate([part.speakers for part in originals])
+            original, *versions = (np.asarray(side.vectors, np.float64) for side in found)
+            anonymised, goal = np.concatenate(versions), np.concatenate([original] * len(versions))
+            owners = np.concatenate([found[0].speakers] * len(versions))
             best, scores = choose_map(anonymised, goal, owners, seed=self.place.seed)
             fitted = _fitted(best, anonymised, goal)
             write_arrays(path, {name: getattr(fitted, name) for name in _ALIGNMENT})
             facts = {"attacker": self.name, "pairs": len(goal), "speakers": len(set(owners)), "folds": FOLDS}
             write_json(run.path("alignment.json"), {**facts, "chosen": best, "mean_reciprocal_rank": scores})
 
-        each = enumerate((side, names) for sides, names in chosen for side in sides)
-        speakers = sorted(chain.from_iterable(sides[0].speakers.items() for sides, _ in chosen))
         return run.stage(
             f"alignment of {self.name}",
             "alignment.h5",
             make=make,
             read=lambda path: Alignment(**read_arrays(path, *_ALIGNMENT)),
-            inputs=[_VERSION, list(MAPS), self.base.depends, speakers, self.place.seed],
+            inputs=[_VERSION, list(MAPS), self.base.depends, sorted(sides[0].speakers.items()), self.place.seed],
             sources={
-                f"{number} {name}": Path(side.recordings[name]) for number, (side, names) in each for name in names
+                f"{number} {name}": Path(side.recordings[name]) for number, side in enumerate(sides) for name in names
             },
             libraries=("numpy", "scipy", "soundfile"),
             also=("alignment.json",),

@@ -25,7 +25,7 @@ ENDING = (MemoryError, WorkerError, ConfigError)
 @one_line
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """What an attacker learns from: speech of people who are neither enrolled nor tested, and perhaps of the enrolled.
+    """What an attacker learns from: speech of people who are neither enrolled nor tested.
 
     Attributes
     ----------
@@ -36,8 +36,6 @@ class TrainingSet:
     on_anonymised : bool
         Whether recognisers learn from the anonymised versions, as semi-informed attackers do. Only an attacker that
         inverts the anonymisation looks at the other side too.
-    own : tuple of DataDir
-        The original enrolment, then anonymised versions of it: who enrols and has the anonymiser has both.
     name : str
         ``asv_orig`` or ``asv_anon<suffix>``, as VoicePrivacy names what was learnt from.
     whole : TrainingSet or None
@@ -48,7 +46,6 @@ class TrainingSet:
     original: DataDir
     anonymised: tuple[DataDir, ...] = ()
     on_anonymised: bool = False
-    own: tuple[DataDir, ...] = ()
     name: str = ""
     whole: TrainingSet | None = None
 

@@ -85,15 +85,9 @@ def on_top(make: Make, ending: str) -> Make:
         context = replace(context, preset=base)
         if ending in ADAPTING:
             return make(name, merged(of_base, {"adapted": ADAPTING[ending]}, settings), context)
-        options = frozenset(key for key in inverting.OPTIONS if ending == "aligned" and settings.get(key) is True)
-        kept = {
-            key: value for key, value in settings.items() if key not in inverting.OPTIONS or type(value) is not bool
-        }
         # other settings make another attacker, which is kept elsewhere
-        of_it = make(name if kept else base, merged(of_base, kept), context)
-        if ending == "undone":
-            return inverting.UndoneAttacker(name, of_it)
-        return inverting.AlignedAttacker(name, of_it, options)
+        of_it = make(name if settings else base, merged(of_base, settings), context)
+        return inverting.UndoneAttacker(name, of_it) if ending == "undone" else inverting.AlignedAttacker(name, of_it)
 
     return made
 

@@ -219,14 +219,12 @@ def _earlier_results(output: Path, suffix: str) -> dict[str, Json]:
 def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, list[Json]]:
     """What attackers learnt from each background.
 
-    ``choices``: backends of attackers by vectors; ``undoing`` and ``alignments``: what was learnt of the anonymisation
-    (from the enrolment's own pairs too, under the anonymised enrolment).
+    ``choices``: backends of attackers by vectors; ``undoing`` and ``alignments``: what was learnt of the anonymisation.
     """
     folder = output / "attackers"
     names = list(map(attacker_name, config.attackers))
     sides = [side.name for name in sets.training_sets for side in sets.pair(name)]
-    backgrounds = dict.fromkeys(name for dataset in sets.datasets for name in (dataset.training, dataset.enrolls))
-    twins = [sets.twins[name].name for name in backgrounds if name in sets.twins]
+    twins = [sets.twins[name].name for name in sets.training_sets if name in sets.twins]
     choices = [folder / side / name / "choice.json" for name in names for side in sides]
     found: dict[str, list[Json]] = {"choices": [load_json(path) for path in choices if path.is_file()]}
     undone = ["undoing"] if any(name.endswith("-undone") for name in names) else []

@@ -208,14 +208,10 @@ def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: 
 def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, int, Attack]]:
     """Every list of trials of one sex in every scenario and draw, with the speech that an attacker has there."""
     for dataset, scenario in product(sets.datasets, SCENARIOS):
-        enrolment: tuple[DataDir, ...] = (sets.original[dataset.enrolls],)
-        own: tuple[DataDir, ...] = ()
-        if scenario.enrolment:
-            enrolment = sets.versions[dataset.enrolls]
-            own = (sets.original[dataset.enrolls], *enrolment)
+        enrolment = sets.versions[dataset.enrolls] if scenario.enrolment else (sets.original[dataset.enrolls],)
         speech = sets.original[dataset.training], sets.versions[dataset.training]
         learnt_from = f"asv_anon{suffix}" if scenario.training else "asv_orig"
-        training = TrainingSet(*speech, on_anonymised=scenario.training, own=own, name=learnt_from)
+        training = TrainingSet(*speech, on_anonymised=scenario.training, name=learnt_from)
         draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
         for (gender, name), draw in product(dataset.trials.items(), draws):
             key = sets.original[name].trials
