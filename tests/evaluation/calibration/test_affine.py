@@ -162,12 +162,13 @@ def trials_of_speakers(seed: int = 0, n_speakers: int = 12) -> tuple[np.ndarray,
     return scores, is_target, TrialSpeakers(names, models, segments)
 
 
-def test_no_trial_is_calibrated_by_its_own_speakers() -> None:
+@pytest.mark.parametrize("speaker", range(12))
+def test_no_trial_is_calibrated_by_its_own_speakers(speaker: int) -> None:
     """Changing all trials of one speaker must leave alone the calibration of every trial that he is in."""
     scores, is_target, speakers = trials_of_speakers()
     before = cross_validate_affine(scores, is_target, speakers, folds=4)
     models, segments = speakers.models, speakers.segments
-    mine = (models == 3) | (segments == 3)
+    mine = (models == speaker) | (segments == speaker)
     changed = scores.copy()
     changed[mine] = 3 * changed[mine] + np.where(is_target[mine], -4.0, 4.0)
     after = cross_validate_affine(changed, is_target, speakers, folds=4)
@@ -181,6 +182,14 @@ def test_no_trial_is_calibrated_by_its_own_speakers() -> None:
             was = (before[second] - before[first]) / (scores[second] - scores[first])
             now = (after[second] - after[first]) / (changed[second] - changed[first])
             assert now == pytest.approx(was, rel=1e-9)
+
+
+def test_crossed_calibrations_that_invert_scores_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    scores, is_target, speakers = trials_of_speakers()
+    cross_validate_affine(scores, is_target, speakers, folds=3)
+    assert not caplog.text
+    cross_validate_affine(-scores, is_target, speakers, folds=3)
+    assert "the calibration has a negative slope for 6 of 6 pairs of folds" in caplog.text
 
 
 @pytest.mark.parametrize(

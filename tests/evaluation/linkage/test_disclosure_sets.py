@@ -182,6 +182,15 @@ def test_pairs_differ_in_one_factor_alone() -> None:
         ("anonymiser", ("x", "y")),
     }
     assert len(found.unions) == 4
+    for one in found.unions:  # who is in a set at any number of utterances
+        (other,) = one.fixed
+        sides = [
+            set().union(
+                *(found.sets[levels].easy for levels in found.sets if {(one.factor, level), other} <= {*levels})
+            )
+            for level in one.compared
+        ]
+        assert one.easy.jaccard == pytest.approx(len(sides[0] & sides[1]) / len(sides[0] | sides[1]))
     joint = [(one.factor, len(one.compared)) for one in found.joint]
     assert joint == [("utterances", 3)] * 4 + [("all", 12)]
     # anonymisers share the attacker's effect, attackers do not
@@ -208,6 +217,9 @@ def test_bad_conditions_are_refused() -> None:
     with pytest.raises(DataError, match="expected at least 2 conditions to compare, got 1"):
         compare_conditions(dict(list(two.items())[:1]))
     two[(("run", "z"), ("utterances", "1"))] = {"s000": 1.0}
+    for options in ({"level": 1.0}, {"level": 0.0}, {"permutations": 0}):
+        with pytest.raises(DataError, match="expected a level between 0 and 1 and at least 1 permutation"):
+            compare_conditions(two, **options)
     with pytest.raises(DataError, match="expected the factors attacker, anonymiser, utterances"):
         compare_conditions(two)
     two = dict(list(conditions().items())[:2])

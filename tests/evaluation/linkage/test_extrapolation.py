@@ -49,7 +49,7 @@ def ranks() -> Ranks:
 # ---- cells
 
 
-@pytest.mark.parametrize("impostors", [7, 40, 999])
+@pytest.mark.parametrize("impostors", [1, 2, 7, 40, 999])
 def test_cells_hold_the_binomial_distribution(impostors: int) -> None:
     ranks = Ranks(np.arange(max(impostors + 1, 20)) % (impostors + 1), 0, impostors)
     counts, likelihood = rank_cells(ranks)
@@ -90,6 +90,17 @@ def test_the_shape_of_a_pareto_tail_is_found(shape: float) -> None:
     mated = np.quantile(scores, 0.999) * np.ones(400)
     p = beat_probabilities(tail, mated, np.full(400, 0.5))
     assert np.exp(np.log(p).mean()) == pytest.approx(1e-3, rel=0.35)
+
+
+def test_each_trial_has_the_threshold_of_its_own_impostors() -> None:
+    """Impostors of each trial are exponential beyond an offset of its own, which may differ much between trials."""
+    rng = np.random.default_rng(3)
+    offsets = rng.normal(0, 3, 400)
+    scores = offsets[:, None] + rng.exponential(size=(400, 400))
+    tail = fit_tail(-np.partition(-scores, 50, axis=1)[:, :51], np.full(400, 400))
+    np.testing.assert_allclose(tail.thresholds - offsets, np.log(400 / 51), atol=0.6)
+    found = beat_probabilities(tail, offsets + np.log(1000), np.full(400, 0.5))
+    assert np.exp(np.log(found).mean()) == pytest.approx(1e-3, rel=0.35)
 
 
 def test_exponential_impostors_have_a_closed_form() -> None:
@@ -188,6 +199,18 @@ def test_hiding_most_of_the_gallery_and_predicting_it(ties: str) -> None:
     assert found["normal"].held
     assert found["normal"].predicted == pytest.approx(found["normal"].measured, rel=0.25)
     assert found["bounds"].held
+
+
+def test_the_tail_takes_part_where_enough_impostor_scores_are_left() -> None:
+    rng = np.random.default_rng(1)
+    mated, impostors = rng.normal(2, 1, 100), -np.sort(-rng.normal(size=(100, 4000)), axis=1)
+    ranks = Ranks((impostors > mated[:, None]).sum(axis=1), 0, 4000, mated=mated)
+    tested = {
+        kept: [one.method for one in backtest(ranks, impostor_scores=impostors[:, :kept], resampling=Resampling(2))]
+        for kept in (200, 1000)
+    }
+    assert "tail" in tested[1000]
+    assert tested[200] == [one for one in tested[1000] if one != "tail"]
 
 
 # ---- bad input

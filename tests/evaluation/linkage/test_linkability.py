@@ -168,6 +168,15 @@ def test_means_over_sizes_are_those_of_the_curve(rule) -> None:
             assert found == pytest.approx(curve @ weights / weights.sum(), abs=1e-12)
 
 
+@pytest.mark.parametrize("which", ["ek", "se", "ks", "kk", "ss"])
+def test_what_does_not_go_together_is_refused(which: str) -> None:
+    key = Key.from_ids(["a", "a", "b"], ["x", "y", "x"], [True, False, False])
+    scores = Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=np.zeros(3))
+    made = {"e": Embeddings(["a"], ["a"], np.ones((1, 2))), "s": scores, "k": key}
+    with pytest.raises(DataError, match="expected Embeddings and Embeddings, or Scores and Key, got"):
+        linkability(*(made[one] for one in which), [2])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -136,8 +136,18 @@ def test_min_dcf_by_search(both: tuple[list[float], list[float]], prior: float) 
     assert min_dcf(*both, p_target=prior, normalised=False) == pytest.approx(expected, abs=1e-12)
     assert min_dcf(*both, p_target=prior) == pytest.approx(expected / min(prior, 1 - prior), abs=1e-9)
     assert min_dcf(*both, p_target=prior) <= 1 + 1e-12
+    assert hull_min_dcf(sort_scores(*both).hull, prior)[0] == pytest.approx(min_dcf(*both, p_target=prior), abs=1e-9)
     several = min_dcf(*both, p_target=np.array([prior, 0.5]))
     assert several.tolist() == [min_dcf(*both, p_target=prior), min_dcf(*both, p_target=0.5)]
+
+
+@given(classes)
+def test_roc_by_search(both: tuple[list[float], list[float]]) -> None:
+    points = search(*both)
+    steps = np.diff(points, axis=0)
+    turns = steps[:-1, 0] * steps[1:, 1] != steps[:-1, 1] * steps[1:, 0]
+    corners = points[np.concatenate([[True], turns, [True]])] / [len(both[0]), len(both[1])]
+    np.testing.assert_allclose(np.stack(roc(*both), axis=1), corners, rtol=0, atol=1e-12)
 
 
 @given(classes)
@@ -164,6 +174,11 @@ def test_gaussian_scores_meet_the_closed_form(distance: float) -> None:
         threshold = -np.log(prior / (1 - prior)) / distance
         cost = prior * ndtr(threshold - distance / 2) + (1 - prior) * ndtr(-threshold - distance / 2)
         assert min_dcf(target, nontarget, p_target=prior, normalised=False) == pytest.approx(cost, abs=2 / n)
+
+
+@pytest.mark.parametrize("classes_without_one", [([], [1.0]), ([1.0], [])])
+def test_a_class_without_trials_is_not_reversed(classes_without_one) -> None:
+    assert detection.reversal(*classes_without_one) is None
 
 
 # malformed input
@@ -193,7 +208,10 @@ def test_malformed_scores_are_refused(metric, target, nontarget, words: str) -> 
         (act_dcf, {"p_target": 0.1, "c_fa": np.inf}, "positive costs"),
         (eer, {"method": "eer"}, "a method among rocch, interpolated, kaldi, speechbrain, nearest"),
         *((tpr_at_fpr, {"fpr": rate}, "rate between 0 and 1") for rate in (0.0, 1.0, np.nan)),
-        (lambda *scores, prior: hull_min_dcf(sort_scores(*scores).hull, prior), {"prior": -2.29}, "not its logit"),
+        *(
+            (lambda *scores, prior: hull_min_dcf(sort_scores(*scores).hull, prior), {"prior": logit}, "not its logit")
+            for logit in (-2.29, 0, 1, 1.5)
+        ),
     ],
 )
 def test_options_out_of_range_are_refused(metric, options: dict[str, Any], words: str) -> None:

@@ -56,9 +56,17 @@ def test_infinite_and_undefined_numbers_have_a_reason() -> None:
     assert report["cllr"] == report["calibration_loss"] == "inf"
     assert report["d_sys"] is None
     assert {"cllr", "calibration_loss", "d_sys"} <= set(report["notes"])
+    for infinite in (([-np.inf, 1.0], [0.0]), ([1.0], [0.0, np.inf])):
+        assert "a target trial has a score of -inf, or a nontarget trial +inf" in evaluate(*infinite).notes["cllr"]
     everything = json.dumps(report)
     assert "NaN" not in everything
     assert "Infinity" not in everything
+
+
+def test_probabilities_are_no_log_likelihood_ratios_but_decisions_may_be() -> None:
+    assert "all scores are between 0 and 1" in evaluate([0.5, 1.0], [0.0, 0.5]).notes["cllr"]
+    assert "cllr" not in evaluate([0.0, 1.0], [0.0, 1.0]).notes
+    assert "cllr" not in evaluate([0.5, 2.0], [0.0, 0.5]).notes
 
 
 def test_the_result_is_frozen_and_has_flat_names(scores: tuple[np.ndarray, np.ndarray]) -> None:

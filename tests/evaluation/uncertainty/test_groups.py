@@ -123,10 +123,14 @@ def test_extremes_without_resamples() -> None:
 
 
 def test_gap_is_found_where_there_is_one() -> None:
-    extremes = evaluated((0.0, 3.0), resamples=200).extremes["mean"]
+    found = evaluated((0.0, 3.0), resamples=200)
+    extremes = found.extremes["mean"]
     assert 0 < extremes.gap.low < 3 < extremes.gap.high
     assert extremes.highest_value.low < 4.5 < extremes.highest_value.high
     assert extremes.lowest_value.low < 1.5 < extremes.lowest_value.high
+    for name, true in (("g0", 1.5), ("g1", 4.5)):
+        assert found.groups[name].intervals["mean"].low < true < found.groups[name].intervals["mean"].high
+    assert np.isfinite(evaluated((0.0, 3.0), resamples=2).extremes["mean"].gap.high)
 
 
 def test_gap_is_not_found_where_there_is_none() -> None:

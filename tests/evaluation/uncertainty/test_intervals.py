@@ -28,6 +28,7 @@ from evaluation.uncertainty.intervals import (
     end_without_error,
     independent_errors,
     rate_interval,
+    simultaneous,
 )
 from spkbase.errors import DataError
 
@@ -171,6 +172,25 @@ def test_normal_method_is_student() -> None:
     found = interval(3.1, draws, method=Method("identity"), n_units=20)
     reach = stats.t.ppf(0.975, 19) * draws.std(ddof=1) * np.sqrt(20 / 19)
     assert (found.low, found.high) == pytest.approx((3.1 - reach, 3.1 + reach), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_units", [5, 100])
+def test_one_value_alone_has_the_same_interval_as_simultaneously(n_units: int) -> None:
+    values = 3 + 0.2 * stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
+    settings = {"method": Method("identity"), "n_units": n_units}
+    alone = interval(3.1, values, **settings)  # type: ignore[arg-type]
+    low, high = simultaneous(np.array([3.1]), values[:, None], **settings)  # type: ignore[arg-type]
+    assert (low[0], high[0]) == pytest.approx((alone.low, alone.high), abs=2e-3 * (alone.high - alone.low))
+
+
+@pytest.mark.parametrize("times", [1.0, 1.5, 3.0])
+def test_an_interval_of_few_errors_is_widened_by_its_standard_error(times: float) -> None:
+    """Half an error is 0.01 here: resamples without an error have no interval of the usual kind to be mixed with."""
+    values = np.array([0.0, 0.01] * 20)
+    found = interval(0.01, values, method=KALDI, n_units=5, n_trials=50, widening=times)
+    low, high = rate_interval(0.01, times**2 * values.var(ddof=1) * 5 / 4, n_units=5, n_trials=50)
+    least = max(low + 1 / 50, end_without_error(5, 50))
+    assert (found.low, found.high) == pytest.approx((low, max(high, least)), abs=1e-12)
 
 
 @pytest.mark.parametrize(

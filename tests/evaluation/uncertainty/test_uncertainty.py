@@ -141,11 +141,12 @@ def test_unresolved_costs_are_said() -> None:
     sample = sampled()  # 396 nontarget trials
     found = confidence_intervals(
         sample,
-        lambda scores: {f"min_dcf.{p}": min_dcf(scores, p_target=p) for p in (0.02, 0.1)},
+        lambda scores: {f"min_dcf.{p}": min_dcf(scores, p_target=p) for p in (0.02, 10 / 396, 0.1)},
         Resampling(20),
     )
     assert "fewer than 10 / P" in found["min_dcf.0.02"].note
     assert not found["min_dcf.0.1"].note
+    assert not found[f"min_dcf.{10 / 396}"].note
 
 
 # bad input
