@@ -148,6 +148,9 @@ def test_published_means() -> None:
     found = published()
     assert found["anonymiser"]["easy"]["jaccard"] == pytest.approx(0.289, abs=5e-4)
     assert found["anonymiser"]["hard"]["jaccard"] == pytest.approx(0.344, abs=5e-4)
+    for factor, easy, hard in (("attacker", 0.378, 0.469), ("utterances", 0.272, 0.352)):
+        assert found[factor]["easy"]["jaccard"] == pytest.approx(easy, abs=5e-4)
+        assert found[factor]["hard"]["jaccard"] == pytest.approx(hard, abs=5e-4)
     assert {factor: len(pairs) for factor, pairs in PUBLISHED.items()} == {
         "anonymiser": 9, "attacker": 18, "utterances": 18
     }  # fmt: skip

@@ -16,6 +16,8 @@ from scipy.special import ndtr
 from evaluation.linkage.curve import linkability_at_sizes
 from evaluation.linkage.extrapolation import (
     MARGINS,
+    _by_bounds,
+    _ends,
     backtest,
     beat_probabilities,
     curve_bounds,
@@ -176,6 +178,20 @@ def test_bounds_hold_every_distribution_inside_the_band(points: list[float], dat
     narrow = curve_bounds(curve - 1e-4, curve + 1e-4, inside, sizes)
     assert (narrow[0] >= low - 1e-7).all()
     assert (narrow[1] <= high + 1e-7).all()
+
+
+def test_the_band_is_at_least_that_of_student() -> None:
+    """Where the resamples of 30 trials show no spread; the deviation is then a third of a trial."""
+    inside, sizes = np.array([2.0, 10, 50]), np.array([1000.0, 1e5])
+    found = _by_bounds(np.ones((30, 3)), np.ones((9, 30)), 30, inside, sizes, 0.95)
+    reach = stats.t.ppf(0.975, 29) / (3 * 30)
+    np.testing.assert_allclose([found.low, found.high], curve_bounds(np.full(3, 1 - reach), np.ones(3), inside, sizes))
+
+
+def test_intervals_hold_the_sample_and_all_its_resamples() -> None:
+    curves = np.array([[0.5], [0.1], [0.3], [0.4]])
+    np.testing.assert_allclose(np.ravel(_ends(curves, 1 - 1e-12)), [0.1, 0.5])
+    np.testing.assert_allclose(np.ravel(_ends(curves, 0.5)), [0.2, 0.5])
 
 
 def test_a_band_that_no_distribution_fits_has_no_bounds() -> None:

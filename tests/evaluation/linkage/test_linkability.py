@@ -22,6 +22,7 @@ from scipy.stats import beta, betabinom, t
 from evaluation.embeddings.sets import Embeddings
 from evaluation.linkage.curve import (
     _parts,
+    all_draws,
     chance,
     linkability,
     linkability_at_sizes,
@@ -35,7 +36,7 @@ from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, s
 from evaluation.linkage.ranks import Ranks
 from evaluation.metrics.table import Method
 from evaluation.trials.lists import Key, Scores
-from evaluation.uncertainty import draw_variance, interval
+from evaluation.uncertainty import draw_variance, interval, widening
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 from spkbase.work import Work
@@ -344,6 +345,15 @@ def test_the_parts_of_the_variance_are_those_of_resamples() -> None:
         values = [linkability_at_sizes(one, [size])[0] for one in draws]
         expected = draw_variance(values, [drawn[:, column] for drawn in resampled], n_units=12)
         assert_allclose((speakers[column], added[column]), expected, rtol=0.05, atol=1e-5)
+    found, bare = (make(draws) for make in (
+        lambda draws: linkability_over_draws(draws, SIZES, resampling=RESAMPLING),
+        lambda draws: linkability_curve(all_draws(draws), SIZES, resampling=RESAMPLING),
+    ))  # fmt: skip
+    factor = widening(speakers, added, n_units=12, n_draws=3, level=0.95)
+    assert (factor > 1).all()
+    for end in ("low", "high"):
+        off = [logit(getattr(curve, end)) - logit(curve.values) for curve in (found, bare)]
+        assert_allclose(off[0], factor * off[1])
 
 
 # in one call

@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.embeddings.sets import Averaging, Embeddings, row_norms, speaker_vectors
+from evaluation.linkage import ranks as module
+from evaluation.linkage.disclosure import largest_impostor_scores
 from evaluation.linkage.ranks import (
     Ranks,
     count_beaters,
     rank_scores,
+    rank_speakers,
     ranks_from_embeddings,
     ranks_from_scores,
     read_ranks,
@@ -81,9 +84,10 @@ def crowded() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return gallery, trials, np.arange(333)
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
 @pytest.mark.parametrize("blocks", [(255, 2048), (250, 333), (200, 64), (13, 100)])
-def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs) -> None:
+@pytest.mark.parametrize(("jobs", "sent"), [(1, False), (3, False), (2, True)])
+def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs, sent, monkeypatch) -> None:
+    monkeypatch.setattr(module, "ships_items", lambda: sent)  # other machines are sent several blocks at once
     gallery, trials, owners = crowded
     beaters, ties, mated = count_beaters(gallery, row_norms(gallery), trials, owners, work=Work(jobs), blocks=blocks)
     exact = gallery.astype(np.float64), trials.astype(np.float64)
@@ -126,6 +130,30 @@ def test_means_of_first_utterances_and_all() -> None:
         speaker_vectors(found, utterances=2, strict=True)
     normalised = speaker_vectors(found, averaging=Averaging("normalised"), utterances=2)
     assert normalised.vectors[1] == pytest.approx([(1 + 0.5**0.5) / 2, 0.5**0.5 / 2])
+
+
+def test_ranks_are_of_means_as_they_are_asked_for() -> None:
+    vectors = np.random.default_rng(1).standard_normal((24, 3)) * np.geomspace(0.1, 10, 24)[:, None]
+    enrol, trial = (embeddings(vectors[side::2], [f"s{row % 4}" for row in range(12)]) for side in (0, 1))
+    found = {}
+    for mean in ("plain", "normalised"):
+        averaging = Averaging(mean)  # type: ignore[arg-type]
+        found[mean] = ranks_from_embeddings(enrol, trial, utterances=None, averaging=averaging).mated
+        sides = (speaker_vectors(side, averaging=averaging).vectors for side in (enrol, trial))
+        first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
+        assert found[mean] == pytest.approx((first * second).sum(axis=1))
+    assert found["plain"] != pytest.approx(found["normalised"], abs=0.01)
+
+
+def test_the_largest_impostor_cosines_are_those_of_all_pairs() -> None:
+    rng = np.random.default_rng(2)
+    sides = [rng.standard_normal((9, 4)) * rng.uniform(0.1, 10, (9, 1)) for _ in range(2)]
+    gallery, trials = (speaker_vectors(embeddings(side)) for side in sides)
+    found = largest_impostor_scores(gallery, trials, rank_speakers(gallery, trials), count=3)
+    first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
+    cosine = second @ first.T
+    np.fill_diagonal(cosine, -2)
+    np.testing.assert_allclose(found, -np.sort(-cosine, axis=1)[:, :3], atol=1e-6)
 
 
 def test_random_choice_knows_no_order_and_is_nested() -> None:

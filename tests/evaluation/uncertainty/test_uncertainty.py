@@ -84,6 +84,9 @@ def test_draws_by_trial() -> None:
     n_target = int(is_target.sum())
     assert (weights[:, :n_target].sum(axis=1) == n_target).all()
     assert (weights[:, n_target:-1].sum(axis=1) == len(scores) - n_target).all()
+    for drawn in weights[:5]:  # each class has the trials that it had
+        runs = sample.runs(drawn)
+        assert (runs.n_target, runs.n_nontarget) == (n_target, len(scores) - n_target)
     values = bootstrap(sample, means, Resampling(400))[0]["target"]
     expected = scores[is_target].std() / np.sqrt(n_target)
     assert values.std() == pytest.approx(expected, rel=0.15)

@@ -22,6 +22,7 @@ from spkver.attackers.vector_attacker import (
     VectorStore,
     check_chains,
     extractor_attacker,
+    limited,
 )
 from spkver.audio import write_audio
 from spkver.backend import read_backend
@@ -161,6 +162,16 @@ def test_a_speaker_keeps_the_recordings_that_are_models_themselves(speech, extra
     np.testing.assert_allclose(values[: len(attack.trials)], scores_of(attacker, attack), atol=1e-12)
     alone = replace(attack, trials=Trials.from_ids(*map(list, zip(*pairs[len(attack.trials) :], strict=True))))
     np.testing.assert_allclose(values[len(attack.trials) :], scores_of(attacker, alone), atol=1e-12)
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(None, 48), (96, 48), (47, 24), (60, 30)])
+def test_a_large_training_set_is_limited_in_all_its_versions_alike(speech, limit, kept):
+    training = (speech["training"], replace(speech["training"], path=Path("other")))
+    found = limited(training, limit, seed=1)
+    assert [len(one) for one in found] == [kept, kept]
+    assert found[0].recordings.keys() == found[1].recordings.keys()
+    assert set(found[0].speakers.values()) == set(training[0].speakers.values())
+    assert (found is training) == (kept == 48)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.signal import lfilter
 
 from evaluation.embeddings import speaker_folds
+from evaluation.trials import Trials
 from spkver.anonymization import turn_poles
-from spkver.attackers import fit_warp_estimator, warp_cues
+from spkver.attackers import Attack, TrainingSet, fit_warp_estimator, warp_cues
 from spkver.attackers import inverting as module
+from spkver.datadir import DataDir
 
 RATE = 16000
 
@@ -43,6 +47,30 @@ def drawn() -> tuple[np.ndarray, np.ndarray, list[str]]:
             values += alpha.tolist()
             speakers += [f"s{speaker}"] * 2
     return np.stack(cues), np.array(values), speakers
+
+
+def some_speech(name: str, n_speakers: int, each: int) -> DataDir:
+    owners = {f"s{speaker}-{take}": f"s{speaker}" for speaker in range(n_speakers) for take in range(each)}
+    return DataDir(Path(name), {one: Path(f"{one}.wav") for one in owners}, owners)
+
+
+@pytest.mark.parametrize(
+    ("n_speakers", "each", "anonymised", "enrols", "why"),
+    [
+        (2, 5, 5, "others", ""),
+        (2, 5, 0, "others", "there is no anonymised background"),
+        (1, 12, 12, "others", "a background of 12 recordings of 1 speakers is too small"),
+        (2, 5, 4, "others", "a background of 8 recordings of 2 speakers is too small"),
+        (3, 5, 5, "s1", "1 speakers of the background are among those that are enrolled"),
+    ],
+)
+def test_a_background_that_teaches_nothing(n_speakers, each, anonymised, enrols, why):
+    versions = (some_speech("anonymised", n_speakers, anonymised),) if anonymised else ()
+    training = TrainingSet(some_speech("original", n_speakers, each), versions)
+    enrolment = DataDir(Path("enrols"), {"e": Path("e.wav")}, {"e": enrols})
+    tested = DataDir(Path("tested"), {"t": Path("t.wav")}, {"t": enrols})
+    attack = Attack(training, (enrolment,), tested, Trials.from_ids([enrols], ["t"]))
+    assert module.unfit_background(attack)[: len(why) or None] == why
 
 
 def test_cues_are_of_what_is_loud_whatever_its_level():

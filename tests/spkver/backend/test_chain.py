@@ -98,6 +98,8 @@ def test_the_cosine_is_the_scorer_where_none_is_named() -> None:
         ("lda:0", "lda.rank is 0: expected a number from 1"),
         ("[lda: {rnak: 2}]", "lda has no parameter 'rnak': it has rank, shrink, convention"),
         ("[lda: {shrink: 2}]", "lda.shrink is 2.0: expected a number from 0 to 1"),
+        ("[plda: {channel_rank: -1}]", "plda.channel_rank is -1: expected a number from 0"),
+        ("[adapted_cosine: {prior: 0}]", "adapted_cosine.prior is 0.0: expected a number from 1e-06"),
         ("whiten:zca", "whiten.kind is 'zca': expected one of full, symmetric, cholesky, diagonal"),
         ("length:3", "length takes no value, got 3"),
         ("plda:2,length", "length, a map of vectors, cannot follow plda, a scorer"),
@@ -108,6 +110,11 @@ def test_what_is_no_chain(spec: Any, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_chain(spec)
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("spec", ["lda: {shrink: 0}", "lda: {shrink: 1}", "adapted_cosine: {prior: 1.0e-6}"])
+def test_the_ends_of_a_range_belong_to_it(spec: str) -> None:
+    assert format_chain(parse_chain(f"[{spec}]")).startswith("[" + spec[:4])
 
 
 def test_all_problems_of_a_chain_at_once() -> None:

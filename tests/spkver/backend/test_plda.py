@@ -17,6 +17,8 @@ from spkver.backend.plda import (
     Sessions,
     expectation,
     fit_plda,
+    fit_two_covariance,
+    lower_factor,
     plda_scores,
     residual_prior,
 )
@@ -214,6 +216,26 @@ def test_singular_vectors_are_regularised(kind: str) -> None:
         assert scores[same].mean() > scores[~same].mean()
     with pytest.raises(DataError, match=r"do not determine the covariance within speakers in \d+ dimensions .*lda"):
         fit_plda(vectors, who, PldaConfig(rank=2, prior=0.0))
+
+
+def test_two_covariances_are_unbiased_where_speakers_have_unequal_numbers_of_sessions() -> None:
+    rng, who = np.random.default_rng(3), np.repeat(np.arange(4), [2, 3, 9, 4])
+    found = []
+    for _ in range(400):
+        vectors = rng.normal(size=(4, 2))[who] * [2.0, 3.0] + rng.normal(size=(18, 2))
+        found.append(fit_two_covariance(vectors, who))
+    between, within = (np.mean([getattr(one, name) for one in found], axis=0) for name in ("between", "within"))
+    np.testing.assert_allclose(between, np.diag([4.0, 9.0]), atol=0.7)
+    np.testing.assert_allclose(within, np.eye(2), atol=0.05)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_what_is_symmetric_does_not_depend_on_the_unit(unit: float) -> None:
+    covariance = unit * np.array([[2.0, 0.5], [0.5 * (1 + 1e-9), 1.0]])
+    np.testing.assert_allclose(lower_factor(covariance) @ lower_factor(covariance).T, covariance, rtol=1e-8)
+    covariance[0, 1] *= 1.01
+    with pytest.raises(DataError, match="as a symmetric matrix"):
+        lower_factor(covariance)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.linalg import sqrtm
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from spkbase.arrays import StoredArray
@@ -97,6 +98,11 @@ def test_coral_gives_mean_and_covariance_of_the_other_domain() -> None:
     np.testing.assert_allclose(
         np.cov(mapped.T), np.cov(other.T) * (len(mapped) / (len(mapped) - 1)) * 69 / 70, atol=1e-8
     )
+    few = VECTORS[:5]  # a singular covariance, shrunk as that of Gaussian vectors about their own mean
+    shrunk = transforms.regularised(np.cov(few.T, bias=True), 4)
+    change = transforms.fit_coral(few, other)(few) - other.mean(axis=0)
+    expected = (few - few.mean(axis=0)) @ np.linalg.inv(sqrtm(shrunk)) @ sqrtm(np.cov(other.T, bias=True))
+    np.testing.assert_allclose(change, expected, atol=1e-8)
     same = transforms.fit_coral(VECTORS, VECTORS)
     np.testing.assert_allclose(same(VECTORS), VECTORS, atol=1e-9)
 

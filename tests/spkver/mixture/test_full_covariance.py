@@ -257,3 +257,6 @@ def test_files_hold_the_mixture(tmp_path):
 def test_bad_mixtures(covariances, words):
     with pytest.raises(DataError, match=words):
         GaussianMixture(np.ones(1), np.zeros((1, 2)), covariances)
+    for weights in ([1.5, -0.5], [0.5, 0.6], [np.nan, 1.0]):
+        with pytest.raises(DataError, match="weights of a mixture must be at least 0 and sum to 1"):
+            GaussianMixture(np.array(weights), np.zeros((2, 2)), np.ones((2, 2)))

@@ -112,6 +112,11 @@ def test_residual_of_one_entry_by_integration(count, total, scale):
     assert likelihood == pytest.approx(np.log(moments[0] * top), rel=1e-6, abs=1e-7)
 
 
+def test_the_residual_of_few_frames_is_their_ratio_and_stays_where_there_are_none():
+    second, cross, before = np.array([[0.25, 4.0, 0.0]]), np.array([[1.0, 1.0, 0.0]]), np.full((1, 3), 0.7)
+    np.testing.assert_allclose(joint.residual_m_step(second, cross, before), [[4.0, 0.25, 0.7]])
+
+
 def test_hidden_variables_by_one_dense_system():
     """y and x from the normal equations of the summed sessions; z, entry by entry, from what they leave."""
     mixture, model, statistics = some()

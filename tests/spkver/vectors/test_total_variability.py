@@ -257,6 +257,8 @@ def test_ranks_that_cannot_be():
         train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=13))
     with pytest.raises(ConfigError, match="rank is 1000000000000"):  # before the matrix is drawn
         train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=10**12))
+    with pytest.raises(ConfigError, match=r"total_variability\.rank is 0: expected a whole number of at least 1"):
+        TotalVariabilityConfig(rank=0)
     with pytest.raises(ConfigError, match="rank is 41, but there are only 40 segments"):
         check_rank(41, n_segments=40, width=1000)
     with pytest.raises(DataError, match=r"start from has shape \(4, 3\), expected \(4, 3, 3\) or \(12, 3\)"):
