@@ -1,4 +1,4 @@
-"""Which file or folder an attacker `vectors:FOLDER` takes for a data directory, in the forms that others write."""
+"""Attackers of users: the vectors of `vectors:FOLDER`, in the forms that others write, and processes of functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.trials import Trials
 from spkver.attackers import open_outside
 from spkver.attackers.protocol import Attack, TrainingSet
-from spkver.attackers.supplied import ReadyVectors
+from spkver.attackers.supplied import FunctionProcess, ReadyVectors
 from spkver.backend import Sessions, adapted_cosine_scores
 from spkver.datadir import DataDir
 
@@ -93,3 +93,24 @@ def test_ready_vectors_adapt_to_the_trials(tmp_path: Path) -> None:
     assert adapted.lacks(attack) == ""
     alone = Trials.from_ids(["a"] * 6, names[1::2])
     assert "one speaker is enrolled" in adapted.lacks(replace(attack, trials=alone))
+
+
+def test_what_a_function_prints_is_no_score(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nor what its programs print; both go to the log."""
+    (tmp_path / "talks.py").write_text(
+        "import os\n"
+        "def attack(training, seed):\n"
+        "    print('{\"values\": [7]}', flush=True)\n"
+        "    def score(enrolment, tested, trials):\n"
+        "        os.system('echo a line of a program')\n"
+        "        return [len(enrolment[model]) + seed for model, _ in trials]\n"
+        "    return score\n"
+    )
+    process = FunctionProcess("mine", f"{tmp_path}/talks.py:attack")
+    with caplog.at_level("INFO"):
+        assert process.ask({"training": {"s": ["s.wav"]}, "seed": 1}, 60) == []
+        sides = {"enrolment": {"a": ["a.wav", "b.wav"]}, "tested": {"t": "t.wav"}}
+        assert process.ask({**sides, "trials": [["a", "t"]]}, 60) == [3.0]
+    process.close()
+    assert '{"values": [7]}' in caplog.text
+    assert "a line of a program" in caplog.text

