@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from scipy.signal import lfilter
 from evaluation.embeddings import speaker_folds
 from evaluation.trials import Trials
 from spkver.anonymization import turn_poles
-from spkver.attackers import Attack, TrainingSet, fit_warp_estimator, warp_cues
+from spkver.attackers import Attack, Place, TrainingSet, fit_warp_estimator, warp_cues
 from spkver.attackers import inverting as module
 from spkver.datadir import DataDir
 
@@ -71,6 +73,25 @@ def test_a_background_that_teaches_nothing(n_speakers, each, anonymised, enrols,
     tested = DataDir(Path("tested"), {"t": Path("t.wav")}, {"t": enrols})
     attack = Attack(training, (enrolment,), tested, Trials.from_ids([enrols], ["t"]))
     assert module.unfit_background(attack)[: len(why) or None] == why
+
+
+def test_what_is_tested_is_undone_without_its_speakers(tmp_path):
+    """Speakers are disclosed of what enrols alone."""
+    training = TrainingSet(some_speech("original", 2, 5), (some_speech("anonymised", 2, 5),))
+    enrolment, tested = some_speech("enrols", 2, 1), some_speech("tested", 2, 3)
+    asked, place = {}, Place(tmp_path, tmp_path / "work")
+
+    class Knows(module.Undoing):
+        def undone(self, directory, *, is_tested=False):
+            asked[directory.name] = is_tested
+            return replace(directory, path=directory.path.with_name(f"{directory.name}-undone"))
+
+    place.shared[module.Undoing, training.original, training.anonymised] = Knows(training, place)
+    base = SimpleNamespace(fit=lambda training: lambda *sides: sides)
+    trials = Trials.from_ids(["s0"], ["s1-0"])
+    (first,), second, third = module.UndoneAttacker("undone", base, place).fit(training)((enrolment,), tested, trials)
+    assert (first.name, second.name, third) == ("enrols-undone", "tested-undone", trials)
+    assert asked == {"enrols": False, "tested": True}
 
 
 def test_cues_are_of_what_is_loud_whatever_its_level():
