@@ -137,7 +137,7 @@ KNOWN = {"format": "spkver affine calibration", "version": 1, "weights": [1], "o
         json.dumps({**KNOWN, "version": 2}),
         json.dumps({**KNOWN, "weights": []}),
         json.dumps({**KNOWN, "weights": ["inf"]}),
-        json.dumps({**KNOWN, "prior": 2}),
+        *(json.dumps({**KNOWN, "prior": prior}) for prior in (0, 1, 2)),
     ],
 )
 def test_foreign_files_are_refused(tmp_path: Path, content: str) -> None:
