@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.special import expit, logit
 
 from evaluation.calibration.affine import (
     Affine,
@@ -47,6 +48,18 @@ def test_no_general_minimiser_finds_better(systems: int, prior: float) -> None:
     )
     assert cost(start) <= found.fun + 1e-13
     np.testing.assert_allclose(start, found.x, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("prior", [0.01, 0.99])
+@pytest.mark.parametrize("seed", [0, 7, 29])
+def test_few_target_trials_and_a_prior_far_from_half(seed: int, prior: float) -> None:
+    """At the minimum both classes pull alike; there a whole step of Newton's method overshoots."""
+    rng = np.random.default_rng(seed)
+    target, nontarget = rng.normal(size=5) + 2, 3 * rng.normal(size=200)
+    affine, odds = train_affine(target, nontarget, prior=prior), logit(prior)
+    pulls = prior * expit(-affine(target) - odds) / 5, (1 - prior) * expit(affine(nontarget) + odds) / 200
+    assert pulls[0].sum() == pytest.approx(pulls[1].sum(), rel=1e-6)
+    assert pulls[0] @ target == pytest.approx(pulls[1] @ nontarget, rel=1e-6)
 
 
 def test_llrs_are_left_alone() -> None:
@@ -137,7 +150,7 @@ KNOWN = {"format": "spkver affine calibration", "version": 1, "weights": [1], "o
         json.dumps({**KNOWN, "version": 2}),
         json.dumps({**KNOWN, "weights": []}),
         json.dumps({**KNOWN, "weights": ["inf"]}),
-        json.dumps({**KNOWN, "prior": 2}),
+        *(json.dumps({**KNOWN, "prior": prior}) for prior in (0, 1, 2)),
     ],
 )
 def test_foreign_files_are_refused(tmp_path: Path, content: str) -> None:

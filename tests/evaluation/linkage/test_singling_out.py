@@ -100,5 +100,9 @@ def test_bad_numbers(utterances, message) -> None:
     sides = people(rng.standard_normal((6, 1, 8))), people(rng.standard_normal((6, 4, 8)))
     with pytest.raises(DataError, match=message):
         singling_out(*sides, utterances=utterances)
+    vectors = sides[1].vectors.copy()
+    vectors[5] = -vectors[4]  # utterances of the first conversation of the second speaker
+    with pytest.raises(DataError, match="conversation mean"):
+        singling_out(sides[0], Embeddings(sides[1].ids, sides[1].speakers, vectors), utterances=2)
     with pytest.raises(DataError, match="expected as many dimensions on both sides, got 3 and 8"):
         singling_out(people(np.ones((2, 1, 3))), sides[1])

@@ -13,7 +13,7 @@ from scipy.signal import lfilter
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
 from spkver.attackers import CATALOGUE, registry
-from spkver.attackers.lists import match_trials
+from spkver.attackers.lists import enrolled_speech, match_trials
 from spkver.attackers.mixtures import ivector_attacker
 from spkver.attackers.protocol import Attack, Place, TrainingSet
 from spkver.attackers.vector_attacker import (
@@ -23,6 +23,7 @@ from spkver.attackers.vector_attacker import (
     check_chains,
     extractor_attacker,
     limited,
+    score_vectors,
 )
 from spkver.audio import write_audio
 from spkver.backend import read_backend
@@ -149,6 +150,11 @@ def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extra
     expected = backend.score(enrolled, store.vectors(attack.tested), attack.trials)
     np.testing.assert_allclose(scores_of(attacker, both), expected.values, atol=1e-6)
     assert not np.allclose(expected.values, once)
+    # an attacker that learns from the spread over versions has each of them
+    enrolled = enrolled_speech(both.enrolment)
+    found = score_vectors(store, backend, enrolled, attack.tested, attack.trials, keeps_versions=True)
+    expected = backend.score(store.vectors(enrolled), store.vectors(attack.tested), attack.trials)
+    np.testing.assert_array_equal(found.values, expected.values)
 
 
 def test_a_speaker_keeps_the_recordings_that_are_models_themselves(speech, extractor, tmp_path):

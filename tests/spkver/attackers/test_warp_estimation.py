@@ -12,9 +12,10 @@ from scipy.signal import lfilter
 
 from evaluation.embeddings import speaker_folds
 from evaluation.trials import Trials
-from spkver.anonymization import turn_poles
+from spkver.anonymization import AnonymizerConfig, anonymize_datadir, turn_poles
 from spkver.attackers import Attack, Place, TrainingSet, fit_warp_estimator, warp_cues
 from spkver.attackers import inverting as module
+from spkver.audio import write_audio
 from spkver.datadir import DataDir
 
 RATE = 16000
@@ -73,6 +74,17 @@ def test_a_background_that_teaches_nothing(n_speakers, each, anonymised, enrols,
     tested = DataDir(Path("tested"), {"t": Path("t.wav")}, {"t": enrols})
     attack = Attack(training, (enrolment,), tested, Trials.from_ids([enrols], ["t"]))
     assert module.unfit_background(attack)[: len(why) or None] == why
+
+
+@pytest.mark.parametrize("level", ["speaker", "utterance"])
+def test_a_selection_was_anonymised_as_the_folder_of_its_recordings(tmp_path, level):
+    (tmp_path / "original").mkdir()
+    path = tmp_path / "original" / "a.wav"
+    write_audio(path, speech(1, 1), RATE)
+    config = AnonymizerConfig(level=level)
+    made = anonymize_datadir(DataDir(tmp_path / "original", {"a": path}, {"a": "s"}), tmp_path / "made", config, jobs=1)
+    for directory in (made, replace(made, path=tmp_path / "selection")):
+        assert module.Undoing.is_by_speaker(directory) == (level == "speaker")
 
 
 def test_what_is_tested_is_undone_without_its_speakers(tmp_path):

@@ -14,6 +14,7 @@ from spkbase.errors import ConfigError, DataError
 from spkver.backend.plda import (
     Plda,
     PldaConfig,
+    ResidualPrior,
     Sessions,
     expectation,
     fit_plda,
@@ -154,6 +155,14 @@ def test_training_is_the_same_for_any_order_and_rotation() -> None:
 
 
 # --- what keeps it regular -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [0.0, 3.0])
+def test_density_of_the_prior(weight: float) -> None:
+    variances, covariance = np.array([0.5, 2.0, 1.0]), np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 0.7]])
+    trace = np.trace(np.diag(variances) @ np.linalg.inv(covariance))
+    expected = -weight / 2 * (np.linalg.slogdet(covariance)[1] + trace)
+    assert ResidualPrior(weight, variances).log_density(covariance) == pytest.approx(expected, abs=1e-12)
 
 
 def test_well_posed_vectors_have_no_prior() -> None:

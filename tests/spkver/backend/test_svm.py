@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 from stored_vectors import named, stored
 
 from spkbase.arrays import StoredArray
+from spkbase.errors import ConfigError
 from spkbase.work import Work
 from spkver.backend import svm
 from spkver.backend.nap import fit_nap
@@ -56,6 +57,13 @@ def test_order_of_rows_is_no_matter():
     assert found.models.tolist() == expected.models.tolist()
     np.testing.assert_allclose(found.weights, expected.weights, atol=1e-7)
     np.testing.assert_allclose(found.biases, expected.biases, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["cost", "tolerance"])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
+def test_options_out_of_range_are_refused(name, value):
+    with pytest.raises(ConfigError, match=rf"svm\.{name} is {value}: expected a number above 0"):
+        SvmConfig(**{name: value})
 
 
 # --- in files --------------------------------------------------------------------------------------------------------

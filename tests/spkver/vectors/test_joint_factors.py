@@ -117,6 +117,16 @@ def test_the_residual_of_few_frames_is_their_ratio_and_stays_where_there_are_non
     np.testing.assert_allclose(joint.residual_m_step(second, cross, before), [[4.0, 0.25, 0.7]])
 
 
+def test_the_likelihood_of_residuals_is_the_sum_over_speakers_and_entries():
+    rng = np.random.default_rng(4)
+    counts, sums, scales = rng.uniform(0, 9, (3, 2)), rng.normal(size=(3, 2, 4)), rng.uniform(0.1, 2, (2, 4))
+    single = [
+        joint.residual_sums(counts[s, None, c, None], sums[s, None, c, None, d, None], scales[c, None, d, None])[2]
+        for s, c, d in np.ndindex(3, 2, 4)
+    ]
+    assert joint.residual_sums(counts, sums, scales)[2] == pytest.approx(sum(single))
+
+
 def test_hidden_variables_by_one_dense_system():
     """y and x from the normal equations of the summed sessions; z, entry by entry, from what they leave."""
     mixture, model, statistics = some()
