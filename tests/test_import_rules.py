@@ -57,15 +57,13 @@ FLOORS = {
 BORDERS: dict[str, set[str]] = {
     "spkbase": set(),
     "evaluation": {"spkbase"},
-    "spkver": {"spkbase", "evaluation.trials", "evaluation.formats", "evaluation.embeddings", "evaluation.calibration"},
+    "spkver": {
+        *("spkbase", "evaluation.trials", "evaluation.formats", "evaluation.embeddings", "evaluation.calibration"),
+        "evaluation.metrics",
+    },
 }
-# An attacker chooses its backend by the errors on background speakers, and says its level of knowledge in the words of
-# the results; emotions are heard in the pitch, whose tracker
-# is there once.
-CHOOSES = {
-    "spkver.attackers": {"evaluation.metrics", "evaluation.reports"},
-    "spkver.recognition": {"evaluation.utility"},
-}
+# Emotions are heard in the pitch, whose tracker is there once.
+CHOOSES = {"spkver.recognition": {"evaluation.utility"}}
 # These measure and report; the door of ``spkver-eval`` is beside that of ``spkver``.
 ALL_FACES = ("spkver.rsr2015", "spkver.voiceprivacy", "spkver.__main__")
 
