@@ -62,8 +62,6 @@ BORDERS: dict[str, set[str]] = {
         "evaluation.metrics",
     },
 }
-# Emotions are heard in the pitch, whose tracker is there once.
-CHOOSES = {"spkver.recognition": {"evaluation.utility"}}
 # These measure and report; the door of ``spkver-eval`` is beside that of ``spkver``.
 ALL_FACES = ("spkver.rsr2015", "spkver.voiceprivacy", "spkver.__main__")
 
@@ -112,7 +110,7 @@ def test_imports_go_down_and_enter_rooms_by_their_faces() -> None:
         for name in of_ours(path):
             other, inside = room_of(name), name.split(".")[2:]
             if name.split(".")[0] != package:
-                allowed = BORDERS[package] | CHOOSES.get(own, set()) | ({"evaluation"} if own in ALL_FACES else set())
+                allowed = BORDERS[package] | ({"evaluation"} if own in ALL_FACES else set())
                 assert name.split(".")[0] in allowed or other in allowed, f"{path}: {own} may not import {name}"
             elif other not in (own, f"{package}.__version__"):
                 assert own == package or floor[other] < floor[own], f"{path}: {own} turns back to {name}"
