@@ -7,7 +7,7 @@
 Speech is not needed: enrolment and trials are data directories whose recordings are never opened, and the attackers are
 `vectors:` and `adapted:` folders, chains of a backend, and chains after a map of anonymised to original vectors. There
 is no background: a chain learns from the enrolled vectors, a map from the pairs of original and anonymised enrolment.
-The level of an attacker is that of `evaluation.reports.LEVELS`; maps learn from pairs, so they are inverting.
+The level of an attacker is that of `evaluation.trials.LEVELS`; maps learn from pairs, so they are inverting.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from evaluation.embeddings import Alignment, Embeddings, MapKind, fit_alignment,
 from evaluation.formats import read_key
 from evaluation.linkage import LINKED, link_aligned, linkability_curve, linked_shares, linked_vectors, ranks_from_scores
 from evaluation.metrics import SortedScores, eer
-from evaluation.reports import INVERTING, TRIAL_BY_TRIAL, WHOLE_LIST
-from evaluation.trials import Key, Scores, read_speakers
+from evaluation.trials import INVERTING, TRIAL_BY_TRIAL, WHOLE_LIST, Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.files import format_table
 from spkver.attackers import Attack, TrainingSet, open_outside

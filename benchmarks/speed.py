@@ -32,9 +32,16 @@ from spkver.audio import read_audio
 from spkver.backend import SvmModels, score_trials
 from spkver.corpora import CorpusSize, simulate_rsr2015
 from spkver.datadir import read_datadir
-from spkver.extractors import kaldi_filterbanks, mel_spectra, prosody_vector, session_vector, track_pitch
+from spkver.extractors import kaldi_filterbanks, mel_spectra, prosody_vector, session_vector
 from spkver.extractors.networks import CAMPPLUS, GE2E, embed_frames, embed_windows, read_built_in
-from spkver.features import FeatureConfig, check_recordings, extract_features, load_frames, read_feature_table
+from spkver.features import (
+    FeatureConfig,
+    check_recordings,
+    extract_features,
+    load_frames,
+    read_feature_table,
+    track_pitch,
+)
 from spkver.mixture import GaussianMixture, Statistics, e_step, with_full_covariances
 from spkver.vectors import Supervectors, TotalVariabilityConfig, extract_ivectors, train_total_variability
 

@@ -137,6 +137,10 @@ COMMANDS = {
 def main(ctx: click.Context, verbose: bool) -> None:
     """Scores in, evidence out: metrics, disclosure and plots of speaker verification scores."""
     ctx.with_resource(echo_log(logging.INFO if verbose else logging.WARNING))
+    if ctx.invoked_subcommand == "f0":  # it measures speech, of which `evaluation` knows nothing: the tracker is ours
+        from spkver.features import pitch_track
+
+        ctx.obj = pitch_track
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from evaluation.challenges.ranking import LOWER_IS_BETTER, ComparedSystem
 from evaluation.challenges.team_scores import read_results, recompute_averages
 from evaluation.metrics import reversal_at
 from evaluation.plots import TradeOff, plot_privacy_utility
-from evaluation.reports import SCENARIO_ORDER, find, interval_from, number, one_error, strongest
+from evaluation.reports import find, interval_from, number, one_error, strongest
+from evaluation.trials import SCENARIO_ORDER
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError, few
 from spkbase.files import load_json

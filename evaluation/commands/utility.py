@@ -140,7 +140,9 @@ def uar(
 @worker_options
 @resampling_options()
 @json_option
+@click.pass_obj
 def f0(
+    track: utility.Tracker,
     original: Path,
     anonymised: Path,
     segment_speakers: Path | None,
@@ -155,9 +157,9 @@ def f0(
     """
     map_path = segment_speakers or (original if original.is_dir() else original.parent) / "utt2spk"
     speakers = read_speakers(map_path)
-    files = [utility.read_recordings(path) for path in (original, anonymised)]
+    files = utility.read_recordings(original), utility.read_recordings(anonymised)
     utility.speakers_of(files[0], speakers, map_path)
-    compared = utility.compare_recordings(*files, jobs=jobs, file=anonymised, convention=convention)
+    compared = utility.compare_recordings(*files, track, jobs=jobs, file=anonymised, convention=convention)
     _doubt(
         anonymised, dict.fromkeys(compared, 1.0), {name: round(one.correlation, 9) for name, one in compared.items()}
     )

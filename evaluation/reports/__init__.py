@@ -17,13 +17,6 @@ from evaluation.reports.linkability import (
 from evaluation.reports.page import write_comparison, write_page
 from evaluation.reports.results import (
     FORMAT,
-    INVERTING,
-    LEVELS,
-    SCENARIO_ORDER,
-    SCENARIOS,
-    TRIAL_BY_TRIAL,
-    WHOLE_LIST,
-    Scenario,
     find,
     interval_from,
     number,

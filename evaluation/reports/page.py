@@ -23,7 +23,6 @@ from evaluation.plots import TradeOff, plot_privacy_utility
 from evaluation.reports import pictures
 from evaluation.reports.results import (
     GENDERS,
-    SCENARIO_ORDER,
     Condition,
     Outcome,
     Results,
@@ -35,7 +34,7 @@ from evaluation.reports.results import (
 )
 from evaluation.reports.tables import summary_rows
 from evaluation.reports.verdict import TARGETS, badge, headlines, one_in, word_of
-from evaluation.trials import read_speakers
+from evaluation.trials import SCENARIO_ORDER, read_speakers
 from evaluation.uncertainty import Interval, Resampling, Sample, holm, paired_differences, sample_from
 from spkbase.errors import DataError, few
 from spkbase.files import write_text

@@ -2,10 +2,10 @@
 
 `spkver.voiceprivacy` writes results in this format. ``conditions`` has an entry for each set, sex, scenario and
 attacker: ``dataset``, ``gender``, ``scenario``, ``attacker``, ``eer`` (readings by name), ``intervals``, ``zebra``,
-``linkability`` and more. An entry also has ``level``, what the attacker may use (`LEVELS`); ``content``,
-whether it uses the words spoken, which an anonymiser must keep; ``draws``, what each anonymised version of the trials
-gives, of which the other numbers are means; ``closed_set``, error rate and identification where the attacker knows the
-enrolled. ``summary`` has the strongest attacker of each set, sex and scenario, who leaves the least privacy.
+``linkability`` and more. An entry also has ``level``, what the attacker may use (`evaluation.trials.LEVELS`);
+``content``, whether it uses the words spoken, which an anonymiser must keep; ``draws``, what each anonymised version of
+the trials gives, of which the other numbers are means; ``closed_set``, error rate and identification where the attacker
+knows the enrolled. ``summary`` has the strongest attacker of each set, sex and scenario, who leaves the least privacy.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evaluation.trials import LEVELS, SCENARIO_ORDER, TRIAL_BY_TRIAL
 from evaluation.uncertainty import Interval, maximum_of, minimum_of
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json
@@ -28,36 +29,6 @@ FORMAT = 1
 """Version of the format; a file with another one is refused."""
 GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """What the attacker has: which speech is anonymised, and whether it was trained on such speech."""
-
-    name: str
-    enrolment: bool
-    trials: bool
-    training: bool
-
-
-SCENARIOS = (
-    Scenario("original", enrolment=False, trials=False, training=False),
-    Scenario("ignorant", enrolment=False, trials=True, training=False),
-    Scenario("lazy-informed", enrolment=True, trials=True, training=False),
-    Scenario("semi-informed", enrolment=True, trials=True, training=True),
-)
-"""From the least to the best informed attacker."""
-
-SCENARIO_ORDER = tuple(scenario.name for scenario in SCENARIOS)
-
-TRIAL_BY_TRIAL, WHOLE_LIST, INVERTING = "trial-by-trial", "whole-list", "inverting"
-LEVELS = {
-    TRIAL_BY_TRIAL: "scores a trial from the enrolment and one test recording, as NIST and the challenge's attacker do",
-    WHOLE_LIST: "adapts to all test recordings of a list, without labels",
-    INVERTING: "inverts the anonymisation: it knows the family of anonymisers, or learns from original and anonymised"
-    " speech of the same people",
-}
-"""What an attacker may use besides what its scenario gives it, from the least to the most."""
 
 
 def number(value: Any) -> float:

@@ -8,7 +8,8 @@ from typing import Any
 
 from evaluation.metrics import format_value
 from evaluation.plots import escape
-from evaluation.reports.results import GENDERS, LEVELS, AttackerRate, Results, parse_results
+from evaluation.reports.results import GENDERS, AttackerRate, Results, parse_results
+from evaluation.trials import LEVELS
 from evaluation.uncertainty import Interval
 from spkbase.files import escape_markdown, format_table
 

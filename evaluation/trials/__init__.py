@@ -2,7 +2,7 @@
 
 `Trials` holds a model and a segment for each row, as codes into tables of ids; a `Key` marks the target trials;
 `Scores` holds one score for each trial. `align` and `split_scores` join them. Maps of ids to speakers and tables of
-metadata are read here too.
+metadata are read here too. `SCENARIOS` and `LEVELS` say what an attacker of a list has and may use.
 """
 
 from evaluation.trials.lists import (
@@ -39,4 +39,13 @@ from evaluation.trials.speakers import (
     read_metadata,
     read_speakers,
     warn_of_alike,
+)
+from evaluation.trials.threat_models import (
+    INVERTING,
+    LEVELS,
+    SCENARIO_ORDER,
+    SCENARIOS,
+    TRIAL_BY_TRIAL,
+    WHOLE_LIST,
+    Scenario,
 )

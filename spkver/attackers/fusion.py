@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from evaluation.calibration import Affine, apply_affine, choose_fusion, cllr_of_trials
 from evaluation.formats import read_scores, write_scores
 from evaluation.metrics import eer, sort_scores
-from evaluation.reports import INVERTING, LEVELS, TRIAL_BY_TRIAL, WHOLE_LIST
-from evaluation.trials import Scores, Trials, align
+from evaluation.trials import INVERTING, LEVELS, TRIAL_BY_TRIAL, WHOLE_LIST, Scores, Trials, align
 from spkbase.errors import ConfigError, DataError, SpkverError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, Stage, Stamp
@@ -193,7 +192,7 @@ class Fusion:
     of_recording : tuple of str
         Attackers that recognise recordings.
     highest : str
-        Level of knowledge that no member that has a part in it exceeds, see `evaluation.reports.LEVELS`.
+        Level of knowledge that no member that has a part in it exceeds, see `evaluation.trials.LEVELS`.
     """
 
     name: str

@@ -34,8 +34,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from evaluation.embeddings import Alignment, Embeddings, MapKind, fit_alignment, owner_ranks, speaker_folds
-from evaluation.reports import INVERTING
-from evaluation.trials import Scores, Trials
+from evaluation.trials import INVERTING, Scores, Trials
 from spkbase.errors import DataError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.hdf5 import open_file, read_arrays, write_arrays

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from evaluation.reports import TRIAL_BY_TRIAL
-from evaluation.trials import Scores, Trials
+from evaluation.trials import TRIAL_BY_TRIAL, Scores, Trials
 from spkbase.errors import ConfigError, DataError, WorkerError
 from spkbase.showing import one_line
 from spkver.datadir import DataDir
@@ -70,7 +69,7 @@ class Attack:
         A segment of the trials is an utterance. Its speaker is not disclosed: each utterance is a speaker by itself.
     trials : Trials
     scenario : str
-        What the attacker knows, see `evaluation.reports.SCENARIOS`.
+        What the attacker knows, see `evaluation.trials.SCENARIOS`.
     """
 
     training: TrainingSet
@@ -108,7 +107,7 @@ class Attacker(Protocol):
 
     A function of a user has the same form, with lists of files in place of data directories
     (`spkver.attackers.supplied`). An attacker may have three attributes more: `level`, what it may look at
-    (`evaluation.reports.LEVELS`, trial-by-trial without it); `scenarios`, those that it is made for (all without it);
+    (`evaluation.trials.LEVELS`, trial-by-trial without it); `scenarios`, those that it is made for (all without it);
     and `speech`, a function of an attack that returns all data directories that its scores depend on (both sides and
     the training set without it).
     """
@@ -153,7 +152,7 @@ def learns_from(attacker: Attacker, attack: Attack) -> tuple[DataDir, ...]:
 
 
 def level_of(attacker: Attacker) -> str:
-    """Return what an attacker may look at, see `evaluation.reports.LEVELS`."""
+    """Return what an attacker may look at, see `evaluation.trials.LEVELS`."""
     return getattr(attacker, "level", TRIAL_BY_TRIAL)
 
 

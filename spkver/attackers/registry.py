@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.reports import LEVELS, TRIAL_BY_TRIAL
+from evaluation.trials import LEVELS, TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.plugins import load_plugin
@@ -339,7 +339,7 @@ def open_outside(
     time_limit : float, optional [s]
         For functions and commands, to learn and for each list of trials; see `spkver.attackers.supplied.usual_limit`.
     level : str
-        What a function, a command or scores look at, see `evaluation.reports.LEVELS`; trial-by-trial by default.
+        What a function, a command or scores look at, see `evaluation.trials.LEVELS`; trial-by-trial by default.
 
     Raises
     ------

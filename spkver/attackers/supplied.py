@@ -52,8 +52,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, read_embeddings
 from evaluation.formats import read_scores, write_trials
-from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
-from evaluation.trials import Scores, Trials, align
+from evaluation.trials import TRIAL_BY_TRIAL, WHOLE_LIST, Scores, Trials, align
 from spkbase import plugins
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
@@ -208,7 +207,7 @@ class OwnCode:
     time_limit : float or None [s]
         To learn, and for a list of trials; None: `usual_limit`.
     level : str
-        What it looks at, as the user says, see `evaluation.reports.LEVELS`.
+        What it looks at, as the user says, see `evaluation.trials.LEVELS`.
     file : Path or None
         Of a function's module.
     """
@@ -470,7 +469,7 @@ class ReadyVectors:
 
     @property
     def level(self) -> str:
-        """What it may look at, see `evaluation.reports.LEVELS`."""
+        """What it may look at, see `evaluation.trials.LEVELS`."""
         return WHOLE_LIST if self.adapted else TRIAL_BY_TRIAL
 
     @property

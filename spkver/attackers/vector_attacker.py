@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from evaluation.calibration import apply_affine, train_nonnegative
 from evaluation.embeddings import Embeddings
 from evaluation.metrics import cllr, eer, sort_scores
-from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
-from evaluation.trials import Key, Scores, Trials
+from evaluation.trials import TRIAL_BY_TRIAL, WHOLE_LIST, Key, Scores, Trials
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint, load_json, make_folder, write_json
@@ -416,7 +415,7 @@ class BackendChoice:
 
     @property
     def level(self) -> str:
-        """What an attacker with such a backend looks at, see `evaluation.reports.LEVELS`."""
+        """What an attacker with such a backend looks at, see `evaluation.trials.LEVELS`."""
         scorers = (self.adapted, *self.chains)
         return WHOLE_LIST if any(ADAPTED_COSINE in scorer for scorer in scorers) else TRIAL_BY_TRIAL
 
@@ -565,7 +564,7 @@ class VectorAttacker:
 
     @property
     def level(self) -> str:
-        """What it may look at, see `evaluation.reports.LEVELS`."""
+        """What it may look at, see `evaluation.trials.LEVELS`."""
         return self.config.level
 
     def record(self, attack: Attack) -> Any:

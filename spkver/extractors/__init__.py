@@ -6,7 +6,7 @@ functions of arrays, `kaldi_filterbanks` and `mel_spectra`; `campplus_graph` and
 published weights. `prosody_vector` measures pitch and rhythm only, `session_vector` noise and channel only.
 """
 
-from spkver.extractors.cues import PROSODY, PitchTrack, prosody_vector, session_vector, track_pitch
+from spkver.extractors.cues import PROSODY, prosody_vector, session_vector
 from spkver.extractors.directories import check_output, embed_directory
 from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
 from spkver.extractors.networks import campplus_graph, ge2e_graph, read_built_in

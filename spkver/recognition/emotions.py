@@ -34,14 +34,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.utility import pyin_track
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import read_id_list, write_text
 from spkbase.runs import Run
 from spkbase.work import one_blas_thread, ordered_map
 from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir
-from spkver.features import FeatureConfig, mfcc
+from spkver.features import FeatureConfig, mfcc, pyin_track
 from spkver.recognition.recordings import map_recordings
 
 logger = logging.getLogger(__name__)

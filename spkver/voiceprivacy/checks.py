@@ -24,7 +24,8 @@ import soundfile
 from numpy.typing import NDArray
 
 from evaluation.metrics import SortedScores, eer, method_of, reversal_at
-from evaluation.reports import INVERTING, SCENARIOS, find, number, strongest
+from evaluation.reports import find, number, strongest
+from evaluation.trials import INVERTING, SCENARIOS
 from evaluation.uncertainty import Interval, Resampling, bootstrap, interval_over_draws
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few

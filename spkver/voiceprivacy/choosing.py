@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evaluation.reports import TRIAL_BY_TRIAL
+from evaluation.trials import TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.work import chunks, ordered_map

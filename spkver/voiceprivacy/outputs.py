@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import challenges, reports
+from evaluation.trials import LEVELS, SCENARIOS, WHOLE_LIST
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, file_digest, format_csv, format_table, load_json, to_json, write_text
@@ -177,7 +178,7 @@ def verdict(results: Json) -> tuple[str, str]:
     lists = f" of {' and '.join(map(str, beside.tested))} recordings" if beside.tested else ""
     for name, figure in {**beside.levels, "without reading what is said": beside.without_content}.items():
         if figure.attacker not in ("", worst.attacker):
-            of_lists = lists if name == reports.WHOLE_LIST else ""
+            of_lists = lists if name == WHOLE_LIST else ""
             details += f"; {name}{of_lists} {percent(figure.rate.value)} ({figure.attacker})"
     closed, named = beside.closed_set, beside.identification
     if closed.attacker and named.attacker:
@@ -240,7 +241,7 @@ def _format_summary(summary: Sequence[Json]) -> str:
     def percent_of(share: float | None) -> float | None:
         return None if share is None else 100 * share
 
-    levels = [level for level in reports.LEVELS if any(level in row["levels"] for row in summary)]
+    levels = [level for level in LEVELS if any(level in row["levels"] for row in summary)]
     with_draws = any(len(row["draws"]) > 1 for row in summary)
     rows = []
     for row in summary:
@@ -278,7 +279,7 @@ def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: J
     levels = {condition["level"] for condition in conditions if condition["attacker"] == named}
     if not levels:
         return {}
-    level, seeding = max(levels, key=list(reports.LEVELS).index), anonymiser.get("seeding", "unknown")
+    level, seeding = max(levels, key=list(LEVELS).index), anonymiser.get("seeding", "unknown")
     return {"attacker": named, "level": level, "reading": config.challenge.eer, "draws": "1", "seeding": seeding}
 
 
@@ -291,7 +292,7 @@ def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence
     minima = {(row["dataset"], row["gender"], row["scenario"]): row["minimum"] for row in summary}
     named = attacker_name(config.challenge.attacker)
     kinds = ("original", "anon")
-    sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in reports.SCENARIOS}
+    sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in SCENARIOS}
     rows = []
     for (dataset, gender, scenario), part in places(conditions).items():
         part = [condition for condition in part if not named or condition["attacker"] == named]
@@ -404,7 +405,7 @@ def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[challenges.S
     kept = 2 if any(row["gender"] == MIXED for row in single) else 0
     by_scenario = [
         [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == scenario.name]
-        for scenario in reports.SCENARIOS
+        for scenario in SCENARIOS
     ]
     if part := by_scenario[kept]:
         yield challenges.Section(challenges.ASV, part, index=[3 * row + kept for row in range(len(part))])

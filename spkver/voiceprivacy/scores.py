@@ -36,8 +36,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.formats import read_scores, write_key, write_scores
-from evaluation.reports import SCENARIOS, TRIAL_BY_TRIAL, Scenario
-from evaluation.trials import Scores
+from evaluation.trials import SCENARIOS, TRIAL_BY_TRIAL, Scenario, Scores
 from spkbase.errors import DataError, Problems, SpkverError
 from spkbase.files import load_json, write_text
 from spkbase.plugins import TimeLimitError
@@ -86,7 +85,7 @@ class Scored:
     made_from : tuple of str
         Fingerprints of these scores.
     level : str
-        Level of knowledge of the attacker, see `evaluation.reports.LEVELS`.
+        Level of knowledge of the attacker, see `evaluation.trials.LEVELS`.
     content : str
         Where the attacker uses what is said: "oracle" if the transcripts come with the data, else "recognised".
     tested : tuple of int

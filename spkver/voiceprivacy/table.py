@@ -28,7 +28,7 @@ import numpy as np
 
 from evaluation import reports
 from evaluation.formats import read_key, read_scores
-from evaluation.trials import read_speakers
+from evaluation.trials import LEVELS, SCENARIO_ORDER, read_speakers
 from evaluation.uncertainty import Resampling, Sample, minima_over_attackers, sample_from
 from evaluation.utility import CALIBRATIONS, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
@@ -50,7 +50,7 @@ Json = dict[str, Any]
 _MOST_RESAMPLES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
 _OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
-_KINDS = ("minimum", *reports.LEVELS, "without_content")
+_KINDS = ("minimum", *LEVELS, "without_content")
 _ENDS = ("low", "high")
 _DISCLOSED = ("population", "individual", "linkability_all")
 _OF_SEX = {"f": " (women)", "m": " (men)"}
@@ -218,7 +218,7 @@ def _minima(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[
 
 def _similarity(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
     """How alike voices are, for each scenario in which enrolment and trials are anonymised."""
-    by = {(row["scenario"], row["attacker"]): row for row in rows if row["level"] != reports.INVERTING}
+    by = {(row["scenario"], row["attacker"]): row for row in rows if row["level"] != INVERTING}
     entries = []
     for scenario in _ANONYMISED:
         able = [row for row in by.values() if row["scenario"] == scenario]
@@ -316,7 +316,7 @@ def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
             text += f", and {'' if by == best['attacker'] else f'{by} '}finds the speaker of an utterance among all"
             text += f" enrolled ones in {100 * row['linkability_all']:.0f} % of the cases"
         summary.append({**row, "verdict": f"{text}."})
-    return sorted(summary, key=lambda row: (row["dataset"], reports.SCENARIO_ORDER.index(row["scenario"])))
+    return sorted(summary, key=lambda row: (row["dataset"], SCENARIO_ORDER.index(row["scenario"])))
 
 
 def percent(share: Any) -> str:

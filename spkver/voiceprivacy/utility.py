@@ -20,6 +20,7 @@ from spkbase.runs import Run
 from spkver import recognition
 from spkver.audio import check_headers
 from spkver.datadir import DataDir
+from spkver.features import pitch_track
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
@@ -129,7 +130,7 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Js
 
 def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
     """Compare the pitch of a recording and its twin: correlation (None where it is undefined), lag, agreement."""
-    (track,) = measures.compare_recordings({"": pair[0]}, {"": pair[1]}, jobs=1).values()
+    (track,) = measures.compare_recordings({"": pair[0]}, {"": pair[1]}, pitch_track, jobs=1).values()
     return None if math.isnan(track.correlation) else track.correlation, track.lag, track.voicing_agreement
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.trials import Key, Scores, Trials, align, split_scores
+from evaluation.trials import Key, Scores, Trials, align, find_rows, split_scores
 from spkbase.errors import DataError
 
 ids = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=3)
@@ -78,6 +78,19 @@ def test_lists_cannot_be_changed_and_leave_the_callers_arrays_writable() -> None
 def test_malformed_lists_are_refused(build, words: str) -> None:
     with pytest.raises(DataError, match=words):
         build()
+
+
+@given(pair_lists, pair_lists, st.integers(0, 2))
+def test_rows_are_those_of_the_pairs(some: list[tuple[str, str]], others: list[tuple[str, str]], every: int) -> None:
+    """Also of lists without trials, of ids that the other list lacks, and of new pairs of ids that it has."""
+    listed = some[:: every + 1] if every else []
+    crossed = [(model, segment) for (model, _), (_, segment) in zip(some, some[::-1], strict=True)]
+    for wanted in (list(dict.fromkeys([*some[::-1], *others, *crossed])), []):
+        pairs = (np.array(both, object).reshape(-1, 2) for both in (wanted, listed))
+        asked, within = (Trials.from_ids(*both.T) for both in pairs)
+        found = find_rows(asked, within)
+        assert found.dtype.kind == "i"
+        assert found.tolist() == [listed.index(pair) if pair in listed else -1 for pair in wanted]
 
 
 @given(pair_lists, st.randoms(use_true_random=False))

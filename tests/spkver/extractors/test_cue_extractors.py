@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_pitch_tracker import voice
+from known_pitch import voice
 
 from spkbase.errors import ConfigError
 from spkver.extractors.cues import (
     N_BANDS,
     PROSODY,
-    PitchTrack,
     energy_contour,
     prosody_statistics,
     prosody_vector,
     session_vector,
-    track_pitch,
 )
 from spkver.extractors.protocol import ExtractorSettings
 from spkver.extractors.registry import open_extractor
+from spkver.features import PitchTrack, track_pitch
 
 RATE = 16000
 VECTORS = {"prosody": prosody_vector, "session": session_vector}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.reports import SCENARIOS
+from evaluation.trials import SCENARIOS
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.anonymization import RECORD, AnonymizerConfig

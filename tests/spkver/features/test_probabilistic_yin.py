@@ -1,6 +1,6 @@
 """Probabilistic YIN against its definition in loops, all paths of small models, and tracks by librosa.
 
-`tests/data/evaluation/pyin_tracks.npz` holds what `librosa.pyin` 0.11 makes of the signals below, so that the quick
+`tests/data/features/pyin_tracks.npz` holds what `librosa.pyin` 0.11 makes of the signals below, so that the quick
 tests need no numba; the slow ones ask librosa itself, for more signals and real speech.
 """
 
@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 from scipy.stats import beta, boltzmann
 
-from evaluation.utility import pyin_track
-from evaluation.utility.pitch import (
+from spkbase.errors import DataError
+from spkver.features.pitch import (
     dip_probabilities,
     dips,
     likeliest_path,
     normalised_differences,
+    pitch_track,
+    pyin_track,
 )
-from spkbase.errors import DataError
 
 Settings = dict[str, Any]
 RATES = (8000, 16000, 44100)
@@ -174,7 +175,7 @@ def test_the_path_is_the_best_of_all() -> None:
 @pytest.mark.parametrize("rate", RATES)
 def test_tracks_are_those_of_librosa(rate: int, caller: str, data: Path) -> None:
     settings = CALLERS[caller](rate)
-    with np.load(data / "evaluation" / "pyin_tracks.npz") as expected:
+    with np.load(data / "features" / "pyin_tracks.npz") as expected:
         for name, samples in sounds(rate).items():
             found = pyin_track(whole(samples, settings), rate, **settings)
             same(found, expected[f"{name} {rate} {caller}"])
@@ -208,6 +209,19 @@ def test_tracks_of_real_speech_are_those_of_librosa(caller: str, shared: Path) -
             same(pyin_track(samples, rate, **settings), expected)
             voiced += np.count_nonzero(expected)
     assert voiced > 2000
+
+
+def test_a_track_follows_a_known_pitch() -> None:
+    rate = 16000
+    pitch = np.r_[np.zeros(rate // 4), np.linspace(110, 220, rate // 2), np.zeros(rate // 4)]
+    found = pitch_track(0.1 * buzz(pitch, rate) * (pitch > 0), rate)
+    assert len(found) == 101
+    inside = slice(32, 68)
+    assert np.allclose(found[inside], pitch[:: rate // 100][inside], rtol=0.03)
+    assert (found[:18] == 0).all()
+    assert (found[84:] == 0).all()
+    assert not pitch_track(np.zeros(8000), rate).any()
+    assert not pitch_track(np.full(5, 0.1), rate).any()
 
 
 @pytest.mark.parametrize("rate", RATES)

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from known_pitch import voice
 
-from spkver.extractors.cues import SHIFT, best_path, correlations, track_pitch
+from spkver.features.pitch import FRAME_SHIFT, best_path, correlations, track_pitch
 
 GROSS = 0.2  # share by which a pitch is off that counts as a gross error
-
-
-def voice(pitch: float, *, rate: int = 16000, seconds: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
-    """A buzz with two formants whose pitch swings by 3 semitones, and its pitch at every sample."""
-    times = np.arange(int(seconds * rate)) / rate
-    contour = pitch * 2 ** (0.25 * np.sin(2 * np.pi * 1.5 * times))
-    phase = 2 * np.pi * np.cumsum(contour) / rate
-    rng = np.random.default_rng(int(pitch))
-    samples = np.zeros(len(times))
-    for number in range(1, 40):
-        frequency = number * contour
-        formants = 1 / (1 + ((frequency - 600) / 150) ** 2) + 0.5 / (1 + ((frequency - 1500) / 200) ** 2)
-        part = (formants + 0.02) / number * np.sin(number * phase + rng.uniform(0, 2 * np.pi))
-        samples += np.where(frequency < 0.47 * rate, part, 0)
-    return samples, contour
 
 
 def noisy(samples: np.ndarray, decibels: float) -> np.ndarray:
@@ -35,7 +21,7 @@ def noisy(samples: np.ndarray, decibels: float) -> np.ndarray:
 def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: float) -> None:
     samples, contour = voice(pitch)
     hertz, _ = track_pitch(noisy(samples, decibels), 16000)
-    true = np.interp(np.arange(len(hertz)) * SHIFT, np.arange(len(contour)) / 16000, contour)
+    true = np.interp(np.arange(len(hertz)) * FRAME_SHIFT, np.arange(len(contour)) / 16000, contour)
     voiced = hertz > 0
     assert voiced.mean() > 0.97
     assert np.abs(hertz[voiced] / true[voiced] - 1).max() < GROSS
@@ -46,7 +32,7 @@ def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: floa
 def test_other_rates_give_the_same_pitch(rate: int) -> None:
     samples, contour = voice(150, rate=rate, seconds=1.0)
     hertz, _ = track_pitch(samples, rate)
-    true = np.interp(np.arange(len(hertz)) * SHIFT, np.arange(len(contour)) / rate, contour)
+    true = np.interp(np.arange(len(hertz)) * FRAME_SHIFT, np.arange(len(contour)) / rate, contour)
     voiced = hertz > 0
     assert voiced.mean() > 0.95
     assert np.median(np.abs(hertz[voiced] / true[voiced] - 1)) < 0.01

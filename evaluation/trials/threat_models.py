@@ -1,0 +1,35 @@
+"""What an attacker has: scenarios (which speech is anonymised) and levels of knowledge (what a score may depend on)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the attacker has: which speech is anonymised, and whether it was trained on such speech."""
+
+    name: str
+    enrolment: bool
+    trials: bool
+    training: bool
+
+
+SCENARIOS = (
+    Scenario("original", enrolment=False, trials=False, training=False),
+    Scenario("ignorant", enrolment=False, trials=True, training=False),
+    Scenario("lazy-informed", enrolment=True, trials=True, training=False),
+    Scenario("semi-informed", enrolment=True, trials=True, training=True),
+)
+"""From the least to the best informed attacker."""
+
+SCENARIO_ORDER = tuple(scenario.name for scenario in SCENARIOS)
+
+TRIAL_BY_TRIAL, WHOLE_LIST, INVERTING = "trial-by-trial", "whole-list", "inverting"
+LEVELS = {
+    TRIAL_BY_TRIAL: "scores a trial from the enrolment and one test recording, as NIST and the challenge's attacker do",
+    WHOLE_LIST: "adapts to all test recordings of a list, without labels",
+    INVERTING: "inverts the anonymisation: it knows the family of anonymisers, or learns from original and anonymised"
+    " speech of the same people",
+}
+"""What an attacker may use besides what its scenario gives it, from the least to the most."""
