@@ -54,7 +54,7 @@ from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility import lists
 from spkbase.errors import DataError, Problems
 from spkbase.showing import one_line
-from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
+from spkbase.work import Work, chunk_bounds, one_blas_thread
 
 Convention = Literal["default", "vpc2022"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2022")
@@ -572,7 +572,7 @@ def compare_recordings(
     utterances = sorted(original)
     pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
     compared, problems = dict[str, TrackComparison](), Problems()
-    comparisons = ordered_map(partial(_compare, convention=convention), pairs, jobs=jobs, description="pitch")
+    comparisons = Work(jobs).map(partial(_compare, convention=convention), pairs, processes=True, description="pitch")
     for utterance, found in zip(utterances, comparisons, strict=True):
         if isinstance(found, DataError):
             problems.note(found)
