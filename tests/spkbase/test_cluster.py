@@ -163,6 +163,15 @@ def test_a_scheduler_that_is_not_there_is_an_error(address, text):
         pass
 
 
+def test_a_scheduler_that_dies_is_an_error_at_once(own):
+    cluster = own(1)
+    error = pytest.raises(WorkerError, match=r"lost a task: its scheduler ended")
+    with error, use_engine(cluster.address, timeout=PATIENCE):
+        for number in Work().map(slow_square, range(100)):
+            if number == 0:
+                cluster.scheduler.kill()
+
+
 def kill_at(number: int, bad: int) -> int:
     if number == bad:
         os.kill(os.getpid(), signal.SIGKILL)
