@@ -78,30 +78,22 @@ def use_engine(engine: str, *, timeout: float = WAIT) -> Iterator[None]:
     with ExitStack() as stack:
         client = None
         try:
-            if "://" in engine:
-                client = stack.enter_context(_dask_client(engine, timeout))
-            elif engine in _REGISTERED:
+            if engine in _REGISTERED:
                 getattr(import_module(_REGISTERED[engine]), f"register_{engine}")()
+            elif engine not in _LOCAL:
+                from distributed import Client
+
+                client = stack.enter_context(Client(engine, timeout=timeout, set_as_default=False, name="spkver"))
+                client.wait_for_workers(1, timeout=timeout)
         except ImportError as error:
             text = f"the engine {engine} is not installed: {error}"
-            raise DataError(
-                text, remedy="pip install 'spkver[dask]', ray or joblibspark, see docs/cluster.md"
-            ) from error
+            raise DataError(text, remedy="pip install 'spkver[dask]', ray or joblibspark") from error
+        except (OSError, ValueError, TypeError) as error:
+            text = f"no Dask scheduler with a worker answered at {engine} within {timeout:g} s: {error}"
+            raise DataError(text, remedy="docs/cluster.md shows how to start a scheduler and workers") from error
         token = _ENGINE.set(("dask" if client else engine, client))
         stack.callback(_ENGINE.reset, token)
         yield
-
-
-def _dask_client(address: str, timeout: float) -> Any:
-    from distributed import Client
-
-    try:
-        client = Client(address, timeout=timeout, set_as_default=False, name="spkver")
-        client.wait_for_workers(1, timeout=timeout)
-    except (OSError, ValueError, TypeError) as error:
-        text = f"no Dask scheduler with a worker answered at {address} within {timeout:g} s: {error}"
-        raise DataError(text, remedy="docs/cluster.md shows how to start a scheduler and workers") from error
-    return client
 
 
 def engine_kind() -> str:
@@ -161,9 +153,7 @@ def _map_on_dask(client: Any, function: Callable[[Item], Result], items: Iterabl
         for future in _in_slices(lambda part: [submit(one) for one in part], tasks, size):
             yield future.result()
     except (CancelledError, KilledWorker) as error:
-        text = (
-            "the Dask cluster lost a task: its scheduler ended, or several workers died of it, as when memory runs out"
-        )
+        text = "the Dask cluster lost a task: its scheduler ended, or several workers died of it, perhaps for memory"
         raise WorkerError(f"{text}: {error}") from error
 
 
@@ -184,8 +174,8 @@ def _map_by_joblib(kind: str, function: Callable[[Item], Result], items: Iterabl
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    # A worker whose memory has grown, by a network's buffers, is replaced; tasks are cancelled when a map ends early.
-    notes = r"A worker (was restarted|stopped) while|\d+ tasks (have been successfully|which were still)"
+    # a worker whose memory has grown, by a network's buffers, is replaced; tasks are cancelled when a map ends early
+    notes = r"A worker (was restarted|stopped) while|A generator produced|\d+ tasks (have been|which were)"
     warnings.filterwarnings("ignore", notes, UserWarning)
     task, size = delayed(partial(_task, str(Path.cwd()), function)), _SLICE * jobs
     backend = {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1, "idle_worker_timeout": 20.0}
@@ -250,8 +240,8 @@ def progress(
     from tqdm import tqdm
 
     total = total if sizes is None else sum(sizes)
-    number, started = 0, time.monotonic()
-    last = started
+    number, of_all = 0, f" of {total}" if total else ""
+    started = last = time.monotonic()
     with tqdm(desc=description, total=total, leave=False, disable=not sys.stderr.isatty()) as bar:
         for item, size in zip(items, repeat(1) if sizes is None else sizes, strict=sizes is not None):
             yield item
@@ -259,9 +249,7 @@ def progress(
             number, now = number + size, time.monotonic()
             if bar.disable and now - last >= _SECONDS_BETWEEN_LOG_LINES:
                 last = now
-                logger.info(
-                    "%s: %d%s after %.0f s", description, number, f" of {total}" if total else "", now - started
-                )
+                logger.info("%s: %d%s after %.0f s", description, number, of_all, now - started)
 
 
 @dataclass(frozen=True)
