@@ -32,12 +32,14 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
 from itertools import islice, repeat
 from multiprocessing import active_children, resource_tracker
 from pathlib import Path
 from typing import Any, TypeVar
+
+from threadpoolctl import OpenBLASController, get_cached_controller
 
 from spkbase.errors import DataError, WorkerError
 from spkbase.plugins import SAFE_PATH
@@ -344,7 +346,7 @@ def one_blas_thread() -> Iterator[None]:
     """
     global _N_BLOCKS
     with _LIMIT_LOCK:
-        libraries = _libraries(len(sys.modules))
+        libraries = get_cached_controller().lib_controllers
         limited = {library: number for library in libraries if (number := library.num_threads) != 1}
         _set_threads(dict.fromkeys(limited, 1))  # in each thread, since OpenMP has a limit for each
         _BEFORE.update(limited)
@@ -360,19 +362,8 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _set_threads(numbers: dict[Any, int]) -> None:
-    from threadpoolctl import OpenBLASController
-
-    # from version 3.8 on it obeys the thread alone that limited OpenBLAS first; here, the last one to leave ends it
-    clear = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
-    clear(force=True)
+    # OpenBLAS obeys the thread alone that limited it first; here, the last one to leave ends the limit
+    OpenBLASController.clear_controlling_thread(force=True)
     for library, n_threads in numbers.items():
         library.set_num_threads(n_threads)
-    clear(force=True)
-
-
-@lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> list[Any]:
-    """Find the loaded libraries; slow, so only after imports, which may have loaded others."""
-    from threadpoolctl import ThreadpoolController
-
-    return list(ThreadpoolController().lib_controllers)
+    OpenBLASController.clear_controlling_thread(force=True)
