@@ -147,20 +147,19 @@ def _map_on_dask(client: Any, function: Callable[[Item], Result], items: Iterabl
     from distributed import KilledWorker
 
     # as bytes: functions of a script travel whole, and the scheduler need not import what only workers use
-    task = partial(_task, str(Path.cwd()), function)
-    tasks = (cloudpickle.dumps(partial(task, item)) for item in items)
-    submit = partial(client.get_executor(pure=False).submit, _unpickled)
+    task = partial(_unpickled, cloudpickle.dumps(partial(_task, str(Path.cwd()), function)))
+    submit = partial(client.get_executor(pure=False).submit, task)
     size = max(64, _SLICE * sum(client.nthreads().values()))  # workers may join
     try:
-        for future in _in_slices(lambda part: [submit(one) for one in part], tasks, size):
+        for future in _in_slices(lambda part: [submit(one) for one in part], map(cloudpickle.dumps, items), size):
             yield future.result()
     except (CancelledError, KilledWorker) as error:
         text = "the Dask cluster lost a task: its scheduler ended, or several workers died of it, perhaps for memory"
         raise WorkerError(f"{text}: {error}") from error
 
 
-def _unpickled(task: bytes) -> Any:
-    return pickle.loads(task)()
+def _unpickled(task: bytes, item: bytes) -> Any:
+    return pickle.loads(task)(pickle.loads(item))
 
 
 def _unless_killed(before: Callable[[Any], object], failure: Any) -> None:
