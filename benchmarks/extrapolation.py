@@ -26,7 +26,7 @@ from benchmarks.measure import repeated, study_options
 from evaluation.linkage import Extrapolation, Ranks, extrapolate
 from evaluation.uncertainty import Resampling
 from spkbase.files import format_table
-from spkbase.work import ordered_map
+from spkbase.work import Work
 
 N_FIT, N_WORLD, DIMENSIONS = 1_000, 20_000, 64
 SIZES = (20_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
@@ -166,7 +166,7 @@ def main() -> None:
             pieces = [slice(start, start + N_FIT) for start in range(0, N_WORLD, N_FIT)]
             pairs = [(gallery[piece], trials[piece], number) for piece in pieces]
             sees = partial(repeat_embeddings, options.kept, options.resamples)
-            estimates += ordered_map(sees, pairs, jobs=options.jobs)
+            estimates += Work(options.jobs).map(sees, pairs, processes=True)
             truths += [measured_curve(gallery, trials)] * len(pieces)
         rows += summarise(f"embeddings, {name}", estimates, np.array(truths)[:, None])
     columns = ["world", "N", "true", "method", "median", "off by a factor of", "covered %", "low", "high"]

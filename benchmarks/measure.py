@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from spkbase.work import default_jobs, ordered_map
+from spkbase.work import Work, default_jobs
 
 
 def median_seconds(function: Callable[[], object], *, repeats: int = 5, warm_up: int = 1) -> float:
@@ -103,7 +103,7 @@ def study_options(description: str | None, **defaults: Any) -> argparse.Namespac
 def repeated(work: Callable[[int], Any], options: argparse.Namespace) -> list[Any]:
     """Results of all repetitions; each has a seed of its own, `first_seed` and the next ones."""
     seeds = range(options.first_seed, options.first_seed + options.repetitions)
-    return list(ordered_map(work, seeds, jobs=options.jobs))
+    return list(Work(options.jobs).map(work, seeds, processes=True))
 
 
 def covered(misses: np.ndarray, note: str = "") -> str:

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import describe_machine, matmul_rate, median_seconds
 from evaluation.trials import Trials
-from spkbase.work import EngineKind, Work, chunks, default_jobs, one_blas_thread, ordered_map, stop_workers, use_engine
+from spkbase.work import Work, chunks, default_jobs, one_blas_thread, stop_workers, use_engine
 from spkver.anonymization import AnonymizerConfig, make_anonymizer, turn_poles
 from spkver.attackers import PRESETS, Workplace, attacker_config, score, train_attacker
 from spkver.audio import read_audio
@@ -157,12 +157,12 @@ def time_engines(workers: int = 2) -> None:
     """What each engine takes for a task beside its work; the cluster's scheduler and workers share this machine."""
 
     def drain(function: Callable[[int], Any], n_tasks: int) -> None:
-        for _ in ordered_map(function, range(n_tasks), jobs=workers):
+        for _ in Work(workers).map(function, range(n_tasks), processes=True):
             pass
 
-    def measure(engine: EngineKind, scheduler: str | None = None) -> None:
+    def measure(engine: str) -> None:
         kinds = ((empty_task, 500), (large_result, 60), (partial(needs_all, np.arange(1_250_000.0)), 20))
-        with use_engine(engine, scheduler=scheduler):
+        with use_engine(engine):
             empty, result, needed = (median_seconds(partial(drain, *kind)) for kind in kinds)
         print(f"  {engine}: {2 * empty:.2f} ms a task, {1e3 * result / 60:.1f} ms with 2 MB of results, "
               f"{1e3 * needed:.1f} ms for 20 tasks that all need 10 MB")  # fmt: skip
@@ -173,7 +173,7 @@ def time_engines(workers: int = 2) -> None:
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
-        measure("dask", cluster.scheduler_address)
+        measure(cluster.scheduler_address)
 
 
 def time_features(corpus: str | None = None) -> None:

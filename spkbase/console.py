@@ -263,7 +263,7 @@ def together(*options: Decorator) -> Decorator:
 def worker_options(command: Function) -> Function:
     """Add the options ``--jobs`` and ``--engine``; the command gets `jobs` alone, and its maps run on the engine.
 
-    The environment variable ``SPKVER_WAIT`` sets how many seconds a Dask cluster may be without a worker.
+    The environment variable ``SPKVER_WAIT`` sets how many seconds a Dask cluster may take to have a worker.
 
     Examples
     --------
@@ -281,14 +281,14 @@ def worker_options(command: Function) -> Function:
         if engine == "auto" and engine_kind() != "auto":  # called by another command, whose workers do it
             return command(*args, **kwargs)
         seconds = float(os.environ.get("SPKVER_WAIT", WAIT))
-        with use_engine("dask", scheduler=engine, timeout=seconds) if ":" in engine else use_engine(engine):
+        with use_engine(engine, timeout=seconds):
             return command(*args, **kwargs)
 
     jobs = click.option("--jobs", type=click.IntRange(min=1), help="Workers on this machine; all cores by default.")
     engines = click.option(
         "--engine",
-        metavar="auto|threads|loky|tcp://HOST:PORT",
+        metavar="auto|threads|loky|ray|spark|tcp://HOST:PORT",
         default="auto",
-        help="Workers: threads or processes (loky) of this machine, each where it fits; or a Dask cluster.",
+        help="Workers: threads or processes (loky) of this machine, each where it fits; or a cluster.",
     )
     return jobs(engines(wrapped))

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import atomic_path
-from spkbase.work import ordered_map
+from spkbase.work import Work
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ def check_headers(
     noted = Problems() if problems is None else problems
     headers = {}
     check = partial(_sound_header, shortest=shortest)
-    for name, header in zip(recordings, ordered_map(check, recordings.values(), jobs=jobs, threads=True), strict=True):
+    for name, header in zip(recordings, Work(jobs).map(check, recordings.values()), strict=True):
         if isinstance(header, DataError):
             noted.note(header)
         else:
@@ -189,7 +189,7 @@ def doubtful_recordings(recordings: Mapping[str, Path], *, jobs: int | None = No
         With all recordings that cannot be read.
     """
     problems, found = Problems(), dict[str, list[str]]()
-    doubts = ordered_map(_doubt, recordings.values(), jobs=jobs, threads=True, description="checking levels")
+    doubts = Work(jobs).map(_doubt, recordings.values(), description="checking levels")
     for name, doubt in zip(recordings, doubts, strict=True):
         if isinstance(doubt, DataError):
             problems.note(doubt)

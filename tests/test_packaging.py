@@ -66,7 +66,7 @@ NEEDS = {
     "networks": ("onnxruntime", "from spkver.extractors.networks import read_network; read_network('a.onnx')"),
     "dask": (
         "distributed",
-        "from spkbase.work import use_engine; use_engine('dask', scheduler='tcp://h:1').__enter__()",
+        "from spkbase.work import use_engine; use_engine('tcp://h:1').__enter__()",
     ),
 }
 

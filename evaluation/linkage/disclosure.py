@@ -35,7 +35,7 @@ from evaluation.metrics import Evidence, WorstCase, rank_evidence, worst_case
 from evaluation.trials import Key, Scores, split_scores
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
-from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
+from spkbase.work import Work, chunk_bounds, one_blas_thread
 
 _BOUND = 18.0  # of the logs of the parameters
 _SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends
@@ -200,7 +200,7 @@ def largest_impostor_scores(
     parts = ((start, part(gallery.vectors, start, stop), gallery.norms[start:stop]) for start, stop in bounds)
     best = np.full((len(rows), count), -np.inf, np.float32)
     search = partial(_largest, unit, owners, count)
-    for largest in ordered_map(search, parts, jobs=jobs, threads=True, total=len(bounds)):
+    for largest in Work(jobs).map(search, parts, total=len(bounds)):
         best = -np.partition(-np.concatenate([best, largest], axis=1), count - 1, axis=1)[:, :count]
     return -np.sort(-best.astype(np.float64), axis=1)
 

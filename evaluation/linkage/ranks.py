@@ -52,7 +52,7 @@ from spkbase.errors import DataError, few
 from spkbase.files import atomic_path
 from spkbase.plain_pickle import read_npz
 from spkbase.showing import Tabular, one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, ordered_map, ships_items
+from spkbase.work import ALL_CORES, Work, chunk_bounds, ships_items
 
 logger = logging.getLogger(__name__)
 
@@ -225,7 +225,7 @@ def count_beaters(
     parts = ((start, part(gallery, start, stop), norms[start:stop]) for start, stop in bounds)
     count = partial(_count_part, unit, unit.astype(np.float32), mated, owners, blocks)
     counts = np.zeros((2, len(unit)), np.int64)
-    for found in ordered_map(count, parts, jobs=work.jobs, threads=True, description="ranks", total=len(bounds)):
+    for found in work.map(count, parts, description="ranks", total=len(bounds)):
         counts += found
     return counts[0], counts[1], mated
 

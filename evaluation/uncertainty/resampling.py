@@ -40,7 +40,7 @@ from evaluation.metrics import SortedScores, checked_scores
 from evaluation.trials import TrialSpeakers
 from spkbase.errors import DataError
 from spkbase.showing import one_line
-from spkbase.work import chunk_bounds, ordered_map
+from spkbase.work import Work, chunk_bounds
 
 BLOCK = 25
 """Resamples that share a generator."""
@@ -300,7 +300,7 @@ def bootstrap(
         raise DataError(f"expected samples with the same units, got {sorted(kinds)} (units, whether they are trials)")
     work = partial(_replicate, samples, statistic, resampling.seed)
     blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(resampling.resamples, BLOCK))]
-    done = list(ordered_map(work, blocks, jobs=jobs))
+    done = list(Work(jobs).map(work, blocks, processes=True))
     return [_collect([row for block in done for row in block[number]]) for number in range(len(samples))]
 
 

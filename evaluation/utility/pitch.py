@@ -39,7 +39,7 @@ from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility import lists
 from spkbase.errors import DataError, Problems
 from spkbase.showing import one_line
-from spkbase.work import one_blas_thread, ordered_map
+from spkbase.work import Work, one_blas_thread
 
 Convention = Literal["default", "vpc2022"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2022")
@@ -229,9 +229,8 @@ def compare_recordings(
     utterances = sorted(original)
     pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
     compared, problems = dict[str, TrackComparison](), Problems()
-    comparisons = ordered_map(
-        partial(_compare, track=track, convention=convention), pairs, jobs=jobs, description="pitch"
-    )
+    compare = partial(_compare, track=track, convention=convention)
+    comparisons = Work(jobs).map(compare, pairs, processes=True, description="pitch")
     for utterance, found in zip(utterances, comparisons, strict=True):
         if isinstance(found, DataError):
             problems.note(found)

@@ -33,7 +33,7 @@ from spkbase.errors import DataError, Problems, few
 from spkbase.plugins import files_behind, load_plugin
 from spkbase.runs import append_line, is_temporary, read_lines, remove_temporaries, sole_use
 from spkbase.version import __version__
-from spkbase.work import chunks, ordered_map
+from spkbase.work import Work, chunks
 from spkver.anonymization.anonymizers import (
     BUILT_IN,
     INVERSES,
@@ -205,7 +205,7 @@ def make_twin(
             files.make_folder(target / "wav")
             problems, batches, write = Problems(), chunks(due, _BATCH), partial(_write_outputs, change=change)
             sizes = [*map(len, batches)]
-            for made in ordered_map(write, batches, jobs=jobs, description="anonymising", sizes=sizes):
+            for made in Work(jobs).map(write, batches, processes=True, description="anonymising", sizes=sizes):
                 done = {}
                 for utterance, entry in made.items():
                     if isinstance(entry, DataError):

@@ -30,7 +30,7 @@ from spkbase.files import load_json, make_folder, write_json
 from spkbase.runs import Run
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import ordered_map
+from spkbase.work import Work
 from spkver.attackers import lists
 from spkver.attackers.protocol import Attack, Place, TrainingSet
 from spkver.audio import read_audio, write_audio
@@ -109,7 +109,7 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
         (folder / "wav").mkdir(exist_ok=True)
         recordings, cut = sorted(source.recordings.items()), partial(_cut, folder=folder)
         problems, found = Problems(), dict[str, list[str]]()
-        made = ordered_map(cut, recordings, jobs=place.jobs, description="pieces")
+        made = Work(place.jobs).map(cut, recordings, processes=True, description="pieces")
         for (utterance, recording), pieces in zip(recordings, made, strict=True):
             if isinstance(pieces, DataError):
                 text = f"{utterance}: {pieces.text}"

@@ -41,7 +41,7 @@ from spkbase.hdf5 import open_file, read_arrays, write_arrays
 from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
+from spkbase.work import Work, chunk_bounds, one_blas_thread
 from spkver import anonymization
 from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, burg, quadratic_factors, recorded_anonymizer
 from spkver.attackers import lists
@@ -461,7 +461,7 @@ class Undoing:
 
         def make(path: Path) -> None:
             draw = partial(_drawn_cues, what=what, draws=draws, seed=seed)
-            made = ordered_map(draw, list(recordings.items()), jobs=self.place.jobs, description=_WARPING)
+            made = Work(self.place.jobs).map(draw, list(recordings.items()), processes=True, description=_WARPING)
             cues, values = map(np.concatenate, zip(*made, strict=True))
             folds = self.folds([original.speakers[name] for name in recordings for _ in range(draws)])
             estimator = fit_warp_estimator(cues, values, folds, inverse.bounds(known.bounds))
@@ -503,7 +503,7 @@ class Undoing:
         folds, estimator = self.folds(speakers) if is_heard else None, self.estimator
 
         def make(path: Path) -> None:
-            cues = ordered_map(_cues_of, list(recordings.items()), jobs=self.place.jobs, description=_WARPING)
+            cues = Work(self.place.jobs).map(_cues_of, list(recordings.items()), processes=True, description=_WARPING)
             values = estimator.value.estimate(np.stack(list(cues)), folds)
             if is_shared:
                 _, people = np.unique(speakers, return_inverse=True)

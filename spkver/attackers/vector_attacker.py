@@ -36,7 +36,7 @@ from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, append_line, read_lines, versions
 from spkbase.showing import one_line
-from spkbase.work import chunks, one_blas_thread, ordered_map
+from spkbase.work import Work, chunks, one_blas_thread
 from spkver.attackers import lists
 from spkver.attackers.folds import ENROLLED, FOLDS, PIECES, SHORTEST, TESTED, Fold, background_folds, with_pieces
 from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, naming
@@ -241,7 +241,7 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
             why = "it is the only one"
         return {"chosen": shown[0], "why": why, "chains": [{"chain": chain} for chain in shown]}
     judge = partial(judge_chain, folds=folds, seed=seed)
-    judged = list(ordered_map(judge, chains, jobs=jobs, description="chains"))
+    judged = list(Work(jobs).map(judge, chains, processes=True, description="chains"))
     errors = np.array([row.get("eer", [np.nan] * len(folds)) for row in judged])
     if np.isnan(errors).any(axis=1).all():
         raise DataError(f"no chain can be trained: {judged[0]['why']}", remedy="name others in its setting 'chains'")
@@ -336,7 +336,7 @@ class VectorStore:
         tasks = chunks([(str(path), path.absolute()) for _, path in due], self.extractor.extraction.batch)
         of_tasks = chunks([digest for digest, _ in due], self.extractor.extraction.batch)
         sizes = [*map(len, tasks)]
-        results = ordered_map(self.extractor, tasks, jobs=self.jobs, description="vectors", sizes=sizes)
+        results = Work(self.jobs).map(self.extractor, tasks, processes=True, description="vectors", sizes=sizes)
         for digests, found in zip(of_tasks, results, strict=True):
             for error in (one for one in found if isinstance(one, DataError)):
                 problems.note(error)
@@ -358,7 +358,7 @@ class VectorStore:
                 raise DataError(text, file=path, remedy="give it back, or correct wav.scp") from error
             stamps.append((path, status.st_size, status.st_mtime_ns))
         due = [stamp for stamp in dict.fromkeys(stamps) if stamp not in self._digests]
-        digests = ordered_map(file_digest, [path for path, *_ in due], jobs=self.jobs, threads=True)
+        digests = Work(self.jobs).map(file_digest, [path for path, *_ in due])
         self._digests.update(zip(due, digests, strict=True))
         return [self._digests[stamp] for stamp in stamps]
 

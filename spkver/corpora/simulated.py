@@ -50,7 +50,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import load_json
 from spkbase.runs import sole_use
 from spkbase.showing import one_line
-from spkbase.work import ordered_map
+from spkbase.work import Work
 from spkver.corpora import voices
 
 logger = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ def _simulate(
             shutil.rmtree(tree, ignore_errors=True)  # of a process that was killed
             tree.mkdir()
             work = partial(_record_speaker, tree=tree, seed=parameters["seed"], audio_format=audio_format)
-            with closing(ordered_map(work, speakers, jobs=jobs, description="simulated speakers")) as lengths:  # type: ignore[type-var]
+            with closing(Work(jobs).map(work, speakers, processes=True, description="simulated speakers")) as lengths:  # type: ignore[type-var]
                 seconds = sum(lengths) / voices.SAMPLE_RATE
             counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
             record = {"about": about, **identity, "engine": engine, "parameters": parameters, **(more or {})}

@@ -21,7 +21,7 @@ from evaluation.trials import Key, warn_of_alike
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_text
 from spkbase.plugins import run_command
-from spkbase.work import ordered_map
+from spkbase.work import Work
 from spkver.audio import EXTENSIONS, audio_header
 from spkver.datadir.directory import SEXES, DataDir, check_ids, no_folder
 
@@ -59,7 +59,7 @@ def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = N
         logger.info("running %d of the %d shell commands of wav.scp", len(due), len(commands))
     problems, made, run = Problems(), {}, partial(_run, folder=folder, place=Path.cwd())
     try:
-        results = ordered_map(run, due.items(), jobs=jobs, threads=True, description="commands", total=len(due))
+        results = Work(jobs).map(run, due.items(), description="commands", total=len(due))
         for utterance, error in results:
             if error is None:
                 made[utterance] = due[utterance]

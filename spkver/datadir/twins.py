@@ -10,7 +10,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems, few
-from spkbase.work import ordered_map
+from spkbase.work import Work
 from spkver.audio import audio_header, read_audio
 from spkver.datadir.directory import DataDir
 
@@ -53,7 +53,7 @@ def check_twin(
         text = f"{len(moved)} utterances of other speakers than in {original.path}: {few(moved, repr)}"
         problems.add(text, remedy="copy utt2spk and spk2utt from the original")
     paths = [datadir.recordings[utterance] for datadir in (original, anonymised) for utterance in shared]
-    results = ordered_map(_contents, paths, jobs=jobs, threads=True, description="comparing with the original")
+    results = Work(jobs).map(_contents, paths, description="comparing with the original")
     contents: list[tuple[float, str | None]] = []
     for found in results:
         if isinstance(found, DataError):

@@ -20,7 +20,7 @@ from spkbase.files import fingerprint as digest_of
 from spkbase.hdf5 import open_file, write_arrays
 from spkbase.plain_pickle import read_npz
 from spkbase.runs import append_line, read_lines, versions
-from spkbase.work import ALL_CORES, Work, chunks, ordered_map
+from spkbase.work import ALL_CORES, Work, chunks
 from spkver.audio import check_headers
 from spkver.datadir import DataDir
 from spkver.extractors.registry import Extractor
@@ -68,7 +68,7 @@ def embed_directory(
     if extraction.reads_audio:
         headers = check_headers(recordings, shortest=extraction.shortest, jobs=work.jobs)
         n_resampled = _warn_of_rates(Counter(header.rate for header in headers.values()), extraction.rate)
-        digested = ordered_map(file_digest, recordings.values(), jobs=work.jobs, threads=True)
+        digested = work.map(file_digest, recordings.values())
         digests = {name: digest or "" for name, digest in zip(recordings, digested, strict=True)}
     made_by = digest_of("vectors", extraction.record, versions())
     origin = digest_of(made_by, [[name, source.speakers[name], digests[name]] for name in recordings])
@@ -87,7 +87,7 @@ def embed_directory(
         logger.info("%d of %d vectors reused from an earlier run", len(vectors), len(recordings))
     due = [(name, audio.absolute()) for name, audio in recordings.items() if name not in vectors]
     problems, tasks = Problems(), chunks(due, extraction.batch)
-    results = ordered_map(extractor, tasks, jobs=work.jobs, description="vectors", sizes=[*map(len, tasks)])
+    results = work.map(extractor, tasks, processes=True, description="vectors", sizes=[*map(len, tasks)])
     for task, found in zip(tasks, results, strict=True):
         kept = []
         for (name, _), vector in zip(task, found, strict=True):

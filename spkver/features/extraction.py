@@ -21,7 +21,7 @@ from spkbase.errors import DataError, Problems, errors_of
 from spkbase.files import disk_errors, is_file, make_folder, temporary_name
 from spkbase.hdf5 import new_file, write_strings
 from spkbase.seeding import stream
-from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread, ordered_map
+from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread
 from spkver.audio import audio_header, read_audio
 from spkver.features.cepstra import librosa_mfcc, mfcc
 from spkver.features.config import FeatureConfig
@@ -309,7 +309,7 @@ def extract_features(
     try:
         with disk_errors(path), ExitStack() as stack:
             files = {name: stack.enter_context((collected / name).open("wb")) for name in kinds}
-            for batch, errors in ordered_map(extract, items, jobs=work.jobs, description="features", sizes=sizes):
+            for batch, errors in work.map(extract, items, processes=True, description="features", sizes=sizes):
                 problems.errors += errors
                 for recording in batch:
                     lengths.append(len(recording.log_energy))

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import read_id_list, write_text
 from spkbase.runs import Run
-from spkbase.work import one_blas_thread, ordered_map
+from spkbase.work import Work, one_blas_thread
 from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, mfcc, pyin_track
@@ -310,7 +310,7 @@ def classify_emotions(
         learnt, tested = vectors
         learn = partial(_recognise_fold, learnt, tested, dict(emotions), train[0].speakers)
         emotion_of: dict[str, str] = {}
-        for predicted in ordered_map(learn, laid_out, jobs=run.jobs, description="folds"):
+        for predicted in Work(run.jobs).map(learn, laid_out, processes=True, description="folds"):
             emotion_of |= predicted
         write_text(path, "".join(f"{utterance} {emotion}\n" for utterance, emotion in sorted(emotion_of.items())))
 

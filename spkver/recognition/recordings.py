@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json, size_and_time, write_text
 from spkbase.runs import Run
-from spkbase.work import chunks, ordered_map
+from spkbase.work import Work, chunks
 
 Value = TypeVar("Value")
 Source = TypeVar("Source", Path, tuple[Path, ...])
@@ -87,7 +87,9 @@ def _make(
     path: Path,
 ) -> None:
     problems, values = Problems(), {}
-    results = ordered_map(partial(_caught, function), [source for _, source in items], jobs=jobs, description=name)
+    results = Work(jobs).map(
+        partial(_caught, function), [source for _, source in items], processes=True, description=name
+    )
     for (recording, _), value in zip(items, results, strict=True):
         if isinstance(value, DataError):
             problems.note(value)

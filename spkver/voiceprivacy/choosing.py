@@ -18,7 +18,7 @@ from typing import Any
 from evaluation.trials import TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError, DataError, few
-from spkbase.work import chunks, ordered_map
+from spkbase.work import Work, chunks
 from spkver.anonymization import BUILT_IN
 from spkver.attackers import (
     CATALOGUE,
@@ -241,9 +241,9 @@ def read_headers(sets: Sets, *, jobs: int | None = None) -> dict[str, list[tuple
     folders = [directory for name in names for directory in sets.pair(name)]
     items = [(directory.path.name, path) for directory in folders for path in directory.recordings.values()]
     tasks = chunks(items, _FILES)
-    how: Json = {"jobs": jobs, "threads": True, "description": "sampling rates", "sizes": [*map(len, tasks)]}
     found: dict[str, list[tuple[int, float]]] = {directory.path.name: [] for directory in folders}
-    for headers in ordered_map(_read_headers, tasks, **how):
+    sizes = [*map(len, tasks)]
+    for headers in Work(jobs).map(_read_headers, tasks, description="sampling rates", sizes=sizes):
         for folder, rate, seconds in headers:
             found[folder].append((rate, seconds))
     return found

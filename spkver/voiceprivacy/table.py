@@ -28,18 +28,16 @@ import numpy as np
 
 from evaluation import reports
 from evaluation.formats import read_key, read_scores
-from evaluation.trials import LEVELS, SCENARIO_ORDER, read_speakers
+from evaluation.trials import INVERTING, LEVELS, SCENARIO_ORDER, read_speakers
 from evaluation.uncertainty import Resampling, Sample, minima_over_attackers, sample_from
 from evaluation.utility import CALIBRATIONS, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, load_json, write_json
 from spkbase.runs import Run, Stage
-from spkbase.work import ordered_map
+from spkbase.work import Work
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.numbers import assess_condition
-from spkver.voiceprivacy.scores import (
-    Scored,
-)
+from spkver.voiceprivacy.scores import Scored
 from spkver.voiceprivacy.sets import POOLED
 from spkver.voiceprivacy.settings import EvaluationConfig
 
@@ -109,7 +107,7 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         evidence = {}
         for name, of in (("minima", _minima), ("similarity", _similarity)):
             find = partial(of, output=run.output, resampling=resampling)
-            found = ordered_map(find, sides, jobs=run.jobs, description=f"evidence: {name}")
+            found = Work(run.jobs).map(find, sides, processes=True, description=f"evidence: {name}")
             evidence[name] = [entry for entries in found for entry in entries]
         write_json(path, evidence)
 
@@ -131,10 +129,10 @@ def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: E
     # the longest first, so that no worker waits for the other in the end
     lengths = [(one.gender != POOLED, -len(one.scores)) for one in conditions]
     order = sorted(range(len(conditions)), key=lengths.__getitem__)
-    found = ordered_map(
+    found = Work(run.jobs).map(
         partial(assess_condition, output=run.output, config=config, seed=seed),
         [conditions[row] for row in order],
-        jobs=run.jobs,
+        processes=True,
         description=f"conditions of {conditions[0].attacker} on {conditions[0].dataset}",
     )
     rows = dict(zip(order, found, strict=True))

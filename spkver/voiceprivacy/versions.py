@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from spkbase.configuration import to_dict
 from spkbase.errors import Problems, few
 from spkbase.files import load_json
-from spkbase.work import ordered_map
+from spkbase.work import Work
 from spkver.anonymization import BUILT_IN, RECORD, AnonymizerConfig, anonymize_datadir, recorded_anonymizer
 from spkver.audio import read_audio
 from spkver.datadir import DataDir, check_twin
@@ -175,7 +175,7 @@ def described(paths: Sequence[Path], jobs: int | None = None) -> tuple[NDArray[n
     spectra : ndarray of float64 of shape (n, 32)
         Mean power in dB in 32 bands of equal width.
     """
-    found = list(ordered_map(_described, paths, jobs=jobs, threads=True))
+    found = list(Work(jobs).map(_described, paths))
     return np.array([levels for levels, _ in found]), np.array([spectrum for _, spectrum in found])
 
 

@@ -141,8 +141,10 @@ def test_the_command_gets_the_jobs_and_runs_on_the_engine(arguments, said):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--engine", "spark"], "expected an engine among auto, threads, loky"),
-        (["--engine", "http://a:1"], "no Dask scheduler answered at http://a:1"),
+        (["--engine", "slurm"], "expected an engine among auto, threads, loky, ray, spark, or a Dask scheduler's"),
+        (["--engine", "a:8786"], "a Dask scheduler's tcp://HOST:PORT, got 'a:8786'"),
+        (["--engine", "spark"], "the engine spark needs joblibspark"),
+        (["--engine", "http://a:1"], "no Dask scheduler with a worker answered at http://a:1"),
         (["--jobs", "0"], "0 is not in the range"),
         (["--jobs", "1", "--jobs", "2"], "--jobs is given more than once; it takes one value"),
     ],

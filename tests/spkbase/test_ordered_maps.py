@@ -5,22 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import sys
 import time
+import tracemalloc
 from functools import partial
 from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from joblib import register_parallel_backend
+from joblib.parallel import ParallelBackendBase
 
-from spkbase.errors import DataError, WorkerError
-from spkbase.work import (
-    chunks,
-    engine_kind,
-    ordered_map,
-    ships_items,
-    stop_workers,
-    use_engine,
-)
+from spkbase.errors import ConfigError, DataError, WorkerError
+from spkbase.work import Work, chunks, engine_kind, ships_items, stop_workers, use_engine
 
 WAYS = [(1, False), (5, True), (2, False)]
 
@@ -62,14 +62,14 @@ def no_worker_outlives():
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
 def test_order_is_that_of_the_items(jobs, threads):
-    assert list(ordered_map(late_square, range(12), jobs=jobs, threads=threads)) == [n * n for n in range(12)]
+    assert list(Work(jobs).map(late_square, range(12), processes=not threads)) == [n * n for n in range(12)]
 
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
 def test_errors_arrive_whole(jobs, threads):
     arrived = []
     with pytest.raises(DataError) as caught:  # noqa: PT012
-        for number in ordered_map(partial(fail_at, bad=5), range(12), jobs=jobs, threads=threads):
+        for number in Work(jobs).map(partial(fail_at, bad=5), range(12), processes=not threads):
             arrived.append(number)
     error = caught.value
     assert (error.text, error.file, error.line, error.remedy) == ("bad number", "list.txt", 5, "leave it out")
@@ -79,7 +79,7 @@ def test_errors_arrive_whole(jobs, threads):
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
 def test_one_blas_thread(jobs, threads):
-    assert set(ordered_map(blas_threads, range(4), jobs=jobs, threads=threads)) == {1}
+    assert set(Work(jobs).map(blas_threads, range(4), processes=not threads)) == {1}
 
 
 @pytest.mark.parametrize("threads", [True, False])
@@ -87,12 +87,12 @@ def test_one_blas_thread(jobs, threads):
 def test_the_engine_says_who_works(kind, threads):
     with use_engine(kind):
         assert (engine_kind(), ships_items()) == (kind, kind == "loky")
-        workers = set(ordered_map(process, range(8), jobs=2, threads=threads))
+        workers = set(Work(2).map(process, range(8), processes=not threads))
         assert (os.getpid() in workers) == (kind == "threads" or (kind == "auto" and threads))
         with use_engine("threads"):
-            assert set(ordered_map(process, range(8), jobs=2)) == {os.getpid()}
+            assert set(Work(2).map(process, range(8), processes=True)) == {os.getpid()}
         assert engine_kind() == kind
-        assert set(ordered_map(process, range(8), jobs=1)) == {os.getpid()}
+        assert set(Work(1).map(process, range(8), processes=True)) == {os.getpid()}
     assert (engine_kind(), ships_items()) == ("auto", False)
 
 
@@ -102,23 +102,91 @@ def where_we_are(_: int) -> str:
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
 def test_workers_are_where_we_are(jobs, threads, tmp_path, monkeypatch):
-    list(ordered_map(where_we_are, range(4), jobs=jobs, threads=threads))
+    list(Work(jobs).map(where_we_are, range(4), processes=not threads))
     monkeypatch.chdir(tmp_path)
-    assert set(ordered_map(where_we_are, range(6), jobs=jobs, threads=threads)) == {str(tmp_path)}
+    assert set(Work(jobs).map(where_we_are, range(6), processes=not threads)) == {str(tmp_path)}
 
 
 def test_a_killed_worker_is_an_error():
     with pytest.raises(WorkerError, match=r"killed.*fewer workers"):
-        list(ordered_map(die, range(20), jobs=2))
-    assert list(ordered_map(late_square, range(3), jobs=2)) == [0, 1, 4]
+        list(Work(2).map(die, range(20), processes=True))
+    assert list(Work(2).map(late_square, range(3), processes=True)) == [0, 1, 4]
+
+
+def test_an_error_is_all_that_is_said_of_a_map(tmp_path):
+    """Not what joblib says of workers that it ends; at once, with tasks that nobody has begun."""
+    (tmp_path / "script.py").write_text(
+        "import time\nfrom spkbase.work import Work\n"
+        "def task(number):\n    time.sleep(0.01)\n    return number // (number - 5)\n"
+        "for _ in range(5):\n    try:\n        print(len(list(Work(2).map(task, range(40), processes=True))))\n"
+        "    except ZeroDivisionError as error:\n        print(error)\n"
+        "for number in Work(2).map(task, range(6, 40), processes=True):\n    break\n"
+    )
+    run = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (run.stdout, run.stderr) == ("integer division or modulo by zero\n" * 5, "")
 
 
 def test_progress_counts_what_items_hold(caplog, monkeypatch):
     monkeypatch.setattr("spkbase.work._SECONDS_BETWEEN_LOG_LINES", 0.0)
     batches = chunks("abcde", 2)
     with caplog.at_level(logging.INFO):
-        found = list(ordered_map(str.upper, batches, jobs=1, description="letters", sizes=[*map(len, batches)]))
+        found = list(Work(1).map(str.upper, batches, processes=True, description="letters", sizes=[*map(len, batches)]))
     assert found == ["AB", "CD", "E"]
     assert [record.getMessage().split(" after")[0] for record in caplog.records] == [
         f"letters: {number} of 5" for number in (2, 4, 5)
     ]
+
+
+MEGABYTES = 2
+
+
+def large(number: int) -> np.ndarray:
+    return np.full(MEGABYTES * 125_000, float(number))
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_results_wait_in_the_workers_for_a_slow_consumer(threads):
+    tracemalloc.start()
+    for number, result in enumerate(Work(2).map(large, iter(range(200)), processes=not threads)):
+        time.sleep(0.005)
+        assert result[0] == number
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 30e6
+
+
+def total(numbers: np.ndarray, _: int) -> tuple[float, str]:
+    return float(numbers.sum()), type(numbers).__name__
+
+
+def test_processes_map_large_arrays_into_their_memory():
+    numbers = np.random.default_rng(0).standard_normal(500_000)
+    found = list(Work(2).map(partial(total, numbers), range(6), processes=True))
+    assert set(found) == {(float(numbers.sum()), "memmap")}
+
+
+class Pool(ParallelBackendBase):
+    """As Ray and joblib-spark make theirs: results are taken from a pool, not as they come."""
+
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        return {-1: 2}[n_jobs]
+
+    def submit(self, func, callback=None):
+        outcome = SimpleNamespace(get=lambda: func())
+        Thread(target=callback, args=(outcome,)).start()
+        return outcome
+
+
+@pytest.mark.parametrize(("kind", "module"), [("ray", "ray.util.joblib"), ("spark", "joblibspark")])
+def test_clusters_that_joblib_knows_register_themselves(kind, module, monkeypatch):
+    registered = SimpleNamespace(**{f"register_{kind}": lambda: register_parallel_backend(kind, Pool)})
+    monkeypatch.setitem(sys.modules, module, registered)
+    with use_engine(kind):
+        assert (engine_kind(), ships_items()) == (kind, True)
+        assert list(Work().map(late_square, range(300))) == [n * n for n in range(300)]
+        assert set(Work().map(blas_threads, range(4))) == {1}
+        with pytest.raises(DataError, match="bad number"):
+            list(Work().map(partial(fail_at, bad=5), range(12)))
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=f"the engine {kind} needs .*pip install"), use_engine(kind):
+        pass

@@ -114,9 +114,9 @@ def test_no_child_of_a_command_outlives_an_interrupt(tmp_path, threads):
     command = f"echo $$ >> {tmp_path}/shells; sh -c 'echo $$ >> {tmp_path}/children; sleep 600' | cat"
     code = (
         "from functools import partial\nimport click\nfrom spkbase.console import Command\n"
-        "from spkbase.plugins import run_command\nfrom spkbase.work import ordered_map\n"
+        "from spkbase.plugins import run_command\nfrom spkbase.work import Work\n"
         "@click.command(cls=Command)\ndef main():\n"
-        f"    list(ordered_map(run_command, [{command!r}] * {9 if threads else 2}, jobs=2, threads={threads}))\nmain()"
+        f"    list(Work(2).map(run_command, [{command!r}] * {9 if threads else 2}, processes={not threads}))\nmain()"
     )
     run = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stderr=subprocess.PIPE)
 
@@ -134,14 +134,14 @@ def test_no_child_of_a_command_outlives_an_interrupt(tmp_path, threads):
 
 def test_workers_run_nothing_of_the_folder_that_they_start_in(tmp_path):
     """A file named as a module of Python's own, in the folder of somebody's scores."""
-    for module in ("pickle", "random", "struct", "argparse", "multiprocessing", "loky", "cloudpickle"):
+    for module in ("pickle", "random", "struct", "argparse", "multiprocessing", "joblib", "psutil"):
         (tmp_path / f"{module}.py").write_text(f"open({str(tmp_path / 'it ran')!r}, 'w')\n")
     script = tmp_path / "elsewhere" / "script.py"
     script.parent.mkdir()
     script.write_text(
-        "import os\nfrom spkbase.plugins import run_command\nfrom spkbase.work import ordered_map, use_engine\n"
-        "with use_engine('loky'):\n    print(*ordered_map(abs, [-1, -2], jobs=2))\n"
-        "    print(*ordered_map(run_command, ['exec test -z \"$PYTHONSAFEPATH\"'] * 2, jobs=2))\n"
+        "import os\nfrom spkbase.plugins import run_command\nfrom spkbase.work import Work, use_engine\n"
+        "with use_engine('loky'):\n    print(*Work(2).map(abs, [-1, -2], processes=True))\n"
+        "    print(*Work(2).map(run_command, ['exec test -z \"$PYTHONSAFEPATH\"'] * 2, processes=True))\n"
         "print(os.environ.get('PYTHONSAFEPATH'))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}

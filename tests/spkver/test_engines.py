@@ -158,7 +158,7 @@ def test_engines_of_this_machine_give_the_same_bits(engine, where, frames, store
 
 
 def test_a_cluster_gives_the_same_bits(dask_cluster, frames, expected, tmp_path):
-    with use_engine("dask", scheduler=dask_cluster.address):
+    with use_engine(dask_cluster.address):
         check(work_out(frames, None), expected)
         check(judge(tmp_path, None), expected)
 
@@ -176,7 +176,7 @@ def test_vectors_are_extracted_by_any_worker(kind, dask_cluster, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     source, extractor = read_datadir(Path("set")), open_extractor("ge2e:ge2e.pt")
     here = embed_directory(source, extractor, tmp_path / "here.h5", work=Work(jobs=1))
-    with use_engine(kind, scheduler=dask_cluster.address if kind == "dask" else None):
+    with use_engine(dask_cluster.address if kind == "dask" else kind):
         there = embed_directory(source, extractor, tmp_path / "there.h5", work=Work(jobs=2))
     assert here.vectors.tobytes() == there.vectors.tobytes()
     assert (tmp_path / "here.h5").read_bytes() == (tmp_path / "there.h5").read_bytes()
