@@ -41,6 +41,7 @@ from typing import Any, TypeVar
 from threadpoolctl import OpenBLASController, get_cached_controller
 
 from spkbase.errors import DataError, WorkerError
+from spkbase.packages import imported
 from spkbase.plugins import SAFE_PATH
 
 Item = TypeVar("Item")
