@@ -229,9 +229,8 @@ def compare_recordings(
     utterances = sorted(original)
     pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
     compared, problems = dict[str, TrackComparison](), Problems()
-    comparisons = ordered_map(
-        partial(_compare, track=track, convention=convention), pairs, jobs=jobs, description="pitch"
-    )
+    compare = partial(_compare, track=track, convention=convention)
+    comparisons = ordered_map(compare, pairs, jobs=jobs, description="pitch")
     for utterance, found in zip(utterances, comparisons, strict=True):
         if isinstance(found, DataError):
             problems.note(found)

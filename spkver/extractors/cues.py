@@ -154,8 +154,7 @@ def energy_contour(samples: NDArray, rate: int) -> NDArray[np.float64]:
     sums = np.pad(np.cumsum(np.square(centred, dtype=np.float64)), (1, 0))
     centres = np.arange(n_frames) * FRAME_SHIFT * rate
     half = max(_WINDOW * rate / 2, 0.5)
-    first = np.clip(np.round(centres - half), 0, len(samples)).astype(np.int64)
-    last = np.clip(np.round(centres + half), 0, len(samples)).astype(np.int64)
+    first, last = np.clip(np.round([centres - half, centres + half]), 0, len(samples)).astype(np.int64)
     power = np.maximum(sums[last] - sums[first], 0) / np.maximum(last - first, 1)
     return 10 * np.log10(power + 1e-20)
 
