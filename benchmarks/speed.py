@@ -39,8 +39,8 @@ from spkver.features import (
     check_recordings,
     extract_features,
     load_frames,
+    rapt_track,
     read_feature_table,
-    track_pitch,
 )
 from spkver.mixture import GaussianMixture, Statistics, e_step, with_full_covariances
 from spkver.vectors import Supervectors, TotalVariabilityConfig, extract_ivectors, train_total_variability
@@ -215,7 +215,7 @@ def time_extractors(weights: str = "") -> None:
         )
         noise = rng.standard_normal(len(times))
         speech, noise = (0.1 * buzz + 1e-3 * noise).astype(np.float32), (0.1 * noise).astype(np.float32)
-        for name, function in (("pitch", track_pitch), ("prosody", prosody_vector), ("session", session_vector)):
+        for name, function in (("pitch", rapt_track), ("prosody", prosody_vector), ("session", session_vector)):
             took = median_seconds(partial(function, speech, RATE), repeats=7)
             print(f"  {seconds} s by {name}: {seconds / took:.0f} times real time")
         for name, (front_end, embed) in networks.items():

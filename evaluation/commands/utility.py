@@ -160,9 +160,8 @@ def f0(
     files = utility.read_recordings(original), utility.read_recordings(anonymised)
     utility.speakers_of(files[0], speakers, map_path)
     compared = utility.compare_recordings(*files, track, jobs=jobs, file=anonymised, convention=convention)
-    _doubt(
-        anonymised, dict.fromkeys(compared, 1.0), {name: round(one.correlation, 9) for name, one in compared.items()}
-    )
+    correlations = {name: round(one.correlation, 9) for name, one in compared.items()}
+    _doubt(anonymised, dict.fromkeys(compared, 1.0), correlations)
     found = utility.mean_correlation(compared, speakers, resampling=resampling, convention=convention)
     row = {"system": anonymised.name, "rho_F0": found.interval.value}
     row |= {"from": found.interval.low, "to": found.interval.high, "deviation": found.deviation}

@@ -40,12 +40,4 @@ from evaluation.trials.speakers import (
     read_speakers,
     warn_of_alike,
 )
-from evaluation.trials.threat_models import (
-    INVERTING,
-    LEVELS,
-    SCENARIO_ORDER,
-    SCENARIOS,
-    TRIAL_BY_TRIAL,
-    WHOLE_LIST,
-    Scenario,
-)
+from evaluation.trials.threats import INVERTING, LEVELS, SCENARIO_ORDER, SCENARIOS, TRIAL_BY_TRIAL, WHOLE_LIST, Scenario

@@ -88,8 +88,7 @@ def factorise(ids: Any) -> tuple[np.ndarray, np.ndarray]:
             text = f"expected ids to be strings that are not empty, got {identity!r}"
             raise TrialError(text, np.flatnonzero(codes == place))
     table = sorted(places)
-    rank = np.empty(len(table), np.int32)
-    rank[[places[identity] for identity in table]] = np.arange(len(table), dtype=np.int32)
+    rank = np.argsort([places[identity] for identity in table]).astype(np.int32)
     return np.array([*map(str, table)], dtype=object), rank[codes]
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
 from spkver.extractors.protocol import RATE, SHORTEST, Embed, Extraction, ExtractorSettings, extract_each
-from spkver.features import FRAME_SHIFT, PitchTrack, snr_vad, track_pitch
+from spkver.features import FRAME_SHIFT, PitchTrack, rapt_track, snr_vad
 
 _WINDOW = 0.025  # s that are measured
 _LOUD = 0.95  # quantile of the frames' energies
@@ -111,7 +111,7 @@ def prosody_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
         As `PROSODY` names them, each minus its typical value, divided by its spread, clipped to [-10, 10]; always
         finite.
     """
-    found = prosody_statistics(track_pitch(samples, rate), energy_contour(samples, rate))
+    found = prosody_statistics(rapt_track(samples, rate), energy_contour(samples, rate))
     vector = np.array([(found.get(name, middle) - middle) / spread for name, (middle, spread) in PROSODY.items()])
     return np.clip(np.nan_to_num(vector, posinf=0, neginf=0), -10, 10)
 
@@ -154,8 +154,7 @@ def energy_contour(samples: NDArray, rate: int) -> NDArray[np.float64]:
     sums = np.pad(np.cumsum(np.square(centred, dtype=np.float64)), (1, 0))
     centres = np.arange(n_frames) * FRAME_SHIFT * rate
     half = max(_WINDOW * rate / 2, 0.5)
-    first = np.clip(np.round(centres - half), 0, len(samples)).astype(np.int64)
-    last = np.clip(np.round(centres + half), 0, len(samples)).astype(np.int64)
+    first, last = np.clip(np.round([centres - half, centres + half]), 0, len(samples)).astype(np.int64)
     power = np.maximum(sums[last] - sums[first], 0) / np.maximum(last - first, 1)
     return 10 * np.log10(power + 1e-20)
 

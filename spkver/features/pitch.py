@@ -10,8 +10,8 @@ candidates of every frame with their probabilities, and the likeliest path throu
 Formulas are those of the papers. Where these leave a choice, results follow `librosa.pyin`, so that tracks and figures
 are the same; `tests/spkver/features/test_probabilistic_yin.py` compares.
 
-`track_pitch` serves the prosody vector: normalised cross-correlation and a best path [3]_ [4]_, which also tell how
-periodic each frame is.
+`rapt_track` serves the prosody vector: normalised cross-correlation and a best path [3]_ [4]_ also say how periodic
+each frame is.
 
 References
 ----------
@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError
 from spkbase.work import chunk_bounds
 
-FRAME_SHIFT = 0.01
-LOWEST, HIGHEST = 75.0, 500.0
+FRAME_SHIFT = 0.01  # s
+LOWEST, HIGHEST = 75.0, 500.0  # Hz, of `pitch_track`: those of the challenge of 2022
 N_THRESHOLDS = 100
 THRESHOLD_SHAPE = (2.0, 18.0)  # of the beta distribution: a mean of 0.1
 EARLIER = 2.0  # each dip below the threshold counts exp(-2) of the one before it
@@ -47,7 +47,7 @@ SWITCH = 0.01  # probability that voice begins or ends from one frame to the nex
 OCTAVES_PER_SECOND = 35.92  # which the pitch may move
 _TINY = np.finfo(np.float64).tiny
 _BLOCK = 1 << 18  # samples in frames that are held at once
-
+# of `rapt_track`
 _LOWEST, _HIGHEST = 60.0, 500.0  # Hz
 _RATE = 8000
 _CUTOFF = 1500.0  # Hz: the first harmonics show the period best
@@ -361,7 +361,7 @@ def pitch_track(samples: NDArray, rate: int) -> NDArray[np.float64]:
     return pyin_track(samples, rate, (LOWEST, HIGHEST), frame=frame, shift=shift)
 
 
-def track_pitch(samples: NDArray, rate: int) -> PitchTrack:
+def rapt_track(samples: NDArray, rate: int) -> PitchTrack:
     """Return the fundamental frequency of every frame.
 
     The correlation of w samples with those k later, r(k) = sum x(n) x(n + k) / sqrt((e(0) + q) (e(k) + q)) with e(k)

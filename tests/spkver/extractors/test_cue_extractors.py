@@ -17,7 +17,7 @@ from spkver.extractors.cues import (
 )
 from spkver.extractors.protocol import ExtractorSettings
 from spkver.extractors.registry import open_extractor
-from spkver.features import PitchTrack, track_pitch
+from spkver.features import PitchTrack, rapt_track
 
 RATE = 16000
 VECTORS = {"prosody": prosody_vector, "session": session_vector}
@@ -34,7 +34,7 @@ def syllables(gaps: list[float], *, pitch: float = 150.0, noise: float = 1e-4) -
 
 
 def statistics(samples: np.ndarray) -> dict[str, float]:
-    return prosody_statistics(track_pitch(samples, RATE), energy_contour(samples, RATE))
+    return prosody_statistics(rapt_track(samples, RATE), energy_contour(samples, RATE))
 
 
 def test_pitch_statistics_are_those_of_the_contour() -> None:

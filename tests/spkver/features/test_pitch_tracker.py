@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from known_pitch import voice
 
-from spkver.features.pitch import FRAME_SHIFT, best_path, correlations, track_pitch
+from spkver.features.pitch import FRAME_SHIFT, best_path, correlations, rapt_track
 
 GROSS = 0.2  # share by which a pitch is off that counts as a gross error
 
@@ -20,7 +20,7 @@ def noisy(samples: np.ndarray, decibels: float) -> np.ndarray:
 @pytest.mark.parametrize("pitch", [75, 180, 400])
 def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: float) -> None:
     samples, contour = voice(pitch)
-    hertz, _ = track_pitch(noisy(samples, decibels), 16000)
+    hertz, _ = rapt_track(noisy(samples, decibels), 16000)
     true = np.interp(np.arange(len(hertz)) * FRAME_SHIFT, np.arange(len(contour)) / 16000, contour)
     voiced = hertz > 0
     assert voiced.mean() > 0.97
@@ -31,7 +31,7 @@ def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: floa
 @pytest.mark.parametrize("rate", [8000, 44100])
 def test_other_rates_give_the_same_pitch(rate: int) -> None:
     samples, contour = voice(150, rate=rate, seconds=1.0)
-    hertz, _ = track_pitch(samples, rate)
+    hertz, _ = rapt_track(samples, rate)
     true = np.interp(np.arange(len(hertz)) * FRAME_SHIFT, np.arange(len(contour)) / rate, contour)
     voiced = hertz > 0
     assert voiced.mean() > 0.95
@@ -46,7 +46,7 @@ def test_what_has_no_pitch_has_no_voice(kind: str) -> None:
         "offset": np.full(16000, 0.3),
         "click": np.eye(1, 16000, 8000)[0],
     }[kind]
-    hertz, strength = track_pitch(samples, 16000)
+    hertz, strength = rapt_track(samples, 16000)
     assert (hertz > 0).mean() < 0.02
     assert np.isfinite(strength).all()
     assert strength.min() >= 0
@@ -98,7 +98,7 @@ def test_pitch_of_real_speech_agrees_with_pyin(shared) -> None:
     gross, total = 0, 0
     for file in files:
         samples, rate = soundfile.read(file)
-        hertz, _ = track_pitch(samples, rate)
+        hertz, _ = rapt_track(samples, rate)
         other, voiced, _ = librosa.pyin(
             samples, fmin=60, fmax=500, sr=rate, frame_length=1024, hop_length=160, resolution=0.2
         )

@@ -50,10 +50,10 @@ def test_speakers_are_drawn_not_models() -> None:
     by_trial = sample_of(scores.values, key.is_target)
 
     def mean(runs):
-        return {"eer.rocch": float(runs.thresholds @ runs.target / runs.n_target)}
+        return {"mean": float(runs.thresholds @ runs.target / runs.n_target)}
 
     widths = [
-        found["eer.rocch"].high - found["eer.rocch"].low
+        found["mean"].high - found["mean"].low
         for found in (confidence_intervals(sample, mean, Resampling(200)) for sample in (by_speaker, by_trial))
     ]
     assert widths[0] > 1.5 * widths[1]
