@@ -28,7 +28,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -150,6 +150,10 @@ def _map_on_dask(client: Any, function: Callable[[Item], Result], items: Iterabl
     size = max(64, _SLICE * sum(client.nthreads().values()))  # workers may join
     try:
         for future in _in_slices(lambda part: [submit(one) for one in part], map(cloudpickle.dumps, items), size):
+            while not future.done():
+                if client.status == "closed":  # what is submitted then never ends
+                    raise CancelledError
+                wait([future], timeout=5)
             yield future.result()
     except (CancelledError, KilledWorker) as error:
         text = "the Dask cluster lost a task: its scheduler ended, or several workers died of it, perhaps for memory"

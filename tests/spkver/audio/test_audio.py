@@ -192,7 +192,7 @@ def test_shorten_without_pyav_names_the_extra(tmp_path: Path, monkeypatch: pytes
     path = put(tmp_path, "a.sph", shorten_sphere(noise(300)))
     monkeypatch.setitem(sys.modules, "av", None)
     for read in (read_audio, audio_header):
-        with pytest.raises(DataError, match=r"shorten.*pip install 'spkver\[sphere\]', or .*sph2pipe"):
+        with pytest.raises(DataError, match=r"shorten.*pip install av, or .*sph2pipe"):
             read(path)
 
 
