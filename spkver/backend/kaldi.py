@@ -44,6 +44,11 @@ from spkver.sidekit import open_hdf5, read_array
 LENGTHS = ("kaldi", "simple", "none")
 _SINGULAR = 1e-12  # ratio of the least singular value of a transform to its largest
 
+_BINARY = b"\0B"
+_OPENING, _CLOSING = b"<Plda>", b"</Plda>"
+_WHITE = b" \t\r\n"
+_REMEDY = "it is cut short or of another kind: copy or write it again"
+
 
 @one_line
 @dataclass(frozen=True, eq=False)
@@ -249,12 +254,6 @@ def adapt_plda_unsupervised(
             for scale, own in ((within_scale, 1 / (1 + plda.psi)), (between_scale, plda.psi / (1 + plda.psi)))
         )
         return diagonalised(mean, within, between)
-
-
-_BINARY = b"\0B"
-_OPENING, _CLOSING = b"<Plda>", b"</Plda>"
-_WHITE = b" \t\r\n"
-_REMEDY = "it is cut short or of another kind: copy or write it again"
 
 
 def read_kaldi_matrix(path: str | Path) -> Floats:

@@ -37,6 +37,15 @@ from spkver.backend.scoring import pair_products
 from spkver.backend.transforms import warn_of_few
 from spkver.sidekit import FactorAnalyser
 
+_SINGULAR = 1e-8  # least eigenvalue of a correlation matrix that counts as determined
+_CONSTANT = 1e-12  # standard deviation, as a part of the largest absolute value, below which there is none
+_SMALL = 1e-10  # standard deviation, as a part of the largest of all dimensions, that counts as none
+_LARGEST = 1e100  # beyond, squares of squares leave the range of float64
+
+SESSIONS_AS = ("all", "mean")
+
+_ROUNDING = 1e-14  # of the largest eigenvalue
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sessions:
@@ -177,12 +186,6 @@ def lower_factor(covariance: Floats, what: str = "the covariance within speakers
     if not np.isfinite(factor).all():
         raise DataError(f"expected {what} to be positive definite, it is not", remedy="train the model on more vectors")
     return factor
-
-
-_SINGULAR = 1e-8  # least eigenvalue of a correlation matrix that counts as determined
-_CONSTANT = 1e-12  # standard deviation, as a part of the largest absolute value, below which there is none
-_SMALL = 1e-10  # standard deviation, as a part of the largest of all dimensions, that counts as none
-_LARGEST = 1e100  # beyond, squares of squares leave the range of float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -578,9 +581,6 @@ def fit_plda(
     return model, np.array(objective)
 
 
-SESSIONS_AS = ("all", "mean")
-
-
 def ratio_rows(precisions: Floats, sums: Floats, counts: NDArray, tests: Floats) -> tuple[Floats, Floats]:
     """Return rows of models and of segments whose inner products are log-likelihood ratios.
 
@@ -676,9 +676,6 @@ def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floa
         raise ConfigError(f"sessions_as is {sessions_as!r}: expected one of {', '.join(SESSIONS_AS)}")
     means = checked_vectors(sessions.means, "enrolled vectors", dimension)
     return means, sessions.counts if sessions_as == "all" else np.ones_like(sessions.counts)
-
-
-_ROUNDING = 1e-14  # of the largest eigenvalue
 
 
 @one_line

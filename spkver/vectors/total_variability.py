@@ -42,6 +42,9 @@ RELEVANCE = 16.0  # a matrix that is drawn has the scatter of means that MAP ada
 _GROUP = 8  # components in one task of the M-step
 _EMPTY = 1e-90  # a component that carries less of all frames says nothing about its rows
 
+_KIND = "total variability"
+_NAMES = ("loadings", "means", "factors", "weights", "log_likelihoods")
+
 
 @dataclass(frozen=True)
 class TotalVariabilityConfig:
@@ -289,12 +292,6 @@ def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_
     return sums
 
 
-def _sums_of_block(block: Statistics, terms: posteriors.PosteriorTerms, shape: tuple[int, int]) -> posteriors.EmSums:
-    sums = posteriors.EmSums.empty(*shape, terms.rank)
-    posteriors.add_block(sums, block, terms, work=Work(1))
-    return sums
-
-
 def updated(
     model: TotalVariability, sums: posteriors.EmSums, convention: MinimumDivergence = "right", *, work: Work = ALL_CORES
 ) -> Floats:
@@ -317,10 +314,6 @@ def updated(
     return loadings
 
 
-_KIND = "total variability"
-_NAMES = ("loadings", "means", "factors", "weights", "log_likelihoods")
-
-
 def write_total_variability(path: str | Path, model: TotalVariability) -> None:
     """Write a matrix with its mixture's means and whitening to an HDF5 file, whole or not at all."""
     arrays = {name: getattr(model, name) for name in _NAMES}
@@ -337,3 +330,9 @@ def read_total_variability(path: str | Path) -> TotalVariability:
     """
     with errors_of(path, remedy="give a file of write_total_variability"):
         return TotalVariability(**read_arrays(path, *_NAMES))
+
+
+def _sums_of_block(block: Statistics, terms: posteriors.PosteriorTerms, shape: tuple[int, int]) -> posteriors.EmSums:
+    sums = posteriors.EmSums.empty(*shape, terms.rank)
+    posteriors.add_block(sums, block, terms, work=Work(1))
+    return sums

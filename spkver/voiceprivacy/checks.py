@@ -139,11 +139,6 @@ class Evaluated:
         return any(row["scenario"] != "original" for row in self.rows)
 
 
-def _name(at: Place) -> str:
-    """A set, with the sex where it is not of all speakers."""
-    return at[0] if at[1] == POOLED else f"{at[0]} {at[1]}"
-
-
 # --- attackers, and their order ---------------------------------------------------------------------------------------
 
 
@@ -222,37 +217,6 @@ def attacker_order(run: Evaluated) -> Iterator[Finding]:
             text += f" (difference {100 * gap.value:.1f} points, {ends})"
             text += ": that may be chance." if gap.low <= 0 else ", though it knows more: it was not trained well."
         yield Finding("warning" if gap is not None and gap.low > 0 else "note", "attacker order", text)
-
-
-def _against(rates: Sequence[float]) -> str:
-    return " against ".join(map(percent, rates))
-
-
-def _difference(semi: Json, rival: Json, run: Evaluated) -> Interval | None:
-    """How much weaker one attacker is than the other, by paired resamples of all draws; None where they fail."""
-    resamples = min(run.config.evaluation.resamples, _MOST_RESAMPLES)
-    if not resamples or run.output is None:
-        return None
-
-    def rate(scores: SortedScores) -> dict[str, float]:
-        return {"eer": eer(scores)}
-
-    try:
-        samples = [samples_of(row, run.output) for row in (semi, rival)]
-        n_draws = min(map(len, samples))
-        pairs = [sample for side in samples for sample in side[:n_draws]]
-        resampled = bootstrap(pairs, rate, Resampling(resamples, run.config.seed))
-    except DataError:
-        return None
-    rates = np.array([rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)
-    drawn = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
-    return interval_over_draws(
-        rates[0] - rates[1],
-        drawn[0] - drawn[1],
-        method=method_of("eer", difference=True),
-        n_units=pairs[0].n_effective,
-        level=run.config.evaluation.level,
-    )
 
 
 def outside_attackers(run: Evaluated) -> Iterator[Finding]:
@@ -596,6 +560,29 @@ def overestimated(run: Evaluated) -> Iterator[Finding]:
         yield Finding("warning", OVERESTIMATED, text)
 
 
+CHECKS: tuple[Callable[[Evaluated], Iterator[Finding]], ...] = (
+    failed_attackers,
+    resemblance,
+    uninformative,
+    pooled_trials,
+    attacker_strength,
+    attacker_order,
+    outside_attackers,
+    shared_speakers,
+    equal_audio,
+    broken_recordings,
+    file_tags,
+    missing_lists,
+    few_speakers,
+    independence,
+    draws,
+    shared_draws,
+    other_notes,
+    fusions,
+    overestimated,
+)
+
+
 def reasons(run: Evaluated) -> Iterator[str]:
     """Yield the reasons to expect a stronger attacker than those of the run.
 
@@ -642,24 +629,37 @@ def reasons(run: Evaluated) -> Iterator[str]:
         yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"
 
 
-CHECKS: tuple[Callable[[Evaluated], Iterator[Finding]], ...] = (
-    failed_attackers,
-    resemblance,
-    uninformative,
-    pooled_trials,
-    attacker_strength,
-    attacker_order,
-    outside_attackers,
-    shared_speakers,
-    equal_audio,
-    broken_recordings,
-    file_tags,
-    missing_lists,
-    few_speakers,
-    independence,
-    draws,
-    shared_draws,
-    other_notes,
-    fusions,
-    overestimated,
-)
+def _name(at: Place) -> str:
+    """A set, with the sex where it is not of all speakers."""
+    return at[0] if at[1] == POOLED else f"{at[0]} {at[1]}"
+
+
+def _against(rates: Sequence[float]) -> str:
+    return " against ".join(map(percent, rates))
+
+
+def _difference(semi: Json, rival: Json, run: Evaluated) -> Interval | None:
+    """How much weaker one attacker is than the other, by paired resamples of all draws; None where they fail."""
+    resamples = min(run.config.evaluation.resamples, _MOST_RESAMPLES)
+    if not resamples or run.output is None:
+        return None
+
+    def rate(scores: SortedScores) -> dict[str, float]:
+        return {"eer": eer(scores)}
+
+    try:
+        samples = [samples_of(row, run.output) for row in (semi, rival)]
+        n_draws = min(map(len, samples))
+        pairs = [sample for side in samples for sample in side[:n_draws]]
+        resampled = bootstrap(pairs, rate, Resampling(resamples, run.config.seed))
+    except DataError:
+        return None
+    rates = np.array([rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)
+    drawn = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
+    return interval_over_draws(
+        rates[0] - rates[1],
+        drawn[0] - drawn[1],
+        method=method_of("eer", difference=True),
+        n_units=pairs[0].n_effective,
+        level=run.config.evaluation.level,
+    )

@@ -215,11 +215,6 @@ def describe_unwatched(config: Config) -> str:
     return f"user-supplied code ({', '.join(own)}): {text}" if own else ""
 
 
-def _duration(seconds: float) -> str:
-    """Seconds, or minutes from a hundred seconds on."""
-    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
 def describe_absent(config: Config) -> list[str]:
     """Return a line for each reason why attackers that would run by default cannot; none if others were chosen."""
     reasons: dict[str, list[str]] = {}
@@ -247,15 +242,6 @@ def read_headers(sets: Sets, *, jobs: int | None = None) -> dict[str, list[tuple
         for folder, rate, seconds in headers:
             found[folder].append((rate, seconds))
     return found
-
-
-def _read_headers(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int, float]]:
-    headers = []
-    for folder, path in items:
-        with suppress(DataError):  # reported where recordings are checked
-            header = audio_header(path)
-            headers.append((folder, header.rate, header.seconds))
-    return headers
 
 
 def fit_attackers(
@@ -308,12 +294,6 @@ def features_of(attacker: Any) -> FeatureConfig | None:
     return features if isinstance(features, FeatureConfig) else None
 
 
-def _basis(attacker: Any) -> Any:
-    while getattr(attacker, "base", None) is not None:
-        attacker = attacker.base
-    return attacker
-
-
 def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
     """Return which sets are processed at another rate than that of their recordings or features, or an empty text."""
     texts = []
@@ -337,3 +317,23 @@ def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
             text = f"{', '.join(group.datasets)}, with {', '.join(group.training)}: {', '.join(counts)}"
             texts.append("; ".join([text, *(f"{way}: {', '.join(names)}" for way, names in ways.items())]) + ".")
     return " ".join(texts)
+
+
+def _duration(seconds: float) -> str:
+    """Seconds, or minutes from a hundred seconds on."""
+    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def _read_headers(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int, float]]:
+    headers = []
+    for folder, path in items:
+        with suppress(DataError):  # reported where recordings are checked
+            header = audio_header(path)
+            headers.append((folder, header.rate, header.seconds))
+    return headers
+
+
+def _basis(attacker: Any) -> Any:
+    while getattr(attacker, "base", None) is not None:
+        attacker = attacker.base
+    return attacker

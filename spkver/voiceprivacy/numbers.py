@@ -99,42 +99,6 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     }
 
 
-def _metrics(
-    draws: Sequence[Scores],
-    numbered: Sequence[int],
-    key: Key,
-    speakers: Mapping[str, str],
-    priors: Sequence[str],
-    resampling: Resampling,
-) -> tuple[list[Json], Json]:
-    """Every metric as ``spkver-eval metrics`` has it, of each draw and the means; with intervals and notes."""
-    statistic, samples = Metrics(tuple(priors)), []
-    intervals: Json = {}
-    about: dict[str, str] = {}
-    try:
-        samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")[0] for scores in draws]
-        found = confidence_intervals(samples, statistic, resampling) if resampling.resamples else {}
-    except DataError as error:  # fewer than two speakers: metrics without intervals
-        found, about = {}, {"intervals": f"none: {error.text}"}
-    if samples:
-        results = [statistic.evaluate(sample.runs()) for sample in samples]
-    else:
-        results = [evaluate(*split_scores(scores, key), priors=statistic.priors) for scores in draws]
-    if found:
-        share = f"{100 * resampling.level:g} % confidence intervals by {resampling.resamples} resamples of"
-        over = f" and {len(draws)} draws" if len(draws) > 1 else ""
-        about = {"intervals": f"{share} {samples[0].n_effective} speakers{over}, seed {resampling.seed}"}
-        about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
-        intervals = {name: {"low": interval.low, "high": interval.high} for name, interval in found.items()}
-    of_draws = [result.to_dict() for result in results]
-    notes = shared_notes({number: found["notes"] for number, found in zip(numbered, of_draws, strict=True)})
-    beside = ("notes", "intervals")
-    numbers = mean_of([{name: found[name] for name in found if name not in beside} for found in of_draws])
-    if len(draws) > 1:  # the category is that of the mean
-        numbers["zebra"]["tag"] = tag(numbers["zebra"]["individual"])
-    return of_draws, {**numbers, "notes": {**notes, **about}, "intervals": intervals}
-
-
 def mean_of(values: Sequence[Any]) -> Any:
     """Return the mean of values of one form, number by number.
 
@@ -208,25 +172,6 @@ def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[l
     except DataError as error:
         return None, {"linkability": f"not given: {error.text}"}
     return ranks, notes | {f"linkability.{number}": note for number, note in enumerate(ranks.notes, 1)}
-
-
-def _is_cross(key: Key) -> bool:
-    return len(key) >= len(np.unique(key.models)) * len(np.unique(key.segments))
-
-
-def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Resampling) -> Json:
-    """Return the linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
-    ranks = linkage.all_draws(tables)
-    largest = ranks.largest_size
-    every = range(2, largest + 1) if largest <= _ALL_SIZES else linkage.log_spaced_sizes(largest)
-    sizes = [size for size in asked if size <= largest] or list(every)
-    curve = linkage.linkability_over_draws(tables, sizes, resampling=resampling)
-    tops = {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top) for top in _TOPS if top < largest}
-    numbers = {"sizes": curve.sizes, "linkability": curve.values, "low": curve.low, "high": curve.high}
-    return {
-        **{name: values.tolist() for name, values in {**numbers, "chance": curve.chance}.items()},
-        "top": {top: values.tolist() for top, values in tops.items()},
-    }
 
 
 def closed_set_of(
@@ -308,31 +253,6 @@ def first_among_all(ranks: linkage.Ranks) -> np.ndarray:
     return np.where(ranks.beaters == 0, 1 / (1 + ranks.ties), 0.0)
 
 
-def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: linkage.Ranks | None) -> list[Json]:
-    """The enrolled speakers: how well each is found (linkability, mean over sizes alike on a log scale, and mean place
-    among all enrolled), and the error rate of the trials against each.
-    """
-    values = align(scores, key)
-    linked, places = dict[str, float](), dict[str, float]()
-    if ranks is not None:
-        linked = linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks))
-        places = linkage.by_speaker(ranks.speakers, ranks.places())
-    entries = []
-    for name, code in sorted((key.model_ids[code], code) for code in np.unique(key.models).tolist()):
-        target, nontarget = (values[(key.models == code) & (key.is_target == same)] for same in (True, False))
-        entries.append(
-            {
-                "speaker": name,
-                "gender": genders.get(name, ""),
-                "linkability_mean": linked.get(name),
-                "rank": places.get(name),
-                "n_target": len(target),
-                "eer": eer(target, nontarget) if len(target) and len(nontarget) else None,
-            }
-        )
-    return entries
-
-
 def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
     """Return the strongest evidence by each reading over draws; one that a draw does not give does not count."""
 
@@ -357,3 +277,83 @@ def match_by_rank(tables: Sequence[linkage.Ranks]) -> list[float]:
             total += rows.sum() * np.pad(np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0)
             count += int(rows.sum())
     return np.minimum(total / count, 1.0).tolist()
+
+
+def _metrics(
+    draws: Sequence[Scores],
+    numbered: Sequence[int],
+    key: Key,
+    speakers: Mapping[str, str],
+    priors: Sequence[str],
+    resampling: Resampling,
+) -> tuple[list[Json], Json]:
+    """Every metric as ``spkver-eval metrics`` has it, of each draw and the means; with intervals and notes."""
+    statistic, samples = Metrics(tuple(priors)), []
+    intervals: Json = {}
+    about: dict[str, str] = {}
+    try:
+        samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")[0] for scores in draws]
+        found = confidence_intervals(samples, statistic, resampling) if resampling.resamples else {}
+    except DataError as error:  # fewer than two speakers: metrics without intervals
+        found, about = {}, {"intervals": f"none: {error.text}"}
+    if samples:
+        results = [statistic.evaluate(sample.runs()) for sample in samples]
+    else:
+        results = [evaluate(*split_scores(scores, key), priors=statistic.priors) for scores in draws]
+    if found:
+        share = f"{100 * resampling.level:g} % confidence intervals by {resampling.resamples} resamples of"
+        over = f" and {len(draws)} draws" if len(draws) > 1 else ""
+        about = {"intervals": f"{share} {samples[0].n_effective} speakers{over}, seed {resampling.seed}"}
+        about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
+        intervals = {name: {"low": interval.low, "high": interval.high} for name, interval in found.items()}
+    of_draws = [result.to_dict() for result in results]
+    notes = shared_notes({number: found["notes"] for number, found in zip(numbered, of_draws, strict=True)})
+    beside = ("notes", "intervals")
+    numbers = mean_of([{name: found[name] for name in found if name not in beside} for found in of_draws])
+    if len(draws) > 1:  # the category is that of the mean
+        numbers["zebra"]["tag"] = tag(numbers["zebra"]["individual"])
+    return of_draws, {**numbers, "notes": {**notes, **about}, "intervals": intervals}
+
+
+def _is_cross(key: Key) -> bool:
+    return len(key) >= len(np.unique(key.models)) * len(np.unique(key.segments))
+
+
+def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Resampling) -> Json:
+    """Return the linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
+    ranks = linkage.all_draws(tables)
+    largest = ranks.largest_size
+    every = range(2, largest + 1) if largest <= _ALL_SIZES else linkage.log_spaced_sizes(largest)
+    sizes = [size for size in asked if size <= largest] or list(every)
+    curve = linkage.linkability_over_draws(tables, sizes, resampling=resampling)
+    tops = {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top) for top in _TOPS if top < largest}
+    numbers = {"sizes": curve.sizes, "linkability": curve.values, "low": curve.low, "high": curve.high}
+    return {
+        **{name: values.tolist() for name, values in {**numbers, "chance": curve.chance}.items()},
+        "top": {top: values.tolist() for top, values in tops.items()},
+    }
+
+
+def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: linkage.Ranks | None) -> list[Json]:
+    """The enrolled speakers: how well each is found (linkability, mean over sizes alike on a log scale, and mean place
+    among all enrolled), and the error rate of the trials against each.
+    """
+    values = align(scores, key)
+    linked, places = dict[str, float](), dict[str, float]()
+    if ranks is not None:
+        linked = linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks))
+        places = linkage.by_speaker(ranks.speakers, ranks.places())
+    entries = []
+    for name, code in sorted((key.model_ids[code], code) for code in np.unique(key.models).tolist()):
+        target, nontarget = (values[(key.models == code) & (key.is_target == same)] for same in (True, False))
+        entries.append(
+            {
+                "speaker": name,
+                "gender": genders.get(name, ""),
+                "linkability_mean": linked.get(name),
+                "rank": places.get(name),
+                "n_target": len(target),
+                "eer": eer(target, nontarget) if len(target) and len(nontarget) else None,
+            }
+        )
+    return entries

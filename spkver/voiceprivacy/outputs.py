@@ -200,76 +200,6 @@ def verdict(results: Json) -> tuple[str, str]:
     return f"{text}; chance is 50 %.", f"{details}."
 
 
-def _hashes(sets: Sets, config: Config) -> dict[str, str]:
-    """The SHA-256 of every list of every data directory, by directory and name."""
-    names = (*LISTS, *filter(None, (config.utility.hypotheses, config.utility.predictions)))
-    paths = {of.path / name for of in (*sets.original.values(), *sets.twins.values()) for name in names}
-    return {f"{path.parent.name}/{path.name}": str(file_digest(path)) for path in sorted(paths) if path.is_file()}
-
-
-def _earlier_results(output: Path, suffix: str) -> dict[str, Json]:
-    """The results of other anonymisers that lie in the folder, by file name."""
-    earlier: dict[str, Json] = {}
-    for path in sorted(set(output.glob("results_*.json")) - {output / f"results{suffix}.json"}):
-        with suppress(DataError):
-            results = load_json(path)
-            earlier |= {path.name: results} if isinstance(results, dict) else {}
-    return earlier
-
-
-def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, list[Json]]:
-    """What attackers learnt from each background.
-
-    ``choices``: backends of attackers by vectors; ``undoing`` and ``alignments``: what was learnt of the anonymisation.
-    """
-    folder = output / "attackers"
-    names = list(map(attacker_name, config.attackers))
-    sides = [side.name for name in sets.training_sets for side in sets.pair(name)]
-    twins = [sets.twins[name].name for name in sets.training_sets if name in sets.twins]
-    choices = [folder / side / name / "choice.json" for name in names for side in sides]
-    found: dict[str, list[Json]] = {"choices": [load_json(path) for path in choices if path.is_file()]}
-    undone = ["undoing"] if any(name.endswith("-undone") for name in names) else []
-    for key, of, file in (("undoing", undone, "undoing.json"), ("alignments", names, "alignment.json")):
-        places = [(twin, folder / twin / name / file) for twin in twins for name in of]
-        found[key] = [{"background": twin, **load_json(path)} for twin, path in places if path.is_file()]
-    return found
-
-
-def _format_summary(summary: Sequence[Json]) -> str:
-    """The table that is shown at the end."""
-
-    def percent_of(share: float | None) -> float | None:
-        return None if share is None else 100 * share
-
-    levels = [level for level in LEVELS if any(level in row["levels"] for row in summary)]
-    with_draws = any(len(row["draws"]) > 1 for row in summary)
-    rows = []
-    for row in summary:
-        ends = row["minimum"] or row
-        draws = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"]) if len(row["draws"]) > 1 else ""
-        of_levels = {f"{level} [%]": percent_of(row["levels"].get(level, {}).get("eer")) for level in levels}
-        rows.append(
-            {
-                "set": row["dataset"],
-                "sex": row["gender"],
-                "scenario": row["scenario"],
-                "strongest attacker": row["strongest"],
-                "EER [%]": percent_of(row["eer"]),
-                "low": percent_of(ends["low"]),
-                "high": percent_of(ends["high"]),
-                **({"draws": draws} if with_draws else {}),
-                **(of_levels if len(levels) > 1 else {}),
-                "closed set [%]": percent_of((row["closed_set"] or {}).get("eer")),
-                "identification [%]": percent_of((row["identification"] or {}).get("share")),
-                "ZEBRA population [bit]": row["population"],
-                "linkability": row["linkability_all"],
-            }
-        )
-    formats = {"identification [%]": ".0f", "ZEBRA population [bit]": ".3f", "linkability": ".2f"}
-    formats |= dict.fromkeys(("low", "high"), ".2f")
-    return format_table(rows, {name: formats.get(name, ".2f" if "[%]" in name else "") for name in rows[0]})
-
-
 # --- in the challenge's form ------------------------------------------------------------------------------------------
 
 
@@ -341,15 +271,6 @@ def averages(rows: Sequence[Json], config: Config) -> list[Json]:
     return entries
 
 
-def _mean(rows: Sequence[Json], column: str, weights: Mapping[str, float]) -> float | None:
-    """Average of a column; None where a row has none, or a weight no row."""
-    values = {(row["dataset"], row["gender"]): row[column] for row in rows}
-    if None in values.values():
-        return None
-    mean = challenges.weighted_average(values, weights) if weights else sum(values.values()) / len(values)
-    return None if mean is None else round(mean, 3)
-
-
 def write_challenge_files(
     output: Path, rows: Sequence[Json], utility: Json, *, suffix: str, protocol: dict[str, str]
 ) -> None:
@@ -381,6 +302,85 @@ def write_challenge_files(
             for file in sorted([path, *filter(Path.is_file, parts.values()), *scores]):
                 entry = zipfile.ZipInfo(file.relative_to(output).as_posix())  # without the time
                 zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def _hashes(sets: Sets, config: Config) -> dict[str, str]:
+    """The SHA-256 of every list of every data directory, by directory and name."""
+    names = (*LISTS, *filter(None, (config.utility.hypotheses, config.utility.predictions)))
+    paths = {of.path / name for of in (*sets.original.values(), *sets.twins.values()) for name in names}
+    return {f"{path.parent.name}/{path.name}": str(file_digest(path)) for path in sorted(paths) if path.is_file()}
+
+
+def _earlier_results(output: Path, suffix: str) -> dict[str, Json]:
+    """The results of other anonymisers that lie in the folder, by file name."""
+    earlier: dict[str, Json] = {}
+    for path in sorted(set(output.glob("results_*.json")) - {output / f"results{suffix}.json"}):
+        with suppress(DataError):
+            results = load_json(path)
+            earlier |= {path.name: results} if isinstance(results, dict) else {}
+    return earlier
+
+
+def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, list[Json]]:
+    """What attackers learnt from each background.
+
+    ``choices``: backends of attackers by vectors; ``undoing`` and ``alignments``: what was learnt of the anonymisation.
+    """
+    folder = output / "attackers"
+    names = list(map(attacker_name, config.attackers))
+    sides = [side.name for name in sets.training_sets for side in sets.pair(name)]
+    twins = [sets.twins[name].name for name in sets.training_sets if name in sets.twins]
+    choices = [folder / side / name / "choice.json" for name in names for side in sides]
+    found: dict[str, list[Json]] = {"choices": [load_json(path) for path in choices if path.is_file()]}
+    undone = ["undoing"] if any(name.endswith("-undone") for name in names) else []
+    for key, of, file in (("undoing", undone, "undoing.json"), ("alignments", names, "alignment.json")):
+        places = [(twin, folder / twin / name / file) for twin in twins for name in of]
+        found[key] = [{"background": twin, **load_json(path)} for twin, path in places if path.is_file()]
+    return found
+
+
+def _format_summary(summary: Sequence[Json]) -> str:
+    """The table that is shown at the end."""
+
+    def percent_of(share: float | None) -> float | None:
+        return None if share is None else 100 * share
+
+    levels = [level for level in LEVELS if any(level in row["levels"] for row in summary)]
+    with_draws = any(len(row["draws"]) > 1 for row in summary)
+    rows = []
+    for row in summary:
+        ends = row["minimum"] or row
+        draws = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"]) if len(row["draws"]) > 1 else ""
+        of_levels = {f"{level} [%]": percent_of(row["levels"].get(level, {}).get("eer")) for level in levels}
+        rows.append(
+            {
+                "set": row["dataset"],
+                "sex": row["gender"],
+                "scenario": row["scenario"],
+                "strongest attacker": row["strongest"],
+                "EER [%]": percent_of(row["eer"]),
+                "low": percent_of(ends["low"]),
+                "high": percent_of(ends["high"]),
+                **({"draws": draws} if with_draws else {}),
+                **(of_levels if len(levels) > 1 else {}),
+                "closed set [%]": percent_of((row["closed_set"] or {}).get("eer")),
+                "identification [%]": percent_of((row["identification"] or {}).get("share")),
+                "ZEBRA population [bit]": row["population"],
+                "linkability": row["linkability_all"],
+            }
+        )
+    formats = {"identification [%]": ".0f", "ZEBRA population [bit]": ".3f", "linkability": ".2f"}
+    formats |= dict.fromkeys(("low", "high"), ".2f")
+    return format_table(rows, {name: formats.get(name, ".2f" if "[%]" in name else "") for name in rows[0]})
+
+
+def _mean(rows: Sequence[Json], column: str, weights: Mapping[str, float]) -> float | None:
+    """Average of a column; None where a row has none, or a weight no row."""
+    values = {(row["dataset"], row["gender"]): row[column] for row in rows}
+    if None in values.values():
+        return None
+    mean = challenges.weighted_average(values, weights) if weights else sum(values.values()) / len(values)
+    return None if mean is None else round(mean, 3)
 
 
 def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[challenges.Section]:

@@ -68,6 +68,8 @@ Json = dict[str, Any]
 SCORES = "exp"  # as in the challenge
 WORK = "work"  # features and statistics, which the attackers share; may be removed
 
+_unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it
+
 
 @one_line
 @dataclass(frozen=True)
@@ -219,9 +221,6 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
             yield dataset, gender, scenario, draw, Attack(training, enrolment, tested, key.trials(), scenario.name)
 
 
-_unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it
-
-
 def check_attackers(chosen: Sequence[Attacker], sets: Sets, suffix: str) -> None:
     """Check what user-supplied attackers have for the trials, before anything is made; for missing twins by name.
 
@@ -244,17 +243,6 @@ def check_attackers(chosen: Sequence[Attacker], sets: Sets, suffix: str) -> None
                 f"attacker {attacker.name!r} can score no condition: looked for {looked} and so on",
                 remedy="give what it lacks, see docs/own_attackers.md, or leave it out of 'attackers'",
             )
-
-
-def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], str]:
-    """Why attackers cannot score some lists, by the names of both; all that cannot be used is an error."""
-    problems, lacking = Problems(), {}
-    for attacker, attack in pairs:
-        with noted_each(problems):
-            if serves(attacker, attack) and (why := attacker.lacks(attack)):
-                lacking[attacker.name, attack.name] = why
-    problems.raise_if_any()
-    return lacking
 
 
 def train(experiment: Experiment, sets: Sets) -> Attackers:
@@ -383,6 +371,30 @@ def fusion_weights(run: Run, conditions: Sequence[Scored]) -> list[Json]:
     return [{"file": file, "scores": used, **load_json(run.path(file))} for file, used in files.items()]
 
 
+def joined(lists: Sequence[Scores]) -> Scores:
+    """Return the scores of several lists of trials as those of one."""
+    models = [model for scores in lists for model in scores.model_ids[scores.models]]
+    segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
+    return Scores.from_ids(models, segments, np.concatenate([scores.values for scores in lists]))
+
+
+def reason_of(error: Exception) -> str:
+    """Return the message of an error in a line; of a foreign error with its type."""
+    text = str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
+
+
+def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], str]:
+    """Why attackers cannot score some lists, by the names of both; all that cannot be used is an error."""
+    problems, lacking = Problems(), {}
+    for attacker, attack in pairs:
+        with noted_each(problems):
+            if serves(attacker, attack) and (why := attacker.lacks(attack)):
+                lacking[attacker.name, attack.name] = why
+    problems.raise_if_any()
+    return lacking
+
+
 def _make_scores(jobs: Sequence[Job], attackers: Attackers) -> tuple[list[Job], list[tuple[Job, Exception]]]:
     """Bring scores up to date; return the jobs that are done, and those that failed with what went wrong."""
     done, failed = [], []
@@ -490,16 +502,3 @@ def _conditions(run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers,
                 lacking=tuple(draw for draw in draws if draw not in stages),
                 weights=tuple(weights),
             )
-
-
-def joined(lists: Sequence[Scores]) -> Scores:
-    """Return the scores of several lists of trials as those of one."""
-    models = [model for scores in lists for model in scores.model_ids[scores.models]]
-    segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
-    return Scores.from_ids(models, segments, np.concatenate([scores.values for scores in lists]))
-
-
-def reason_of(error: Exception) -> str:
-    """Return the message of an error in a line; of a foreign error with its type."""
-    text = str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())

@@ -124,24 +124,6 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
     return Table(table, **evidence.value)
 
 
-def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
-    """Write the rows of an attacker on a set."""
-    # the longest first, so that no worker waits for the other in the end
-    lengths = [(one.gender != POOLED, -len(one.scores)) for one in conditions]
-    order = sorted(range(len(conditions)), key=lengths.__getitem__)
-    found = Work(run.jobs).map(
-        partial(assess_condition, output=run.output, config=config, seed=seed),
-        [conditions[row] for row in order],
-        processes=True,
-        description=f"conditions of {conditions[0].attacker} on {conditions[0].dataset}",
-    )
-    rows = dict(zip(order, found, strict=True))
-    write_json(path, [rows[row] for row in range(len(conditions))])
-
-
-# --- rows and their places --------------------------------------------------------------------------------------------
-
-
 def place(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """Return set, sex, scenario and attacker of a row."""
     return row["dataset"], row["gender"], row["scenario"], row["attacker"]
@@ -184,69 +166,6 @@ def samples_of(row: Json, output: Path) -> list[Sample]:
     speakers = read_speakers(output / row["segment_speakers"])
     files = [output / draw["scores"] for draw in row["draws"]]
     return [sample_from(read_scores(file), key, segment_speakers=speakers, bootstrap_by="id")[0] for file in files]
-
-
-# --- several attackers together ---------------------------------------------------------------------------------------
-
-
-def _minima(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
-    """The smallest equal error rate of each scenario and over anonymised ones, of all attackers and parts of them."""
-    by = {f"{row['scenario']} {row['attacker']}": row for row in rows}
-    groups: dict[str, list[str]] = {f"{_OVER} {kind}": [] for kind in _KINDS}
-    for name, row in by.items():
-        for kind in ("minimum", row["level"], *([] if row["content"] else ["without_content"])):
-            groups.setdefault(f"{row['scenario']} {kind}", []).append(name)
-            groups[f"{_OVER} {kind}"] += [name] if row["scenario"] != "original" else []
-    found, note = {}, "no intervals were asked for"
-    if resampling.resamples:
-        try:
-            samples = {name: samples_of(row, output) for name, row in by.items()}
-            found = minima_over_attackers(samples, groups, resampling=resampling)
-        except DataError as error:
-            note = f"none: {error.text}"
-    entries = []
-    for scenario in dict.fromkeys([*(row["scenario"] for row in rows), _OVER]):
-        entry: Json = {"dataset": rows[0]["dataset"], "gender": rows[0]["gender"], "scenario": scenario}
-        for kind in _KINDS:
-            minimum = found.get(f"{scenario} {kind}")
-            entry[kind] = minimum and {**minimum.to_dict(), "attacker": by[minimum.attacker]["attacker"]}
-        entries.append(entry if found else {**entry, "note": note})
-    return entries
-
-
-def _similarity(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
-    """How alike voices are, for each scenario in which enrolment and trials are anonymised."""
-    by = {(row["scenario"], row["attacker"]): row for row in rows if row["level"] != INVERTING}
-    entries = []
-    for scenario in _ANONYMISED:
-        able = [row for row in by.values() if row["scenario"] == scenario]
-        able = [row for row in able if {("original", row["attacker"]), ("ignorant", row["attacker"])} <= by.keys()]
-        if not able:
-            continue
-        best = min(able, key=lambda row: (rate_of(row), row["attacker"]))
-        parts = {"oo": by["original", best["attacker"]], "oa": by["ignorant", best["attacker"]], "aa": best}
-        key = read_key(output / parts["oo"]["key"])
-        speakers = read_speakers(output / parts["oo"]["segment_speakers"])
-        few = len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST
-        calibration: Any = "pav" if few else "folds"
-        matrices, notes = {}, []
-        entry: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), place(best), strict=True))
-        try:
-            for name, row in parts.items():
-                drawn = [read_scores(output / draw["scores"]) for draw in row["draws"]]
-                how: Json = {"calibration": calibration, "seed": resampling.seed, "segment_speakers": speakers}
-                matrices[name], found = matrix_of_voices(drawn, key, **how)
-                notes += [f"{name}: {note}" for note in found]
-            compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
-        except DataError as error:
-            entries.append(entry | {"notes": [f"not given: {error.text}"]})
-            continue
-        entry |= {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration]}
-        entries.append(entry | compared.to_dict())
-    return entries
-
-
-# --- the summary ------------------------------------------------------------------------------------------------------
 
 
 def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
@@ -320,3 +239,75 @@ def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
 def percent(share: Any) -> str:
     """Return a share in per cent, in words."""
     return f"{100 * reports.number(share):.1f} %"
+
+
+def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
+    """Write the rows of an attacker on a set."""
+    # the longest first, so that no worker waits for the other in the end
+    lengths = [(one.gender != POOLED, -len(one.scores)) for one in conditions]
+    order = sorted(range(len(conditions)), key=lengths.__getitem__)
+    found = Work(run.jobs).map(
+        partial(assess_condition, output=run.output, config=config, seed=seed),
+        [conditions[row] for row in order],
+        processes=True,
+        description=f"conditions of {conditions[0].attacker} on {conditions[0].dataset}",
+    )
+    rows = dict(zip(order, found, strict=True))
+    write_json(path, [rows[row] for row in range(len(conditions))])
+
+
+def _minima(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
+    """The smallest equal error rate of each scenario and over anonymised ones, of all attackers and parts of them."""
+    by = {f"{row['scenario']} {row['attacker']}": row for row in rows}
+    groups: dict[str, list[str]] = {f"{_OVER} {kind}": [] for kind in _KINDS}
+    for name, row in by.items():
+        for kind in ("minimum", row["level"], *([] if row["content"] else ["without_content"])):
+            groups.setdefault(f"{row['scenario']} {kind}", []).append(name)
+            groups[f"{_OVER} {kind}"] += [name] if row["scenario"] != "original" else []
+    found, note = {}, "no intervals were asked for"
+    if resampling.resamples:
+        try:
+            samples = {name: samples_of(row, output) for name, row in by.items()}
+            found = minima_over_attackers(samples, groups, resampling=resampling)
+        except DataError as error:
+            note = f"none: {error.text}"
+    entries = []
+    for scenario in dict.fromkeys([*(row["scenario"] for row in rows), _OVER]):
+        entry: Json = {"dataset": rows[0]["dataset"], "gender": rows[0]["gender"], "scenario": scenario}
+        for kind in _KINDS:
+            minimum = found.get(f"{scenario} {kind}")
+            entry[kind] = minimum and {**minimum.to_dict(), "attacker": by[minimum.attacker]["attacker"]}
+        entries.append(entry if found else {**entry, "note": note})
+    return entries
+
+
+def _similarity(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
+    """How alike voices are, for each scenario in which enrolment and trials are anonymised."""
+    by = {(row["scenario"], row["attacker"]): row for row in rows if row["level"] != INVERTING}
+    entries = []
+    for scenario in _ANONYMISED:
+        able = [row for row in by.values() if row["scenario"] == scenario]
+        able = [row for row in able if {("original", row["attacker"]), ("ignorant", row["attacker"])} <= by.keys()]
+        if not able:
+            continue
+        best = min(able, key=lambda row: (rate_of(row), row["attacker"]))
+        parts = {"oo": by["original", best["attacker"]], "oa": by["ignorant", best["attacker"]], "aa": best}
+        key = read_key(output / parts["oo"]["key"])
+        speakers = read_speakers(output / parts["oo"]["segment_speakers"])
+        few = len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST
+        calibration: Any = "pav" if few else "folds"
+        matrices, notes = {}, []
+        entry: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), place(best), strict=True))
+        try:
+            for name, row in parts.items():
+                drawn = [read_scores(output / draw["scores"]) for draw in row["draws"]]
+                how: Json = {"calibration": calibration, "seed": resampling.seed, "segment_speakers": speakers}
+                matrices[name], found = matrix_of_voices(drawn, key, **how)
+                notes += [f"{name}: {note}" for note in found]
+            compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
+        except DataError as error:
+            entries.append(entry | {"notes": [f"not given: {error.text}"]})
+            continue
+        entry |= {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration]}
+        entries.append(entry | compared.to_dict())
+    return entries

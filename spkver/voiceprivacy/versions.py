@@ -152,14 +152,6 @@ def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: in
     return {"name": suffix.removeprefix("_"), **entry}
 
 
-def _record(twin: DataDir) -> dict[str, Any] | None:
-    """What `spkver anonymize` left about itself in a folder."""
-    config = recorded_anonymizer(twin.path)
-    if config is None:
-        return None
-    return {**to_dict(config.record()), "seed": load_json(twin.path / RECORD).get("seed")}
-
-
 def spaced(names: Sequence[str]) -> Sequence[str]:
     """Return at most `_COMPARED` names, evenly spaced."""
     return names[:: max(1, -(-len(names) // _COMPARED))]
@@ -179,6 +171,20 @@ def described(paths: Sequence[Path], jobs: int | None = None) -> tuple[NDArray[n
     return np.array([levels for levels, _ in found]), np.array([spectrum for _, spectrum in found])
 
 
+def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return rows minus their means, of norm 1, so that products of two are correlations."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)
+
+
+def _record(twin: DataDir) -> dict[str, Any] | None:
+    """What `spkver anonymize` left about itself in a folder."""
+    config = recorded_anonymizer(twin.path)
+    if config is None:
+        return None
+    return {**to_dict(config.record()), "seed": load_json(twin.path / RECORD).get("seed")}
+
+
 def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     audio = read_audio(path, channel=0, dtype="float64")
     size = audio.rate // 50
@@ -191,9 +197,3 @@ def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.interp(np.linspace(0, 1, _PLACES), np.linspace(0, 1, len(levels)), levels), 10 * np.log10(
         np.array(bands) + _LEAST
     )
-
-
-def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return rows minus their means, of norm 1, so that products of two are correlations."""
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)
