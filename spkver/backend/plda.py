@@ -5,10 +5,10 @@
 Without G, and with a full S, this is the "simplified" model. All that EM needs of the vectors are their sums by speaker
 and their total scatter, so a round costs the same for a thousand vectors and for a million.
 
-In reading order: `Sessions`, enrolment vectors by model, which every scorer takes; `LatentBasis`, in which the
-posterior of a speaker is diagonal; `residual_prior`, which keeps the covariance within speakers regular; the model and
-its EM; its scores, log-likelihood ratios of several enrolled vectors and a tested one; the two-covariance model, in
-which speakers and their sessions are Gaussian, each with a full covariance; and PLDAs of SIDEKIT, for comparisons.
+Every scorer takes `Sessions`, the enrolment vectors by model. In a `LatentBasis` the posterior of a speaker is
+diagonal; `residual_prior` keeps the covariance within speakers regular. Scores are log-likelihood ratios of several
+enrolled vectors and a tested one. In the two-covariance model, speakers and their sessions are Gaussian, each with a
+full covariance. SIDEKIT's PLDAs are read for comparisons.
 
 References
 ----------

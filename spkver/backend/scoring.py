@@ -1,13 +1,9 @@
 """Scores of exactly the given trials: the cost follows their number.
 
-Trials that form a block (all models of a sentence against all its segments) are one matrix product of the rows that
-take part. Trials that do not are put together, and the rows of either side multiplied pair by pair.
-
-A score of a model and a segment is written as one inner product of a row that belongs to the model and a row that
-belongs to the segment, whatever these rows hold; so a list of trials is a few products of matrices.
-
-Here are also the log-likelihood ratios of models that were adapted from a mixture, and the linear scores of joint
-factor analysis: inner products of vectors of speakers and of sessions.
+A linear score (SVM, joint factor analysis) is an inner product of a row that belongs to the model and a row that
+belongs to the segment. Trials that form a block (all models of a sentence against all its segments) are one matrix
+product; the rows of all other trials are multiplied pair by pair. GMM-UBM models are scored by their log-likelihood
+ratio to the UBM.
 
 References
 ----------

@@ -1,10 +1,10 @@
-"""The steps that a chain is made of: what each is called, takes, needs and does; and how scorers score.
+"""The steps of a chain: the name, parameters, requirements and function of each, and the formulas of the scorers.
 
 Everything that shows steps is made from the rows of `STEPS`: parsing and checks of chains, their file, help texts,
 scikit-learn's estimators and docs/backends.md. Maps of vectors are in `spkver.backend.transforms`.
 
-A scorer's formula takes enrolled `Sessions`, tested vectors (T, R), and of each of n trials the codes of model and
-segment; it returns n scores, the higher the more alike. Its model is what it has learnt from training vectors.
+A scorer's formula takes enrolled `Sessions`, tested vectors (T, R), and the codes of the model and the segment of each
+of n trials; it returns n scores, the higher the more alike. Its model is what it has learnt from training vectors.
 
 The adapted cosine learns from the list of trials how a domain shifts and spreads vectors: an anonymiser, a channel or
 another language moves all of them, and spreads those of a speaker in certain directions. Both can be seen without

@@ -1,17 +1,17 @@
 """Maps of vectors that are learnt from training vectors: whitening, length norm, LDA, WCCN, CORAL.
 
 A map is affine, y = (x - offset) @ matrix (`AffineMap`), scales to length 1 (`LengthNorm`), or removes directions
-(`spkver.backend.Projection`, NAP). Each ``fit_...`` takes the vectors, of speakers as codes 0 .. C-1, and returns the
-maps to apply one after the other. Directions of a singular covariance are shrunk as `regularised` says, unless
-``shrink`` is given. The signs of directions are free: the largest entry of each is positive.
+(`spkver.backend.Projection`, NAP). Each ``fit_...`` takes vectors and the integer codes 0 .. C-1 of their speakers,
+each of whom has a vector, and returns the maps to apply one after the other. The signs of directions are free: the
+largest entry of each is positive.
 
 Covariances of vectors and of their classes (speakers) are divided by the number N of vectors, so that total = within +
-between exactly. Sums are float64, taken over blocks of rows that the data fix, with one BLAS thread. Classes are
-integer codes 0 .. C-1, each with a vector.
+between exactly. Sums are float64, taken over blocks of rows that the data fix, with one BLAS thread.
 
 A covariance whose smallest eigenvalue is below 1e-12 of its largest is singular as far as float64 can tell: fewer
-vectors than dimensions, constant dimensions, duplicates. It alone is shrunk (`regularised`); one that is not singular
-stays as it is to the bit, but from few vectors its inverse is inaccurate: `warn_of_few` warns of it.
+vectors than dimensions, constant dimensions, duplicates. Unless ``shrink`` is given, only such a covariance is shrunk
+(`regularised`). Others stay as they are to the bit, but if vectors are few the inverse is inaccurate: `warn_of_few`
+warns of it.
 """
 
 from __future__ import annotations

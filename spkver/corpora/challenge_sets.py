@@ -1,7 +1,6 @@
-"""The sets of the VoicePrivacy Challenges from unpacked corpora; all problems are reported at once.
+"""The sets of the VoicePrivacy Challenges, made from unpacked corpora; all problems are reported at once.
 
-LibriSpeech
------------
+LibriSpeech, for speaker verification, is laid out as
 
     LIBRISPEECH/SPEAKERS.TXT                                  ``id | F or M | subset | minutes | name``
     LIBRISPEECH/<subset>/<speaker>/<chapter>/<id>.flac        id: ``<speaker>-<chapter>-<number>``
@@ -17,15 +16,13 @@ Rules without lists:
 
 1. Three of four speakers of each sex of a subset are drawn and enrolled (the challenge has 13 to 16 of 20). The other
    speakers occur only in trials.
-2. A third of an enrolled speaker's utterances, at least one, is drawn for enrolment; all others are trial utterances,
-as
-   are those of speakers who are not enrolled.
+2. A third of an enrolled speaker's utterances, at least one, is drawn for enrolment. The others are trial
+   utterances, and so are all utterances of speakers who are not enrolled.
 3. Every enrolled speaker is compared with every trial utterance of the same sex, in 2026 of both.
 
-Draws depend only on the seed and the id of a speaker or utterance, as those of `spkver split`.
+As in `spkver split`, a draw depends only on the seed and the id of a speaker or utterance.
 
-IEMOCAP, for the recognition of emotions
-----------------------------------------
+IEMOCAP, for the recognition of emotions, is laid out as
 
     IEMOCAP/Session<n>/dialog/EmoEvaluation/Ses0<n>F_impro01.txt      lines ``[6.29 - 8.23]  id  label  [valence, ...]``
     IEMOCAP/Session<n>/dialog/transcriptions/Ses0<n>F_impro01.txt     lines ``id [6.2901-8.2357]: words``

@@ -6,8 +6,8 @@ rounded from 251 speakers of read English (LibriSpeech). A statistic that cannot
 recording without voice, counts as typical: 0.
 
 The session vector describes noise and channel in the frames without speech. How well it recognises speakers is no
-property of voices: it shows what the corpus gives away, because each speaker was recorded in another room and over
-another channel.
+property of voices: it shows what the corpus reveals, because each speaker was recorded in another room and over another
+channel.
 
 References
 ----------

@@ -3,10 +3,10 @@
 `snr` compares the level of the enhanced speech with its maximum, `energy` models the log-energies by three Gaussians,
 `percentile` drops the quietest frames, `labels` reads speech intervals from text files, `none` keeps every frame.
 
-The detector snr enhances speech by minimum statistics and a decision-directed Wiener filter. The noise floor of each of
-33 bins is followed by smoothed magnitudes and their minimum over the last 4 blocks of 40 frames; the minima are running
-minima inside blocks. The smoothing and the Wiener filter step through time, for all recordings of a batch at once:
-arrays are (time, recording, bin).
+The detector `snr` enhances speech by minimum statistics and a decision-directed Wiener filter. The noise floor of each
+of 33 bins is followed by smoothed magnitudes and their minimum over the last 4 blocks of 40 frames; the minima are
+running minima inside blocks. The smoothing and the Wiener filter step through time, for all recordings of a batch at
+once: arrays are (time, recording, bin).
 
 References
 ----------

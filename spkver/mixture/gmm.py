@@ -1,7 +1,7 @@
 """Gaussian mixtures: densities, the E-step and the M-step.
 
-In reading order: `natural_parameters` (the densities), `PosteriorKernel` and `sufficient_statistics` (the E-step of a
-block and of a chunk of frames), `m_step`; then `e_step`, which spreads the chunks over workers.
+`natural_parameters` holds the densities, `PosteriorKernel` and `sufficient_statistics` are the E-step of a block and of
+a chunk of frames, `e_step` spreads the chunks over workers, and `m_step` returns the new mixture.
 
 Products run in the dtype of the frames, sums over chunks in float64.
 
@@ -33,8 +33,7 @@ from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.sidekit import inverse_matrices
 
-# Frames whose statistics are summed in the dtype of the frames, as in the largest block on the cores; more in float64.
-# Frames of one task, at the least; fixed, so that sums are the same for any number of workers.
+# The fewest frames of one task: fixed, so that sums are the same for any number of workers.
 CHUNK = 8192
 # Posteriors of a block of frames stay in the second-level cache: components times frames.
 _CACHED_POSTERIORS = 1 << 18

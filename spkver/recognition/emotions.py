@@ -1,14 +1,11 @@
 """Emotions of held-out speakers by a linear support vector machine on functionals.
 
-Conventions
------------
-Folds are of speakers: nobody is in training and in test. Functionals are standardised over all
-utterances of each speaker, in the training set and in the test set apart, without use of the labels [1]_; this needs
-the speakers, and several emotions of each. The penalty C is chosen for each fold by inner folds of the training
-speakers. Classes have the same weight, whatever their sizes.
+Folds divide speakers: nobody is both in training and in test. Functionals are standardised over all utterances of each
+speaker, in the training set and in the test set separately, without the labels [1]_; this needs the speakers, and
+several emotions of each. The penalty C is chosen for each fold by inner folds of the training speakers. Classes have
+the same weight, whatever their sizes.
 
-**One vector for a recording, whatever its length: statistics over time of cepstra, energy and pitch.**
-
+The functionals of a recording are one vector, whatever its length: statistics over time of cepstra, energy and pitch.
 Every 10 ms there are 13 cepstra, the log-energy in dB below the loudest frame, and the pitch in semitones of voiced
 frames. Only frames count between the first and the last one that is less than 35 dB below the loudest, so that neither
 the silence around an utterance nor the gain of a recording, which anonymisers change, has an effect.
@@ -61,7 +58,7 @@ _REFERENCE_HZ = 55.0  # of semitones
 _DB = 10 / math.log(10)
 _QUANTILES = (0.05, 0.2, 0.5, 0.8, 0.95)
 _FEW = 4
-# that functionals depend on
+# Functionals depend on their versions.
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
 
 Fold = tuple[tuple[str, ...], tuple[str, ...]]

@@ -1,6 +1,7 @@
 """From scores to results: metrics, plots, `results.json` and the table that a recipe ends with.
 
-**What scores disclose of the speakers: ZEBRA, linkability, and intervals by a bootstrap of speakers, not of models.**
+ZEBRA and linkability measure what scores disclose of the speakers. Intervals are by a bootstrap of speakers, not of
+models.
 """
 
 from __future__ import annotations

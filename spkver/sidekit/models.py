@@ -1,9 +1,9 @@
 """SIDEKIT's models: mixtures, factor analysers, and SVMs.
 
-- **Mixture**: weights, means and covariances, diagonal or full.
-- **FactorAnalyser**: the matrices of a total variability model, a PLDA or a joint factor analysis. In HDF5 ``fa/mean``,
+- Mixture: weights, means and covariances, diagonal or full.
+- FactorAnalyser: the matrices of a total variability model, a PLDA or a joint factor analysis. In HDF5 ``fa/mean``,
   ``fa/f``, ``fa/g``, ``fa/h`` and ``fa/sigma`` (those that exist) and ``fa/kind``, five int16: 1 for each that exists.
-- **SVM**: a gzip'ed pickle of (w, b), read only on request by `spkbase.plain_pickle`, which admits plain data and runs
+- SVM: a gzip'ed pickle of (w, b), read only on request by `spkbase.plain_pickle`, which admits plain data and runs
   nothing.
 """
 

@@ -1,10 +1,10 @@
-"""SIDEKIT's lists and statistics in HDF5, and what all of its HDF5 files have in common.
+"""SIDEKIT's lists and statistics in HDF5, and conventions that all of its HDF5 files share.
 
 SIDEKIT keeps ids as ASCII byte strings. Other ids are written here as UTF-8 strings and marked as such: SIDEKIT, which
 reads only ASCII, then stops with an error instead of reading a wrong id. Here both are read, marked or not.
 
-- **IdMap**: HDF5 (leftids, rightids, start, stop) and text ("model segment" or with " start stop").
-- **StatServer**: statistics or supervectors of segments, in float32.
+- IdMap: HDF5 (leftids, rightids, start, stop) and text ("model segment" or with " start stop").
+- StatServer: statistics or supervectors of segments, in float32.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Total variability: the subspace in which the means of all segments vary, trained by EM on statistics.
 
-The means of a segment are m + T h, T of low rank R, h ~ N(0, I): its i-vector is the posterior mean of h.
-Formulas first (`m_step`, `minimum_divergence`; the E-step is in `spkver.vectors.posteriors`), then the training.
-All is done in the space in which every Gaussian of the mixture has the covariance I, diagonal or full as it may be.
+The means of a segment are m + T h, T of low rank R, h ~ N(0, I): its i-vector is the posterior mean of h. EM alternates
+the E-step of `spkver.vectors.posteriors` with `m_step` and `minimum_divergence`, in the space in which every Gaussian
+of the mixture has the covariance I, diagonal or full as it may be.
 
 References
 ----------
