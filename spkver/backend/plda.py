@@ -8,7 +8,7 @@ and their total scatter, so a round costs the same for a thousand vectors and fo
 Every scorer takes `Sessions`, the enrolment vectors by model. In a `LatentBasis` the posterior of a speaker is
 diagonal; `residual_prior` keeps the covariance within speakers regular. Scores are log-likelihood ratios of several
 enrolled vectors and a tested one. In the two-covariance model, speakers and their sessions are Gaussian, each with a
-full covariance. SIDEKIT's PLDAs are read for comparisons.
+full covariance. `plda_from_sidekit` and `plda_to_sidekit` convert SIDEKIT's PLDAs.
 
 References
 ----------
