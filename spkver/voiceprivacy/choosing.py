@@ -294,7 +294,7 @@ def features_of(attacker: Any) -> FeatureConfig | None:
 
 
 def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
-    """Return which sets are resampled, or processed at another rate than usual; an empty text if none are."""
+    """Describe the sets that are resampled or processed with other features than usual; empty if there are none."""
     texts = []
     for group in groups:
         rates = {rate for _, rate in group.rates}

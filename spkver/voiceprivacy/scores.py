@@ -430,7 +430,7 @@ def _raise_if_all_failed(
 ) -> None:
     """Raise the errors of a trial list if all its attackers fail.
 
-    If all of them are `outside` and attackers with other jobs are not, those go on.
+    Nothing is raised if all of them are in `outside` and other attackers have jobs.
     """
     errors = {job.attacker.name: error for job, error in failed if job.draw == 1}
     if not errors or errors.keys() != {job.attacker.name for job in jobs}:
