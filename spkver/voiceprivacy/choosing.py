@@ -98,7 +98,7 @@ def attacker_specs(config: Config) -> dict[str, str]:
     return {attacker_name(entry): str(settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
 
 
-# --- what attackers are -----------------------------------------------------------------------------------------------
+# --- descriptions of attackers ----------------------------------------------------------------------------------------
 
 
 def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) -> Json:
@@ -150,9 +150,9 @@ def explained(spec: str) -> str:
     if row is not None:
         return row[1].summary
     if spec == f"fusion-{TRIAL_BY_TRIAL}":
-        return f"{CATALOGUE['fusion'].summary}, without those that adapt to the trials"
+        return f"{CATALOGUE['fusion'].summary}, without attackers that adapt to the trials"
     if spec == "fusion-undone":
-        return f"{CATALOGUE['fusion'].summary}, with those that invert the anonymisation"
+        return f"{CATALOGUE['fusion'].summary}, with attackers that invert the anonymisation"
     return OUTSIDE[prefix if prefix in OUTSIDE else ""][1]
 
 

@@ -125,7 +125,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     @worker_options
     @click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it.")
     @click.option("--until", type=click.Choice(list(STEPS)), default="report", help="Stop after this step.")
-    @click.option("--force", is_flag=True, help="Redo every step, also those that are up to date.")
+    @click.option("--force", is_flag=True, help="Redo every step, even if it is up to date.")
     def main(
         data: str,
         suffix: str,
@@ -138,7 +138,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         force: bool,
     ) -> None:
         if config_file is not None and not config_file.exists() and (folder / config_file).is_file():
-            config_file = folder / config_file  # below the recipe's folder, as config/vpc2024.yaml
+            config_file = folder / config_file  # relative to the recipe's folder, such as config/vpc2024.yaml
         defaults = read_yaml(folder / "config" / "simulated.yaml") if data == SIMULATED else {}
         config = load_config(Config, file=config_file, settings=settings, defaults=defaults)
         config = with_lists_there(config, Path(data))
