@@ -4,8 +4,8 @@
     python recipes/rsr2015/dspspeech20.py DSPSpeech-20 OUTPUT
 
 Ten words become sentences 001 to 010 and seven takes become sessions 01 to 07: sessions 01, 04 and 07 are for
-enrolment, the others for tests. Eleven speakers are background (m001 ...), the other 23 are enrolled and tested (m101 ...), women
-and men in one list. The takes of a speaker are consecutive, so the channel helps recognition.
+enrolment, the others for tests. Eleven speakers are background (m001 ...), the other 23 are enrolled and tested
+(m101 ...), women and men in one list. The takes of a speaker are consecutive, so the channel helps recognition.
 """
 
 from __future__ import annotations
