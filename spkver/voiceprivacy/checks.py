@@ -503,7 +503,7 @@ def resemblance(run: Evaluated) -> Iterator[Finding]:
         level = "error" if is_none else "warning" if wrong > _MANY else "ok"
         found.setdefault(level, []).append(twin.name if level == "ok" else f"{twin.name} ({100 * min(wrong, 1):.0f} %)")
     for level, names in found.items():
-        text = "Recordings are nearer to their own originals than to those of others"
+        text = "Recordings are nearer to their own originals than to other originals"
         if level == "ok":
             text += f" in {few(names)}."
         else:
