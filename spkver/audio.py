@@ -153,20 +153,6 @@ def check_headers(
     return headers
 
 
-def _sound_header(path: Path, shortest: float) -> AudioHeader | DataError:
-    try:
-        header = audio_header(path)
-    except DataError as error:
-        return error
-    if header.channels > 1:
-        text, remedy = f"{header.channels} channels, expected one", "mix them or keep one: ffmpeg -i IN -ac 1 OUT"
-        return DataError(text, file=path, remedy=remedy)
-    if header.seconds < shortest:
-        text = f"{header.seconds:.3f} s are too short: at least {shortest:g} s are needed"
-        return DataError(text, file=path, remedy="remove it from the lists")
-    return header
-
-
 def doubtful_recordings(recordings: Mapping[str, Path], *, jobs: int | None = None) -> list[str]:
     """Return a sentence for each kind of recordings that are likely broken, such as by an anonymiser.
 
@@ -200,21 +186,6 @@ def doubtful_recordings(recordings: Mapping[str, Path], *, jobs: int | None = No
         f"{len(ids)} of {len(recordings)} recordings are {doubt}: {few(sorted(ids), repr)}"
         for doubt, ids in sorted(found.items())
     ]
-
-
-def _doubt(path: Path) -> str | DataError:
-    try:
-        samples, rate = read_audio(path)
-    except DataError as error:
-        return error
-    sizes = np.abs(samples)
-    if not (peak := sizes.max()):
-        return "silent (all samples are 0)"
-    if peak > _LOUD and np.mean(sizes >= _HIGHEST * peak) > _CLIPPED:
-        return "clipped (more than 0.1 % of the samples at their highest level)"
-    if len(samples) < _SHORT * rate:
-        return f"shorter than {_SHORT:g} s"
-    return "far too quiet (no sample above -50 dB of full scale)" if peak < _QUIET else ""
 
 
 def read_audio(
@@ -328,7 +299,33 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
         temporary.write_bytes(buffer.getbuffer())
 
 
-# --- files that libsndfile reads ------------------------------------------------------------------------------------
+def _sound_header(path: Path, shortest: float) -> AudioHeader | DataError:
+    try:
+        header = audio_header(path)
+    except DataError as error:
+        return error
+    if header.channels > 1:
+        text, remedy = f"{header.channels} channels, expected one", "mix them or keep one: ffmpeg -i IN -ac 1 OUT"
+        return DataError(text, file=path, remedy=remedy)
+    if header.seconds < shortest:
+        text = f"{header.seconds:.3f} s are too short: at least {shortest:g} s are needed"
+        return DataError(text, file=path, remedy="remove it from the lists")
+    return header
+
+
+def _doubt(path: Path) -> str | DataError:
+    try:
+        samples, rate = read_audio(path)
+    except DataError as error:
+        return error
+    sizes = np.abs(samples)
+    if not (peak := sizes.max()):
+        return "silent (all samples are 0)"
+    if peak > _LOUD and np.mean(sizes >= _HIGHEST * peak) > _CLIPPED:
+        return "clipped (more than 0.1 % of the samples at their highest level)"
+    if len(samples) < _SHORT * rate:
+        return f"shorter than {_SHORT:g} s"
+    return "far too quiet (no sample above -50 dB of full scale)" if peak < _QUIET else ""
 
 
 def _open(path: Path) -> soundfile.SoundFile:
@@ -363,9 +360,6 @@ def _unreadable(path: Path, reason: object) -> DataError:
 def _reason(error: object) -> str:
     text = getattr(error, "error_string", None) or str(error)
     return text.removeprefix("Error : ").rstrip(".")
-
-
-# --- files shorter than their header says ----------------------------------------------------------------------------
 
 
 def _check_file(path: Path) -> dict[str, str]:
@@ -413,6 +407,7 @@ def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
             _check_rest(path, handle, order, position + length, size)
             return
         position += length + length % 2
+
     # without a chunk of samples, libsndfile reports the error
 
 
@@ -432,9 +427,6 @@ def _check_rest(path: Path, handle: BinaryIO, order: str, position: int, size: i
         if any(handle.read(size - end)):
             text = f"the header counts samples up to byte {end}, and {size - end} bytes follow that are no chunk"
             raise DataError(text, file=path, remedy="write the file again from its source, with its real length")
-
-
-# --- SPHERE ----------------------------------------------------------------------------------------------------------
 
 
 def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, str]:

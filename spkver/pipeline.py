@@ -31,6 +31,8 @@ from spkver import vectors as vector
 from spkver.idmap import IdMap
 from spkver.sidekit import read_svm
 
+_LAPACK = ("numpy", "scipy")
+
 
 def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64]:
     """Return the row of each segment of a list among vectors, by its id or by the last part of it, ``m101_02_001``.
@@ -337,9 +339,6 @@ def svm_system(
         origin = {"inputs": config, "after": [enroll, back, *after], "libraries": libraries}
     trained = run.stage(f"models of {system}", f"svm/{system}.h5", make=make, read=backends.open_svms, **origin)
     return scores_of(run, system, trials, compute, after=[trained, test, *after])
-
-
-_LAPACK = ("numpy", "scipy")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Lay a public corpus of real speech out as RSR2015 part 1: DSPSpeech-20, 34 speakers (MIT licence).
+"""Arrange a public corpus of real speech like RSR2015 part 1: DSPSpeech-20, 34 speakers (MIT licence).
 
     git clone https://github.com/zhongyuchen/DSPSpeech-20
     python recipes/rsr2015/dspspeech20.py DSPSpeech-20 OUTPUT
 
-Ten of its words become sentences 001 to 010 and seven takes sessions 01 to 07; sessions 01, 04 and 07 enrol, the others
-test. Eleven speakers are background (m001 ...), the other 23 are enrolled and tested (m101 ...), all in one list
-whatever their sex. The takes of a speaker are consecutive, so the channel helps recognition.
+Ten words become sentences 001 to 010 and seven takes become sessions 01 to 07: sessions 01, 04 and 07 are for
+enrolment, the others for tests. Eleven speakers are background (m001 ...), the other 23 are enrolled and tested
+(m101 ...), women and men in one list. The takes of a speaker are consecutive, so the channel helps recognition.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ TAKES = ("01", "04", "07", "10", "13", "16", "19")
 N_SPEAKERS = 34
 # Speakers are numbered in the order of their ids.
 BACKGROUND = (1, 2, 6, 7, 11, 12, 16, 17, 21, 26, 31)
-# The sixth has three different takes only; the other files are copies of them.
+# The sixth has only three different takes; the other files are copies.
 FEWER_TAKES = {6: ("01", "02", "03")}
 ENROLMENT_SESSIONS = (1, 4, 7)
-WRONG_SENTENCES = 3  # of each model's trials: the sentences that follow its own
+WRONG_SENTENCES = 3  # in each model's trials: the sentences that follow its own
 
 
 @click.command(cls=Command, help=__doc__.split("\n\n")[0])
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path))
 def main(source: Path, output: Path) -> None:
-    """Copy the recordings and write the key files; OUTPUT appears when it is whole."""
+    """Copy the recordings and write the key files; OUTPUT appears when it is complete."""
     if output.exists():
         raise DataError("is there already", file=output, remedy="remove it or choose another folder")
     recordings = find_recordings(source)
@@ -53,7 +53,7 @@ def main(source: Path, output: Path) -> None:
 
 
 def find_recordings(source: Path) -> dict[str, Path]:
-    """Return the file of the corpus for each recording id of the layout.
+    """Return the corpus file of each recording id of the layout.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def enrolment_lines() -> Iterator[str]:
 
 
 def trial_lines() -> Iterator[str]:
-    """Yield lines ``model,file,TC,TW,IC,IW`` with Y or N."""
+    """Yield lines ``model,file,TC,TW,IC,IW``, with Y for the trial's type and N for the others."""
     sessions = [session for session in range(1, len(TAKES) + 1) if session not in ENROLMENT_SESSIONS]
     speakers = evaluation_speakers()
     for target in speakers:

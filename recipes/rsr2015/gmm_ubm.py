@@ -15,7 +15,7 @@ from spkver import pipeline, rsr2015
 
 
 def gmm_ubm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
-    """Go from audio to scores, stage by stage, and report; returns the table of results."""
+    """Run all stages from audio to scores, and return the table of results."""
     lists = rsr2015.prepare(run, corpus, config)
     maps = rsr2015.named_lists(lists, "enroll")
     given = rsr2015.given_files(config, maps, takes=["statistics"])

@@ -1,11 +1,11 @@
-"""i-vector systems on RSR2015 part 1: one UBM, one matrix of total variability, and a chain of steps a system.
+"""i-vector systems on RSR2015 part 1: one UBM, one total variability matrix, and a chain of steps for each system.
 
     python recipes/rsr2015/ivector.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
                                      [--force] [--only STAGE | --until STAGE]
 
-DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The systems are those of SIDEKIT's
-i-vector tutorial: cosine, WCCN, LDA, Mahalanobis, two covariances and PLDA, with EFR and SphNorm; the background
-speakers train them. With given.vectors=FILE the vectors of `spkver embed` take the place of i-vectors.
+DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The systems follow SIDEKIT's i-vector
+tutorial: cosine, WCCN, LDA, Mahalanobis, two covariances and PLDA, with EFR and SphNorm. They are trained on the
+background speakers. With given.vectors=FILE the vectors of `spkver embed` replace i-vectors.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from spkver import pipeline, rsr2015
 
 
 def ivector(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
-    """Go from audio to scores, stage by stage, and report; returns the table of results."""
+    """Run all stages from audio to scores, and return the table of results."""
     lists = rsr2015.prepare(run, corpus, config)
     maps = rsr2015.training_lists(config, lists)
     given = rsr2015.given_files(config, maps, takes=["statistics", "vectors"])
 
     frames, ubm, statistics, vectors = None, None, {}, {}
-    if "vectors" in given:  # of networks, say: they need neither a mixture nor a matrix
+    if "vectors" in given:  # vectors of networks, say, need neither a mixture nor a matrix
         vectors = {name: pipeline.given_vectors(run, name, given["vectors"], idmap) for name, idmap in maps.items()}
     else:
         ready = given.get("statistics", {})
@@ -33,7 +33,7 @@ def ivector(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
         for name, idmap in maps.items():
             statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
         if frames is not None:
-            frames.release()  # gigabytes that nothing below needs
+            frames.release()  # gigabytes that are not needed below
         matrix = pipeline.total_variability(run, ubm, statistics["training"], config.total_variability)
         for name, of_list in statistics.items():
             vectors[name] = pipeline.ivectors(run, name, matrix, of_list, method=config.ivectors.method)

@@ -3,7 +3,8 @@
     python recipes/rsr2015/jfa.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
                                   [--force] [--only STAGE | --until STAGE]
 
-DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The background speakers train the factors.
+DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The factors are trained on the
+background speakers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from spkver import pipeline, rsr2015
 
 
 def jfa(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
-    """Go from audio to scores, stage by stage, and report; returns the table of results."""
+    """Run all stages from audio to scores, and return the table of results."""
     lists = rsr2015.prepare(run, corpus, config)
     maps = rsr2015.speaker_lists(config, lists)
     given = rsr2015.given_files(config, maps, takes=["statistics"])
@@ -29,7 +30,7 @@ def jfa(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     for name, idmap in maps.items():
         statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
     if frames is not None:
-        frames.release()  # gigabytes that nothing below needs
+        frames.release()  # gigabytes that are not needed below
     factors = pipeline.joint_factors(run, ubm, statistics["training"], config.joint_factors)
     scores = pipeline.joint_factor_scores(run, "jfa", factors, statistics, lists.key.trials())
     return rsr2015.report("rsr2015/jfa", run, config, lists, ubm, {"jfa": scores})

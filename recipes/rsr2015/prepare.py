@@ -12,7 +12,7 @@ from spkver import rsr2015
 
 
 def write_lists(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
-    """Check the corpus, write the lists to ``task/`` and count them."""
+    """Check the corpus, write the lists to ``task/`` and return their sizes."""
     lists = rsr2015.prepare(run, corpus, config)
     return (
         f"{len(lists.ubm)} UBM, {len(lists.background)} background, {len(lists.nap)} NAP and "

@@ -15,7 +15,7 @@ from spkver import pipeline, rsr2015
 
 
 def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
-    """Go from audio to scores, stage by stage, and report; returns the table of results."""
+    """Run all stages from audio to scores, and return the table of results."""
     lists = rsr2015.prepare(run, corpus, config)
     trials = lists.key.trials()
     nap_list = rsr2015.NAP_LISTS[config.nap.list]
@@ -23,7 +23,7 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     given = rsr2015.given_files(config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"])
 
     frames, ubm, vectors, ready = None, None, {}, given.get("statistics", {})
-    if "supervectors" in given:  # SIDEKIT, or another run, has done all before them
+    if "supervectors" in given:  # SIDEKIT, or another run, has done the earlier stages
         for name, idmap in maps.items():
             vectors[name] = pipeline.given_supervectors(run, name, given["supervectors"][name], idmap)
     else:
@@ -34,7 +34,7 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
             statistics = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
             vectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map)
         if frames is not None:
-            frames.release()  # gigabytes that nothing below needs
+            frames.release()  # gigabytes that are not needed below
 
     systems, options = {}, {"machines": given.get("machines")}
     systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, **options)

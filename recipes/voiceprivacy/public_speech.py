@@ -1,14 +1,14 @@
-"""Lay two public corpora of real speech out in data directories, as the VoicePrivacy Challenge has them.
+"""Arrange two public corpora of real speech in data directories like those of the VoicePrivacy Challenge.
 
     git clone https://github.com/resemble-ai/Resemblyzer
     git clone https://github.com/zhongyuchen/DSPSpeech-20
     python recipes/voiceprivacy/public_speech.py OUTPUT --librispeech Resemblyzer --dspspeech DSPSpeech-20
 
-``libri10_test``: the part of LibriSpeech (CC BY 4.0) that the examples of Resemblyzer use. Ten speakers of test-other
-have ten utterances each, of which the first three enrol. Its training set ``libri251`` is 251 speakers of
-train-clean-100, the first 8 s of one utterance of each: neither is a set of the VoicePrivacy Challenge, and no figure
-of theirs is one of the challenge's. ``dsp_test``: ten words of DSPSpeech-20 (MIT licence), seven takes, of which three
-enrol; eleven of its 34 speakers are ``dsp_train``. ``config/public_speech.yaml`` says which set trains on which.
+``libri10_test`` is the part of LibriSpeech (CC BY 4.0) in the examples of Resemblyzer: ten speakers of test-other with
+ten utterances each, the first three for enrolment. Its training set ``libri251`` has the first 8 s of one utterance of
+each of 251 speakers of train-clean-100. Neither is a set of the VoicePrivacy Challenge, so results do not compare with
+the challenge's. ``dsp_test`` has ten words of DSPSpeech-20 (MIT licence) in seven takes, three for enrolment; eleven of
+its 34 speakers are ``dsp_train``. ``config/public_speech.yaml`` assigns the training sets.
 
 All utterances of a test speaker come from one chapter or one sitting, so the channel helps recognition.
 """
@@ -32,7 +32,7 @@ from spkver.datadir import DataDir, write_datadir
 
 RATE = 16000
 
-# Sexes of the readers by LibriSpeech's SPEAKERS.TXT, which Resemblyzer does not have.
+# Sexes of the readers, from LibriSpeech's SPEAKERS.TXT, which Resemblyzer lacks.
 TRAIN_CLEAN_100 = {
     "f": """
 19 32 39 40 83 87 89 103 125 150 198 200 211 226 248 250 289 298 302 322 328 403 426 441 587 669 696 730 887
@@ -54,20 +54,20 @@ TEST_UTTERANCES = 10
 ENROLMENT_UTTERANCES = 3
 TRAINING_SECONDS = 8
 
-# DSPSpeech-20: speakers are numbered from 1 in the order of their ids. It does not tell their sexes; these are
-# estimates from the median F0.
+# DSPSpeech-20: speakers are numbered from 1 in the order of their ids. Their sexes are not published, but estimated
+# from the median F0.
 SEXES = "fmmmfmmmmmmmfmfmmmmmmmmmffffffmmff"
 TRAINING_SPEAKERS = (1, 2, 6, 7, 11, 12, 16, 17, 21, 26, 31)
 WORDS = ("00", "02", "04", "06", "08", "10", "12", "13", "14", "19")
 ENROLMENT_TAKES = ("01", "04", "07")
 TRIAL_TAKES = ("10", "13", "16", "19")
-# The sixth speaker has three different takes only; the other files are copies of them.
+# The sixth speaker has only three different takes; the other files are copies.
 FEWER_TAKES = {6: ("01", "02", "03")}
 
 
 @dataclass(frozen=True)
 class Utterance:
-    """A recording and where it goes: `directory` is its data directory, `seconds` the most that is taken."""
+    """A recording and its data directory; at most `seconds` are used."""
 
     name: str
     speaker: str
@@ -82,7 +82,7 @@ class Utterance:
 @click.option("--librispeech", type=click.Path(path_type=Path), help="Root of a clone of Resemblyzer.")
 @click.option("--dspspeech", type=click.Path(path_type=Path), help="Root of a clone of DSPSpeech-20.")
 def main(output: Path, librispeech: Path | None, dspspeech: Path | None) -> None:
-    """Find all recordings, then write the data directories; OUTPUT appears when it is whole."""
+    """Find all recordings, then write the data directories; OUTPUT appears when it is complete."""
     if librispeech is None and dspspeech is None:
         raise ConfigError("no corpus", remedy="give --librispeech, --dspspeech or both")
     if output.exists():
@@ -104,7 +104,7 @@ def main(output: Path, librispeech: Path | None, dspspeech: Path | None) -> None
 
 
 def find_librispeech(root: Path, problems: Problems) -> list[Utterance]:
-    """Find the utterances of `libri10_test` and its training set in Resemblyzer; what is missing goes to `problems`."""
+    """Find the utterances of `libri10_test` and its training set in Resemblyzer; note missing files in `problems`."""
     train, test = (root / "audio_data" / f"librispeech_{part}" for part in ("train-clean-100", "test-other"))
     remedy = "give the root of Resemblyzer, with all of its audio_data"
     if missing := [folder for folder in (train, test) if not folder.is_dir()]:
@@ -132,7 +132,7 @@ def find_librispeech(root: Path, problems: Problems) -> list[Utterance]:
 
 
 def find_dspspeech(root: Path, problems: Problems) -> list[Utterance]:
-    """Find the utterances of `dsp_test` and `dsp_train` in DSPSpeech-20; what is missing goes to `problems`."""
+    """Find the utterances of `dsp_test` and `dsp_train` in DSPSpeech-20; note missing files in `problems`."""
     folder = root / "speech_data"
     speakers = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     if len(speakers) != len(SEXES):
@@ -141,7 +141,7 @@ def find_dspspeech(root: Path, problems: Problems) -> list[Utterance]:
         return []
     utterances = []
     for number, (original, sex) in enumerate(zip(speakers, SEXES, strict=True), 1):
-        speaker = f"dsp{number:02d}"  # no student's id goes further
+        speaker = f"dsp{number:02d}"  # the students' ids are not used further
         for take in FEWER_TAKES.get(number, ENROLMENT_TAKES + TRIAL_TAKES):
             if number in TRAINING_SPEAKERS:
                 directory = "dsp_train"
@@ -156,7 +156,7 @@ def find_dspspeech(root: Path, problems: Problems) -> list[Utterance]:
 
 
 def write_directories(tree: Path, output: Path, utterances: Sequence[Utterance]) -> None:
-    """Write all data directories into `tree`, with the paths that they have once `tree` is at `output`.
+    """Write all data directories into `tree`, with paths that are valid when `tree` has been moved to `output`.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def write_directories(tree: Path, output: Path, utterances: Sequence[Utterance])
     directories: dict[str, list[Utterance]] = {}
     for utterance in sorted(utterances, key=lambda utterance: utterance.name):
         directories.setdefault(utterance.directory, []).append(utterance)
-    # the lists first: a path that they cannot hold is found before any audio is written
+    # lists come first: an invalid path is found before any audio is written
     for directory, members in directories.items():
         write_datadir(
             DataDir(
@@ -186,12 +186,12 @@ def write_directories(tree: Path, output: Path, utterances: Sequence[Utterance])
 
 
 def wav_path(root: Path, utterance: Utterance) -> Path:
-    """Return the place of an utterance's audio."""
+    """Return the path of an utterance's audio."""
     return root / utterance.directory / "wav" / f"{utterance.name}.flac"
 
 
 def full_cross(utterances: Sequence[Utterance]) -> Key:
-    """Return the trials of every speaker against every utterance: all who are tried are enrolled too."""
+    """Return the trials of every speaker against every utterance: all test speakers are enrolled, too."""
     pairs = [
         (speaker, utterance)
         for speaker in sorted({utterance.speaker for utterance in utterances})
@@ -205,7 +205,7 @@ def full_cross(utterances: Sequence[Utterance]) -> Key:
 
 
 def read_start(utterance: Utterance) -> NDArray[np.float32]:
-    """Return the samples of the part of a recording that is taken."""
+    """Return the samples of the part of a recording that is used."""
     samples: NDArray[np.float32] = read_audio(utterance.source, rate=RATE).samples
     return samples if utterance.seconds is None else samples[: utterance.seconds * RATE]
 

@@ -3,9 +3,9 @@
     python recipes/voiceprivacy/run.py --data DIR --suffix _mcadams --output DIR [--config FILE] [--set KEY=VALUE]...
                                       [--jobs N] [--engine ENGINE] [--allow-pipes] [--until STEP] [--force]
 
-DIR holds the challenge's data directories, or it is the word "simulated": SIMULATED speech is made. Anonymised twins
-(<set>SUFFIX) are taken where they are there, else made. Steps are named in `spkver.voiceprivacy.STEPS`; how
-far they are is shown by ``spkver status OUTPUT``.
+DIR holds the challenge's data directories; with the word "simulated" SIMULATED speech is made instead. Existing
+anonymised twins (<set>SUFFIX) are used, missing ones are made. `spkver.voiceprivacy.STEPS` names the steps;
+``spkver status OUTPUT`` shows their progress.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from spkver import voiceprivacy
 
 
 def evaluate(experiment: voiceprivacy.Experiment) -> str:
-    """Go from speech to the numbers of every condition, and report; returns the table of results."""
-    sets = voiceprivacy.check(experiment)  # everything that is wrong is found first
+    """Run all steps from speech to the report, and return the text that is shown at the end."""
+    sets = voiceprivacy.check(experiment)  # all problems are reported first
     sets = voiceprivacy.anonymise(experiment, sets)  # data/
     attackers = voiceprivacy.train(experiment, sets)  # work/, attackers/
     scores = voiceprivacy.score(experiment, sets, attackers)  # exp/

@@ -54,6 +54,14 @@ _REMEDY = "such as centre,whiten,length,lda:150,length,plda:100"
 Chain = tuple["ChosenStep", ...]
 Spec = str | Sequence[str | Mapping[str, Any]] | Chain
 
+_PAIRS = 1 << 22  # scores with a cohort that are held at once
+
+_ENROLLED, _TESTED = 300, 3  # speakers of a fold, and tests of a speaker, that calibration takes at most
+
+_KIND, _VERSION = "spkver backend", 1
+_AGAIN = "write it again with spkver backend train"
+_MAPS: dict[str, Any] = {kind.__name__: kind for kind in (AffineMap, LengthNorm, Projection)}
+
 
 @dataclass(frozen=True)
 class ChosenStep:
@@ -211,85 +219,6 @@ def check_chain(chain: Chain, dimension: int, counts: Sequence[int] | NDArray, *
             text = f"calibrate.enrolled is {enrolled}, but no speaker has more vectors: none is tested"
             problems.add(text, remedy="lower it")
     problems.raise_if_any(ConfigError)
-
-
-def _items(spec: Spec) -> Sequence[Any]:
-    if isinstance(spec, str):
-        text = spec.strip()
-        if text.startswith(("[", "{", "-")) or "\n" in text:
-            spec = load_yaml(text)[0]
-        else:
-            spec = [part.strip() for part in text.split(",")] if text else []
-    if isinstance(spec, Mapping) or not isinstance(spec, Sequence):
-        raise ConfigError(f"expected a list of steps, got {spec!r:.80}", remedy=_REMEDY)
-    if not spec:
-        raise ConfigError("the chain is empty", remedy=_REMEDY)
-    return spec
-
-
-def _chosen(item: Any) -> ChosenStep:
-    """A step and its values, from ``name``, ``name:value`` or a mapping of the name to a value or to values."""
-    value: Any = None
-    if isinstance(item, str):
-        item, colon, text = item.partition(":")
-        value = load_yaml(text)[0] if colon else None
-        if colon and value is None:
-            raise ConfigError(f"'{item}:' has no value")
-    elif isinstance(item, Mapping) and len(item) == 1:
-        item, value = next(iter(item.items()))
-    if not isinstance(item, str):
-        raise ConfigError(f"expected the name of a step or one name with its values, got {item!r:.60}")
-    rows = {step.name: step for step in STEPS}
-    name = ALIASES.get(item.strip(), item.strip())
-    if name not in rows:
-        near = difflib.get_close_matches(name, rows, n=2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(rows)}"
-        raise ConfigError(f"there is no step {name!r:.60}: {hint}")
-    step = rows[name]
-    parameters = {parameter.name: parameter for parameter in step.parameters}
-    if value is not None and not isinstance(value, Mapping):
-        if not parameters:
-            raise ConfigError(f"{name} takes no value, got {value!r:.60}")
-        value = {step.parameters[0].name: value}
-    given = dict(value or {})
-    for key in given:
-        if key not in parameters:
-            known = ", ".join(parameters) or "none"
-            raise ConfigError(f"{name} has no parameter {key!r:.60}: it has {known}")
-    values = {key: _value(parameter, given[key], name) if key in given else parameter.default
-              for key, parameter in parameters.items()}  # fmt: skip
-    return ChosenStep(step, values)
-
-
-def _value(parameter: Parameter, value: Any, step: str) -> Any:
-    """A value in the type of its parameter."""
-    if value is None and parameter.default is None:
-        return None
-    name, high = f"{step}.{parameter.name}", math.inf if parameter.most is None else parameter.most
-    value = convert(value, parameter.kind, name)
-    if parameter.choices and value not in parameter.choices:
-        raise ConfigError(f"{name} is {value!r:.60}: expected one of {', '.join(parameter.choices)}")
-    if parameter.least is not None and not parameter.least <= value <= high:
-        to = f" to {high:g}" * (high < math.inf)
-        raise ConfigError(f"{name} is {value!r:.60}: expected a number from {parameter.least:g}{to}")
-    return value
-
-
-def _check_order(chain: Sequence[ChosenStep], problems: Problems) -> None:
-    roles, last = [*_ROLES], chain[0]
-    for chosen in chain[1:]:
-        role, before = chosen.step.role, last.step.role
-        if role == "map" == before or roles.index(before) < roles.index(role):
-            last = chosen
-            continue
-        text = f"{chosen.name}, {_ROLES[role]}, cannot follow {last.name}, {_ROLES[before]}"
-        problems.add(text, remedy="the order is: maps of vectors, one scorer, snorm, calibrate")
-    for chosen in chain:
-        if chosen.step.of_list and any(other.step.role == "norm" for other in chain):
-            problems.add(f"snorm cannot follow {chosen.name}: scores with a cohort would be those of another list")
-
-
-_PAIRS = 1 << 22  # scores with a cohort that are held at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -468,9 +397,6 @@ def warn_of_trained(heard: NDArray[np.uint64], speakers: Iterable[str]) -> None:
         logger.warning(text, len(known), len(names), few(known))
 
 
-_ENROLLED, _TESTED = 300, 3  # speakers of a fold, and tests of a speaker, that calibration takes at most
-
-
 @one_blas_thread()
 def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None = None, seed: int = 0) -> Backend:
     """Train a chain on vectors with speakers.
@@ -538,6 +464,191 @@ def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None 
         if calibrate is None:
             return backend
         return replace(backend, calibration=_calibration(chain, calibrate, training, seed))
+
+
+def backend_from_kaldi(
+    plda: KaldiPlda,
+    *,
+    mean: NDArray | None = None,
+    transform: NDArray | VbxTransform | None = None,
+    length: str = "kaldi",
+) -> Backend:
+    """Return a backend that scores as Kaldi does with these models.
+
+    Parameters
+    ----------
+    plda : KaldiPlda
+    mean : ndarray of shape (R,), optional
+        Subtracted first, as `ivector-subtract-global-mean` does.
+    transform : ndarray of shape (K, R) or (K, R + 1), or VbxTransform, optional
+        LDA; the last column is an offset where there is one more than `mean` has. What comes out is scaled to the
+        length sqrt(K), as `ivector-normalize-length` does. A transform of VBx includes means and length norms.
+    length : {"kaldi", "simple", "none"}
+        How vectors are scaled within the PLDA, see `spkver.backend.kaldi_plda_scores`.
+
+    Returns
+    -------
+    Backend
+
+    Raises
+    ------
+    DataError
+        If dimensions do not fit, or a number is not finite.
+    """
+    steps: list[Any] = [] if mean is None else ["centre"]
+    maps: list[Map] = [] if mean is None else [_shift(mean)]
+    if isinstance(transform, VbxTransform):
+        if mean is not None:
+            raise DataError("a transform of VBx includes the means", remedy="leave the other mean out")
+        steps = ["centre", "length", {"lda": len(transform.mean2)}, "centre", "length"]
+        maps = [_shift(transform.mean1), LengthNorm(), _product(transform.lda), _shift(transform.mean2), LengthNorm()]
+    elif transform is not None:
+        matrix = np.asarray(transform, np.float64)
+        if matrix.ndim != 2 or not matrix.size:
+            raise DataError(f"expected a transform (K, R) or (K, R + 1), got shape {matrix.shape}")
+        columns = matrix.shape[1] if mean is None or matrix.shape[1] != len(mean) + 1 else len(mean)
+        steps += [{"lda": len(matrix)}, "length"]
+        maps += [_product(matrix[:, :columns].T)]
+        maps += [_shift(-column) for column in matrix.T[columns:]]
+        maps += [LengthNorm(), AffineMap(np.zeros(len(matrix)), np.full(len(matrix), np.sqrt(len(matrix))))]
+    dimension = next((len(step.offset) for step in maps if isinstance(step, AffineMap)), plda.dimension)
+    if dimension_after(maps, dimension) != plda.dimension:
+        text = f"expected a PLDA of {dimension_after(maps, dimension)} dimensions, got one of {plda.dimension}"
+        raise DataError(text, remedy="give the transform that belongs to it")
+    chain = parse_chain([*steps, {"plda": {"length": length}}])
+    digest = fingerprint(plain_chain(chain), [vars(step) for step in maps], vars(plda))
+    facts = {"dimension": dimension, "vectors": 0, "speakers": 0, "made_from": digest}
+    return Backend(chain, tuple(maps), plda_from_kaldi(plda), None, None, facts)
+
+
+def write_backend(path: str | Path, backend: Backend) -> None:
+    """Write a trained chain, whole or not at all; equal ones give equal bytes."""
+    holders = {f"map{number}": step for number, step in enumerate(backend.maps)} | {"model": backend.model}
+    arrays: dict[str, Any] = {
+        f"{place}.{entry.name}": np.asarray(values, np.float64)
+        for place, holder in holders.items()
+        for entry in ([] if holder is None else dataclasses.fields(holder))
+        if (values := getattr(holder, entry.name)) is not None
+    }
+    if len(backend.heard):
+        arrays["heard"] = backend.heard
+    if backend.cohort is not None:
+        arrays["cohort"] = backend.cohort
+    if backend.calibration is not None:
+        affine = backend.calibration
+        arrays["calibration"] = np.array([*affine.weights, affine.offset, affine.prior])
+    kinds = [type(step).__name__ for step in backend.maps]
+    texts = {"chain": plain_chain(backend.chain), "maps": kinds, "facts": backend.facts}
+    attributes = {name: json.dumps(value, sort_keys=True) for name, value in texts.items()}
+    write_arrays(path, arrays, attributes={"kind": _KIND, "version": _VERSION, **attributes})
+
+
+def read_backend(path: str | Path) -> Backend:
+    """Read a trained chain.
+
+    Raises
+    ------
+    DataError
+        With the file, if it cannot be read, is damaged, or holds something else.
+    """
+    with open_file(path) as file:
+        attributes = dict(file.attrs)
+    if attributes.get("kind") != _KIND or attributes.get("version") != _VERSION:
+        raise DataError(f"expected a file of the kind '{_KIND}', version {_VERSION}", file=path, remedy=_AGAIN)
+    arrays = read_arrays(path)
+    try:
+        chain, kinds, facts = (json.loads(attributes[name]) for name in ("chain", "maps", "facts"))
+        chain = parse_chain(chain)
+        maps = tuple(_holder(_MAPS[kind], f"map{number}.", arrays) for number, kind in enumerate(kinds))
+        dimension_after(maps, facts["dimension"])
+        scorer = step_of(chain, "scorer")
+        assert scorer is not None
+        model = _holder(scorer.step.model, "model.", arrays)
+        calibration = None
+        if "calibration" in arrays:
+            weight, offset, prior = arrays["calibration"].tolist()
+            calibration = Affine((weight,), offset, prior)
+        heard = arrays.get("heard", np.zeros(0, np.uint64))
+        return Backend(chain, maps, model, arrays.get("cohort"), calibration, facts, heard)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        text = error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+        raise DataError(f"expected a trained chain: {text}"[:500], file=path, remedy=_AGAIN) from error
+
+
+def _items(spec: Spec) -> Sequence[Any]:
+    if isinstance(spec, str):
+        text = spec.strip()
+        if text.startswith(("[", "{", "-")) or "\n" in text:
+            spec = load_yaml(text)[0]
+        else:
+            spec = [part.strip() for part in text.split(",")] if text else []
+    if isinstance(spec, Mapping) or not isinstance(spec, Sequence):
+        raise ConfigError(f"expected a list of steps, got {spec!r:.80}", remedy=_REMEDY)
+    if not spec:
+        raise ConfigError("the chain is empty", remedy=_REMEDY)
+    return spec
+
+
+def _chosen(item: Any) -> ChosenStep:
+    """A step and its values, from ``name``, ``name:value`` or a mapping of the name to a value or to values."""
+    value: Any = None
+    if isinstance(item, str):
+        item, colon, text = item.partition(":")
+        value = load_yaml(text)[0] if colon else None
+        if colon and value is None:
+            raise ConfigError(f"'{item}:' has no value")
+    elif isinstance(item, Mapping) and len(item) == 1:
+        item, value = next(iter(item.items()))
+    if not isinstance(item, str):
+        raise ConfigError(f"expected the name of a step or one name with its values, got {item!r:.60}")
+    rows = {step.name: step for step in STEPS}
+    name = ALIASES.get(item.strip(), item.strip())
+    if name not in rows:
+        near = difflib.get_close_matches(name, rows, n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(rows)}"
+        raise ConfigError(f"there is no step {name!r:.60}: {hint}")
+    step = rows[name]
+    parameters = {parameter.name: parameter for parameter in step.parameters}
+    if value is not None and not isinstance(value, Mapping):
+        if not parameters:
+            raise ConfigError(f"{name} takes no value, got {value!r:.60}")
+        value = {step.parameters[0].name: value}
+    given = dict(value or {})
+    for key in given:
+        if key not in parameters:
+            known = ", ".join(parameters) or "none"
+            raise ConfigError(f"{name} has no parameter {key!r:.60}: it has {known}")
+    values = {key: _value(parameter, given[key], name) if key in given else parameter.default
+              for key, parameter in parameters.items()}  # fmt: skip
+    return ChosenStep(step, values)
+
+
+def _value(parameter: Parameter, value: Any, step: str) -> Any:
+    """A value in the type of its parameter."""
+    if value is None and parameter.default is None:
+        return None
+    name, high = f"{step}.{parameter.name}", math.inf if parameter.most is None else parameter.most
+    value = convert(value, parameter.kind, name)
+    if parameter.choices and value not in parameter.choices:
+        raise ConfigError(f"{name} is {value!r:.60}: expected one of {', '.join(parameter.choices)}")
+    if parameter.least is not None and not parameter.least <= value <= high:
+        to = f" to {high:g}" * (high < math.inf)
+        raise ConfigError(f"{name} is {value!r:.60}: expected a number from {parameter.least:g}{to}")
+    return value
+
+
+def _check_order(chain: Sequence[ChosenStep], problems: Problems) -> None:
+    roles, last = [*_ROLES], chain[0]
+    for chosen in chain[1:]:
+        role, before = chosen.step.role, last.step.role
+        if role == "map" == before or roles.index(before) < roles.index(role):
+            last = chosen
+            continue
+        text = f"{chosen.name}, {_ROLES[role]}, cannot follow {last.name}, {_ROLES[before]}"
+        problems.add(text, remedy="the order is: maps of vectors, one scorer, snorm, calibrate")
+    for chosen in chain:
+        if chosen.step.of_list and any(other.step.role == "norm" for other in chain):
+            problems.add(f"snorm cannot follow {chosen.name}: scores with a cohort would be those of another list")
 
 
 def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend:
@@ -618,126 +729,12 @@ def _scores_of_held(
     return scores, codes[enrolled[::n_enrolled]][pairs[0]] == codes[tested][pairs[1]]
 
 
-def backend_from_kaldi(
-    plda: KaldiPlda,
-    *,
-    mean: NDArray | None = None,
-    transform: NDArray | VbxTransform | None = None,
-    length: str = "kaldi",
-) -> Backend:
-    """Return a backend that scores as Kaldi does with these models.
-
-    Parameters
-    ----------
-    plda : KaldiPlda
-    mean : ndarray of shape (R,), optional
-        Subtracted first, as `ivector-subtract-global-mean` does.
-    transform : ndarray of shape (K, R) or (K, R + 1), or VbxTransform, optional
-        LDA; the last column is an offset where there is one more than `mean` has. What comes out is scaled to the
-        length sqrt(K), as `ivector-normalize-length` does. A transform of VBx includes means and length norms.
-    length : {"kaldi", "simple", "none"}
-        How vectors are scaled within the PLDA, see `spkver.backend.kaldi_plda_scores`.
-
-    Returns
-    -------
-    Backend
-
-    Raises
-    ------
-    DataError
-        If dimensions do not fit, or a number is not finite.
-    """
-    steps: list[Any] = [] if mean is None else ["centre"]
-    maps: list[Map] = [] if mean is None else [_shift(mean)]
-    if isinstance(transform, VbxTransform):
-        if mean is not None:
-            raise DataError("a transform of VBx includes the means", remedy="leave the other mean out")
-        steps = ["centre", "length", {"lda": len(transform.mean2)}, "centre", "length"]
-        maps = [_shift(transform.mean1), LengthNorm(), _product(transform.lda), _shift(transform.mean2), LengthNorm()]
-    elif transform is not None:
-        matrix = np.asarray(transform, np.float64)
-        if matrix.ndim != 2 or not matrix.size:
-            raise DataError(f"expected a transform (K, R) or (K, R + 1), got shape {matrix.shape}")
-        columns = matrix.shape[1] if mean is None or matrix.shape[1] != len(mean) + 1 else len(mean)
-        steps += [{"lda": len(matrix)}, "length"]
-        maps += [_product(matrix[:, :columns].T)]
-        maps += [_shift(-column) for column in matrix.T[columns:]]
-        maps += [LengthNorm(), AffineMap(np.zeros(len(matrix)), np.full(len(matrix), np.sqrt(len(matrix))))]
-    dimension = next((len(step.offset) for step in maps if isinstance(step, AffineMap)), plda.dimension)
-    if dimension_after(maps, dimension) != plda.dimension:
-        text = f"expected a PLDA of {dimension_after(maps, dimension)} dimensions, got one of {plda.dimension}"
-        raise DataError(text, remedy="give the transform that belongs to it")
-    chain = parse_chain([*steps, {"plda": {"length": length}}])
-    digest = fingerprint(plain_chain(chain), [vars(step) for step in maps], vars(plda))
-    facts = {"dimension": dimension, "vectors": 0, "speakers": 0, "made_from": digest}
-    return Backend(chain, tuple(maps), plda_from_kaldi(plda), None, None, facts)
-
-
 def _shift(offset: NDArray) -> AffineMap:
     return AffineMap(np.asarray(offset, np.float64), np.ones(len(offset)))
 
 
 def _product(matrix: Floats) -> AffineMap:
     return AffineMap(np.zeros(len(matrix)), matrix)
-
-
-_KIND, _VERSION = "spkver backend", 1
-_AGAIN = "write it again with spkver backend train"
-_MAPS: dict[str, Any] = {kind.__name__: kind for kind in (AffineMap, LengthNorm, Projection)}
-
-
-def write_backend(path: str | Path, backend: Backend) -> None:
-    """Write a trained chain, whole or not at all; equal ones give equal bytes."""
-    holders = {f"map{number}": step for number, step in enumerate(backend.maps)} | {"model": backend.model}
-    arrays: dict[str, Any] = {
-        f"{place}.{entry.name}": np.asarray(values, np.float64)
-        for place, holder in holders.items()
-        for entry in ([] if holder is None else dataclasses.fields(holder))
-        if (values := getattr(holder, entry.name)) is not None
-    }
-    if len(backend.heard):
-        arrays["heard"] = backend.heard
-    if backend.cohort is not None:
-        arrays["cohort"] = backend.cohort
-    if backend.calibration is not None:
-        affine = backend.calibration
-        arrays["calibration"] = np.array([*affine.weights, affine.offset, affine.prior])
-    kinds = [type(step).__name__ for step in backend.maps]
-    texts = {"chain": plain_chain(backend.chain), "maps": kinds, "facts": backend.facts}
-    attributes = {name: json.dumps(value, sort_keys=True) for name, value in texts.items()}
-    write_arrays(path, arrays, attributes={"kind": _KIND, "version": _VERSION, **attributes})
-
-
-def read_backend(path: str | Path) -> Backend:
-    """Read a trained chain.
-
-    Raises
-    ------
-    DataError
-        With the file, if it cannot be read, is damaged, or holds something else.
-    """
-    with open_file(path) as file:
-        attributes = dict(file.attrs)
-    if attributes.get("kind") != _KIND or attributes.get("version") != _VERSION:
-        raise DataError(f"expected a file of the kind '{_KIND}', version {_VERSION}", file=path, remedy=_AGAIN)
-    arrays = read_arrays(path)
-    try:
-        chain, kinds, facts = (json.loads(attributes[name]) for name in ("chain", "maps", "facts"))
-        chain = parse_chain(chain)
-        maps = tuple(_holder(_MAPS[kind], f"map{number}.", arrays) for number, kind in enumerate(kinds))
-        dimension_after(maps, facts["dimension"])
-        scorer = step_of(chain, "scorer")
-        assert scorer is not None
-        model = _holder(scorer.step.model, "model.", arrays)
-        calibration = None
-        if "calibration" in arrays:
-            weight, offset, prior = arrays["calibration"].tolist()
-            calibration = Affine((weight,), offset, prior)
-        heard = arrays.get("heard", np.zeros(0, np.uint64))
-        return Backend(chain, maps, model, arrays.get("cohort"), calibration, facts, heard)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        text = error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
-        raise DataError(f"expected a trained chain: {text}"[:500], file=path, remedy=_AGAIN) from error
 
 
 def _holder(kind: Any, place: str, arrays: dict[str, NDArray]) -> Any:

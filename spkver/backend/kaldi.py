@@ -1,10 +1,9 @@
-"""Kaldi's form of a PLDA, in which both covariances are diagonal: its scores, its adaptation, and the way from ours.
+"""Kaldi's PLDA, in which both covariances are diagonal: conversion from ours, scores, adaptation, and Kaldi's files.
 
     u = A (x - m)        within speakers N(0, I), between them N(0, diag(psi))
 
-Files of Kaldi's backend, binary and text: a PLDA, matrices, vectors (``lda.mat``, ``transform.mat``, ``mean.vec``).
-
-In little endian, ``\4`` the bytes of the size that follows,
+Kaldi's backend has binary and text files: a PLDA, matrices, vectors (``lda.mat``, ``transform.mat``, ``mean.vec``).
+Binary files are in little endian, ``\4`` the bytes of the size that follows,
 
     plda        \0B <Plda> _ mean transform psi </Plda> _      each as below, without its own \0B
     vector      \0B DV _ \4 n values                           FV: float32
@@ -43,6 +42,11 @@ from spkver.sidekit import open_hdf5, read_array
 
 LENGTHS = ("kaldi", "simple", "none")
 _SINGULAR = 1e-12  # ratio of the least singular value of a transform to its largest
+
+_BINARY = b"\0B"
+_OPENING, _CLOSING = b"<Plda>", b"</Plda>"
+_WHITE = b" \t\r\n"
+_REMEDY = "it is cut short or of another kind: copy or write it again"
 
 
 @one_line
@@ -249,12 +253,6 @@ def adapt_plda_unsupervised(
             for scale, own in ((within_scale, 1 / (1 + plda.psi)), (between_scale, plda.psi / (1 + plda.psi)))
         )
         return diagonalised(mean, within, between)
-
-
-_BINARY = b"\0B"
-_OPENING, _CLOSING = b"<Plda>", b"</Plda>"
-_WHITE = b" \t\r\n"
-_REMEDY = "it is cut short or of another kind: copy or write it again"
 
 
 def read_kaldi_matrix(path: str | Path) -> Floats:

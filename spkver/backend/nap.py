@@ -28,6 +28,8 @@ from spkver.vectors import Supervectors
 _COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
 _TILE = 256  # vectors of either side of a task
 
+_ROWS = 64  # vectors that are projected together
+
 
 def inner_products(vectors: Rows, others: Rows) -> Floats:
     """Return the inner products of vectors (N, D) and (M, D), shape (N, M), in this thread: for what is itself a task.
@@ -37,16 +39,6 @@ def inner_products(vectors: Rows, others: Rows) -> Floats:
     left = np.asarray(vectors)
     products = [_product((left, part(others, *bounds))) for bounds in chunk_bounds(len(others), _TILE)]
     return np.hstack([np.empty((len(left), 0)), *products])
-
-
-def _product(tile: tuple[Rows, Rows | None]) -> Floats:
-    """Inner products of rows (n, D) and (m, D), or of the first with themselves."""
-    left, right = np.asarray(tile[0]), None if tile[1] is None else np.asarray(tile[1])
-    total = np.zeros((len(left), len(left if right is None else right)))
-    for start, stop in chunk_bounds(left.shape[1], _COLUMNS):
-        block = left[:, start:stop].astype(np.float64)
-        total += block @ (block if right is None else right[:, start:stop].astype(np.float64)).T
-    return total
 
 
 def gram_matrix(vectors: Rows, *, work: Work = ALL_CORES) -> Floats:
@@ -83,9 +75,6 @@ def combine_rows(weights: Floats, vectors: Rows, *, onto: Floats | None = None) 
         for first, last in chunk_bounds(vectors.shape[1], _COLUMNS):
             combined[:, first:last] += weights[:, start:stop] @ rows[:, first:last].astype(np.float64)
     return combined
-
-
-_ROWS = 64  # vectors that are projected together
 
 
 @dataclass(frozen=True)
@@ -199,14 +188,6 @@ def fit_nap(
     return Projection(combine_rows(weights, vectors))
 
 
-def _less_means(vectors: Rows, groups: NDArray[np.int64]) -> Rows:
-    """Vectors (N, D) minus the means of their groups, computed on access."""
-    rows_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-    means = np.stack([vectors[rows].mean(axis=0, dtype=np.float64) for rows in rows_of]).astype(vectors.dtype)
-    centred = ComputedRows(vectors.shape, lambda rows: vectors[rows] - means[groups[rows]], vectors.dtype)
-    return cast("Rows", centred)
-
-
 @one_line
 @dataclass(frozen=True)
 class Projection:
@@ -254,3 +235,21 @@ def check_rank(
         limit, why = n_sessions, f"{n_sessions} sessions span at most {n_sessions} directions"
     if rank > limit:
         raise ConfigError(f"nap.rank is {rank}, but {why}", remedy="lower it or give more sessions")
+
+
+def _product(tile: tuple[Rows, Rows | None]) -> Floats:
+    """Inner products of rows (n, D) and (m, D), or of the first with themselves."""
+    left, right = np.asarray(tile[0]), None if tile[1] is None else np.asarray(tile[1])
+    total = np.zeros((len(left), len(left if right is None else right)))
+    for start, stop in chunk_bounds(left.shape[1], _COLUMNS):
+        block = left[:, start:stop].astype(np.float64)
+        total += block @ (block if right is None else right[:, start:stop].astype(np.float64)).T
+    return total
+
+
+def _less_means(vectors: Rows, groups: NDArray[np.int64]) -> Rows:
+    """Vectors (N, D) minus the means of their groups, computed on access."""
+    rows_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+    means = np.stack([vectors[rows].mean(axis=0, dtype=np.float64) for rows in rows_of]).astype(vectors.dtype)
+    centred = ComputedRows(vectors.shape, lambda rows: vectors[rows] - means[groups[rows]], vectors.dtype)
+    return cast("Rows", centred)

@@ -5,10 +5,10 @@
 Without G, and with a full S, this is the "simplified" model. All that EM needs of the vectors are their sums by speaker
 and their total scatter, so a round costs the same for a thousand vectors and for a million.
 
-In reading order: `Sessions`, enrolment vectors by model, which every scorer takes; `LatentBasis`, in which the
-posterior of a speaker is diagonal; `residual_prior`, which keeps the covariance within speakers regular; the model and
-its EM; its scores, log-likelihood ratios of several enrolled vectors and a tested one; the two-covariance model, in
-which speakers and their sessions are Gaussian, each with a full covariance; and PLDAs of SIDEKIT, for comparisons.
+Every scorer takes `Sessions`, the enrolment vectors by model. In a `LatentBasis` the posterior of a speaker is
+diagonal; `residual_prior` keeps the covariance within speakers regular. Scores are log-likelihood ratios of several
+enrolled vectors and a tested one. In the two-covariance model, speakers and their sessions are Gaussian, each with a
+full covariance. `plda_from_sidekit` and `plda_to_sidekit` convert SIDEKIT's PLDAs.
 
 References
 ----------
@@ -36,6 +36,15 @@ from spkbase.work import one_blas_thread
 from spkver.backend.scoring import pair_products
 from spkver.backend.transforms import warn_of_few
 from spkver.sidekit import FactorAnalyser
+
+_SINGULAR = 1e-8  # least eigenvalue of a correlation matrix that counts as determined
+_CONSTANT = 1e-12  # standard deviation, as a part of the largest absolute value, below which there is none
+_SMALL = 1e-10  # standard deviation, as a part of the largest of all dimensions, that counts as none
+_LARGEST = 1e100  # beyond, squares of squares leave the range of float64
+
+SESSIONS_AS = ("all", "mean")
+
+_ROUNDING = 1e-14  # of the largest eigenvalue
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,12 +186,6 @@ def lower_factor(covariance: Floats, what: str = "the covariance within speakers
     if not np.isfinite(factor).all():
         raise DataError(f"expected {what} to be positive definite, it is not", remedy="train the model on more vectors")
     return factor
-
-
-_SINGULAR = 1e-8  # least eigenvalue of a correlation matrix that counts as determined
-_CONSTANT = 1e-12  # standard deviation, as a part of the largest absolute value, below which there is none
-_SMALL = 1e-10  # standard deviation, as a part of the largest of all dimensions, that counts as none
-_LARGEST = 1e100  # beyond, squares of squares leave the range of float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -578,9 +581,6 @@ def fit_plda(
     return model, np.array(objective)
 
 
-SESSIONS_AS = ("all", "mean")
-
-
 def ratio_rows(precisions: Floats, sums: Floats, counts: NDArray, tests: Floats) -> tuple[Floats, Floats]:
     """Return rows of models and of segments whose inner products are log-likelihood ratios.
 
@@ -676,9 +676,6 @@ def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floa
         raise ConfigError(f"sessions_as is {sessions_as!r}: expected one of {', '.join(SESSIONS_AS)}")
     means = checked_vectors(sessions.means, "enrolled vectors", dimension)
     return means, sessions.counts if sessions_as == "all" else np.ones_like(sessions.counts)
-
-
-_ROUNDING = 1e-14  # of the largest eigenvalue
 
 
 @one_line

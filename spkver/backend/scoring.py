@@ -1,13 +1,9 @@
 """Scores of exactly the given trials: the cost follows their number.
 
-Trials that form a block (all models of a sentence against all its segments) are one matrix product of the rows that
-take part. Trials that do not are put together, and the rows of either side multiplied pair by pair.
-
-A score of a model and a segment is written as one inner product of a row that belongs to the model and a row that
-belongs to the segment, whatever these rows hold; so a list of trials is a few products of matrices.
-
-Here are also the log-likelihood ratios of models that were adapted from a mixture, and the linear scores of joint
-factor analysis: inner products of vectors of speakers and of sessions.
+A linear score (SVM, joint factor analysis) is an inner product of a row that belongs to the model and a row that
+belongs to the segment. Trials that form a block (all models of a sentence against all its segments) are one matrix
+product; the rows of all other trials are multiplied pair by pair. GMM-UBM models are scored by their log-likelihood
+ratio to the UBM.
 
 References
 ----------
@@ -40,6 +36,15 @@ from spkver.vectors import JointFactors, Supervectors, session_vectors, speaker_
 _SIDE = 256  # models, and segments, of one matrix product
 _FEW = 16  # trials: smaller blocks are scored pair by pair
 _TASK = 32e6  # bytes of rows in one task, or a little more
+
+_DENSE = 8  # a list with at least this part of all pairs is taken from the full product
+_CELLS = 1 << 22  # of the full product that are held at a time
+_PAIRED_NUMBERS = 1 << 21  # numbers of either side that are multiplied pair by pair
+
+_SEGMENTS = 8  # in one task, where scores come from frames
+_PAIRED = 16e6  # bytes of rows that are multiplied pair by pair at once
+_COLUMNS = 2048  # dimensions of pairs that are summed in the dtype of the vectors
+_MODELS = 64  # models that are read together, where scores come from frames
 
 
 def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDArray[np.int64]]:
@@ -75,11 +80,6 @@ def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDA
     rest = np.concatenate(scattered)
     rest = rest[np.lexsort((models[rest], segments[rest]))]
     return pieces + [rest[start:stop] for start, stop in chunk_bounds(len(rest), paired)]
-
-
-_DENSE = 8  # a list with at least this part of all pairs is taken from the full product
-_CELLS = 1 << 22  # of the full product that are held at a time
-_PAIRED_NUMBERS = 1 << 21  # numbers of either side that are multiplied pair by pair
 
 
 def pair_products(left: Floats, right: Floats, models: NDArray, segments: NDArray) -> Floats:
@@ -129,36 +129,6 @@ def check_codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
     return column.astype(np.int64, copy=False)
 
 
-def _of_all_pairs(left: Floats, right: Floats, models: NDArray, segments: NDArray) -> Floats:
-    n_models, n_segments = len(left), len(right)
-    if len(models) == n_models * n_segments:
-        grid = models.reshape(n_models, n_segments), segments.reshape(n_models, n_segments)
-        if (grid[1] == np.arange(n_segments)).all() and (grid[0] == np.arange(n_models)[:, None]).all():
-            return (left @ right.T).ravel()  # all pairs, model after model
-    bounds = chunk_bounds(n_models, max(1, _CELLS // n_segments))
-    scores = np.empty(len(models))
-    order = np.argsort(models, kind="stable") if len(bounds) > 1 else None
-    for start, stop in bounds:
-        rows: Any = slice(None)
-        if order is not None:
-            rows = order[slice(*np.searchsorted(models, [start, stop], sorter=order))]
-        cells = (models[rows] - start) * n_segments
-        cells += segments[rows]
-        # the codes were checked; this mode does not do it again
-        scores[rows] = (left[start:stop] @ right.T).take(cells, mode="wrap")
-    return scores
-
-
-def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> Floats:
-    scores = np.empty(len(models))
-    for piece in trial_pieces(models, segments, paired=max(1, _PAIRED_NUMBERS // left.shape[1])):
-        if piece.ndim == 2:
-            scores[piece] = left[models[piece[:, 0]]] @ right[segments[piece[0]]].T
-        else:
-            scores[piece] = np.einsum("ij,ij->i", left[models[piece]], right[segments[piece]])
-    return scores
-
-
 def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: gmm.GaussianMixture) -> Floats:
     """Return the log-likelihood ratios of adapted models and the mixture that they were adapted from, per frame.
 
@@ -205,28 +175,6 @@ def weighted_lengths(means: NDArray, precisions: NDArray) -> NDArray:
     """Return m_c' P_c m_c of means (C, D) and precisions (C, D) or (C, D, D), shape (C, 1)."""
     products = means**2 * precisions if precisions.ndim == 2 else means * gmm.of_each_gaussian(precisions, means)
     return products.sum(axis=1, keepdims=True)
-
-
-def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray) -> float:
-    """Return the mean log-likelihood of frames under one model, from the part that all models share."""
-    total = 0.0
-    size = gmm.block_size(len(linear))
-    for start in range(0, len(frames), size):
-        joint = linear @ frames[start : start + size].T
-        joint += shared[:, start : start + size]
-        joint += constant
-        largest = joint.max(axis=0)
-        joint -= largest
-        np.maximum(joint, gmm.LEAST_LOG_SHARE, out=joint)
-        np.exp(joint, out=joint)
-        total += float((largest + np.log(joint.sum(axis=0))).sum(dtype=np.float64))
-    return total / len(frames)
-
-
-_SEGMENTS = 8  # in one task, where scores come from frames
-_PAIRED = 16e6  # bytes of rows that are multiplied pair by pair at once
-_COLUMNS = 2048  # dimensions of pairs that are summed in the dtype of the vectors
-_MODELS = 64  # models that are read together, where scores come from frames
 
 
 def score_trials(
@@ -290,6 +238,136 @@ def score_trials(
     return _scores_in_order(partial(_linear_scores, projection=projection), items, tasks, trials, work)
 
 
+def score_gmm_ubm(
+    mixture: gmm.GaussianMixture, models: Supervectors, frames: Frames, trials: Trials, *, work: Work = ALL_CORES
+) -> Scores:
+    """Score trials by the log-likelihood ratio of adapted models and the UBM, see `log_likelihood_ratios`.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+        The UBM; models share its weights and variances.
+    models : Supervectors
+        Adapted means (M, C * D) of each model, not normalised.
+    frames : Frames
+        Frames of the tested segments.
+    trials : evaluation.trials.Trials
+    work
+        As for `score_trials`.
+
+    Returns
+    -------
+    evaluation.trials.Scores
+        In nat per frame, in the order of the trials.
+
+    Raises
+    ------
+    DataError
+        If a trial names a model or a segment that is not there, or a segment has no frames.
+    """
+    gmm.check_frames(frames.values, mixture)
+    means = models.vectors
+    model_rows = _rows(trials.model_ids, trials.models, models.models, "model")
+    _rows(trials.segment_ids, trials.segments, frames.ids, "segment")
+    order = np.argsort(trials.segments, kind="stable")
+    ends = np.flatnonzero(np.diff(trials.segments[order])) + 1
+    of_segments = [rows for rows in np.split(order, ends) if len(rows)]  # trials of each segment
+    names = [trials.segment_ids[trials.segments[rows[0]]] for rows in of_segments]
+    tested = [frames.of(name) for name in names]
+    for name, some in zip(names, tested, strict=True):
+        if not len(some):
+            raise DataError(f"recording {name!r} has no frames", remedy="remove it from the lists")
+    adapted = (SelectedRows(means, model_rows[trials.models[rows]]) for rows in of_segments)
+    items = chunks([*zip(tested, adapted, strict=True)], _SEGMENTS)
+    score = partial(_segment_ratios, mixture=mixture)
+    return _scores_in_order(score, items, chunks(of_segments, _SEGMENTS), trials, work)
+
+
+def score_joint_factors(
+    model: JointFactors, enrolment: gmm.Statistics, tests: gmm.Statistics, trials: Trials, *, work: Work = ALL_CORES
+) -> Scores:
+    """Score trials by joint factor analysis, all sessions of a model together.
+
+        s = (V y + D z)' S^-1 (f - n (m + U x)) / sum_c n_c
+
+    y and z are those of the model's sessions, summed (`hidden_variables`); x, f and n are those of the tested segment.
+    It is the first-order part of the log-likelihood ratio, in nat per frame.
+
+    Parameters
+    ----------
+    model : spkver.vectors.JointFactors
+    enrolment, tests : Statistics
+        Of sessions by model, and of segments.
+    trials : evaluation.trials.Trials
+    work : spkbase.work.Work
+        Scores do not depend on the number of workers.
+
+    Returns
+    -------
+    evaluation.trials.Scores
+        In the order of the trials.
+
+    Raises
+    ------
+    DataError
+        If a trial names a model or a segment that is not there, a segment has no frames, or statistics are not those
+        of the mixture.
+
+    References
+    ----------
+    Glembek et al., section 3.4.
+    """
+    speakers = speaker_vectors(model, enrolment, work=work)
+    machines = SvmModels(speakers.models, speakers.vectors, np.zeros(len(speakers)))
+    return score_trials(machines, session_vectors(model, tests, work=work), trials, work=work)
+
+
+def _of_all_pairs(left: Floats, right: Floats, models: NDArray, segments: NDArray) -> Floats:
+    n_models, n_segments = len(left), len(right)
+    if len(models) == n_models * n_segments:
+        grid = models.reshape(n_models, n_segments), segments.reshape(n_models, n_segments)
+        if (grid[1] == np.arange(n_segments)).all() and (grid[0] == np.arange(n_models)[:, None]).all():
+            return (left @ right.T).ravel()  # all pairs, model after model
+    bounds = chunk_bounds(n_models, max(1, _CELLS // n_segments))
+    scores = np.empty(len(models))
+    order = np.argsort(models, kind="stable") if len(bounds) > 1 else None
+    for start, stop in bounds:
+        rows: Any = slice(None)
+        if order is not None:
+            rows = order[slice(*np.searchsorted(models, [start, stop], sorter=order))]
+        cells = (models[rows] - start) * n_segments
+        cells += segments[rows]
+        # the codes were checked; this mode does not do it again
+        scores[rows] = (left[start:stop] @ right.T).take(cells, mode="wrap")
+    return scores
+
+
+def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> Floats:
+    scores = np.empty(len(models))
+    for piece in trial_pieces(models, segments, paired=max(1, _PAIRED_NUMBERS // left.shape[1])):
+        if piece.ndim == 2:
+            scores[piece] = left[models[piece[:, 0]]] @ right[segments[piece[0]]].T
+        else:
+            scores[piece] = np.einsum("ij,ij->i", left[models[piece]], right[segments[piece]])
+    return scores
+
+
+def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray) -> float:
+    """Return the mean log-likelihood of frames under one model, from the part that all models share."""
+    total = 0.0
+    size = gmm.block_size(len(linear))
+    for start in range(0, len(frames), size):
+        joint = linear @ frames[start : start + size].T
+        joint += shared[:, start : start + size]
+        joint += constant
+        largest = joint.max(axis=0)
+        joint -= largest
+        np.maximum(joint, gmm.LEAST_LOG_SHARE, out=joint)
+        np.exp(joint, out=joint)
+        total += float((largest + np.log(joint.sum(axis=0))).sum(dtype=np.float64))
+    return total / len(frames)
+
+
 def _linear_scores(
     pieces: list[tuple[SelectedRows, NDArray, SelectedRows, NDArray | None]], projection: Projection | None
 ) -> Floats:
@@ -336,51 +414,6 @@ def _rows(ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what:
     return rows
 
 
-def score_gmm_ubm(
-    mixture: gmm.GaussianMixture, models: Supervectors, frames: Frames, trials: Trials, *, work: Work = ALL_CORES
-) -> Scores:
-    """Score trials by the log-likelihood ratio of adapted models and the UBM, see `log_likelihood_ratios`.
-
-    Parameters
-    ----------
-    mixture : GaussianMixture
-        The UBM; models share its weights and variances.
-    models : Supervectors
-        Adapted means (M, C * D) of each model, not normalised.
-    frames : Frames
-        Frames of the tested segments.
-    trials : evaluation.trials.Trials
-    work
-        As for `score_trials`.
-
-    Returns
-    -------
-    evaluation.trials.Scores
-        In nat per frame, in the order of the trials.
-
-    Raises
-    ------
-    DataError
-        If a trial names a model or a segment that is not there, or a segment has no frames.
-    """
-    gmm.check_frames(frames.values, mixture)
-    means = models.vectors
-    model_rows = _rows(trials.model_ids, trials.models, models.models, "model")
-    _rows(trials.segment_ids, trials.segments, frames.ids, "segment")
-    order = np.argsort(trials.segments, kind="stable")
-    ends = np.flatnonzero(np.diff(trials.segments[order])) + 1
-    of_segments = [rows for rows in np.split(order, ends) if len(rows)]  # trials of each segment
-    names = [trials.segment_ids[trials.segments[rows[0]]] for rows in of_segments]
-    tested = [frames.of(name) for name in names]
-    for name, some in zip(names, tested, strict=True):
-        if not len(some):
-            raise DataError(f"recording {name!r} has no frames", remedy="remove it from the lists")
-    adapted = (SelectedRows(means, model_rows[trials.models[rows]]) for rows in of_segments)
-    items = chunks([*zip(tested, adapted, strict=True)], _SEGMENTS)
-    score = partial(_segment_ratios, mixture=mixture)
-    return _scores_in_order(score, items, chunks(of_segments, _SEGMENTS), trials, work)
-
-
 def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: gmm.GaussianMixture) -> Floats:
     """Score segments against the models whose means are given with them, some of which are read at a time."""
     scores = []
@@ -389,42 +422,3 @@ def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: gmm.Gaus
         adapted = (row.reshape(mixture.means.shape) for rows in some for row in rows)
         scores.append(log_likelihood_ratios(np.asarray(frames), adapted, mixture))
     return np.concatenate(scores)
-
-
-def score_joint_factors(
-    model: JointFactors, enrolment: gmm.Statistics, tests: gmm.Statistics, trials: Trials, *, work: Work = ALL_CORES
-) -> Scores:
-    """Score trials by joint factor analysis, all sessions of a model together.
-
-        s = (V y + D z)' S^-1 (f - n (m + U x)) / sum_c n_c
-
-    y and z are those of the model's sessions, summed (`hidden_variables`); x, f and n are those of the tested segment.
-    It is the first-order part of the log-likelihood ratio, in nat per frame.
-
-    Parameters
-    ----------
-    model : spkver.vectors.JointFactors
-    enrolment, tests : Statistics
-        Of sessions by model, and of segments.
-    trials : evaluation.trials.Trials
-    work : spkbase.work.Work
-        Scores do not depend on the number of workers.
-
-    Returns
-    -------
-    evaluation.trials.Scores
-        In the order of the trials.
-
-    Raises
-    ------
-    DataError
-        If a trial names a model or a segment that is not there, a segment has no frames, or statistics are not those
-        of the mixture.
-
-    References
-    ----------
-    Glembek et al., section 3.4.
-    """
-    speakers = speaker_vectors(model, enrolment, work=work)
-    machines = SvmModels(speakers.models, speakers.vectors, np.zeros(len(speakers)))
-    return score_trials(machines, session_vectors(model, tests, work=work), trials, work=work)

@@ -1,10 +1,10 @@
-"""The steps that a chain is made of: what each is called, takes, needs and does; and how scorers score.
+"""The steps of a chain: the name, parameters, requirements and function of each, and the formulas of the scorers.
 
 Everything that shows steps is made from the rows of `STEPS`: parsing and checks of chains, their file, help texts,
 scikit-learn's estimators and docs/backends.md. Maps of vectors are in `spkver.backend.transforms`.
 
-A scorer's formula takes enrolled `Sessions`, tested vectors (T, R), and of each of n trials the codes of model and
-segment; it returns n scores, the higher the more alike. Its model is what it has learnt from training vectors.
+A scorer's formula takes enrolled `Sessions`, tested vectors (T, R), and the codes of the model and the segment of each
+of n trials; it returns n scores, the higher the more alike. Its model is what it has learnt from training vectors.
 
 The adapted cosine learns from the list of trials how a domain shifts and spreads vectors: an anonymiser, a channel or
 another language moves all of them, and spreads those of a speaker in certain directions. Both can be seen without
@@ -37,6 +37,22 @@ from spkver.backend.svm import SvmConfig, train_svms
 from spkver.vectors import Supervectors
 
 _SAME = 1e-12  # of the longest enrolled vector: what is left of a vector without a mean is rounding
+
+Need = Literal["speakers", "sessions", "adapt"]
+Values = Mapping[str, Any]
+
+NEEDS: dict[Need, str] = {
+    "speakers": "two speakers",
+    "sessions": "a speaker with two vectors",
+    "adapt": "vectors to adapt to",
+}
+"""What a step may need of the training vectors, in words."""
+
+_CONVENTIONS = ("book", "sidekit")
+_COHORTS = ("speakers", "vectors", "adapt")
+
+ALIASES = {"center": "centre", "lnorm": "length"}
+"""Other names of steps."""
 
 
 @one_blas_thread()
@@ -146,32 +162,6 @@ def adapted_cosine_scores(
     return np.clip(scores, -1.0, 1.0)
 
 
-def _root(others: Sessions, centre: Floats, prior: float, least: float) -> Floats:
-    """Return a matrix A with A A^T = W^(-1) up to a scale, so that cosines after it are those after W^(-1/2)."""
-    moved = others.vectors - centre
-    unit = Sessions(to_unit(moved, np.maximum(row_norms(moved), least)), others.models)
-    differences = unit.vectors - unit.means[unit.models]
-    free, total = len(differences) - len(unit.counts), float((differences**2).sum())
-    matrix = np.eye(unit.dimension)  # W is proportional to I + S / (p trace(S) / n)
-    if free > 0 and total > _SAME**2 * len(differences):
-        matrix += differences.T @ differences * (free / (prior * total))
-    return np.linalg.inv(np.linalg.cholesky(matrix)).T
-
-
-def _products(vectors: Floats, matrix: Floats, together: bool) -> Floats:
-    """Return vectors @ matrix, or each row on its own: its bits are then the same whatever the others are."""
-    return vectors @ matrix if together else np.matmul(vectors[:, None, :], matrix)[:, 0]
-
-
-def _lengths(vectors: NDArray, beyond: NDArray | float, least: float, what: str) -> Floats:
-    """Return the lengths of vectors with squares of further coordinates; DataError if one is not above `least`."""
-    lengths: Floats = np.sqrt((vectors**2).sum(axis=1) + beyond)
-    if gone := int((~((lengths > least) & np.isfinite(lengths))).sum()):
-        text = f"nothing is left of {gone} of {len(vectors)} {what}s without the mean of the other models"
-        raise DataError(text, remedy="correct the vectors, or use cosine")
-    return lengths
-
-
 def cosine_of_sessions(sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray) -> Floats:
     """Return the cosine of each trial's tested vector and the mean of its model's vectors.
 
@@ -197,12 +187,6 @@ def cosine_of_sessions(sessions: Sessions, tests: NDArray, models: NDArray, segm
     tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
     left = _unit(sessions.means, "mean of a model")
     return np.clip(pair_products(left, _unit(tests, "tested vector"), models, segments), -1.0, 1.0)
-
-
-def _unit(vectors: Floats, what: str) -> Floats:
-    norms = row_norms(vectors)
-    check_norms(norms, np.array([f"row {row}" for row in range(len(vectors))], object), what=what)
-    return vectors / norms[:, None]
 
 
 def mahalanobis_scores(
@@ -263,17 +247,6 @@ class SvmBackground:
     """Negative examples of all machines, (B, R)."""
 
     vectors: Floats
-
-
-Need = Literal["speakers", "sessions", "adapt"]
-Values = Mapping[str, Any]
-
-NEEDS: dict[Need, str] = {
-    "speakers": "two speakers",
-    "sessions": "a speaker with two vectors",
-    "adapt": "vectors to adapt to",
-}
-"""What a step may need of the training vectors, in words."""
 
 
 @dataclass(frozen=True)
@@ -378,6 +351,38 @@ class Step:
         return found if isinstance(found, tuple) else (found,)
 
 
+def _root(others: Sessions, centre: Floats, prior: float, least: float) -> Floats:
+    """Return a matrix A with A A^T = W^(-1) up to a scale, so that cosines after it are those after W^(-1/2)."""
+    moved = others.vectors - centre
+    unit = Sessions(to_unit(moved, np.maximum(row_norms(moved), least)), others.models)
+    differences = unit.vectors - unit.means[unit.models]
+    free, total = len(differences) - len(unit.counts), float((differences**2).sum())
+    matrix = np.eye(unit.dimension)  # W is proportional to I + S / (p trace(S) / n)
+    if free > 0 and total > _SAME**2 * len(differences):
+        matrix += differences.T @ differences * (free / (prior * total))
+    return np.linalg.inv(np.linalg.cholesky(matrix)).T
+
+
+def _products(vectors: Floats, matrix: Floats, together: bool) -> Floats:
+    """Return vectors @ matrix, or each row on its own: its bits are then the same whatever the others are."""
+    return vectors @ matrix if together else np.matmul(vectors[:, None, :], matrix)[:, 0]
+
+
+def _lengths(vectors: NDArray, beyond: NDArray | float, least: float, what: str) -> Floats:
+    """Return the lengths of vectors with squares of further coordinates; DataError if one is not above `least`."""
+    lengths: Floats = np.sqrt((vectors**2).sum(axis=1) + beyond)
+    if gone := int((~((lengths > least) & np.isfinite(lengths))).sum()):
+        text = f"nothing is left of {gone} of {len(vectors)} {what}s without the mean of the other models"
+        raise DataError(text, remedy="correct the vectors, or use cosine")
+    return lengths
+
+
+def _unit(vectors: Floats, what: str) -> Floats:
+    norms = row_norms(vectors)
+    check_norms(norms, np.array([f"row {row}" for row in range(len(vectors))], object), what=what)
+    return vectors / norms[:, None]
+
+
 def _fit_plda(training: Training, values: Values) -> plda.Plda:
     config = plda.PldaConfig(
         rank=values["rank"],
@@ -426,8 +431,6 @@ def _some_of_each(training: Training, most: int | None) -> SvmBackground:
     return SvmBackground(training.vectors[np.sort(chosen)])
 
 
-_CONVENTIONS = ("book", "sidekit")
-_COHORTS = ("speakers", "vectors", "adapt")
 _SHRINK = Parameter(
     "shrink", float, None, "share of shrinkage; by default only of a singular covariance", least=0, most=1
 )
@@ -440,9 +443,6 @@ _PRIOR = Parameter("prior", float, 1.0, "weight of the identity in that covarian
 _TOP = Parameter(
     "top", int, None, "highest cohort scores that are used of each side (adaptive); all by default", least=2
 )
-
-ALIASES = {"center": "centre", "lnorm": "length"}
-"""Other names of steps."""
 
 STEPS: tuple[Step, ...] = (
     Step("centre", "map", "subtract the mean", (_ON,), fit=transforms.fit_centring),

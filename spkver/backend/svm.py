@@ -191,6 +191,19 @@ def train_svms(
     return open_svms(destination)
 
 
+def write_svms(path: str | Path, machines: SvmModels) -> None:
+    """Write machines as one HDF5 file: `models`, `weights` (M, D), `biases` (M,)."""
+    arrays = {"models": machines.models, "weights": np.asarray(machines.weights), "biases": machines.biases}
+    write_arrays(path, arrays)
+
+
+def open_svms(path: str | Path) -> SvmModels:
+    """Refer to the machines that `write_svms` or `train_svms` wrote; weights are read by rows, on access."""
+    small, weights = read_arrays(path, "models", "biases"), stored_array(path, "weights")
+    check_forms(path, {**small, "weights": weights}, models="O1", weights="f2", biases="f1")
+    return SvmModels(small["models"], weights, small["biases"])
+
+
 def _train_block(
     block: tuple[SelectedRows, list[int]],
     negatives: tuple[Rows, Projection | None],
@@ -211,16 +224,3 @@ def _train_block(
         coefficients[model] = alpha[: len(gram)]
         weights[model] = alpha[len(gram) :] @ positives[rows].astype(np.float64)
     return combine_rows(coefficients, background, onto=weights).astype(positives.dtype), biases
-
-
-def write_svms(path: str | Path, machines: SvmModels) -> None:
-    """Write machines as one HDF5 file: `models`, `weights` (M, D), `biases` (M,)."""
-    arrays = {"models": machines.models, "weights": np.asarray(machines.weights), "biases": machines.biases}
-    write_arrays(path, arrays)
-
-
-def open_svms(path: str | Path) -> SvmModels:
-    """Refer to the machines that `write_svms` or `train_svms` wrote; weights are read by rows, on access."""
-    small, weights = read_arrays(path, "models", "biases"), stored_array(path, "weights")
-    check_forms(path, {**small, "weights": weights}, models="O1", weights="f2", biases="f1")
-    return SvmModels(small["models"], weights, small["biases"])

@@ -1,17 +1,17 @@
 """Maps of vectors that are learnt from training vectors: whitening, length norm, LDA, WCCN, CORAL.
 
 A map is affine, y = (x - offset) @ matrix (`AffineMap`), scales to length 1 (`LengthNorm`), or removes directions
-(`spkver.backend.Projection`, NAP). Each ``fit_...`` takes the vectors, of speakers as codes 0 .. C-1, and returns the
-maps to apply one after the other. Directions of a singular covariance are shrunk as `regularised` says, unless
-``shrink`` is given. The signs of directions are free: the largest entry of each is positive.
+(`spkver.backend.Projection`, NAP). Each ``fit_...`` takes vectors and the integer codes 0 .. C-1 of their speakers,
+each of whom has a vector, and returns the maps to apply one after the other. The signs of directions are free: the
+largest entry of each is positive.
 
 Covariances of vectors and of their classes (speakers) are divided by the number N of vectors, so that total = within +
-between exactly. Sums are float64, taken over blocks of rows that the data fix, with one BLAS thread. Classes are
-integer codes 0 .. C-1, each with a vector.
+between exactly. Sums are float64, taken over blocks of rows that the data fix, with one BLAS thread.
 
 A covariance whose smallest eigenvalue is below 1e-12 of its largest is singular as far as float64 can tell: fewer
-vectors than dimensions, constant dimensions, duplicates. It alone is shrunk (`regularised`); one that is not singular
-stays as it is to the bit, but from few vectors its inverse is inaccurate: `warn_of_few` warns of it.
+vectors than dimensions, constant dimensions, duplicates. Unless ``shrink`` is given, only such a covariance is shrunk
+(`regularised`). Others stay as they are to the bit, but if vectors are few the inverse is inaccurate: `warn_of_few`
+warns of it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _EQUAL = 1e-24  # of the squared length: below it a variance is rounding
 _SINGULAR = 1e-12  # of the largest eigenvalue: below it an eigenvalue is rounding
 _SPANNED = 1e-9  # of the largest eigenvalue: principal directions with less are rounding
 _FEW = 3  # vectors a dimension, below which the inverse of a covariance is far off (docs/backends.md)
+
+WHITENINGS = ("full", "symmetric", "cholesky", "diagonal")
 
 
 @one_blas_thread()
@@ -154,11 +156,6 @@ def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: 
     return _unless_rounding(scatter(means, middle, np.zeros(len(counts), np.int64), shares), means)
 
 
-def _unless_rounding(covariance: Floats, means: Floats) -> Floats:
-    """Return a covariance, or zeros where equal vectors differ from their mean by the rounding of it alone."""
-    return covariance if np.trace(covariance) > _EQUAL * float((means**2).sum(axis=1).max()) else 0 * covariance
-
-
 @one_blas_thread()
 def regularised(covariance: Floats, n_free: int, *, shrink: float | None = None, what: str = "covariance") -> Floats:
     """Return a covariance that can be inverted: the same unless it is singular, else shrunk.
@@ -241,9 +238,6 @@ def is_singular(covariance: Floats) -> bool:
     """Return whether the smallest eigenvalue is below 1e-12 of the largest."""
     values = np.linalg.eigvalsh(covariance)
     return not bool(values[0] > _SINGULAR * values[-1])
-
-
-WHITENINGS = ("full", "symmetric", "cholesky", "diagonal")
 
 
 @one_line
@@ -424,16 +418,6 @@ def fit_sphnorm(vectors: Rows, codes: NDArray[np.integer], *, rounds: int = 1) -
 
 
 @one_blas_thread()
-def _spherical(vectors: Rows, codes: NDArray[np.integer], rounds: int) -> tuple[Map, ...]:
-    maps: list[Map] = []
-    current: Rows = vectors
-    for _ in range(rounds):
-        maps += [AffineMap(mean(current), whitening_matrix(regularised_within(current, codes))), LengthNorm()]
-        current = apply_maps(maps[-2:], current)
-    return tuple(maps)
-
-
-@one_blas_thread()
 def fit_pca(vectors: Rows, *, rank: int | None = None) -> AffineMap:
     """Return the map (x - m) @ V to the leading eigenvectors of the covariance of the vectors (N, R), as columns V.
 
@@ -567,3 +551,18 @@ def signed(directions: Floats) -> Floats:
     """Return columns (R, K) with the signs that make the largest entry of each positive."""
     largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)
     return directions * np.where(largest < 0, -1.0, 1.0)
+
+
+def _unless_rounding(covariance: Floats, means: Floats) -> Floats:
+    """Return a covariance, or zeros where equal vectors differ from their mean by the rounding of it alone."""
+    return covariance if np.trace(covariance) > _EQUAL * float((means**2).sum(axis=1).max()) else 0 * covariance
+
+
+@one_blas_thread()
+def _spherical(vectors: Rows, codes: NDArray[np.integer], rounds: int) -> tuple[Map, ...]:
+    maps: list[Map] = []
+    current: Rows = vectors
+    for _ in range(rounds):
+        maps += [AffineMap(mean(current), whitening_matrix(regularised_within(current, codes))), LengthNorm()]
+        current = apply_maps(maps[-2:], current)
+    return tuple(maps)

@@ -47,12 +47,6 @@ Look at
 and go on with spkver status {output}, spkver-eval --help, spkver split --help (your data).""")
 
 
-def _recipe(context: click.Context, name: str, **options: object) -> None:
-    """Call the command of a recipe's script in this process, with its defaults for other options."""
-    command: click.Command = import_module(f"spkver.recipes.{name}").main
-    context.invoke(command, **options)
-
-
 @click.command(cls=Command)
 @click.argument("output", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
@@ -81,3 +75,9 @@ def twin_status(folder: Path) -> dict[str, Any] | None:
     done, total = counted
     is_whole = done == total and (folder / "wav.scp").is_file()
     return stage_status("anonymisation", RECORD, "done" if is_whole else "missing", f"{done} of {total} utterances")
+
+
+def _recipe(context: click.Context, name: str, **options: object) -> None:
+    """Call the command of a recipe's script in this process, with its defaults for other options."""
+    command: click.Command = import_module(f"spkver.recipes.{name}").main
+    context.invoke(command, **options)

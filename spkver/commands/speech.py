@@ -129,25 +129,6 @@ def read_sexes(path: Path) -> Mapping[str, str]:
     return read_metadata(path, columns[0]) if columns else read_id_list(path, "speaker f|m")
 
 
-def _people(part: DataDir) -> str:
-    sexes = [part.sexes.get(speaker) for speaker in sorted(set(part.speakers.values()))]
-    if not part.sexes:
-        return f"{len(sexes)} speakers of unknown sex"
-    counts = [(sexes.count("f"), "women"), (sexes.count("m"), "men")]
-    return " and ".join(f"{count} {people}" for count, people in counts if count)
-
-
-def _counts(parts: Iterable[DataDir]) -> str:
-    lines = []
-    for part in parts:
-        line = f"{part.path}: {len(part)} utterances of {_people(part)}"
-        if part.trials is not None:
-            n_targets = int(part.trials.is_target.sum())
-            line += f", {n_targets} target and {len(part.trials) - n_targets} nontarget trials"
-        lines.append(line)
-    return "\n".join(lines)
-
-
 @click.command("librispeech", cls=console.Command)
 @click.argument("librispeech", type=console.FILE)
 @click.argument("output", type=console.FILE)
@@ -281,3 +262,22 @@ def export_features(store: Path, folder: Path) -> None:
     from spkver.features import export_sidekit, read_feature_table
 
     click.echo(f"{export_sidekit(read_feature_table(store), folder)} files in {folder}")
+
+
+def _people(part: DataDir) -> str:
+    sexes = [part.sexes.get(speaker) for speaker in sorted(set(part.speakers.values()))]
+    if not part.sexes:
+        return f"{len(sexes)} speakers of unknown sex"
+    counts = [(sexes.count("f"), "women"), (sexes.count("m"), "men")]
+    return " and ".join(f"{count} {people}" for count, people in counts if count)
+
+
+def _counts(parts: Iterable[DataDir]) -> str:
+    lines = []
+    for part in parts:
+        line = f"{part.path}: {len(part)} utterances of {_people(part)}"
+        if part.trials is not None:
+            n_targets = int(part.trials.is_target.sum())
+            line += f", {n_targets} target and {len(part.trials) - n_targets} nontarget trials"
+        lines.append(line)
+    return "\n".join(lines)

@@ -1,7 +1,6 @@
-"""The sets of the VoicePrivacy Challenges from unpacked corpora; all problems are reported at once.
+"""The sets of the VoicePrivacy Challenges, made from unpacked corpora; all problems are reported at once.
 
-LibriSpeech
------------
+LibriSpeech, for speaker verification, is laid out as
 
     LIBRISPEECH/SPEAKERS.TXT                                  ``id | F or M | subset | minutes | name``
     LIBRISPEECH/<subset>/<speaker>/<chapter>/<id>.flac        id: ``<speaker>-<chapter>-<number>``
@@ -17,15 +16,13 @@ Rules without lists:
 
 1. Three of four speakers of each sex of a subset are drawn and enrolled (the challenge has 13 to 16 of 20). The other
    speakers occur only in trials.
-2. A third of an enrolled speaker's utterances, at least one, is drawn for enrolment; all others are trial utterances,
-as
-   are those of speakers who are not enrolled.
+2. A third of an enrolled speaker's utterances, at least one, is drawn for enrolment. The others are trial
+   utterances, and so are all utterances of speakers who are not enrolled.
 3. Every enrolled speaker is compared with every trial utterance of the same sex, in 2026 of both.
 
-Draws depend only on the seed and the id of a speaker or utterance, as those of `spkver split`.
+As in `spkver split`, a draw depends only on the seed and the id of a speaker or utterance.
 
-IEMOCAP, for the recognition of emotions
-----------------------------------------
+IEMOCAP, for the recognition of emotions, is laid out as
 
     IEMOCAP/Session<n>/dialog/EmoEvaluation/Ses0<n>F_impro01.txt      lines ``[6.29 - 8.23]  id  label  [valence, ...]``
     IEMOCAP/Session<n>/dialog/transcriptions/Ses0<n>F_impro01.txt     lines ``id [6.2901-8.2357]: words``
@@ -59,6 +56,18 @@ from spkver.datadir import DataDir, draw_order, full_cross, unfit_id, write_data
 SPEAKERS = "SPEAKERS.TXT"
 _ID = re.compile(r"(?P<speaker>[0-9]+)-(?P<chapter>[0-9]+)-[0-9]+", re.ASCII)
 _SEXES = ("f", "m")
+
+TESTED = {"dev-clean": "libri_dev", "test-clean": "libri_test"}
+LISTS = {"2022": ("f", "m"), "2024": ("f", "m"), "2026": ("mixed",)}
+
+EMOTIONS = {"neu": "neu", "sad": "sad", "ang": "ang", "hap": "hap", "exc": "hap"}
+"""Labels of the corpus that are kept, and the emotion of each."""
+OTHER_LABELS = ("fru", "sur", "fea", "dis", "oth", "xxx")
+PARTS = ("IEMOCAP_dev", "IEMOCAP_test")
+_SESSION = re.compile(r"Session([1-5])")
+_LINE = re.compile(r"\[[0-9.]+ - [0-9.]+\]\s+(?P<id>\S+)\s+(?P<label>\S+)\s+\[.*\]\s*$")
+_WORDS = re.compile(r"(\S+) \[[0-9.]+ ?- ?[0-9.]+\]:(.*)")
+_IEMOCAP_ID = re.compile(r"Ses0(?P<session>[1-5])(?P<first>[FM])_[A-Za-z0-9_]+_(?P<sex>[FM])[0-9]+", re.ASCII)
 
 
 @one_line
@@ -143,69 +152,6 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
                 problems.add(text, file=root / SPEAKERS, remedy="use the list of the corpus")
     problems.raise_if_any()
     return LibriSpeech(recordings, transcripts, sexes)
-
-
-def _read_sexes(path: Path, problems: Problems) -> dict[str, str]:
-    """Sex of each speaker; names may hold further bars."""
-    lines: list[str] = []
-    with problems.noted():
-        lines = read_text_bytes(path).decode("utf-8", "replace").splitlines()
-    sexes: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.startswith(";"):
-            continue
-        cells = [cell.strip() for cell in line.split("|")]
-        speaker, sex = (*cells, "")[:2]
-        if not re.fullmatch(r"[0-9]+", speaker, re.ASCII) or sex.lower() not in _SEXES:
-            problems.add(f"expected 'id | F or M | ...', got {line.strip()[:60]!r}", file=path, line=number)
-        elif sexes.setdefault(speaker, sex.lower()) != sex.lower():
-            problems.add(f"speaker {speaker!r} is repeated, with another sex", file=path, line=number)
-    return sexes
-
-
-def _find_recordings(folder: Path, seen: dict[str, Path], problems: Problems) -> dict[str, Path]:
-    """Recordings of a subset by id; their headers are read, other and hidden files are ignored."""
-    recordings = {}
-    for path in sorted(folder.glob("*/*/*")):
-        if path.suffix.lower() != ".flac" or path.name.startswith("."):
-            continue
-        match = _ID.fullmatch(path.stem)
-        if match is None or (match["speaker"], match["chapter"]) != (path.parts[-3], path.parts[-2]):
-            remedy = "a recording is SPEAKER/CHAPTER/SPEAKER-CHAPTER-NUMBER.flac"
-            problems.add("its name is not one of this speaker and chapter", file=path, remedy=remedy)
-        elif path.stem in seen:
-            problems.add(f"recording {path.stem!r} exists twice: {seen[path.stem]}", file=path, remedy="remove one")
-        else:
-            seen[path.stem] = recordings[path.stem] = path
-            with problems.noted():
-                audio_header(path)
-    return recordings
-
-
-def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
-    """Words of each utterance of a subset; an utterance may have none."""
-    transcripts: dict[str, str] = {}
-    for path in sorted(folder.glob("*/*/*.trans.txt")):
-        if path.name.startswith("."):
-            continue
-        text = ""
-        with problems.noted():
-            text = read_text(path)
-        for number, line in enumerate(text.split("\n"), 1):
-            utterance, _, words = line.strip().partition(" ")
-            if not utterance:
-                continue
-            if not _ID.fullmatch(utterance):
-                problems.add(f"expected 'id WORDS', got {line.strip()[:60]!r}", file=path, line=number)
-            elif utterance in transcripts:
-                problems.add(f"utterance {utterance!r} is repeated", file=path, line=number)
-            else:
-                transcripts[utterance] = " ".join(words.split())
-    return transcripts
-
-
-TESTED = {"dev-clean": "libri_dev", "test-clean": "libri_test"}
-LISTS = {"2022": ("f", "m"), "2024": ("f", "m"), "2026": ("mixed",)}
 
 
 @dataclass(frozen=True)
@@ -329,57 +275,6 @@ def read_tested(folder: Path, stem: str, lists: Iterable[str]) -> Tested:
             trials[name] = keys[0] if len(keys) == 1 else _crossed(keys)
     problems.raise_if_any()
     return Tested(enrolls, trials)
-
-
-def _crossed(keys: Iterable[Key]) -> Key:
-    """Every model of some lists against every segment of them."""
-    models = sorted({str(model) for key in keys for model in key.model_ids})
-    segments = sorted({str(segment) for key in keys for segment in key.segment_ids})
-    return full_cross(models, DataDir(Path(), {}, {segment: speaker_of(segment) for segment in segments}))
-
-
-def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
-    """Refuse lists with unknown ids, trial utterances that enrol, or labels that contradict the speaker ids."""
-    problems = Problems()
-    _check_known(tested.enrolls, datadir.speakers, "utterances", enrolls / "enrolls", problems)
-    enrolled = {speaker_of(utterance) for utterance in tested.enrolls}
-    for name, key in tested.trials.items():
-        file = enrolls.with_name(f"{enrolls.name.removesuffix('_enrolls')}_trials_{name}") / "trials"
-        _check_known(key.segment_ids.tolist(), datadir.speakers, "utterances", file, problems)
-        _check_known(key.model_ids.tolist(), dict.fromkeys(enrolled), "enrolled speakers", file, problems)
-        if both := sorted(set(key.segment_ids.tolist()) & set(tested.enrolls)):
-            text = f"{len(both)} utterances are in enrolment and in trials, such as {both[0]!r}"
-            problems.add(text, file=file, remedy="use the challenge's lists unchanged")
-        for (model, segment), is_target in zip(key.pairs(), key.is_target.tolist(), strict=True):
-            if (speaker_of(segment) == model) != is_target:
-                label = "target" if is_target else "nontarget"
-                problems.add(f"trial '{model} {segment}' is marked {label}, against the speaker's id", file=file)
-                break
-    problems.raise_if_any()
-
-
-def _check_known(names: Iterable[str], known: Mapping[str, object], what: str, file: Path, problems: Problems) -> None:
-    if unknown := sorted(set(names) - known.keys()):
-        text = f"{len(unknown)} {what} are missing: {few(unknown, repr)}"
-        problems.add(text, file=file, remedy="unpack the whole corpus")
-
-
-def _directory(corpus: LibriSpeech, subset: str, path: Path, utterances: Iterable[str]) -> DataDir:
-    recordings = corpus.recordings[subset]
-    ids = sorted(set(utterances))
-    speakers = {utterance: speaker_of(utterance) for utterance in ids}
-    sexes = {speaker: corpus.sexes[speaker] for speaker in sorted(set(speakers.values()))}
-    return DataDir(path, {utterance: recordings[utterance] for utterance in ids}, speakers, sexes)
-
-
-EMOTIONS = {"neu": "neu", "sad": "sad", "ang": "ang", "hap": "hap", "exc": "hap"}
-"""Labels of the corpus that are kept, and the emotion of each."""
-OTHER_LABELS = ("fru", "sur", "fea", "dis", "oth", "xxx")
-PARTS = ("IEMOCAP_dev", "IEMOCAP_test")
-_SESSION = re.compile(r"Session([1-5])")
-_LINE = re.compile(r"\[[0-9.]+ - [0-9.]+\]\s+(?P<id>\S+)\s+(?P<label>\S+)\s+\[.*\]\s*$")
-_WORDS = re.compile(r"(\S+) \[[0-9.]+ ?- ?[0-9.]+\]:(.*)")
-_IEMOCAP_ID = re.compile(r"Ses0(?P<session>[1-5])(?P<first>[FM])_[A-Za-z0-9_]+_(?P<sex>[FM])[0-9]+", re.ASCII)
 
 
 @one_line
@@ -507,33 +402,6 @@ def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path 
     return made
 
 
-def _read_labels(file: Path, session: str, before: dict[str, str], problems: Problems) -> dict[str, str]:
-    """Labels of one dialogue, in the lines that begin with a time; lines of single annotators do not."""
-    lines: list[str] = []
-    with problems.noted():
-        lines = read_text_bytes(file).decode("latin-1").splitlines()
-    labels: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.startswith("["):
-            continue
-        match = _LINE.match(line)
-        spoken = None if match is None else _IEMOCAP_ID.fullmatch(match["id"])
-        if match is None or spoken is None:
-            problems.add(f"expected '[begin - end] id label [...]', got {line[:60]!r}", file=file, line=number)
-        elif spoken["session"] != session:
-            problems.add(f"{match['id']!r} is of another session", file=file, line=number)
-        elif match["label"] not in (*EMOTIONS, *OTHER_LABELS):
-            known = ", ".join((*EMOTIONS, *OTHER_LABELS))
-            problems.add(f"label {match['label']!r}: expected one of {known}", file=file, line=number)
-        elif match["id"] in labels or match["id"] in before:
-            problems.add(f"{match['id']!r} is labelled twice", file=file, line=number)
-        else:
-            labels[match["id"]] = match["label"]
-    if not labels:
-        problems.add("no line '[begin - end] id label [...]'", file=file, remedy="unpack the corpus again")
-    return labels
-
-
 def write_prepared(
     parts: Sequence[DataDir], more: Mapping[str, Mapping[str, str]], record: tuple[str, Mapping[str, Any]]
 ) -> None:
@@ -567,3 +435,130 @@ def write_prepared(
             if lines := [f"{key} {values[key]}".rstrip() + "\n" for key in sorted(known & values.keys())]:
                 write_text(part.path / name, "".join(lines))
     write_json(output / record[0], record[1])
+
+
+def _read_sexes(path: Path, problems: Problems) -> dict[str, str]:
+    """Sex of each speaker; names may hold further bars."""
+    lines: list[str] = []
+    with problems.noted():
+        lines = read_text_bytes(path).decode("utf-8", "replace").splitlines()
+    sexes: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith(";"):
+            continue
+        cells = [cell.strip() for cell in line.split("|")]
+        speaker, sex = (*cells, "")[:2]
+        if not re.fullmatch(r"[0-9]+", speaker, re.ASCII) or sex.lower() not in _SEXES:
+            problems.add(f"expected 'id | F or M | ...', got {line.strip()[:60]!r}", file=path, line=number)
+        elif sexes.setdefault(speaker, sex.lower()) != sex.lower():
+            problems.add(f"speaker {speaker!r} is repeated, with another sex", file=path, line=number)
+    return sexes
+
+
+def _find_recordings(folder: Path, seen: dict[str, Path], problems: Problems) -> dict[str, Path]:
+    """Recordings of a subset by id; their headers are read, other and hidden files are ignored."""
+    recordings = {}
+    for path in sorted(folder.glob("*/*/*")):
+        if path.suffix.lower() != ".flac" or path.name.startswith("."):
+            continue
+        match = _ID.fullmatch(path.stem)
+        if match is None or (match["speaker"], match["chapter"]) != (path.parts[-3], path.parts[-2]):
+            remedy = "a recording is SPEAKER/CHAPTER/SPEAKER-CHAPTER-NUMBER.flac"
+            problems.add("its name is not one of this speaker and chapter", file=path, remedy=remedy)
+        elif path.stem in seen:
+            problems.add(f"recording {path.stem!r} exists twice: {seen[path.stem]}", file=path, remedy="remove one")
+        else:
+            seen[path.stem] = recordings[path.stem] = path
+            with problems.noted():
+                audio_header(path)
+    return recordings
+
+
+def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
+    """Words of each utterance of a subset; an utterance may have none."""
+    transcripts: dict[str, str] = {}
+    for path in sorted(folder.glob("*/*/*.trans.txt")):
+        if path.name.startswith("."):
+            continue
+        text = ""
+        with problems.noted():
+            text = read_text(path)
+        for number, line in enumerate(text.split("\n"), 1):
+            utterance, _, words = line.strip().partition(" ")
+            if not utterance:
+                continue
+            if not _ID.fullmatch(utterance):
+                problems.add(f"expected 'id WORDS', got {line.strip()[:60]!r}", file=path, line=number)
+            elif utterance in transcripts:
+                problems.add(f"utterance {utterance!r} is repeated", file=path, line=number)
+            else:
+                transcripts[utterance] = " ".join(words.split())
+    return transcripts
+
+
+def _crossed(keys: Iterable[Key]) -> Key:
+    """Every model of some lists against every segment of them."""
+    models = sorted({str(model) for key in keys for model in key.model_ids})
+    segments = sorted({str(segment) for key in keys for segment in key.segment_ids})
+    return full_cross(models, DataDir(Path(), {}, {segment: speaker_of(segment) for segment in segments}))
+
+
+def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
+    """Refuse lists with unknown ids, trial utterances that enrol, or labels that contradict the speaker ids."""
+    problems = Problems()
+    _check_known(tested.enrolls, datadir.speakers, "utterances", enrolls / "enrolls", problems)
+    enrolled = {speaker_of(utterance) for utterance in tested.enrolls}
+    for name, key in tested.trials.items():
+        file = enrolls.with_name(f"{enrolls.name.removesuffix('_enrolls')}_trials_{name}") / "trials"
+        _check_known(key.segment_ids.tolist(), datadir.speakers, "utterances", file, problems)
+        _check_known(key.model_ids.tolist(), dict.fromkeys(enrolled), "enrolled speakers", file, problems)
+        if both := sorted(set(key.segment_ids.tolist()) & set(tested.enrolls)):
+            text = f"{len(both)} utterances are in enrolment and in trials, such as {both[0]!r}"
+            problems.add(text, file=file, remedy="use the challenge's lists unchanged")
+        for (model, segment), is_target in zip(key.pairs(), key.is_target.tolist(), strict=True):
+            if (speaker_of(segment) == model) != is_target:
+                label = "target" if is_target else "nontarget"
+                problems.add(f"trial '{model} {segment}' is marked {label}, against the speaker's id", file=file)
+                break
+    problems.raise_if_any()
+
+
+def _check_known(names: Iterable[str], known: Mapping[str, object], what: str, file: Path, problems: Problems) -> None:
+    if unknown := sorted(set(names) - known.keys()):
+        text = f"{len(unknown)} {what} are missing: {few(unknown, repr)}"
+        problems.add(text, file=file, remedy="unpack the whole corpus")
+
+
+def _directory(corpus: LibriSpeech, subset: str, path: Path, utterances: Iterable[str]) -> DataDir:
+    recordings = corpus.recordings[subset]
+    ids = sorted(set(utterances))
+    speakers = {utterance: speaker_of(utterance) for utterance in ids}
+    sexes = {speaker: corpus.sexes[speaker] for speaker in sorted(set(speakers.values()))}
+    return DataDir(path, {utterance: recordings[utterance] for utterance in ids}, speakers, sexes)
+
+
+def _read_labels(file: Path, session: str, before: dict[str, str], problems: Problems) -> dict[str, str]:
+    """Labels of one dialogue, in the lines that begin with a time; lines of single annotators do not."""
+    lines: list[str] = []
+    with problems.noted():
+        lines = read_text_bytes(file).decode("latin-1").splitlines()
+    labels: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.startswith("["):
+            continue
+        match = _LINE.match(line)
+        spoken = None if match is None else _IEMOCAP_ID.fullmatch(match["id"])
+        if match is None or spoken is None:
+            problems.add(f"expected '[begin - end] id label [...]', got {line[:60]!r}", file=file, line=number)
+        elif spoken["session"] != session:
+            problems.add(f"{match['id']!r} is of another session", file=file, line=number)
+        elif match["label"] not in (*EMOTIONS, *OTHER_LABELS):
+            known = ", ".join((*EMOTIONS, *OTHER_LABELS))
+            problems.add(f"label {match['label']!r}: expected one of {known}", file=file, line=number)
+        elif match["id"] in labels or match["id"] in before:
+            problems.add(f"{match['id']!r} is labelled twice", file=file, line=number)
+        else:
+            labels[match["id"]] = match["label"]
+    if not labels:
+        problems.add("no line '[begin - end] id label [...]'", file=file, remedy="unpack the corpus again")
+    return labels

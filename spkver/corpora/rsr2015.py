@@ -49,6 +49,8 @@ from spkver.datadir import DataDir, write_datadir
 from spkver.idmap import IdMap
 from spkver.sidekit import read_idmap, write_idmap
 
+logger = logging.getLogger(__name__)
+
 TRIAL_TYPES = ("TC", "TW", "IC", "IW")
 _BLOCK_BYTES = 1 << 24
 _MAX_BAD_LINES = 100  # of one block; enough to see the cause
@@ -57,12 +59,20 @@ _FIELDS = 2 + len(TRIAL_TYPES)
 _TO_BLANK = bytes.maketrans(b",\t\r", b"   ")
 _AUDIO_NAME = re.compile(r"^(?:male/|female/)?(.+?)(?:\.(?:sph|wav|flac))?$", re.IGNORECASE)
 
-
 TrialList = tuple[Key, NDArray[np.int64]]
 """Trials and the line of each; 0 where it is not known."""
 
 Places = dict[str, tuple[Path, int | None]]
 """File and line that first mention a recording."""
+
+_EXTENSIONS = (".sph", ".wav", ".flac")
+_RECORDING = re.compile(r"^([mf])(\d{3})/\1\2_(\d{2})_(\d{3})$")
+
+UBM_LIST = "ubm_list.txt"
+_LISTS_READ = ("enrolment", "background", "nap", "key")  # besides the UBM list
+_SPOKEN = re.compile(r"^([mf]\d{3})(?:/\1_\d{2})?_(\d{3})$")
+
+_FOLDERS = {"m": "male", "f": "female"}
 
 
 class Enrolment(NamedTuple):
@@ -160,79 +170,6 @@ def read_trials(path: Path, target: Sequence[str], nontarget: Sequence[str], pro
     return _trial_list(path, *names, kinds, lines, target, nontarget, problems)
 
 
-def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
-    """Yield (number of the first line, whole lines of UTF-8 with blanks between fields) up to the first error."""
-    line = 1
-    try:
-        with path.open("rb") as handle:
-            while lines := handle.readlines(_BLOCK_BYTES):
-                block = b"".join(lines)
-                block = block.removeprefix(_BOM) if line == 1 else block
-                block.decode("utf-8")
-                yield line, block.translate(_TO_BLANK)
-                line += len(lines)
-    except UnicodeDecodeError as error:
-        line += block.count(b"\n", 0, error.start)
-        problems.add("is not UTF-8 text", file=path, line=line, remedy="save it as UTF-8")
-    except OSError as error:
-        problems.add(f"cannot be read: {error.strerror or error}", file=path, remedy="check the corpus folder")
-
-
-def _note_bad_lines(path: Path, block: bytes, first_line: int, problems: Problems) -> None:
-    n_bad = 0
-    for line, content in enumerate(block.decode().split("\n"), first_line):
-        fields = content.split()
-        flags = fields[2:]
-        if len(fields) == _FIELDS and set(flags) <= {"Y", "N"}:
-            kinds = [kind for kind, flag in zip(TRIAL_TYPES, flags, strict=True) if flag == "Y"]
-            what = f"a trial of {'no type' if not kinds else 'types ' + ' and '.join(kinds)}, expected exactly one Y"
-        else:
-            kinds, what = [], "expected 'model,segment,TC,TW,IC,IW' with Y or N for each of the four types"
-        if fields and len(kinds) != 1 and n_bad < _MAX_BAD_LINES:
-            n_bad += 1
-            text = f"{what}, found {' '.join(fields)[:100]!r}"
-            problems.add(text, file=path, line=line, remedy="copy the key files again")
-
-
-def _trial_list(
-    path: Path,
-    models: Sequence[str],
-    segments: Sequence[str],
-    kinds: NDArray,
-    lines: NDArray[np.int64],
-    target: Sequence[str],
-    nontarget: Sequence[str],
-    problems: Problems,
-) -> TrialList:
-    """Return trials by names of model and segment and indices into `TRIAL_TYPES`; a repeated trial is a problem."""
-    import pandas as pd
-
-    tables, codes = [], []
-    for names, plain in ((models, str), (segments, segment_id)):  # two names may be one id
-        numbers, found = pd.factorize(np.array(names, object))
-        ids, places = np.unique([plain(name) for name in found], return_inverse=True)
-        tables.append(np.array(ids.tolist(), object))
-        codes.append(places.astype(np.int32)[numbers])
-    pairs = codes[0].astype(np.int64) * max(len(tables[1]), 1) + codes[1]
-    order = np.argsort(pairs, kind="stable")
-    repeats = np.flatnonzero(np.diff(pairs[order]) == 0)
-    for first, second in zip(order[repeats][:_MAX_BAD_LINES], order[repeats + 1], strict=False):
-        text = f"trial {tables[0][codes[0][second]]} {tables[1][codes[1][second]]} for the second time"
-        text += f", first in line {lines[first]}"
-        problems.add(text, file=path, line=int(lines[second]), remedy="remove one of the two lines")
-    kept = np.delete(np.arange(len(pairs)), order[repeats + 1])
-    types = (*target, *nontarget)
-    of_kind = np.array([types.index(kind) if kind in types else -1 for kind in TRIAL_TYPES])[kinds[kept]]
-    rows, columns = (places[kept] for places in codes)
-    return Key(tables[0], tables[1], rows, columns, of_kind < len(target), types=of_kind, type_names=types), lines[kept]
-
-
-logger = logging.getLogger(__name__)
-
-_EXTENSIONS = (".sph", ".wav", ".flac")
-_RECORDING = re.compile(r"^([mf])(\d{3})/\1\2_(\d{2})_(\d{3})$")
-
-
 def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
     """Return the paths of each recording id; several where it exists in several containers."""
     paths: dict[str, list[str]] = {}
@@ -296,11 +233,6 @@ def find_recordings(found: dict[str, list[str]], ubm: list[str], used: Places, p
             remedy = "copy its .sph, .wav or .flac into the corpus"
             problems.add(f"no recording {segment!r}", file=file, line=line, remedy=remedy)
     return recordings
-
-
-UBM_LIST = "ubm_list.txt"
-_LISTS_READ = ("enrolment", "background", "nap", "key")  # besides the UBM list
-_SPOKEN = re.compile(r"^([mf]\d{3})(?:/\1_\d{2})?_(\d{3})$")
 
 
 @dataclass(frozen=True)
@@ -397,65 +329,6 @@ def read_list_files(
     return lists
 
 
-def _read_map(path: Path) -> IdMap:
-    """Read a map with the plain ids of recordings."""
-    idmap = read_idmap(path)
-    if not len(idmap):
-        raise DataError("holds no rows", file=path, remedy="write the list again")
-    parts = np.flatnonzero((idmap.start != -1) | (idmap.stop != -1))
-    if len(parts):
-        row = int(parts[0])
-        text = f"row {row} is a part of recording {idmap.segments[row]!r}, frames {idmap.start[row]} to"
-        text += f" {idmap.stop[row]}: expected whole recordings"
-        raise DataError(text, file=path, remedy="leave start and stop out, or cut the recordings")
-    return replace(idmap, segments=np.array([segment_id(name) for name in idmap.segments], object))
-
-
-def _enrolled(path: Path, idmap: IdMap, problems: Problems) -> list[Enrolment]:
-    """Return the models of an enrolment list in the order of their first rows; each must be of one speaker."""
-    rows = []
-    for model, of_model in idmap.rows_of_models().items():
-        segments = tuple(idmap.segments[of_model])
-        speakers = sorted({segment.split("/")[0] for segment in segments})
-        if len(speakers) > 1:
-            text = f"model {model!r} is enrolled by recordings of several speakers: {few(speakers)}"
-            problems.add(text, file=path, remedy="enrol each model by one speaker")
-        rows.append(Enrolment(model, segments, 0))
-    return rows
-
-
-def _typed_trials(
-    path: Path, key: Key, types: tuple[Sequence[str], Sequence[str]], problems: Problems
-) -> TrialList | None:
-    """Return the trials of the chosen types, derived from the ids; labels that contradict them are problems."""
-    target, nontarget = types
-    segment_ids = np.array([segment_id(name) for name in key.segment_ids], object)
-    kinds = trial_types(key.model_ids, segment_ids, key.models, key.segments)
-    if (kinds < 0).any():
-        if len(target) > 1 or len(nontarget) > 1:
-            row = int(np.argmax(kinds < 0))
-            text = (
-                f"the type of trial {key.model_ids[key.models[row]]} {segment_ids[key.segments[row]]} does not follow"
-            )
-            text += " from its ids, and a key has only target and nontarget trials"
-            problems.add(text, file=path, remedy="name one type each in trials.target and trials.nontarget")
-            return None
-        codes = [TRIAL_TYPES.index(names[0]) for names in (nontarget, target)]
-        kinds = np.array(codes, np.int8)[key.is_target.astype(np.int64)]
-    for names, label in ((nontarget, True), (target, False)):
-        wrong = np.flatnonzero((key.is_target == label) & np.isin(kinds, [TRIAL_TYPES.index(name) for name in names]))
-        if len(wrong):
-            row = int(wrong[0])
-            text = f"{len(wrong)} trials are {'target' if label else 'nontarget'} in the key, but of type"
-            text += f" {TRIAL_TYPES[kinds[row]]} by their ids: {key.model_ids[key.models[row]]}"
-            text += f" {segment_ids[key.segments[row]]} first"
-            problems.add(text, file=path, remedy="check the key, or trials.target and trials.nontarget")
-    chosen = np.isin(kinds, [TRIAL_TYPES.index(name) for name in (*target, *nontarget)])
-    names = key.model_ids[key.models[chosen]], segment_ids[key.segments[chosen]]
-    lines = np.zeros(np.count_nonzero(chosen), np.int64)
-    return _trial_list(path, *names, kinds[chosen], lines, target, nontarget, problems)
-
-
 def trial_types(
     model_ids: NDArray[Any], segment_ids: NDArray[Any], models: NDArray[Any], segments: NDArray[Any]
 ) -> NDArray[np.int8]:
@@ -475,27 +348,6 @@ def trial_types(
     is_wrong = sentences[0][models] != sentences[1][segments]
     unknown = (speakers[0][models] == "") | (speakers[1][segments] == "")
     return np.where(unknown, -1, 2 * is_impostor + is_wrong).astype(np.int8)
-
-
-def _check_sex(found: ListFiles, gender: str, problems: Problems) -> None:
-    """Report recordings of the other sex, the first of each file."""
-    where: Places = dict(found.places)
-    if found.enrolment is not None:
-        path, rows = found.enrolment
-        where.update({segment: (path, row.line or None) for row in rows for segment in row.segments})
-    if found.trials is not None:
-        where.update(dict.fromkeys(found.trials[1][0].segment_ids, (found.trials[0], None)))
-    others: dict[Path, list[str]] = {}
-    for segment, (path, _) in where.items():
-        match = re.match(r"([mf])\d{3}/", segment)
-        if match and match.group(1) != gender:
-            others.setdefault(path, []).append(segment)
-    for path, segments in others.items():
-        text = f"{len(segments)} recordings are of the other sex than gender {gender!r}: {few(segments)}"
-        problems.add(text, file=path, line=where[segments[0]][1], remedy="check gender, or the list")
-
-
-_FOLDERS = {"m": "male", "f": "female"}
 
 
 @one_line
@@ -687,7 +539,201 @@ def key_files(root: str | Path, gender: str, partition: str) -> tuple[Path, Path
     return folder / "trn" / f"3sesspwd_{name}.trn", folder / "ndx" / f"3sess-pwd_{name}.ndx"
 
 
-# --- checks ----------------------------------------------------------------------------------------------------------
+def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
+    """Write the lists as SIDEKIT's tutorial names them, in its HDF5 layouts (``.h5``) and as text (``.txt``).
+
+    The speakers of recordings and of models are written too, ``utt2spk`` and ``model2spk``, as `spkver-eval` takes
+    them, and ``data``, a Kaldi directory of all recordings under the last part of their ids, as `spkver embed` takes
+    it.
+
+    Returns
+    -------
+    list of path
+        The files, ``3sesspwd_eval_m_trn.h5`` first.
+    """
+    folder = Path(folder)
+    stems = list_stems(lists.partition, lists.gender)
+    maps = {"enrolment": lists.enrolment, "test": lists.test, "background": lists.background, "nap": lists.nap}
+    written = []
+    for extension in (".h5", ".txt"):
+        for kind, idmap in maps.items():
+            written.append(folder / f"{stems[kind]}{extension}")
+            write_idmap(written[-1], idmap)
+        written.append(folder / f"{stems['key']}{extension}")
+        write_key(written[-1], lists.key)
+        written.append(folder / f"{stems['trials']}{extension}")
+        write_trials(written[-1], lists.key.trials())
+    written.append(folder / UBM_LIST)
+    # without a last line break: SIDEKIT's tutorial splits at line breaks and would take an empty id for a recording
+    write_text(written[-1], "\n".join(lists.ubm))
+    of_model, of_recording = lists.speakers()
+    for name, speakers in (("utt2spk", of_recording), ("model2spk", of_model)):
+        written.append(folder / name)
+        write_text(written[-1], _lines(f"{identifier} {speakers[identifier]}" for identifier in sorted(speakers)))
+    names = {segment.rpartition("/")[2]: segment for segment in lists.recordings}
+    if len(names) == len(lists.recordings):  # ids of data directories hold no slash
+        recordings = {name: lists.recordings[segment] for name, segment in names.items()}
+        speakers = {name: of_recording[segment] for name, segment in names.items()}
+        write_datadir(DataDir(folder / "data", recordings, speakers))
+        written += [folder / "data" / name for name in ("wav.scp", "utt2spk", "spk2utt")]
+    return written
+
+
+def list_hashes(lists: Rsr2015) -> dict[str, str]:
+    """Return the SHA-256 of the text of each list, which identifies the lists of an experiment.
+
+    The text is one line for each row, "model recording" (UBM: "recording"), in order; the key's lines are
+    "model segment target|nontarget type", sorted.
+    """
+    maps = {"enrolment": lists.enrolment, "background": lists.background, "nap": lists.nap, "test": lists.test}
+    texts = {name: _lines(f"{m} {s}" for m, s in zip(x.models, x.segments, strict=True)) for name, x in maps.items()}
+    texts["ubm"] = _lines(lists.ubm)
+    texts["key"] = _key_text(lists.key)
+    return {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(texts.items())}
+
+
+def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
+    """Yield (number of the first line, whole lines of UTF-8 with blanks between fields) up to the first error."""
+    line = 1
+    try:
+        with path.open("rb") as handle:
+            while lines := handle.readlines(_BLOCK_BYTES):
+                block = b"".join(lines)
+                block = block.removeprefix(_BOM) if line == 1 else block
+                block.decode("utf-8")
+                yield line, block.translate(_TO_BLANK)
+                line += len(lines)
+    except UnicodeDecodeError as error:
+        line += block.count(b"\n", 0, error.start)
+        problems.add("is not UTF-8 text", file=path, line=line, remedy="save it as UTF-8")
+    except OSError as error:
+        problems.add(f"cannot be read: {error.strerror or error}", file=path, remedy="check the corpus folder")
+
+
+def _note_bad_lines(path: Path, block: bytes, first_line: int, problems: Problems) -> None:
+    n_bad = 0
+    for line, content in enumerate(block.decode().split("\n"), first_line):
+        fields = content.split()
+        flags = fields[2:]
+        if len(fields) == _FIELDS and set(flags) <= {"Y", "N"}:
+            kinds = [kind for kind, flag in zip(TRIAL_TYPES, flags, strict=True) if flag == "Y"]
+            what = f"a trial of {'no type' if not kinds else 'types ' + ' and '.join(kinds)}, expected exactly one Y"
+        else:
+            kinds, what = [], "expected 'model,segment,TC,TW,IC,IW' with Y or N for each of the four types"
+        if fields and len(kinds) != 1 and n_bad < _MAX_BAD_LINES:
+            n_bad += 1
+            text = f"{what}, found {' '.join(fields)[:100]!r}"
+            problems.add(text, file=path, line=line, remedy="copy the key files again")
+
+
+def _trial_list(
+    path: Path,
+    models: Sequence[str],
+    segments: Sequence[str],
+    kinds: NDArray,
+    lines: NDArray[np.int64],
+    target: Sequence[str],
+    nontarget: Sequence[str],
+    problems: Problems,
+) -> TrialList:
+    """Return trials by names of model and segment and indices into `TRIAL_TYPES`; a repeated trial is a problem."""
+    import pandas as pd
+
+    tables, codes = [], []
+    for names, plain in ((models, str), (segments, segment_id)):  # two names may be one id
+        numbers, found = pd.factorize(np.array(names, object))
+        ids, places = np.unique([plain(name) for name in found], return_inverse=True)
+        tables.append(np.array(ids.tolist(), object))
+        codes.append(places.astype(np.int32)[numbers])
+    pairs = codes[0].astype(np.int64) * max(len(tables[1]), 1) + codes[1]
+    order = np.argsort(pairs, kind="stable")
+    repeats = np.flatnonzero(np.diff(pairs[order]) == 0)
+    for first, second in zip(order[repeats][:_MAX_BAD_LINES], order[repeats + 1], strict=False):
+        text = f"trial {tables[0][codes[0][second]]} {tables[1][codes[1][second]]} for the second time"
+        text += f", first in line {lines[first]}"
+        problems.add(text, file=path, line=int(lines[second]), remedy="remove one of the two lines")
+    kept = np.delete(np.arange(len(pairs)), order[repeats + 1])
+    types = (*target, *nontarget)
+    of_kind = np.array([types.index(kind) if kind in types else -1 for kind in TRIAL_TYPES])[kinds[kept]]
+    rows, columns = (places[kept] for places in codes)
+    return Key(tables[0], tables[1], rows, columns, of_kind < len(target), types=of_kind, type_names=types), lines[kept]
+
+
+def _read_map(path: Path) -> IdMap:
+    """Read a map with the plain ids of recordings."""
+    idmap = read_idmap(path)
+    if not len(idmap):
+        raise DataError("holds no rows", file=path, remedy="write the list again")
+    parts = np.flatnonzero((idmap.start != -1) | (idmap.stop != -1))
+    if len(parts):
+        row = int(parts[0])
+        text = f"row {row} is a part of recording {idmap.segments[row]!r}, frames {idmap.start[row]} to"
+        text += f" {idmap.stop[row]}: expected whole recordings"
+        raise DataError(text, file=path, remedy="leave start and stop out, or cut the recordings")
+    return replace(idmap, segments=np.array([segment_id(name) for name in idmap.segments], object))
+
+
+def _enrolled(path: Path, idmap: IdMap, problems: Problems) -> list[Enrolment]:
+    """Return the models of an enrolment list in the order of their first rows; each must be of one speaker."""
+    rows = []
+    for model, of_model in idmap.rows_of_models().items():
+        segments = tuple(idmap.segments[of_model])
+        speakers = sorted({segment.split("/")[0] for segment in segments})
+        if len(speakers) > 1:
+            text = f"model {model!r} is enrolled by recordings of several speakers: {few(speakers)}"
+            problems.add(text, file=path, remedy="enrol each model by one speaker")
+        rows.append(Enrolment(model, segments, 0))
+    return rows
+
+
+def _typed_trials(
+    path: Path, key: Key, types: tuple[Sequence[str], Sequence[str]], problems: Problems
+) -> TrialList | None:
+    """Return the trials of the chosen types, derived from the ids; labels that contradict them are problems."""
+    target, nontarget = types
+    segment_ids = np.array([segment_id(name) for name in key.segment_ids], object)
+    kinds = trial_types(key.model_ids, segment_ids, key.models, key.segments)
+    if (kinds < 0).any():
+        if len(target) > 1 or len(nontarget) > 1:
+            row = int(np.argmax(kinds < 0))
+            text = (
+                f"the type of trial {key.model_ids[key.models[row]]} {segment_ids[key.segments[row]]} does not follow"
+            )
+            text += " from its ids, and a key has only target and nontarget trials"
+            problems.add(text, file=path, remedy="name one type each in trials.target and trials.nontarget")
+            return None
+        codes = [TRIAL_TYPES.index(names[0]) for names in (nontarget, target)]
+        kinds = np.array(codes, np.int8)[key.is_target.astype(np.int64)]
+    for names, label in ((nontarget, True), (target, False)):
+        wrong = np.flatnonzero((key.is_target == label) & np.isin(kinds, [TRIAL_TYPES.index(name) for name in names]))
+        if len(wrong):
+            row = int(wrong[0])
+            text = f"{len(wrong)} trials are {'target' if label else 'nontarget'} in the key, but of type"
+            text += f" {TRIAL_TYPES[kinds[row]]} by their ids: {key.model_ids[key.models[row]]}"
+            text += f" {segment_ids[key.segments[row]]} first"
+            problems.add(text, file=path, remedy="check the key, or trials.target and trials.nontarget")
+    chosen = np.isin(kinds, [TRIAL_TYPES.index(name) for name in (*target, *nontarget)])
+    names = key.model_ids[key.models[chosen]], segment_ids[key.segments[chosen]]
+    lines = np.zeros(np.count_nonzero(chosen), np.int64)
+    return _trial_list(path, *names, kinds[chosen], lines, target, nontarget, problems)
+
+
+def _check_sex(found: ListFiles, gender: str, problems: Problems) -> None:
+    """Report recordings of the other sex, the first of each file."""
+    where: Places = dict(found.places)
+    if found.enrolment is not None:
+        path, rows = found.enrolment
+        where.update({segment: (path, row.line or None) for row in rows for segment in row.segments})
+    if found.trials is not None:
+        where.update(dict.fromkeys(found.trials[1][0].segment_ids, (found.trials[0], None)))
+    others: dict[Path, list[str]] = {}
+    for segment, (path, _) in where.items():
+        match = re.match(r"([mf])\d{3}/", segment)
+        if match and match.group(1) != gender:
+            others.setdefault(path, []).append(segment)
+    for path, segments in others.items():
+        text = f"{len(segments)} recordings are of the other sex than gender {gender!r}: {few(segments)}"
+        problems.add(text, file=path, line=where[segments[0]][1], remedy="check gender, or the list")
 
 
 def _check_options(options: ListOptions) -> None:
@@ -752,64 +798,8 @@ def _check_leak(used: Places, background: range, files: ListFiles, problems: Pro
             problems.add(f"recording {segment!r} is of a background speaker", file=file, line=line, remedy=remedy)
 
 
-# --- draws, and what is built -----------------------------------------------------------------------------------------
-
-
 def _by_speaker(segments: Iterable[str]) -> IdMap:
     return IdMap.from_pairs((segment.split("/")[0], segment) for segment in segments)
-
-
-def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
-    """Write the lists as SIDEKIT's tutorial names them, in its HDF5 layouts (``.h5``) and as text (``.txt``).
-
-    The speakers of recordings and of models are written too, ``utt2spk`` and ``model2spk``, as `spkver-eval` takes
-    them, and ``data``, a Kaldi directory of all recordings under the last part of their ids, as `spkver embed` takes
-    it.
-
-    Returns
-    -------
-    list of path
-        The files, ``3sesspwd_eval_m_trn.h5`` first.
-    """
-    folder = Path(folder)
-    stems = list_stems(lists.partition, lists.gender)
-    maps = {"enrolment": lists.enrolment, "test": lists.test, "background": lists.background, "nap": lists.nap}
-    written = []
-    for extension in (".h5", ".txt"):
-        for kind, idmap in maps.items():
-            written.append(folder / f"{stems[kind]}{extension}")
-            write_idmap(written[-1], idmap)
-        written.append(folder / f"{stems['key']}{extension}")
-        write_key(written[-1], lists.key)
-        written.append(folder / f"{stems['trials']}{extension}")
-        write_trials(written[-1], lists.key.trials())
-    written.append(folder / UBM_LIST)
-    # without a last line break: SIDEKIT's tutorial splits at line breaks and would take an empty id for a recording
-    write_text(written[-1], "\n".join(lists.ubm))
-    of_model, of_recording = lists.speakers()
-    for name, speakers in (("utt2spk", of_recording), ("model2spk", of_model)):
-        written.append(folder / name)
-        write_text(written[-1], _lines(f"{identifier} {speakers[identifier]}" for identifier in sorted(speakers)))
-    names = {segment.rpartition("/")[2]: segment for segment in lists.recordings}
-    if len(names) == len(lists.recordings):  # ids of data directories hold no slash
-        recordings = {name: lists.recordings[segment] for name, segment in names.items()}
-        speakers = {name: of_recording[segment] for name, segment in names.items()}
-        write_datadir(DataDir(folder / "data", recordings, speakers))
-        written += [folder / "data" / name for name in ("wav.scp", "utt2spk", "spk2utt")]
-    return written
-
-
-def list_hashes(lists: Rsr2015) -> dict[str, str]:
-    """Return the SHA-256 of the text of each list, which identifies the lists of an experiment.
-
-    The text is one line for each row, "model recording" (UBM: "recording"), in order; the key's lines are
-    "model segment target|nontarget type", sorted.
-    """
-    maps = {"enrolment": lists.enrolment, "background": lists.background, "nap": lists.nap, "test": lists.test}
-    texts = {name: _lines(f"{m} {s}" for m, s in zip(x.models, x.segments, strict=True)) for name, x in maps.items()}
-    texts["ubm"] = _lines(lists.ubm)
-    texts["key"] = _key_text(lists.key)
-    return {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(texts.items())}
 
 
 def _lines(rows: Iterable[str]) -> str:

@@ -59,6 +59,28 @@ RECORD = "simulation.json"
 CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}
 _VERSION = 1  # of the samples and the tree; a tree of another version is not reused
 
+# --- RSR2015 ---------------------------------------------------------------------------------------------------------
+
+ENROLMENT_SESSIONS = (1, 4, 7)
+# RSR2015 lists every wrong sentence, some ten million trials that the recipe does not score.
+WRONG_SENTENCES_OF_SPEAKER = 3
+WRONG_SENTENCES_OF_OTHERS = 1
+MAX_SESSIONS = 9
+MAX_SPEAKERS = 999  # of a sex; ids have three digits
+FULL_SIZE = 157  # speakers of a sex in RSR2015, from which on there is a development part
+
+_FOLDERS = {"m": "male", "f": "female"}
+_N_BACKGROUND = {"m": 50, "f": 47}  # and as many development speakers
+_FIRST_EVALUATION = {"m": 101, "f": 95}
+
+# --- VoicePrivacy ----------------------------------------------------------------------------------------------------
+
+DATASET = "simulated_test"
+TRAINING_SET = "simulated_train"
+SEXES = ("f", "m")
+_FIRST_TRAINING = 501  # number of the first training speaker; those before it are enrolled or tried
+_MOST_SPEAKERS = 499  # of a sex and a part
+
 
 class Recording(NamedTuple):
     """A row of the table that a simulated corpus is made from: a file below its folder, its speaker and its text."""
@@ -106,107 +128,6 @@ def is_simulated(folder: str | Path) -> bool:
     return (Path(folder) / RECORD).is_file()
 
 
-def _simulate(
-    output: Path,
-    table: Sequence[Recording],
-    parameters: dict[str, Any],
-    about: str,
-    write_lists: Callable[[Path], dict[str, int]],
-    readme: str,
-    *,
-    more: dict[str, Any] | None = None,
-    jobs: int | None = None,
-) -> tuple[dict[str, Any], bool]:
-    """Make a tree unless it exists; return its counts and whether it was made.
-
-    Raises
-    ------
-    DataError
-        If `output` holds something else or cannot be written, or the package espeakng-loader (extra `demo`) is
-        missing.
-    """
-    identity: dict[str, Any] = {"version": _VERSION, "variability": json.loads(json.dumps(asdict(voices.VARIABILITY)))}
-    if _is_finished(output, {**identity, **parameters}, [row.file for row in table]):
-        logger.info("%s exists already", output)
-        return load_json(output / RECORD)["counts"], False
-    voices.loader()
-    engine = f"espeakng-loader {version('espeakng-loader')}"
-    draft = output.with_name(f"{output.name[:80]}.draft")
-    speakers = [list(rows) for _, rows in groupby(table, lambda row: (row.sex, row.number))]
-    audio_format = parameters.get("audio_format", "wav")
-    with sole_use(draft):
-        tree = draft / "tree"
-        try:
-            shutil.rmtree(tree, ignore_errors=True)  # of a process that was killed
-            tree.mkdir()
-            work = partial(_record_speaker, tree=tree, seed=parameters["seed"], audio_format=audio_format)
-            with closing(Work(jobs).map(work, speakers, processes=True, description="simulated speakers")) as lengths:  # type: ignore[type-var]
-                seconds = sum(lengths) / voices.SAMPLE_RATE
-            counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
-            record = {"about": about, **identity, "engine": engine, "parameters": parameters, **(more or {})}
-            (tree / RECORD).write_text(json.dumps({**record, "counts": counts}, indent=1) + "\n", encoding="utf-8")
-            (tree / "README.txt").write_text(readme.replace("ENGINE", engine), encoding="utf-8")
-            tree.replace(output)
-        except (OSError, soundfile.LibsndfileError) as error:
-            text = f"cannot be written: {getattr(error, 'strerror', None) or error}"
-            raise DataError(text, file=output, remedy="check the folder and its disk") from error
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-    return counts, True
-
-
-def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> bool:
-    """Return whether the requested tree exists; anything else in its place is an error: nothing is overwritten."""
-    if output.exists() and not output.is_dir():
-        raise DataError("is a file", file=output, remedy="name a folder that does not exist yet")
-    if not output.exists() or not any(output.iterdir()):
-        return False
-    remedy = "choose another folder or remove this one"
-    try:
-        record = load_json(output / RECORD)
-        recorded = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
-    except (ValueError, KeyError, TypeError):
-        raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
-    different = [
-        f"{name} {recorded.get(name)}, not {wanted[name]}" for name in wanted if recorded.get(name) != wanted[name]
-    ]
-    if different:
-        raise DataError(f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy)
-    if missing := [file for file in files if not (output / file).is_file()]:
-        text = f"lacks {len(missing)} of the corpus's {len(files)} recordings, the first {missing[0]}"
-        raise DataError(text, file=output, remedy=remedy)
-    return True
-
-
-def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_format: str) -> int:
-    """Write the recordings of a speaker; return the number of samples of all."""
-    voice = voices.make_voice(table[0].sex, table[0].number, seed)
-    n_samples = 0
-    for row in table:
-        session = voices.make_session(row.sex, row.number, row.session, seed)
-        speech = voices.synthesise_utterance(voice, row.text, session, take=row.take)
-        samples = np.round(speech * 32767).astype(np.int16)
-        (tree / row.file).parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(tree / row.file, samples, voices.SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
-        n_samples += len(samples)
-    return n_samples
-
-
-# --- RSR2015 ---------------------------------------------------------------------------------------------------------
-
-ENROLMENT_SESSIONS = (1, 4, 7)
-# RSR2015 lists every wrong sentence, some ten million trials that the recipe does not score.
-WRONG_SENTENCES_OF_SPEAKER = 3
-WRONG_SENTENCES_OF_OTHERS = 1
-MAX_SESSIONS = 9
-MAX_SPEAKERS = 999  # of a sex; ids have three digits
-FULL_SIZE = 157  # speakers of a sex in RSR2015, from which on there is a development part
-
-_FOLDERS = {"m": "male", "f": "female"}
-_N_BACKGROUND = {"m": 50, "f": 47}  # and as many development speakers
-_FIRST_EVALUATION = {"m": 101, "f": 95}
-
-
 def enrolment_lines(speakers: Sequence[str], *, folder: str, n_sentences: int, n_sessions: int) -> Iterator[str]:
     """Yield the lines of a .trn file: a model for each speaker and sentence, and the recordings that enrol it.
 
@@ -252,10 +173,6 @@ def trial_lines(speakers: Sequence[str], *, n_sentences: int, n_sessions: int) -
                     letters = ",".join("Y" if number == kind else "N" for number in range(4))
                     lines += [f"{model},{_segment(speaker, session, said)},{letters}\n" for session in sessions]
             yield lines
-
-
-def _segment(speaker: str, session: int, sentence: int) -> str:
-    return f"{speaker}/{speaker}_{session:02d}_{sentence:03d}.sph"
 
 
 class SpeakerSplit(NamedTuple):
@@ -411,40 +328,6 @@ def split_speakers(gender: str, n_speakers: int, n_background: int | None = None
     )
 
 
-def _ids(gender: str, first: int, count: int) -> tuple[str, ...]:
-    return tuple(f"{gender}{number:03d}" for number in range(first, first + count))
-
-
-def _write_keys(tree: Path, splits: dict[str, SpeakerSplit], size: CorpusSize) -> dict[str, int]:
-    counts = {"n_models": 0, "n_targets": 0, "n_impostors": 0}
-    sizes = {"n_sentences": size.n_sentences, "n_sessions": size.n_sessions}
-    for folder in ("trn", "ndx"):
-        (tree / "key/part1" / folder).mkdir(parents=True, exist_ok=True)
-    for sex, split in splits.items():
-        for part, speakers in (("dev", split.development), ("eval", split.evaluation)):
-            if not speakers:
-                continue
-            models = list(enrolment_lines(speakers, folder=_FOLDERS[sex], **sizes))
-            (tree / f"key/part1/trn/3sesspwd_{part}_{sex}.trn").write_text("".join(models), encoding="ascii")
-            with (tree / f"key/part1/ndx/3sess-pwd_{part}_{sex}.ndx").open("w", encoding="ascii") as handle:
-                for lines in trial_lines(speakers, **sizes):
-                    handle.writelines(lines)
-                    if part == "eval":
-                        counts["n_targets"] += sum(line.endswith(",Y,N,N,N\n") for line in lines)
-                        counts["n_impostors"] += sum(line.endswith(",N,N,Y,N\n") for line in lines)
-            counts["n_models"] += len(models) if part == "eval" else 0
-    return counts
-
-
-# --- VoicePrivacy ----------------------------------------------------------------------------------------------------
-
-DATASET = "simulated_test"
-TRAINING_SET = "simulated_train"
-SEXES = ("f", "m")
-_FIRST_TRAINING = 501  # number of the first training speaker; those before it are enrolled or tried
-_MOST_SPEAKERS = 499  # of a sex and a part
-
-
 @dataclass(frozen=True)
 class Sizes:
     """Numbers of speakers (of each sex) and utterances.
@@ -553,6 +436,121 @@ def utterance_text(number: int, session: int, n_sentences: int) -> str:
     first = 7 * number + 2 * session  # from 0 to 29 it visits all sentences, so text tells nothing about the speaker
     places = [(first + 11 * position) % len(voices.SENTENCES) for position in range(n_sentences)]
     return " ".join(voices.SENTENCES[place] for place in places)
+
+
+def _simulate(
+    output: Path,
+    table: Sequence[Recording],
+    parameters: dict[str, Any],
+    about: str,
+    write_lists: Callable[[Path], dict[str, int]],
+    readme: str,
+    *,
+    more: dict[str, Any] | None = None,
+    jobs: int | None = None,
+) -> tuple[dict[str, Any], bool]:
+    """Make a tree unless it exists; return its counts and whether it was made.
+
+    Raises
+    ------
+    DataError
+        If `output` holds something else or cannot be written, or the package espeakng-loader (extra `demo`) is
+        missing.
+    """
+    identity: dict[str, Any] = {"version": _VERSION, "variability": json.loads(json.dumps(asdict(voices.VARIABILITY)))}
+    if _is_finished(output, {**identity, **parameters}, [row.file for row in table]):
+        logger.info("%s exists already", output)
+        return load_json(output / RECORD)["counts"], False
+    voices.loader()
+    engine = f"espeakng-loader {version('espeakng-loader')}"
+    draft = output.with_name(f"{output.name[:80]}.draft")
+    speakers = [list(rows) for _, rows in groupby(table, lambda row: (row.sex, row.number))]
+    audio_format = parameters.get("audio_format", "wav")
+    with sole_use(draft):
+        tree = draft / "tree"
+        try:
+            shutil.rmtree(tree, ignore_errors=True)  # of a process that was killed
+            tree.mkdir()
+            work = partial(_record_speaker, tree=tree, seed=parameters["seed"], audio_format=audio_format)
+            with closing(Work(jobs).map(work, speakers, processes=True, description="simulated speakers")) as lengths:  # type: ignore[type-var]
+                seconds = sum(lengths) / voices.SAMPLE_RATE
+            counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
+            record = {"about": about, **identity, "engine": engine, "parameters": parameters, **(more or {})}
+            (tree / RECORD).write_text(json.dumps({**record, "counts": counts}, indent=1) + "\n", encoding="utf-8")
+            (tree / "README.txt").write_text(readme.replace("ENGINE", engine), encoding="utf-8")
+            tree.replace(output)
+        except (OSError, soundfile.LibsndfileError) as error:
+            text = f"cannot be written: {getattr(error, 'strerror', None) or error}"
+            raise DataError(text, file=output, remedy="check the folder and its disk") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return counts, True
+
+
+def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> bool:
+    """Return whether the requested tree exists; anything else in its place is an error: nothing is overwritten."""
+    if output.exists() and not output.is_dir():
+        raise DataError("is a file", file=output, remedy="name a folder that does not exist yet")
+    if not output.exists() or not any(output.iterdir()):
+        return False
+    remedy = "choose another folder or remove this one"
+    try:
+        record = load_json(output / RECORD)
+        recorded = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
+    except (ValueError, KeyError, TypeError):
+        raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
+    different = [
+        f"{name} {recorded.get(name)}, not {wanted[name]}" for name in wanted if recorded.get(name) != wanted[name]
+    ]
+    if different:
+        raise DataError(f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy)
+    if missing := [file for file in files if not (output / file).is_file()]:
+        text = f"lacks {len(missing)} of the corpus's {len(files)} recordings, the first {missing[0]}"
+        raise DataError(text, file=output, remedy=remedy)
+    return True
+
+
+def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_format: str) -> int:
+    """Write the recordings of a speaker; return the number of samples of all."""
+    voice = voices.make_voice(table[0].sex, table[0].number, seed)
+    n_samples = 0
+    for row in table:
+        session = voices.make_session(row.sex, row.number, row.session, seed)
+        speech = voices.synthesise_utterance(voice, row.text, session, take=row.take)
+        samples = np.round(speech * 32767).astype(np.int16)
+        (tree / row.file).parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(tree / row.file, samples, voices.SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
+        n_samples += len(samples)
+    return n_samples
+
+
+def _segment(speaker: str, session: int, sentence: int) -> str:
+    return f"{speaker}/{speaker}_{session:02d}_{sentence:03d}.sph"
+
+
+def _ids(gender: str, first: int, count: int) -> tuple[str, ...]:
+    return tuple(f"{gender}{number:03d}" for number in range(first, first + count))
+
+
+def _write_keys(tree: Path, splits: dict[str, SpeakerSplit], size: CorpusSize) -> dict[str, int]:
+    counts = {"n_models": 0, "n_targets": 0, "n_impostors": 0}
+    sizes = {"n_sentences": size.n_sentences, "n_sessions": size.n_sessions}
+    for folder in ("trn", "ndx"):
+        (tree / "key/part1" / folder).mkdir(parents=True, exist_ok=True)
+    for sex, split in splits.items():
+        for part, speakers in (("dev", split.development), ("eval", split.evaluation)):
+            if not speakers:
+                continue
+            models = list(enrolment_lines(speakers, folder=_FOLDERS[sex], **sizes))
+            (tree / f"key/part1/trn/3sesspwd_{part}_{sex}.trn").write_text("".join(models), encoding="ascii")
+            with (tree / f"key/part1/ndx/3sess-pwd_{part}_{sex}.ndx").open("w", encoding="ascii") as handle:
+                for lines in trial_lines(speakers, **sizes):
+                    handle.writelines(lines)
+                    if part == "eval":
+                        counts["n_targets"] += sum(line.endswith(",Y,N,N,N\n") for line in lines)
+                        counts["n_impostors"] += sum(line.endswith(",N,N,Y,N\n") for line in lines)
+            counts["n_models"] += len(models) if part == "eval" else 0
+    return counts
 
 
 def _write_lists(tree: Path, table: Sequence[Recording]) -> dict[str, int]:

@@ -46,27 +46,51 @@ _RATE, _VOLUME, _PITCH, _RANGE = 1, 2, 3, 4  # espeak_PARAMETER
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
 
+GENDERS = ("m", "f")
+_PURPOSES = ("voice", "session", "take")
+_LIMIT = 2.5  # standard deviations; what lies beyond sounds broken
 
-class _Engine:
-    """The library, initialised, with the buffer that its callback fills. One per process, see `_engine`."""
+SENTENCES: tuple[str, ...] = (
+    "The birch canoe slid on the smooth planks.",
+    "Glue the sheet to the dark blue background.",
+    "It's easy to tell the depth of a well.",
+    "These days a chicken leg is a rare dish.",
+    "Rice is often served in round bowls.",
+    "The juice of lemons makes fine punch.",
+    "The box was thrown beside the parked truck.",
+    "The hogs were fed chopped corn and garbage.",
+    "Four hours of steady work faced us.",
+    "A large size in stockings is hard to sell.",
+    "The boy was there when the sun rose.",
+    "A rod is used to catch pink salmon.",
+    "The source of the huge river is the clear spring.",
+    "Kick the ball straight and follow through.",
+    "Help the woman get back to her feet.",
+    "A pot of tea helps to pass the evening.",
+    "Smoky fires lack flame and heat.",
+    "The soft cushion broke the man's fall.",
+    "The salt breeze came across from the sea.",
+    "The girl at the booth sold fifty bonds.",
+    "The small pup gnawed a hole in the sock.",
+    "The fish twisted and turned on the bent hook.",
+    "Press the pants and sew a button on the vest.",
+    "The swan dive was far short of perfect.",
+    "The beauty of the view stunned the young boy.",
+    "Two blue fish swam in the tank.",
+    "Her purse was full of useless trash.",
+    "The colt reared and threw the tall rider.",
+    "It snowed, rained, and hailed the same morning.",
+    "Read verse out loud for pleasure.",
+)
 
-    def __init__(self, library: Path, data: Path) -> None:
-        self.lock = threading.Lock()
-        self.chunks: list[bytes] = []
-        try:
-            self.library = ctypes.CDLL(str(library))
-        except OSError as error:
-            raise DataError(f"the speech engine cannot be loaded: {error}", file=library, remedy=_AGAIN) from error
-        self.rate = self.library.espeak_Initialize(_SYNCHRONOUS, 0, os.fsencode(data), _DONT_EXIT)
-        if self.rate <= 0:
-            raise DataError("the speech engine does not accept its data folder", file=data, remedy=_AGAIN)
-        self._callback = _Callback(self._collect)  # kept, because the library does not hold a reference
-        self.library.espeak_SetSynthCallback(self._callback)
+SAMPLE_RATE = 16_000
 
-    def _collect(self, samples: ctypes._Pointer[ctypes.c_short], count: int, events: int | None) -> int:
-        if samples and count > 0:
-            self.chunks.append(ctypes.string_at(samples, 2 * count))
-        return 0
+_N_TAPS = 257
+_KNOTS = np.geomspace(100, 8000, 8)  # Hz; where the channel's gains are drawn
+_NOISES = ("white", "pink", "babble")
+_STEEPNESS = 24.0  # dB per octave beyond the edges of the channel
+
+N_FORMANTS = 9  # of the engine: 0 is the glottal one, 1 to 8 those of the vocal tract
 
 
 def loader() -> Any:
@@ -128,30 +152,6 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
     if not samples.any():
         raise DataError(f"the speech engine gives no sound for the text {text!r}")
     return samples, engine.rate
-
-
-@cache
-def _engine() -> _Engine:
-    package = loader()
-    return _Engine(Path(package.get_library_path()), Path(package.get_data_path()))
-
-
-def _load_voice(engine: _Engine, voice_file: str) -> None:
-    with tempfile.NamedTemporaryFile("w", prefix="spkver-voice-", encoding="utf-8") as handle:
-        handle.write(voice_file)
-        handle.flush()
-        # a refused voice would silently leave the one before in place
-        _check(engine.library.espeak_SetVoiceByFile(os.fsencode(handle.name)), "the voice")
-
-
-def _check(status: int, what: str) -> None:
-    if status != 0:
-        raise DataError(f"the speech engine refused {what} (status {status})", remedy=_AGAIN)
-
-
-GENDERS = ("m", "f")
-_PURPOSES = ("voice", "session", "take")
-_LIMIT = 2.5  # standard deviations; what lies beyond sounds broken
 
 
 @dataclass(frozen=True)
@@ -217,48 +217,6 @@ def generator(seed: int, purpose: str, gender: str, *numbers: int) -> np.random.
 def bounded_normal(random: np.random.Generator, size: int | None = None) -> np.ndarray:
     """Return standard normal numbers, cut off at 2.5 standard deviations; shape (size,) or ()."""
     return np.clip(random.standard_normal(size), -_LIMIT, _LIMIT)
-
-
-SENTENCES: tuple[str, ...] = (
-    "The birch canoe slid on the smooth planks.",
-    "Glue the sheet to the dark blue background.",
-    "It's easy to tell the depth of a well.",
-    "These days a chicken leg is a rare dish.",
-    "Rice is often served in round bowls.",
-    "The juice of lemons makes fine punch.",
-    "The box was thrown beside the parked truck.",
-    "The hogs were fed chopped corn and garbage.",
-    "Four hours of steady work faced us.",
-    "A large size in stockings is hard to sell.",
-    "The boy was there when the sun rose.",
-    "A rod is used to catch pink salmon.",
-    "The source of the huge river is the clear spring.",
-    "Kick the ball straight and follow through.",
-    "Help the woman get back to her feet.",
-    "A pot of tea helps to pass the evening.",
-    "Smoky fires lack flame and heat.",
-    "The soft cushion broke the man's fall.",
-    "The salt breeze came across from the sea.",
-    "The girl at the booth sold fifty bonds.",
-    "The small pup gnawed a hole in the sock.",
-    "The fish twisted and turned on the bent hook.",
-    "Press the pants and sew a button on the vest.",
-    "The swan dive was far short of perfect.",
-    "The beauty of the view stunned the young boy.",
-    "Two blue fish swam in the tank.",
-    "Her purse was full of useless trash.",
-    "The colt reared and threw the tall rider.",
-    "It snowed, rained, and hailed the same morning.",
-    "Read verse out loud for pleasure.",
-)
-
-
-SAMPLE_RATE = 16_000
-
-_N_TAPS = 257
-_KNOTS = np.geomspace(100, 8000, 8)  # Hz; where the channel's gains are drawn
-_NOISES = ("white", "pink", "babble")
-_STEEPNESS = 24.0  # dB per octave beyond the edges of the channel
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,51 +336,6 @@ def filter_from_gains(frequencies: np.ndarray, gains: np.ndarray, *, n_taps: int
     middle = len(response) // 2
     taps = response[middle - n_taps // 2 : middle + n_taps // 2 + 1]
     return (taps * np.hanning(n_taps + 2)[1:-1]).astype(np.float32)
-
-
-def _microphone(random: np.random.Generator, variability: Variability) -> np.ndarray:
-    """Random gains over frequency, falling off beyond a random band."""
-    gains = variability.channel_gain * bounded_normal(random, len(_KNOTS))
-    low, high = random.uniform(*variability.channel_low), random.uniform(*variability.channel_high)
-    grid = np.geomspace(20, 8000, 96)
-    level = np.interp(np.log(grid), np.log(_KNOTS), gains)
-    outside = np.log2(np.maximum(1, np.maximum(low / grid, grid / high)))
-    return filter_from_gains(grid, np.maximum(level - _STEEPNESS * outside, -50), n_taps=_N_TAPS)
-
-
-def _room(random: np.random.Generator, variability: Variability) -> np.ndarray:
-    """Direct sound, a few early reflections, and noise that decays exponentially."""
-    reverberation = random.uniform(*variability.reverberation)
-    ratio = random.uniform(*variability.direct_to_reverberant)
-    time = np.arange(int(0.6 * reverberation * SAMPLE_RATE)) / SAMPLE_RATE  # down by 36 dB at the end
-    decay = np.exp(-3 * np.log(10) * time / reverberation)
-    response = random.standard_normal(len(time)) * decay
-    response[: int(0.004 * SAMPLE_RATE)] = 0
-    early = random.integers(int(0.002 * SAMPLE_RATE), int(0.03 * SAMPLE_RATE), 6)
-    response[early] += 6 * random.choice([-1, 1], len(early)) * decay[early]
-    response *= np.sqrt(10 ** (-ratio / 10) / np.sum(response**2))
-    response[0] = 1
-    return response
-
-
-def _noise(kind: str, n_samples: int, random: np.random.Generator) -> np.ndarray:
-    from scipy.signal import lfilter
-
-    white = random.standard_normal(n_samples, np.float32)
-    if kind == "white":
-        return white
-    # two poles: falls from about 100 Hz on as pink noise does, from 600 Hz on as speech does
-    pole = 0.8 if kind == "babble" else 0.96
-    coloured = lfilter(np.array([1, -0.5], np.float32), np.array([1, -pole], np.float32), white)
-    if kind == "pink":
-        return coloured
-    n_knots = n_samples * 5 // SAMPLE_RATE + 2  # the loudness of a few voices changes some five times a second
-    levels = 10 ** (5 * random.standard_normal(n_knots) / 20)
-    loudness = np.interp(np.arange(n_samples) * 5 / SAMPLE_RATE, np.arange(n_knots), levels)
-    return coloured * loudness.astype(np.float32)
-
-
-N_FORMANTS = 9  # of the engine: 0 is the glottal one, 1 to 8 those of the vocal tract
 
 
 @dataclass(frozen=True)
@@ -573,6 +486,98 @@ def voice_file(voice: Voice, session: Session) -> str:
     return "\n".join(lines) + "\n"
 
 
+def tilt(speech: np.ndarray, slope: float) -> np.ndarray:
+    """Add `slope` dB per octave above 300 Hz, by a short filter of linear phase (a delay of 2 ms)."""
+    from scipy.signal import oaconvolve
+
+    frequencies = np.array([300.0, 8000.0])
+    gains = slope * np.log2(frequencies / 300)
+    return oaconvolve(speech, filter_from_gains(frequencies, gains, n_taps=65), mode="same")
+
+
+class _Engine:
+    """The library, initialised, with the buffer that its callback fills. One per process, see `_engine`."""
+
+    def __init__(self, library: Path, data: Path) -> None:
+        self.lock = threading.Lock()
+        self.chunks: list[bytes] = []
+        try:
+            self.library = ctypes.CDLL(str(library))
+        except OSError as error:
+            raise DataError(f"the speech engine cannot be loaded: {error}", file=library, remedy=_AGAIN) from error
+        self.rate = self.library.espeak_Initialize(_SYNCHRONOUS, 0, os.fsencode(data), _DONT_EXIT)
+        if self.rate <= 0:
+            raise DataError("the speech engine does not accept its data folder", file=data, remedy=_AGAIN)
+        self._callback = _Callback(self._collect)  # kept, because the library does not hold a reference
+        self.library.espeak_SetSynthCallback(self._callback)
+
+    def _collect(self, samples: ctypes._Pointer[ctypes.c_short], count: int, events: int | None) -> int:
+        if samples and count > 0:
+            self.chunks.append(ctypes.string_at(samples, 2 * count))
+        return 0
+
+
+@cache
+def _engine() -> _Engine:
+    package = loader()
+    return _Engine(Path(package.get_library_path()), Path(package.get_data_path()))
+
+
+def _load_voice(engine: _Engine, voice_file: str) -> None:
+    with tempfile.NamedTemporaryFile("w", prefix="spkver-voice-", encoding="utf-8") as handle:
+        handle.write(voice_file)
+        handle.flush()
+        # a refused voice would silently leave the one before in place
+        _check(engine.library.espeak_SetVoiceByFile(os.fsencode(handle.name)), "the voice")
+
+
+def _check(status: int, what: str) -> None:
+    if status != 0:
+        raise DataError(f"the speech engine refused {what} (status {status})", remedy=_AGAIN)
+
+
+def _microphone(random: np.random.Generator, variability: Variability) -> np.ndarray:
+    """Random gains over frequency, falling off beyond a random band."""
+    gains = variability.channel_gain * bounded_normal(random, len(_KNOTS))
+    low, high = random.uniform(*variability.channel_low), random.uniform(*variability.channel_high)
+    grid = np.geomspace(20, 8000, 96)
+    level = np.interp(np.log(grid), np.log(_KNOTS), gains)
+    outside = np.log2(np.maximum(1, np.maximum(low / grid, grid / high)))
+    return filter_from_gains(grid, np.maximum(level - _STEEPNESS * outside, -50), n_taps=_N_TAPS)
+
+
+def _room(random: np.random.Generator, variability: Variability) -> np.ndarray:
+    """Direct sound, a few early reflections, and noise that decays exponentially."""
+    reverberation = random.uniform(*variability.reverberation)
+    ratio = random.uniform(*variability.direct_to_reverberant)
+    time = np.arange(int(0.6 * reverberation * SAMPLE_RATE)) / SAMPLE_RATE  # down by 36 dB at the end
+    decay = np.exp(-3 * np.log(10) * time / reverberation)
+    response = random.standard_normal(len(time)) * decay
+    response[: int(0.004 * SAMPLE_RATE)] = 0
+    early = random.integers(int(0.002 * SAMPLE_RATE), int(0.03 * SAMPLE_RATE), 6)
+    response[early] += 6 * random.choice([-1, 1], len(early)) * decay[early]
+    response *= np.sqrt(10 ** (-ratio / 10) / np.sum(response**2))
+    response[0] = 1
+    return response
+
+
+def _noise(kind: str, n_samples: int, random: np.random.Generator) -> np.ndarray:
+    from scipy.signal import lfilter
+
+    white = random.standard_normal(n_samples, np.float32)
+    if kind == "white":
+        return white
+    # two poles: falls from about 100 Hz on as pink noise does, from 600 Hz on as speech does
+    pole = 0.8 if kind == "babble" else 0.96
+    coloured = lfilter(np.array([1, -0.5], np.float32), np.array([1, -pole], np.float32), white)
+    if kind == "pink":
+        return coloured
+    n_knots = n_samples * 5 // SAMPLE_RATE + 2  # the loudness of a few voices changes some five times a second
+    levels = 10 ** (5 * random.standard_normal(n_knots) / 20)
+    loudness = np.interp(np.arange(n_samples) * 5 / SAMPLE_RATE, np.arange(n_knots), levels)
+    return coloured * loudness.astype(np.float32)
+
+
 def _voice_quality(speech: np.ndarray, voice: Voice, session: Session, random: np.random.Generator) -> np.ndarray:
     """Shimmer, breath and spectral tilt."""
     from scipy.signal import lfilter
@@ -587,12 +592,3 @@ def _voice_quality(speech: np.ndarray, voice: Voice, session: Session, random: n
     noise[1:] -= np.float32(0.9) * noise[:-1]  # aspiration lies above the voice's own spectrum
     speech = speech + np.float32(10 ** ((voice.breath + session.breath) / 20)) * envelope * noise
     return tilt(speech, voice.tilt + session.tilt)
-
-
-def tilt(speech: np.ndarray, slope: float) -> np.ndarray:
-    """Add `slope` dB per octave above 300 Hz, by a short filter of linear phase (a delay of 2 ms)."""
-    from scipy.signal import oaconvolve
-
-    frequencies = np.array([300.0, 8000.0])
-    gains = slope * np.log2(frequencies / 300)
-    return oaconvolve(speech, filter_from_gains(frequencies, gains, n_taps=65), mode="same")

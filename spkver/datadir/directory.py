@@ -162,11 +162,6 @@ def write_datadir(datadir: DataDir) -> None:
             write_text(folder / name, text)
 
 
-def _lines(values: Mapping[str, object]) -> str:
-    # code points sort as the bytes of UTF-8 do
-    return "".join(f"{key} {values[key]}\n" for key in sorted(values))
-
-
 def unfit_id(identifier: str) -> str | None:
     """Return why an id cannot name a file in an output folder, None if it can.
 
@@ -205,3 +200,8 @@ def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
 def no_folder(path: Path) -> DataError:
     """Return the error of a missing data directory."""
     return DataError("no such folder", file=path, remedy="name a data directory, which holds wav.scp and utt2spk")
+
+
+def _lines(values: Mapping[str, object]) -> str:
+    # code points sort as the bytes of UTF-8 do
+    return "".join(f"{key} {values[key]}\n" for key in sorted(values))

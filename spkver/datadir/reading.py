@@ -73,24 +73,6 @@ def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = N
     return paths
 
 
-def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataError | None]:
-    utterance, command = item
-    path = folder / f"{utterance}.wav"
-    try:
-        with atomic_path(path) as temporary:
-            with temporary.open("wb") as output:
-                # the caller allowed the commands of the list; the folder of a worker is another
-                run_command(command.rstrip().removesuffix("|"), output=output, place=place)
-            try:
-                audio_header(temporary)
-            except DataError as error:
-                raise DataError(f"the command wrote no audio: {error.text}") from error
-    except DataError as error:
-        text = f"utterance {utterance!r}: {error.text}: {command}"
-        return utterance, DataError(text, file=error.file, remedy=error.remedy or "run it in a shell to see why")
-    return utterance, None
-
-
 def read_datadir(
     path: str | Path,
     *,
@@ -167,6 +149,118 @@ def read_datadir(
         recordings.update(run_pipes(pipes, pipes_to, jobs=jobs))
         recordings = {utterance: recordings[utterance] for utterance in entries}
     return DataDir(folder, recordings, speakers, sexes, enrolls, trials)
+
+
+def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str = "-") -> DataDir:
+    """Return the data directory of a folder of recordings, without sexes.
+
+    Where the folder has sub-folders, the first names the speaker: ``anna/monday/01.wav`` is the utterance
+    ``anna-monday-01`` of ``anna``; names that begin with that of the folder above, as ``anna/anna-01.wav``, do not
+    repeat it. If it has none, the speaker is the part before the first separator: ``anna-01.wav`` is the utterance
+    ``anna-01`` of ``anna``. In ids white space becomes ``_``, and Unicode is composed (NFC).
+
+    Parameters
+    ----------
+    folder : path
+        Holds recordings (`spkver.audio.EXTENSIONS`), at any depth. Hidden files are ignored; of other files, and of
+        names that may be one speaker, such as Anna and anna, a warning says so.
+    target : path
+        Folder of the data directory; it is not written here.
+    separator : str
+        End of the speaker's name in names of files.
+
+    Returns
+    -------
+    DataDir
+
+    Raises
+    ------
+    DataError
+        With all problems: no folder, no recordings, recordings both inside and outside of sub-folders, names without
+        a speaker, two files or two speakers of one id.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise no_folder(folder)
+    if not separator:
+        raise DataError("the separator is empty", remedy="give the end of the speaker's name, such as - or _")
+    found = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if not path.is_dir()]
+    found = [path for path in found if not any(part.startswith(".") for part in path.parts)]
+    files = [path for path in found if path.suffix.lower() in EXTENSIONS]
+    others = ""
+    if left := [str(path) for path in found if path.suffix.lower() not in EXTENSIONS]:
+        others = f"{len(left)} other files are left out: {few(left, repr)}"
+    if not files:
+        remedy = "give the folder above the recordings: one sub-folder a speaker, or names like SPEAKER-1.wav"
+        remedy = "convert recordings of other formats to .wav or .flac" if left else remedy
+        text = "; ".join(filter(None, [f"no recordings: found no {', '.join(EXTENSIONS)} file", others]))
+        raise DataError(text, file=folder, remedy=remedy)
+    flat = [path for path in files if len(path.parts) == 1]
+    if 0 < len(flat) < len(files):
+        text = f"{len(flat)} recordings are outside of the folders of speakers: {few(sorted(map(str, flat)), repr)}"
+        raise DataError(text, file=folder, remedy="move them into the folders of their speakers, or elsewhere")
+    problems = Problems(folder)
+    recordings: dict[str, Path] = {}
+    speakers: dict[str, str] = {}
+    names: dict[str, str] = {}  # of speakers, as they are written
+    for path in files:
+        name, end, _ = path.stem.partition(separator) if flat else (path.parts[0], separator, "")
+        utterance, speaker = _as_id(path.stem if flat else _joined(path.with_suffix("").parts)), _as_id(name)
+        if not (end and name):
+            remedy = "give another separator, or one sub-folder a speaker"
+            problems.add(f"{path}: expected a name like SPEAKER{separator}1{path.suffix}", remedy=remedy)
+        elif names.setdefault(speaker, name) != name:
+            problems.add(f"{names[speaker]!a} and {name!a} are both speaker {speaker!r}", remedy="rename one")
+        elif utterance in recordings:
+            first = recordings[utterance].relative_to(folder)
+            problems.add(f"{path} and {first} are both utterance {utterance!r}", remedy="rename one")
+        else:
+            recordings[utterance], speakers[utterance] = folder / path, speaker
+    problems.raise_if_any()
+    if others:
+        logger.warning("%s: %s (convert recordings of other formats to .wav or .flac)", folder, others)
+    warn_of_alike(names.values())
+    return DataDir(Path(target), recordings, speakers)
+
+
+def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) -> dict[str, str]:
+    """Return the sex of each speaker, from a table with words such as f, M, female.
+
+    Raises
+    ------
+    DataError
+        With all problems: speakers missing from the table, words that are no sex.
+    """
+    problems = Problems(file)
+    if lacking := speakers - table.keys():
+        problems.add(f"{len(lacking)} speakers of unknown sex: {few(lacking, repr)}", remedy="add them, with f or m")
+    sexes = {}
+    for speaker in sorted(speakers & table.keys()):
+        word = table[speaker].strip().lower()
+        if word in SEXES:
+            sexes[speaker] = SEXES[word]
+        else:
+            problems.add(f"speaker {speaker!r}: expected f or m, got {table[speaker]!r}", remedy="write f or m")
+    problems.raise_if_any()
+    return sexes
+
+
+def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataError | None]:
+    utterance, command = item
+    path = folder / f"{utterance}.wav"
+    try:
+        with atomic_path(path) as temporary:
+            with temporary.open("wb") as output:
+                # the caller allowed the commands of the list; the folder of a worker is another
+                run_command(command.rstrip().removesuffix("|"), output=output, place=place)
+            try:
+                audio_header(temporary)
+            except DataError as error:
+                raise DataError(f"the command wrote no audio: {error.text}") from error
+    except DataError as error:
+        text = f"utterance {utterance!r}: {error.text}: {command}"
+        return utterance, DataError(text, file=error.file, remedy=error.remedy or "run it in a shell to see why")
+    return utterance, None
 
 
 def _own_recordings(folder: Path) -> dict[str, Path]:
@@ -257,105 +351,8 @@ def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) ->
     return paths
 
 
-# --- folders of recordings -------------------------------------------------------------------------------------------
-
-
-def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str = "-") -> DataDir:
-    """Return the data directory of a folder of recordings, without sexes.
-
-    Where the folder has sub-folders, the first names the speaker: ``anna/monday/01.wav`` is the utterance
-    ``anna-monday-01`` of ``anna``; names that begin with that of the folder above, as ``anna/anna-01.wav``, do not
-    repeat it. If it has none, the speaker is the part before the first separator: ``anna-01.wav`` is the utterance
-    ``anna-01`` of ``anna``. In ids white space becomes ``_``, and Unicode is composed (NFC).
-
-    Parameters
-    ----------
-    folder : path
-        Holds recordings (`spkver.audio.EXTENSIONS`), at any depth. Hidden files are ignored; of other files, and of
-        names that may be one speaker, such as Anna and anna, a warning says so.
-    target : path
-        Folder of the data directory; it is not written here.
-    separator : str
-        End of the speaker's name in names of files.
-
-    Returns
-    -------
-    DataDir
-
-    Raises
-    ------
-    DataError
-        With all problems: no folder, no recordings, recordings both inside and outside of sub-folders, names without
-        a speaker, two files or two speakers of one id.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise no_folder(folder)
-    if not separator:
-        raise DataError("the separator is empty", remedy="give the end of the speaker's name, such as - or _")
-    found = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if not path.is_dir()]
-    found = [path for path in found if not any(part.startswith(".") for part in path.parts)]
-    files = [path for path in found if path.suffix.lower() in EXTENSIONS]
-    others = ""
-    if left := [str(path) for path in found if path.suffix.lower() not in EXTENSIONS]:
-        others = f"{len(left)} other files are left out: {few(left, repr)}"
-    if not files:
-        remedy = "give the folder above the recordings: one sub-folder a speaker, or names like SPEAKER-1.wav"
-        remedy = "convert recordings of other formats to .wav or .flac" if left else remedy
-        text = "; ".join(filter(None, [f"no recordings: found no {', '.join(EXTENSIONS)} file", others]))
-        raise DataError(text, file=folder, remedy=remedy)
-    flat = [path for path in files if len(path.parts) == 1]
-    if 0 < len(flat) < len(files):
-        text = f"{len(flat)} recordings are outside of the folders of speakers: {few(sorted(map(str, flat)), repr)}"
-        raise DataError(text, file=folder, remedy="move them into the folders of their speakers, or elsewhere")
-    problems = Problems(folder)
-    recordings: dict[str, Path] = {}
-    speakers: dict[str, str] = {}
-    names: dict[str, str] = {}  # of speakers, as they are written
-    for path in files:
-        name, end, _ = path.stem.partition(separator) if flat else (path.parts[0], separator, "")
-        utterance, speaker = _as_id(path.stem if flat else _joined(path.with_suffix("").parts)), _as_id(name)
-        if not (end and name):
-            remedy = "give another separator, or one sub-folder a speaker"
-            problems.add(f"{path}: expected a name like SPEAKER{separator}1{path.suffix}", remedy=remedy)
-        elif names.setdefault(speaker, name) != name:
-            problems.add(f"{names[speaker]!a} and {name!a} are both speaker {speaker!r}", remedy="rename one")
-        elif utterance in recordings:
-            first = recordings[utterance].relative_to(folder)
-            problems.add(f"{path} and {first} are both utterance {utterance!r}", remedy="rename one")
-        else:
-            recordings[utterance], speakers[utterance] = folder / path, speaker
-    problems.raise_if_any()
-    if others:
-        logger.warning("%s: %s (convert recordings of other formats to .wav or .flac)", folder, others)
-    warn_of_alike(names.values())
-    return DataDir(Path(target), recordings, speakers)
-
-
 def _as_id(name: str) -> str:
     return re.sub(r"\s+", "_", unicodedata.normalize("NFC", name).strip())
-
-
-def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) -> dict[str, str]:
-    """Return the sex of each speaker, from a table with words such as f, M, female.
-
-    Raises
-    ------
-    DataError
-        With all problems: speakers missing from the table, words that are no sex.
-    """
-    problems = Problems(file)
-    if lacking := speakers - table.keys():
-        problems.add(f"{len(lacking)} speakers of unknown sex: {few(lacking, repr)}", remedy="add them, with f or m")
-    sexes = {}
-    for speaker in sorted(speakers & table.keys()):
-        word = table[speaker].strip().lower()
-        if word in SEXES:
-            sexes[speaker] = SEXES[word]
-        else:
-            problems.add(f"speaker {speaker!r}: expected f or m, got {table[speaker]!r}", remedy="write f or m")
-    problems.raise_if_any()
-    return sexes
 
 
 def _joined(parts: tuple[str, ...]) -> str:

@@ -248,17 +248,17 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     return replace(split, training=training, enrolls=enrolls, trials=trials, notes=tuple(notes))
 
 
+def draw_order(ids: Iterable[str], seed: int, what: str) -> list[str]:
+    """Return ids in an order that depends only on the seed, their kind and each id; the first are drawn."""
+    return sorted(ids, key=lambda name: (stream(seed, "split", what, name).random(), name))
+
+
 def _ending(speakers: Mapping[str, str], twin: DataDir) -> str:
     """What all names of an anonymised copy have behind those of the original; empty if they are the same."""
     tried = {"", *(name.removeprefix(one) for one in (min(speakers), max(speakers)) for name in twin.recordings
                    if name.startswith(one))}  # fmt: skip
     counts = {ending: sum(name + ending in twin.recordings for name in speakers) for ending in tried}
     return min(tried, key=lambda ending: (-counts[ending], len(ending), ending))
-
-
-def draw_order(ids: Iterable[str], seed: int, what: str) -> list[str]:
-    """Return ids in an order that depends only on the seed, their kind and each id; the first are drawn."""
-    return sorted(ids, key=lambda name: (stream(seed, "split", what, name).random(), name))
 
 
 def _part(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:

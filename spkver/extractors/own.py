@@ -46,6 +46,10 @@ from spkver.extractors.protocol import (
 
 _COMMAND_BATCH = 256
 
+_ECAPA = "speechbrain/spkrec-ecapa-voxceleb"
+_WESPEAKER = "git+https://github.com/wenet-e2e/wespeaker.git"  # PyPI has none of this name
+_RATE = 16000
+
 
 def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied function; whole recordings at their own rate, unless the settings say otherwise."""
@@ -106,11 +110,6 @@ def _refuse_settings(kind: str, settings: ExtractorSettings) -> None:
     for name in ("window", "hop", "rate"):
         if getattr(settings, name) is not None:
             raise ConfigError(f"extractor {kind!r} takes no --{name}", remedy="leave it out")
-
-
-_ECAPA = "speechbrain/spkrec-ecapa-voxceleb"
-_WESPEAKER = "git+https://github.com/wenet-e2e/wespeaker.git"  # PyPI has none of this name
-_RATE = 16000
 
 
 def _load_resemblyzer(path: str) -> Embed:

@@ -91,24 +91,6 @@ def mel_filterbank(
     return filters, edges
 
 
-@lru_cache(maxsize=8)
-def _tables(config: FeatureConfig, dtype: np.dtype) -> tuple[NDArray, NDArray, NDArray]:
-    """Window, filters (bins, n_filters) and cosines (n_filters, n_cepstra), made once for a configuration."""
-    filters, _ = mel_filterbank(
-        rate=config.rate,
-        n_fft=config.n_fft,
-        n_filters=config.n_filters,
-        low_frequency=config.low_frequency,
-        high_frequency=config.high_frequency,
-    )
-    band = np.arange(config.n_filters)
-    order = np.arange(1, config.n_cepstra + 1)
-    cosines = np.sqrt(2.0 / config.n_filters) * np.cos(np.pi / config.n_filters * np.outer(band + 0.5, order))
-    tables = np.hanning(config.window_samples), np.ascontiguousarray(filters.T), cosines
-    window, filters, cosines = (table.astype(dtype) for table in tables)
-    return window, filters, cosines
-
-
 @one_blas_thread()
 def mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDArray]:
     """Compute cepstra 1 to `n_cepstra` and the log-energy of a signal.
@@ -151,18 +133,6 @@ def log_mel_spectrum(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, 
     return np.log(np.maximum(power @ filters, smallest)), log_energy
 
 
-def _pre_emphasised_frames(samples: NDArray, config: FeatureConfig) -> NDArray:
-    """Frames after pre-emphasis, each on its own: its first sample is its own predecessor."""
-    coefficient = samples.dtype.type(config.pre_emphasis)
-    count = n_frames(len(samples), window=config.window_samples, shift=config.shift_samples)
-    frames = np.empty((count, config.window_samples), samples.dtype)
-    if count:
-        difference = samples[1:] - coefficient * samples[:-1]
-        frames[:, 1:] = frame_signal(difference, window=config.window_samples - 1, shift=config.shift_samples)[:count]
-        frames[:, 0] = samples[: (count - 1) * config.shift_samples + 1 : config.shift_samples] * (1 - coefficient)
-    return frames
-
-
 def librosa_mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDArray]:
     """Compute cepstra 1 to `n_cepstra` by `librosa.feature.mfcc`, and the log-energy of the same frames.
 
@@ -202,3 +172,33 @@ def librosa_mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDAr
     frames = frame_signal(samples, window=window, shift=shift)
     energy = np.log(np.maximum(np.einsum("ij,ij->i", frames, frames), np.finfo(samples.dtype).tiny))
     return coefficients[1:, : len(frames)].T.astype(samples.dtype), energy.astype(samples.dtype)
+
+
+@lru_cache(maxsize=8)
+def _tables(config: FeatureConfig, dtype: np.dtype) -> tuple[NDArray, NDArray, NDArray]:
+    """Window, filters (bins, n_filters) and cosines (n_filters, n_cepstra), made once for a configuration."""
+    filters, _ = mel_filterbank(
+        rate=config.rate,
+        n_fft=config.n_fft,
+        n_filters=config.n_filters,
+        low_frequency=config.low_frequency,
+        high_frequency=config.high_frequency,
+    )
+    band = np.arange(config.n_filters)
+    order = np.arange(1, config.n_cepstra + 1)
+    cosines = np.sqrt(2.0 / config.n_filters) * np.cos(np.pi / config.n_filters * np.outer(band + 0.5, order))
+    tables = np.hanning(config.window_samples), np.ascontiguousarray(filters.T), cosines
+    window, filters, cosines = (table.astype(dtype) for table in tables)
+    return window, filters, cosines
+
+
+def _pre_emphasised_frames(samples: NDArray, config: FeatureConfig) -> NDArray:
+    """Frames after pre-emphasis, each on its own: its first sample is its own predecessor."""
+    coefficient = samples.dtype.type(config.pre_emphasis)
+    count = n_frames(len(samples), window=config.window_samples, shift=config.shift_samples)
+    frames = np.empty((count, config.window_samples), samples.dtype)
+    if count:
+        difference = samples[1:] - coefficient * samples[:-1]
+        frames[:, 1:] = frame_signal(difference, window=config.window_samples - 1, shift=config.shift_samples)[:count]
+        frames[:, 0] = samples[: (count - 1) * config.shift_samples + 1 : config.shift_samples] * (1 - coefficient)
+    return frames

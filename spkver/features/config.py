@@ -21,6 +21,34 @@ _AFTERWARDS = ("log_energy", "rasta", "deltas", "normalisation", "keep_all")
 _NO_NUMBERS = ("preset", "memory_gb")
 _LEAST_RATE = 6000  # Hz; from about 4000 on filters are narrower than the bins of the spectrum
 
+# What a preset changes; a key that the user sets wins over it.
+PRESETS: dict[str, dict[str, object]] = {
+    "sidekit": {},
+    # 8 kHz speech of the telephone band
+    "telephone": {"rate": 8000, "n_filters": 24, "low_frequency": 300.0, "high_frequency": 3400.0, "n_cepstra": 12},
+    # attackers: the whole band and no normalisation, since the long-term spectrum identifies a voice
+    "wideband": {
+        "low_frequency": 60.0,
+        "high_frequency": 7600.0,
+        "n_cepstra": 24,
+        "log_energy": False,
+        "rasta": False,
+        "deltas": 1,
+        "normalisation": "none",
+    },
+    # librosa's own conventions: Slaney's mel scale, power in dB, samples in [-1, 1], no pre-emphasis
+    "librosa": {
+        "engine": "librosa",
+        "pre_emphasis": 0.0,
+        "low_frequency": 20.0,
+        "high_frequency": 8000.0,
+        "sample_scale": 1.0,
+        "dither": 0.0,
+        "vad": "energy",
+        "rasta": False,
+    },
+}
+
 
 @dataclass(frozen=True)
 class FeatureConfig:
@@ -191,35 +219,6 @@ class FeatureConfig:
     def post_processing(self) -> dict[str, object]:
         """Return what the frames depend on besides the stored features."""
         return {name: getattr(self, name) for name in _AFTERWARDS}
-
-
-# What a preset changes; a key that the user sets wins over it.
-PRESETS: dict[str, dict[str, object]] = {
-    "sidekit": {},
-    # 8 kHz speech of the telephone band
-    "telephone": {"rate": 8000, "n_filters": 24, "low_frequency": 300.0, "high_frequency": 3400.0, "n_cepstra": 12},
-    # attackers: the whole band and no normalisation, since the long-term spectrum identifies a voice
-    "wideband": {
-        "low_frequency": 60.0,
-        "high_frequency": 7600.0,
-        "n_cepstra": 24,
-        "log_energy": False,
-        "rasta": False,
-        "deltas": 1,
-        "normalisation": "none",
-    },
-    # librosa's own conventions: Slaney's mel scale, power in dB, samples in [-1, 1], no pre-emphasis
-    "librosa": {
-        "engine": "librosa",
-        "pre_emphasis": 0.0,
-        "low_frequency": 20.0,
-        "high_frequency": 8000.0,
-        "sample_scale": 1.0,
-        "dither": 0.0,
-        "vad": "energy",
-        "rasta": False,
-    },
-}
 
 
 def values_for_rates(values: Mapping[str, object], rates: Collection[int]) -> dict[str, object]:

@@ -31,6 +31,9 @@ from spkver.sidekit import SidekitFeatures, read_feature_file, write_feature_fil
 
 _PEER_UNIT = 32768.0 / 4  # samples in [-1, 1] to the unit of the detector `snr`, 16-bit steps / 4
 
+_BATCH = 32  # recordings in one task
+_BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of about this size
+
 
 @dataclass(frozen=True)
 class RecordingFeatures:
@@ -166,11 +169,6 @@ def import_sidekit(folder: str | Path, recordings: Iterable[str], config: Featur
             store.create_dataset(name, data=np.concatenate([parts[name] for parts in found.values()]).astype(dtype))
 
 
-def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
-    """The columns of a store and their types."""
-    return {"cep": np.dtype(config.dtype), "energy": np.dtype(config.dtype), "speech": np.dtype(bool)}
-
-
 def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
     """Write a store as SIDEKIT's feature files in their lossless form, ``<recording id>.h5``.
 
@@ -187,10 +185,6 @@ def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
             raise DataError(f"id {name!r} leads out of the folder", file=folder, remedy="rename the recording")
         write_feature_file(target, {name: features})
     return len(table)
-
-
-_BATCH = 32  # recordings in one task
-_BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of about this size
 
 
 def check_recordings(
@@ -226,35 +220,6 @@ def check_recordings(
     if problems is None:
         noted.raise_if_any()
     return seconds
-
-
-def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tuple[float, list[DataError]]:
-    """Duration of some recordings, and their errors."""
-    seconds, problems = 0.0, Problems()
-    for name, path in items:
-        with problems.noted(), errors_of(path):
-            if config.vad == "labels":
-                read_labels(label_file(config, name), 0, shift_seconds=config.shift)
-            header = audio_header(path)
-            rate, channels = header.rate, header.channels
-            if rate != config.rate and not config.resample:
-                remedy = f"set features.resample=true, or features.rate={rate} with a fitting preset"
-                raise DataError(f"sampling rate is {rate} Hz, expected {config.rate} Hz", remedy=remedy)
-            if channels > 1 and config.channel is None:
-                remedy = f"set features.channel to 0 ... {channels - 1}"
-                raise DataError(f"{channels} channels, expected one", remedy=remedy)
-            if config.channel is not None and not 0 <= config.channel < channels:
-                raise DataError(f"no channel {config.channel}: the file has {channels}", remedy="counted from 0")
-            n_samples = round(header.n_samples * config.rate / rate)
-            _check_length(n_samples, config)
-            seconds += header.n_samples / rate
-    return seconds, problems.errors
-
-
-def _check_length(n_samples: int, config: FeatureConfig) -> None:
-    if n_samples < config.min_samples:
-        text = f"{n_samples} samples are too short: {config.min_speech_frames} frames need {config.min_samples}"
-        raise DataError(text, remedy="remove the recording from the lists")
 
 
 def extract_features(
@@ -361,3 +326,37 @@ def extract_batch(
                     raise DataError(text, remedy="remove the recording from the lists or change features.vad")
                 found.append(recording)
     return found, problems.errors
+
+
+def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
+    """The columns of a store and their types."""
+    return {"cep": np.dtype(config.dtype), "energy": np.dtype(config.dtype), "speech": np.dtype(bool)}
+
+
+def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tuple[float, list[DataError]]:
+    """Duration of some recordings, and their errors."""
+    seconds, problems = 0.0, Problems()
+    for name, path in items:
+        with problems.noted(), errors_of(path):
+            if config.vad == "labels":
+                read_labels(label_file(config, name), 0, shift_seconds=config.shift)
+            header = audio_header(path)
+            rate, channels = header.rate, header.channels
+            if rate != config.rate and not config.resample:
+                remedy = f"set features.resample=true, or features.rate={rate} with a fitting preset"
+                raise DataError(f"sampling rate is {rate} Hz, expected {config.rate} Hz", remedy=remedy)
+            if channels > 1 and config.channel is None:
+                remedy = f"set features.channel to 0 ... {channels - 1}"
+                raise DataError(f"{channels} channels, expected one", remedy=remedy)
+            if config.channel is not None and not 0 <= config.channel < channels:
+                raise DataError(f"no channel {config.channel}: the file has {channels}", remedy="counted from 0")
+            n_samples = round(header.n_samples * config.rate / rate)
+            _check_length(n_samples, config)
+            seconds += header.n_samples / rate
+    return seconds, problems.errors
+
+
+def _check_length(n_samples: int, config: FeatureConfig) -> None:
+    if n_samples < config.min_samples:
+        text = f"{n_samples} samples are too short: {config.min_speech_frames} frames need {config.min_samples}"
+        raise DataError(text, remedy="remove the recording from the lists")

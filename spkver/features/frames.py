@@ -31,6 +31,13 @@ from spkver.features.config import FeatureConfig
 
 logger = logging.getLogger(__name__)
 
+_RASTA_NUMERATOR = np.array([0.2, 0.1, 0.0, -0.1, -0.2])
+_RASTA_POLE = 0.94
+_RASTA_START = 4  # frames that only prime the filter
+_DELTA_FILTER = np.array([0.25, 0.5, 0.25, 0.0, -0.25, -0.5, -0.25])
+
+_RECORDINGS = 64  # in one task
+
 
 def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
     """Return the row of each id.
@@ -157,12 +164,6 @@ def read_feature_table(path: str | Path) -> FeatureTable:
     return table
 
 
-_RASTA_NUMERATOR = np.array([0.2, 0.1, 0.0, -0.1, -0.2])
-_RASTA_POLE = 0.94
-_RASTA_START = 4  # frames that only prime the filter
-_DELTA_FILTER = np.array([0.25, 0.5, 0.25, 0.0, -0.25, -0.5, -0.25])
-
-
 def rasta(features: NDArray, *, pole: float = _RASTA_POLE) -> NDArray:
     """Return the band-pass filtered trajectory of each coefficient.
 
@@ -272,9 +273,6 @@ def post_process(
     if config.normalisation != "none":
         frames = normalise(frames, speech, variance=config.normalisation == "cmvn")
     return (frames, speech) if config.keep_all else (frames[speech], speech[speech])
-
-
-_RECORDINGS = 64  # in one task
 
 
 def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Path, work: Work = ALL_CORES) -> Frames:

@@ -3,10 +3,10 @@
 `snr` compares the level of the enhanced speech with its maximum, `energy` models the log-energies by three Gaussians,
 `percentile` drops the quietest frames, `labels` reads speech intervals from text files, `none` keeps every frame.
 
-The detector snr enhances speech by minimum statistics and a decision-directed Wiener filter. The noise floor of each of
-33 bins is followed by smoothed magnitudes and their minimum over the last 4 blocks of 40 frames; the minima are running
-minima inside blocks. The smoothing and the Wiener filter step through time, for all recordings of a batch at once:
-arrays are (time, recording, bin).
+The detector `snr` enhances speech by minimum statistics and a decision-directed Wiener filter. The noise floor of each
+of 33 bins is followed by smoothed magnitudes and their minimum over the last 4 blocks of 40 frames; the minima are
+running minima inside blocks. The smoothing and the Wiener filter step through time, for all recordings of a batch at
+once: arrays are (time, recording, bin).
 
 References
 ----------
@@ -37,6 +37,9 @@ _MEMORY = 0.75  # weight of the last frame's clean estimate
 _RUN_IN = 200  # frames that the noise tracker sees once before the first
 _SYNTHESIS = 1.15  # what overlapping windows add up to
 _SHORTEST = 512  # samples; a shorter signal is returned as it is
+
+_LOWEST_LEVEL = -75.0  # dB; below this a frame is never speech
+_NOISE = 0.1  # standard deviation of the noise that hides what the enhancer leaves of silence, 16-bit steps / 4
 
 
 def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
@@ -69,93 +72,6 @@ def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
         for column, index in enumerate(group):
             result[index] = _synthesise(spectra[column] * gain[: lengths[column], column], len(signals[index]))
     return result
-
-
-def _window(dtype: np.dtype) -> NDArray:
-    return (1.08 * (0.54 - 0.46 * np.cos(2 * np.pi * np.arange(_FRAME) / (_FRAME - 1)))).astype(dtype)
-
-
-def _analyse(signal: NDArray) -> NDArray:
-    """Short-time spectrum (K, 33): the first frame starts 32 samples early, the last is filled up."""
-    from scipy import fft
-
-    n_whole, rest = divmod(len(signal), _HOP)
-    padded = np.zeros((n_whole + 2) * _HOP, signal.dtype)
-    padded[_HOP : _HOP + len(signal)] = signal
-    if rest:
-        # SIDEKIT reads into one buffer, so the incomplete last piece keeps the end of the piece before it
-        padded[_HOP + len(signal) : (n_whole + 2) * _HOP] = signal[(n_whole - 1) * _HOP + rest : n_whole * _HOP]
-    else:
-        padded[_HOP + len(signal) :] = signal[-_HOP:]
-    frames = np.lib.stride_tricks.sliding_window_view(padded, _FRAME)[::_HOP]
-    return fft.rfft(frames * _window(signal.dtype), axis=1)
-
-
-def _noise_floor(magnitude: NDArray, run_in: int) -> NDArray:
-    """Noise magnitude (K, B, 33) from the minimum of smoothed magnitudes over the last blocks."""
-    dtype = magnitude.dtype
-    # time i (from 1) belongs to block i // 40: block 0 is one short and starts at the absolute level
-    n_tracked = run_in + len(magnitude)
-    n_blocks = (n_tracked + 1 + _BLOCK - 1) // _BLOCK
-    smooth = np.full((n_blocks * _BLOCK, *magnitude.shape[1:]), np.inf, dtype)
-    np.multiply(magnitude[:run_in], dtype.type(1 - _SMOOTHING), out=smooth[1 : 1 + run_in])
-    np.multiply(magnitude, dtype.type(1 - _SMOOTHING), out=smooth[1 + run_in : 1 + n_tracked])
-    previous, decay = np.zeros(magnitude.shape[1:], dtype), dtype.type(_SMOOTHING)
-    for now in smooth[1 : 1 + n_tracked]:
-        previous = previous * decay
-        now += previous
-        previous = now
-    smooth[0] = _FIRST_MINIMUM
-    running = smooth.reshape(n_blocks, _BLOCK, *magnitude.shape[1:])
-    np.minimum.accumulate(running, axis=1, out=running)
-    # block b looks back at the final minima of blocks b - 3 to b - 1, before the first at the absolute level
-    finished = np.full((n_blocks + _N_BLOCKS - 2, *magnitude.shape[1:]), _FIRST_MINIMUM, dtype)
-    finished[_N_BLOCKS - 1 :] = running[:-1, -1]
-    before = finished[:n_blocks]
-    for back in range(1, _N_BLOCKS - 1):
-        before = np.minimum(before, finished[back : back + n_blocks])
-    np.minimum(running, before[:, None], out=running)
-    noise = smooth[1 + run_in : 1 + n_tracked]
-    noise *= dtype.type(_OVERESTIMATION)
-    return noise
-
-
-def _wiener_gain(magnitude: NDArray, noise: NDArray, lengths: NDArray) -> NDArray:
-    """Gain (K, B, 33): p[t] / A[t] = e / (e + n) with e = .75 p[t-1] + .25 max(A - n, 0)."""
-    dtype = magnitude.dtype
-    estimate = magnitude - noise
-    np.maximum(estimate, 0, out=estimate)
-    estimate *= dtype.type(1 - _MEMORY)
-    # the smallest number keeps digital silence from 0 / 0
-    noise += np.finfo(dtype).tiny
-    memory = dtype.type(_MEMORY)
-    running = np.searchsorted(-lengths, -np.arange(len(magnitude)), side="left")
-    previous, total = np.zeros(magnitude.shape[1:], dtype), np.empty(magnitude.shape[1:], dtype)
-    for time, n_running in enumerate(running):
-        here = slice(0, n_running)
-        e, p, s = estimate[time, here], previous[here], total[here]
-        p *= memory
-        e += p
-        np.add(e, noise[time, here], out=s)
-        e /= s
-        np.multiply(magnitude[time, here], e, out=p)
-    return estimate
-
-
-def _synthesise(spectrum: NDArray, n_samples: int) -> NDArray:
-    """Overlap-add, scaled and clipped to 16 bit."""
-    from scipy import fft
-
-    frames = fft.irfft(spectrum, n=_FRAME, axis=1)
-    signal = np.zeros((len(frames) + 1, _HOP), frames.dtype)
-    signal[:-1] = frames[:, :_HOP]
-    signal[1:] += frames[:, _HOP:]
-    signal /= frames.dtype.type(_SYNTHESIS)
-    return np.clip(signal.reshape(-1)[:n_samples], -32767, 32767)
-
-
-_LOWEST_LEVEL = -75.0  # dB; below this a frame is never speech
-_NOISE = 0.1  # standard deviation of the noise that hides what the enhancer leaves of silence, 16-bit steps / 4
 
 
 def snr_vad(
@@ -270,3 +186,86 @@ def read_labels(path: str | Path, n_frames: int, *, shift_seconds: float, speech
         if name == speech:
             labels[round(start / shift_seconds) : round(stop / shift_seconds)] = True
     return labels
+
+
+def _window(dtype: np.dtype) -> NDArray:
+    return (1.08 * (0.54 - 0.46 * np.cos(2 * np.pi * np.arange(_FRAME) / (_FRAME - 1)))).astype(dtype)
+
+
+def _analyse(signal: NDArray) -> NDArray:
+    """Short-time spectrum (K, 33): the first frame starts 32 samples early, the last is filled up."""
+    from scipy import fft
+
+    n_whole, rest = divmod(len(signal), _HOP)
+    padded = np.zeros((n_whole + 2) * _HOP, signal.dtype)
+    padded[_HOP : _HOP + len(signal)] = signal
+    if rest:
+        # SIDEKIT reads into one buffer, so the incomplete last piece keeps the end of the piece before it
+        padded[_HOP + len(signal) : (n_whole + 2) * _HOP] = signal[(n_whole - 1) * _HOP + rest : n_whole * _HOP]
+    else:
+        padded[_HOP + len(signal) :] = signal[-_HOP:]
+    frames = np.lib.stride_tricks.sliding_window_view(padded, _FRAME)[::_HOP]
+    return fft.rfft(frames * _window(signal.dtype), axis=1)
+
+
+def _noise_floor(magnitude: NDArray, run_in: int) -> NDArray:
+    """Noise magnitude (K, B, 33) from the minimum of smoothed magnitudes over the last blocks."""
+    dtype = magnitude.dtype
+    # time i (from 1) belongs to block i // 40: block 0 is one short and starts at the absolute level
+    n_tracked = run_in + len(magnitude)
+    n_blocks = (n_tracked + 1 + _BLOCK - 1) // _BLOCK
+    smooth = np.full((n_blocks * _BLOCK, *magnitude.shape[1:]), np.inf, dtype)
+    np.multiply(magnitude[:run_in], dtype.type(1 - _SMOOTHING), out=smooth[1 : 1 + run_in])
+    np.multiply(magnitude, dtype.type(1 - _SMOOTHING), out=smooth[1 + run_in : 1 + n_tracked])
+    previous, decay = np.zeros(magnitude.shape[1:], dtype), dtype.type(_SMOOTHING)
+    for now in smooth[1 : 1 + n_tracked]:
+        previous = previous * decay
+        now += previous
+        previous = now
+    smooth[0] = _FIRST_MINIMUM
+    running = smooth.reshape(n_blocks, _BLOCK, *magnitude.shape[1:])
+    np.minimum.accumulate(running, axis=1, out=running)
+    # block b looks back at the final minima of blocks b - 3 to b - 1, before the first at the absolute level
+    finished = np.full((n_blocks + _N_BLOCKS - 2, *magnitude.shape[1:]), _FIRST_MINIMUM, dtype)
+    finished[_N_BLOCKS - 1 :] = running[:-1, -1]
+    before = finished[:n_blocks]
+    for back in range(1, _N_BLOCKS - 1):
+        before = np.minimum(before, finished[back : back + n_blocks])
+    np.minimum(running, before[:, None], out=running)
+    noise = smooth[1 + run_in : 1 + n_tracked]
+    noise *= dtype.type(_OVERESTIMATION)
+    return noise
+
+
+def _wiener_gain(magnitude: NDArray, noise: NDArray, lengths: NDArray) -> NDArray:
+    """Gain (K, B, 33): p[t] / A[t] = e / (e + n) with e = .75 p[t-1] + .25 max(A - n, 0)."""
+    dtype = magnitude.dtype
+    estimate = magnitude - noise
+    np.maximum(estimate, 0, out=estimate)
+    estimate *= dtype.type(1 - _MEMORY)
+    # the smallest number keeps digital silence from 0 / 0
+    noise += np.finfo(dtype).tiny
+    memory = dtype.type(_MEMORY)
+    running = np.searchsorted(-lengths, -np.arange(len(magnitude)), side="left")
+    previous, total = np.zeros(magnitude.shape[1:], dtype), np.empty(magnitude.shape[1:], dtype)
+    for time, n_running in enumerate(running):
+        here = slice(0, n_running)
+        e, p, s = estimate[time, here], previous[here], total[here]
+        p *= memory
+        e += p
+        np.add(e, noise[time, here], out=s)
+        e /= s
+        np.multiply(magnitude[time, here], e, out=p)
+    return estimate
+
+
+def _synthesise(spectrum: NDArray, n_samples: int) -> NDArray:
+    """Overlap-add, scaled and clipped to 16 bit."""
+    from scipy import fft
+
+    frames = fft.irfft(spectrum, n=_FRAME, axis=1)
+    signal = np.zeros((len(frames) + 1, _HOP), frames.dtype)
+    signal[:-1] = frames[:, :_HOP]
+    signal[1:] += frames[:, _HOP:]
+    signal /= frames.dtype.type(_SYNTHESIS)
+    return np.clip(signal.reshape(-1)[:n_samples], -32767, 32767)

@@ -1,7 +1,7 @@
 """Gaussian mixtures: densities, the E-step and the M-step.
 
-In reading order: `natural_parameters` (the densities), `PosteriorKernel` and `sufficient_statistics` (the E-step of a
-block and of a chunk of frames), `m_step`; then `e_step`, which spreads the chunks over workers.
+`natural_parameters` holds the densities, `PosteriorKernel` and `sufficient_statistics` are the E-step of a block and of
+a chunk of frames, `e_step` spreads the chunks over workers, and `m_step` returns the new mixture.
 
 Products run in the dtype of the frames, sums over chunks in float64.
 
@@ -32,6 +32,16 @@ from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.sidekit import inverse_matrices
+
+# The fewest frames of one task: fixed, so that sums are the same for any number of workers.
+CHUNK = 8192
+# Posteriors of a block of frames stay in the second-level cache: components times frames.
+_CACHED_POSTERIORS = 1 << 18
+# Frames of a block under full covariances: of their products there are many more than of the frames.
+_BLOCK_OF_PRODUCTS = 512
+LEAST_LOG_SHARE = -69.0
+"""Logarithm of 1e-30, the least share of a component in a frame: products with denormal numbers take up to
+a hundred times as long, and Intel's processors spent most of the E-step on them."""
 
 
 def unpack_symmetric(packed: Floats, dimension: int) -> Floats:
@@ -133,18 +143,6 @@ def check_positive_definite(covariances: Floats) -> None:
     except np.linalg.LinAlgError:
         text = "the covariances of a mixture are not positive definite"
         raise DataError(text, remedy="train the mixture again") from None
-
-
-# Frames whose statistics are summed in the dtype of the frames, as in the largest block on the cores; more in float64.
-# Frames of one task, at the least; fixed, so that sums are the same for any number of workers.
-CHUNK = 8192
-# Posteriors of a block of frames stay in the second-level cache: components times frames.
-_CACHED_POSTERIORS = 1 << 18
-# Frames of a block under full covariances: of their products there are many more than of the frames.
-_BLOCK_OF_PRODUCTS = 512
-LEAST_LOG_SHARE = -69.0
-"""Logarithm of 1e-30, the least share of a component in a frame: products with denormal numbers take up to
-a hundred times as long, and Intel's processors spent most of the E-step on them."""
 
 
 @one_line

@@ -26,6 +26,8 @@ from spkver.features import Frames
 from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, check_frames, natural_parameters
 from spkver.sidekit import StatServer, open_stat_server, read_stat_server, write_stat_blocks, write_stat_server
 
+_SEGMENTS = 32  # in one task and in one block of a file
+
 
 def copy_stat_rows(
     path: str | Path,
@@ -83,9 +85,6 @@ def find_stat_rows(
         text = f"{len(absent)} of {len(pairs)} rows of the list are not there: {few(absent)}"
         raise DataError(text, file=path, remedy="make it from the same list")
     return np.array([row_of[pair] for pair in pairs], np.int64)
-
-
-_SEGMENTS = 32  # in one task and in one block of a file
 
 
 def segment_statistics(frames: NDArray, kernel: PosteriorKernel) -> NDArray[np.float64]:
@@ -215,15 +214,6 @@ def statistic_blocks(
     return work.map(sums_of_block, items, description="statistics", sizes=[*map(len, blocks)])
 
 
-def _block_statistics(segments: list[Rows], parameters: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
-    dtype = segments[0].dtype
-    kernel = PosteriorKernel(parameters, dtype, segments[0].shape[1])
-    statistics = np.empty((len(segments), len(parameters), segments[0].shape[1] + 1), dtype)
-    for row, frames in enumerate(segments):
-        statistics[row] = segment_statistics(np.asarray(frames), kernel)
-    return statistics[:, :, -1], statistics[:, :, :-1].reshape(len(segments), -1)
-
-
 def open_statistics(path: str | Path) -> Statistics:
     """Refer to the statistics in a file; `zeroth` and `first` are read by rows, on access."""
     return Statistics(*open_stat_server(path))
@@ -250,3 +240,12 @@ def write_statistics(path: str | Path, statistics: Statistics) -> None:
     """
     columns = statistics.models, statistics.segments, statistics.zeroth, statistics.first
     write_stat_server(path, StatServer(*columns))
+
+
+def _block_statistics(segments: list[Rows], parameters: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+    dtype = segments[0].dtype
+    kernel = PosteriorKernel(parameters, dtype, segments[0].shape[1])
+    statistics = np.empty((len(segments), len(parameters), segments[0].shape[1] + 1), dtype)
+    for row, frames in enumerate(segments):
+        statistics[row] = segment_statistics(np.asarray(frames), kernel)
+    return statistics[:, :, -1], statistics[:, :, :-1].reshape(len(segments), -1)

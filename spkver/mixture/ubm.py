@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 ALIVE = 1.0  # a component that carries less than one frame is dead
 
+_SCHEDULE = (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8)
+_TIE = 1e-5  # variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
+
 
 @one_blas_thread()
 def full_m_step(
@@ -103,10 +106,6 @@ def with_full_covariances(mixture: GaussianMixture) -> GaussianMixture:
     if mixture.has_full_covariances:
         return mixture
     return GaussianMixture(mixture.weights, mixture.means, mixture.variances[:, :, None] * np.eye(mixture.dimension))
-
-
-_SCHEDULE = (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8)
-_TIE = 1e-5  # variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
 
 
 @dataclass(frozen=True)
@@ -279,46 +278,6 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
     return TrainedUbm(*parameters, moment, np.array(likelihoods), np.array(sizes, np.int64))
 
 
-def _revive(accumulator: Accumulator) -> Accumulator:
-    """Give each dead component half of the frames of the fullest one, one standard deviation away."""
-    dead = np.flatnonzero(accumulator.zeroth < ALIVE)
-    if not len(dead):
-        return accumulator
-    zeroth, first, second = accumulator.zeroth.copy(), accumulator.first.copy(), accumulator.second.copy()
-    for component in dead:
-        fullest = int(np.argmax(zeroth))
-        text = "UBM: Gaussian %d carries %.3g frames; it takes half of Gaussian %d's"
-        logger.warning(text, component, zeroth[component], fullest)
-        count = zeroth[fullest] / 2
-        mean, square = first[fullest] / zeroth[fullest], second[fullest] / zeroth[fullest]
-        variance = np.maximum(square - mean**2, 0.0)
-        widest = widest_dimensions(variance[None])[0]
-        shift = np.zeros_like(mean)
-        shift[widest] = np.sqrt(variance[widest])
-        for half, centre in ((fullest, mean - shift), (component, mean + shift)):
-            zeroth[half], first[half], second[half] = count, count * centre, count * (variance + centre**2)
-    return Accumulator(zeroth, first, second, accumulator.log_likelihood, accumulator.n_frames)
-
-
-def _check(frames: Rows, config: UbmConfig) -> None:
-    if frames.ndim != 2:
-        raise DataError(f"frames must be (T, D), got shape {frames.shape}")
-    if len(frames) < config.components:
-        text = f"{len(frames)} frames cannot train {config.components} Gaussians"
-        raise DataError(text, remedy="lower ubm.components or give more background speech")
-    chunks = (np.asarray(part(frames, *bounds)) for bounds in chunk_bounds(len(frames), CHUNK))
-    if not all(np.isfinite(chunk).all() for chunk in chunks):
-        text = "the frames of the universal background model are not all finite numbers"
-        raise DataError(text, remedy="extract them again")
-    _check_first_split(config, frames.shape[1])
-
-
-def _check_first_split(config: UbmConfig, dimension: int) -> None:
-    if config.first_split_dimension is not None and not 0 <= config.first_split_dimension < dimension:
-        text = f"ubm.first_split_dimension is {config.first_split_dimension}: expected 0 to {dimension - 1}"
-        raise ConfigError(text)
-
-
 def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
     """Check the options of the universal background model against the features, before there are any.
 
@@ -383,3 +342,43 @@ def schedule_marks(n_components: Sequence[int] | NDArray) -> list[tuple[int, int
     """Return (round, number of Gaussians) at which the mixture doubled, for the plot of the log-likelihood."""
     sizes, rounds = np.unique(n_components, return_index=True)
     return list(zip(rounds.tolist(), sizes.tolist(), strict=True))
+
+
+def _revive(accumulator: Accumulator) -> Accumulator:
+    """Give each dead component half of the frames of the fullest one, one standard deviation away."""
+    dead = np.flatnonzero(accumulator.zeroth < ALIVE)
+    if not len(dead):
+        return accumulator
+    zeroth, first, second = accumulator.zeroth.copy(), accumulator.first.copy(), accumulator.second.copy()
+    for component in dead:
+        fullest = int(np.argmax(zeroth))
+        text = "UBM: Gaussian %d carries %.3g frames; it takes half of Gaussian %d's"
+        logger.warning(text, component, zeroth[component], fullest)
+        count = zeroth[fullest] / 2
+        mean, square = first[fullest] / zeroth[fullest], second[fullest] / zeroth[fullest]
+        variance = np.maximum(square - mean**2, 0.0)
+        widest = widest_dimensions(variance[None])[0]
+        shift = np.zeros_like(mean)
+        shift[widest] = np.sqrt(variance[widest])
+        for half, centre in ((fullest, mean - shift), (component, mean + shift)):
+            zeroth[half], first[half], second[half] = count, count * centre, count * (variance + centre**2)
+    return Accumulator(zeroth, first, second, accumulator.log_likelihood, accumulator.n_frames)
+
+
+def _check(frames: Rows, config: UbmConfig) -> None:
+    if frames.ndim != 2:
+        raise DataError(f"frames must be (T, D), got shape {frames.shape}")
+    if len(frames) < config.components:
+        text = f"{len(frames)} frames cannot train {config.components} Gaussians"
+        raise DataError(text, remedy="lower ubm.components or give more background speech")
+    chunks = (np.asarray(part(frames, *bounds)) for bounds in chunk_bounds(len(frames), CHUNK))
+    if not all(np.isfinite(chunk).all() for chunk in chunks):
+        text = "the frames of the universal background model are not all finite numbers"
+        raise DataError(text, remedy="extract them again")
+    _check_first_split(config, frames.shape[1])
+
+
+def _check_first_split(config: UbmConfig, dimension: int) -> None:
+    if config.first_split_dimension is not None and not 0 <= config.first_split_dimension < dimension:
+        text = f"ubm.first_split_dimension is {config.first_split_dimension}: expected 0 to {dimension - 1}"
+        raise ConfigError(text)

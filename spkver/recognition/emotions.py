@@ -1,14 +1,11 @@
 """Emotions of held-out speakers by a linear support vector machine on functionals.
 
-Conventions
------------
-Folds are of speakers: nobody is in training and in test. Functionals are standardised over all
-utterances of each speaker, in the training set and in the test set apart, without use of the labels [1]_; this needs
-the speakers, and several emotions of each. The penalty C is chosen for each fold by inner folds of the training
-speakers. Classes have the same weight, whatever their sizes.
+Folds divide speakers: nobody is both in training and in test. Functionals are standardised over all utterances of each
+speaker, in the training set and in the test set separately, without the labels [1]_; this needs the speakers, and
+several emotions of each. The penalty C is chosen for each fold by inner folds of the training speakers. Classes have
+the same weight, whatever their sizes.
 
-**One vector for a recording, whatever its length: statistics over time of cepstra, energy and pitch.**
-
+The functionals of a recording are one vector, whatever its length: statistics over time of cepstra, energy and pitch.
 Every 10 ms there are 13 cepstra, the log-energy in dB below the loudest frame, and the pitch in semitones of voiced
 frames. Only frames count between the first and the last one that is less than 35 dB below the loudest, so that neither
 the silence around an utterance nor the gain of a recording, which anonymisers change, has an effect.
@@ -61,8 +58,13 @@ _REFERENCE_HZ = 55.0  # of semitones
 _DB = 10 / math.log(10)
 _QUANTILES = (0.05, 0.2, 0.5, 0.8, 0.95)
 _FEW = 4
-# that functionals depend on
+# Functionals depend on their versions.
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
+
+Fold = tuple[tuple[str, ...], tuple[str, ...]]
+"""Utterances to learn from, and to recognise."""
+
+Vectors = dict[str, NDArray[np.float64]]
 
 
 @one_blas_thread()
@@ -104,76 +106,6 @@ def functionals(samples: NDArray) -> dict[str, float]:
     for name, of_contour in steps.items():
         values |= {f"delta_{name}.{statistic}": value for statistic, value in _change(of_contour).items()}
     return values | _voice(voiced, steps["pitch"]) | _loudness(relative, voiced)
-
-
-def _pitch(samples: NDArray, kept: slice) -> NDArray[np.float64]:
-    """Pitch in semitones above 55 Hz, 0 where there is no voice, for some frames of the cepstra."""
-    length = 1 << math.ceil(math.log2(3 * RATE / _PITCH_RANGE[0]))
-    # frames of the tracker are centred on those of the cepstra
-    padded = np.pad(samples, ((length - _WINDOW) // 2, length))
-    pitch_hz = pyin_track(
-        padded[kept.start * _SHIFT : (kept.stop - 1) * _SHIFT + length],
-        RATE,
-        _PITCH_RANGE,
-        frame=length,
-        shift=_SHIFT,
-        resolution=_PITCH_RESOLUTION,
-        centred=False,
-    )
-    voiced = pitch_hz > 0
-    pitch = np.zeros(len(pitch_hz))
-    pitch[voiced] = 12 * np.log2(pitch_hz[voiced] / _REFERENCE_HZ)
-    return pitch
-
-
-def _contour(values: NDArray) -> dict[str, float]:
-    """Statistics of a contour; zeros for one without frames."""
-    values = values if len(values) else np.zeros(1)
-    mean, deviation = float(values.mean()), float(values.std())
-    skewness = float((((values - mean) / deviation) ** 3).mean()) if deviation > 1e-9 else 0.0
-    time = np.linspace(-1, 1, len(values)) if len(values) > 1 else np.zeros(1)
-    slope = float(time @ (values - mean) / max(float(time @ time), 1e-9))
-    quantiles = np.quantile(values, _QUANTILES).tolist()
-    names = (f"q{100 * share:g}" for share in _QUANTILES)
-    found = {"mean": mean, "deviation": deviation, "skewness": skewness, "slope": slope}
-    return found | dict(zip(names, quantiles, strict=True)) | {"range": quantiles[-1] - quantiles[0]}
-
-
-def _change(steps: NDArray) -> dict[str, float]:
-    """Statistics of the steps from frame to frame."""
-    steps = steps if len(steps) else np.zeros(1)
-    low, high = np.quantile(steps, (0.05, 0.95)).tolist()
-    return {"deviation": float(steps.std()), "size": float(np.abs(steps).mean()), "q5": low, "q95": high}
-
-
-def _voice(voiced: NDArray, steps: NDArray) -> dict[str, float]:
-    """Statistics of voiced segments, and of the steps of the pitch within them."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], voiced.astype(int), [0]])))
-    lengths = _SHIFT / RATE * (edges[1::2] - edges[0::2])
-    rising, falling = steps[steps > 0], steps[steps < 0]
-    return {
-        "pitch.voiced_share": float(voiced.mean()),
-        "pitch.segments_per_second": len(lengths) / (_SHIFT / RATE * len(voiced)),
-        "pitch.segment_mean": float(lengths.mean()) if len(lengths) else 0.0,
-        "pitch.segment_deviation": float(lengths.std()) if len(lengths) else 0.0,
-        "pitch.rising_share": len(rising) / len(steps) if len(steps) else 0.0,
-        "pitch.rise": float(rising.mean()) if len(rising) else 0.0,
-        "pitch.fall": float(falling.mean()) if len(falling) else 0.0,
-    }
-
-
-def _loudness(energy: NDArray, voiced: NDArray) -> dict[str, float]:
-    """Statistics of the envelope; energy in dB below the loudest frame."""
-    seconds = _SHIFT / RATE * len(energy)
-    smooth = np.convolve(energy, np.ones(7) / 7, mode="same")
-    peaks = (smooth[1:-1] > smooth[:-2]) & (smooth[1:-1] >= smooth[2:]) & (smooth[1:-1] > -20)
-    contrast = float(energy[voiced].mean() - energy[~voiced].mean()) if voiced.any() and not voiced.all() else 0.0
-    return {
-        "energy.duration": seconds,
-        "energy.loud_share": float((energy > -15).mean()),
-        "energy.peaks_per_second": float(peaks.sum()) / seconds,
-        "energy.voiced_less_unvoiced": contrast,
-    }
 
 
 def read_emotions(datadir: DataDir) -> dict[str, str]:
@@ -264,10 +196,6 @@ def functionals_of(run: Run, recordings: Mapping[str, Path], *, name: str = "fun
     return map_recordings(run, name, _of_file, recordings, settings="functionals", libraries=_LIBRARIES)
 
 
-Fold = tuple[tuple[str, ...], tuple[str, ...]]
-"""Utterances to learn from, and to recognise."""
-
-
 def check_folds(test: DataDir, train: DataDir, emotions: Mapping[str, str], *, folds: Mapping[str, str]) -> list[Fold]:
     """Return the folds, and check that each leaves speakers and emotions to learn from.
 
@@ -325,15 +253,104 @@ def classify_emotions(
     ).value
 
 
+@one_blas_thread()
+def choose_cost(vectors: NDArray, labels: NDArray, speakers: Sequence[str], costs: Sequence[float] = COSTS) -> float:
+    """Choose the penalty with the best unweighted recall over inner folds of speakers; the smallest of equal ones."""
+    names = sorted(set(speakers))
+    fold_of = {name: number % min(INNER_FOLDS, len(names)) for number, name in enumerate(names)}
+    folds = np.array([fold_of[name] for name in speakers])
+    best, chosen = -1.0, costs[0]
+    for cost in sorted(costs):
+        predicted = np.empty_like(labels)
+        for fold in range(folds.max() + 1):
+            rest = folds != fold
+            if len(set(labels[rest].tolist())) < 2:
+                predicted[~rest] = labels[rest][0]
+                continue
+            predicted[~rest] = _classify(vectors[rest], labels[rest], vectors[~rest], cost)
+        recalls = [(predicted[labels == label] == label).mean() for label in sorted(set(labels.tolist()))]
+        recall = float(np.mean(recalls))
+        if recall > best + 1e-12:
+            best, chosen = recall, cost
+    return chosen
+
+
+def _pitch(samples: NDArray, kept: slice) -> NDArray[np.float64]:
+    """Pitch in semitones above 55 Hz, 0 where there is no voice, for some frames of the cepstra."""
+    length = 1 << math.ceil(math.log2(3 * RATE / _PITCH_RANGE[0]))
+    # frames of the tracker are centred on those of the cepstra
+    padded = np.pad(samples, ((length - _WINDOW) // 2, length))
+    pitch_hz = pyin_track(
+        padded[kept.start * _SHIFT : (kept.stop - 1) * _SHIFT + length],
+        RATE,
+        _PITCH_RANGE,
+        frame=length,
+        shift=_SHIFT,
+        resolution=_PITCH_RESOLUTION,
+        centred=False,
+    )
+    voiced = pitch_hz > 0
+    pitch = np.zeros(len(pitch_hz))
+    pitch[voiced] = 12 * np.log2(pitch_hz[voiced] / _REFERENCE_HZ)
+    return pitch
+
+
+def _contour(values: NDArray) -> dict[str, float]:
+    """Statistics of a contour; zeros for one without frames."""
+    values = values if len(values) else np.zeros(1)
+    mean, deviation = float(values.mean()), float(values.std())
+    skewness = float((((values - mean) / deviation) ** 3).mean()) if deviation > 1e-9 else 0.0
+    time = np.linspace(-1, 1, len(values)) if len(values) > 1 else np.zeros(1)
+    slope = float(time @ (values - mean) / max(float(time @ time), 1e-9))
+    quantiles = np.quantile(values, _QUANTILES).tolist()
+    names = (f"q{100 * share:g}" for share in _QUANTILES)
+    found = {"mean": mean, "deviation": deviation, "skewness": skewness, "slope": slope}
+    return found | dict(zip(names, quantiles, strict=True)) | {"range": quantiles[-1] - quantiles[0]}
+
+
+def _change(steps: NDArray) -> dict[str, float]:
+    """Statistics of the steps from frame to frame."""
+    steps = steps if len(steps) else np.zeros(1)
+    low, high = np.quantile(steps, (0.05, 0.95)).tolist()
+    return {"deviation": float(steps.std()), "size": float(np.abs(steps).mean()), "q5": low, "q95": high}
+
+
+def _voice(voiced: NDArray, steps: NDArray) -> dict[str, float]:
+    """Statistics of voiced segments, and of the steps of the pitch within them."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], voiced.astype(int), [0]])))
+    lengths = _SHIFT / RATE * (edges[1::2] - edges[0::2])
+    rising, falling = steps[steps > 0], steps[steps < 0]
+    return {
+        "pitch.voiced_share": float(voiced.mean()),
+        "pitch.segments_per_second": len(lengths) / (_SHIFT / RATE * len(voiced)),
+        "pitch.segment_mean": float(lengths.mean()) if len(lengths) else 0.0,
+        "pitch.segment_deviation": float(lengths.std()) if len(lengths) else 0.0,
+        "pitch.rising_share": len(rising) / len(steps) if len(steps) else 0.0,
+        "pitch.rise": float(rising.mean()) if len(rising) else 0.0,
+        "pitch.fall": float(falling.mean()) if len(falling) else 0.0,
+    }
+
+
+def _loudness(energy: NDArray, voiced: NDArray) -> dict[str, float]:
+    """Statistics of the envelope; energy in dB below the loudest frame."""
+    seconds = _SHIFT / RATE * len(energy)
+    smooth = np.convolve(energy, np.ones(7) / 7, mode="same")
+    peaks = (smooth[1:-1] > smooth[:-2]) & (smooth[1:-1] >= smooth[2:]) & (smooth[1:-1] > -20)
+    contrast = float(energy[voiced].mean() - energy[~voiced].mean()) if voiced.any() and not voiced.all() else 0.0
+    return {
+        "energy.duration": seconds,
+        "energy.loud_share": float((energy > -15).mean()),
+        "energy.peaks_per_second": float(peaks.sum()) / seconds,
+        "energy.voiced_less_unvoiced": contrast,
+    }
+
+
 def _of_file(path: Path) -> list[float]:
     samples, _ = read_audio(path, rate=RATE, resample=True)
     try:
         return list(functionals(samples).values())
     except ValueError as error:
         raise DataError(f"too short or silent: {error}", file=path, remedy="remove it from the lists") from error
-
-
-Vectors = dict[str, NDArray[np.float64]]
 
 
 def _vectors(datadir: DataDir, features: Mapping[str, Sequence[float]], *, by_speaker: bool) -> Vectors:
@@ -363,28 +380,6 @@ def _recognise_fold(
     cost = choose_cost(vectors, labels, [speakers[one] for one in utterances])
     predicted = _classify(vectors, labels, np.array([tested[one] for one in held_out]), cost)
     return dict(zip(held_out, predicted.tolist(), strict=True))
-
-
-@one_blas_thread()
-def choose_cost(vectors: NDArray, labels: NDArray, speakers: Sequence[str], costs: Sequence[float] = COSTS) -> float:
-    """Choose the penalty with the best unweighted recall over inner folds of speakers; the smallest of equal ones."""
-    names = sorted(set(speakers))
-    fold_of = {name: number % min(INNER_FOLDS, len(names)) for number, name in enumerate(names)}
-    folds = np.array([fold_of[name] for name in speakers])
-    best, chosen = -1.0, costs[0]
-    for cost in sorted(costs):
-        predicted = np.empty_like(labels)
-        for fold in range(folds.max() + 1):
-            rest = folds != fold
-            if len(set(labels[rest].tolist())) < 2:
-                predicted[~rest] = labels[rest][0]
-                continue
-            predicted[~rest] = _classify(vectors[rest], labels[rest], vectors[~rest], cost)
-        recalls = [(predicted[labels == label] == label).mean() for label in sorted(set(labels.tolist()))]
-        recall = float(np.mean(recalls))
-        if recall > best + 1e-12:
-            best, chosen = recall, cost
-    return chosen
 
 
 def _classify(vectors: NDArray, labels: NDArray, tested: NDArray, cost: float) -> NDArray:

@@ -40,6 +40,11 @@ _NAMES = {
     "supervectors": ("sv_{name}.h5", "sv_rsr2015_{sex}_{name}.h5", "sv_norm_rsr2015_{sex}_{name}.h5"),
 }
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+# The lists that NAP may be estimated on, by the value of `nap.list`.
+NAP_LISTS = {"background": "back", "nap": "nap"}
+
 
 @dataclass(frozen=True)
 class GivenConfig:
@@ -113,9 +118,6 @@ def given_files(config: RecipeConfig, maps: dict[str, IdMap], takes: Sequence[st
         problems.note(ConfigError(text, remedy="set ubm.file to the mixture that they were made with"))
     problems.raise_if_any()
     return found
-
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -267,10 +269,6 @@ class RecipeConfig:
                     chains[name] = parse_chain(spec)
         problems.raise_if_any(ConfigError)
         return chains
-
-
-# The lists that NAP may be estimated on, by the value of `nap.list`.
-NAP_LISTS = {"background": "back", "nap": "nap"}
 
 
 def named_lists(lists: Rsr2015, *names: str) -> dict[str, IdMap]:

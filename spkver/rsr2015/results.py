@@ -1,6 +1,7 @@
 """From scores to results: metrics, plots, `results.json` and the table that a recipe ends with.
 
-**What scores disclose of the speakers: ZEBRA, linkability, and intervals by a bootstrap of speakers, not of models.**
+ZEBRA and linkability measure what scores disclose of the speakers. Intervals are by a bootstrap of speakers, not of
+models.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ CALIBRATION = (
 )
 _MANY = 100_000  # trials; above, fewer resamples
 _RESAMPLES, _FEWER = 1000, 200
+
+_SHOWN = 3  # systems whose histograms and bands are drawn; of more, one histogram and no bands
 
 
 @dataclass(frozen=True)
@@ -86,37 +89,6 @@ def privacy_figures(scores: Scores, key: Key, speakers: Speakers) -> dict[str, A
     }
 
 
-def _intervals(scores: Scores, key: Key, speakers: Speakers) -> dict[str, Any]:
-    resamples = speakers.resamples
-    if resamples is None:
-        resamples = _RESAMPLES if len(key) <= _MANY else _FEWER
-    said: dict[str, Any] = {"level": LEVEL, "resamples": resamples, "seed": speakers.seed, "resampled": "speakers"}
-    if not resamples:
-        return said
-    metrics = Metrics(metrics=_rows("eer", "zebra.population", "d_sys"))
-    try:
-        sample, _ = sample_from(scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment)
-        found = confidence_intervals(sample, metrics, Resampling(resamples, speakers.seed, LEVEL), jobs=speakers.jobs)
-    except DataError as error:  # too few speakers, say: no reason to lose the run
-        return said | {"note": f"no intervals: {error.text}"}
-    said["n_speakers"] = len({speakers.of_model[name] for name in key.model_ids[np.unique(key.models)]})
-    for name, metric in (("eer", "eer.rocch"), ("population", "zebra.population"), ("d_sys", "d_sys")):
-        said[name] = _finite(found[metric].low, found[metric].high)
-    notes = {name: interval.note for name, interval in found.items() if interval.note}
-    return said | ({"notes": notes} if notes else {})
-
-
-def _finite(low: float, high: float) -> list[float | None]:
-    """Return the ends of an interval for JSON; None where one is not known."""
-    return [float(end) if np.isfinite(end) else None for end in (low, high)]
-
-
-def _rows(*names: str) -> tuple[Metric, ...]:
-    """Return rows of the table of metrics; of the equal error rates that of the hull."""
-    rows = {row.name: row for row in METRICS}
-    return tuple(replace(rows[name], points=("rocch",)) if name == "eer" else rows[name] for name in names)
-
-
 def linkability(scores: Scores, key: Key, speakers: Speakers) -> Curve:
     """Return how often the speaker of a test recording scores highest among N speakers who enrolled its sentence.
 
@@ -157,9 +129,6 @@ def curve_figures(curve: Curve) -> dict[str, Any]:
         "values": curve.values.tolist(),
         "intervals": ends,
     }
-
-
-_SHOWN = 3  # systems whose histograms and bands are drawn; of more, one histogram and no bands
 
 
 def report(
@@ -203,6 +172,37 @@ def report(
     logger.info("results\n%s", table, extra={"file_only": True})
     det = run.path(_plots("det", config)[0])
     return f"{table}\n\n{_remarks(results)}\n\nDET plot: {det}\nResults:  {run.path('results.json')}"
+
+
+def _intervals(scores: Scores, key: Key, speakers: Speakers) -> dict[str, Any]:
+    resamples = speakers.resamples
+    if resamples is None:
+        resamples = _RESAMPLES if len(key) <= _MANY else _FEWER
+    said: dict[str, Any] = {"level": LEVEL, "resamples": resamples, "seed": speakers.seed, "resampled": "speakers"}
+    if not resamples:
+        return said
+    metrics = Metrics(metrics=_rows("eer", "zebra.population", "d_sys"))
+    try:
+        sample, _ = sample_from(scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment)
+        found = confidence_intervals(sample, metrics, Resampling(resamples, speakers.seed, LEVEL), jobs=speakers.jobs)
+    except DataError as error:  # too few speakers, say: no reason to lose the run
+        return said | {"note": f"no intervals: {error.text}"}
+    said["n_speakers"] = len({speakers.of_model[name] for name in key.model_ids[np.unique(key.models)]})
+    for name, metric in (("eer", "eer.rocch"), ("population", "zebra.population"), ("d_sys", "d_sys")):
+        said[name] = _finite(found[metric].low, found[metric].high)
+    notes = {name: interval.note for name, interval in found.items() if interval.note}
+    return said | ({"notes": notes} if notes else {})
+
+
+def _finite(low: float, high: float) -> list[float | None]:
+    """Return the ends of an interval for JSON; None where one is not known."""
+    return [float(end) if np.isfinite(end) else None for end in (low, high)]
+
+
+def _rows(*names: str) -> tuple[Metric, ...]:
+    """Return rows of the table of metrics; of the equal error rates that of the hull."""
+    rows = {row.name: row for row in METRICS}
+    return tuple(replace(rows[name], points=("rocch",)) if name == "eer" else rows[name] for name in names)
 
 
 def _measured(

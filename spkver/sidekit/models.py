@@ -1,9 +1,9 @@
 """SIDEKIT's models: mixtures, factor analysers, and SVMs.
 
-- **Mixture**: weights, means and covariances, diagonal or full.
-- **FactorAnalyser**: the matrices of a total variability model, a PLDA or a joint factor analysis. In HDF5 ``fa/mean``,
+- Mixture: weights, means and covariances, diagonal or full.
+- FactorAnalyser: the matrices of a total variability model, a PLDA or a joint factor analysis. In HDF5 ``fa/mean``,
   ``fa/f``, ``fa/g``, ``fa/h`` and ``fa/sigma`` (those that exist) and ``fa/kind``, five int16: 1 for each that exists.
-- **SVM**: a gzip'ed pickle of (w, b), read only on request by `spkbase.plain_pickle`, which admits plain data and runs
+- SVM: a gzip'ed pickle of (w, b), read only on request by `spkbase.plain_pickle`, which admits plain data and runs
   nothing.
 """
 
@@ -28,9 +28,10 @@ from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.sidekit.tables import open_hdf5, read_array, write_column
 
-# --- mixtures ---------------------------------------------------------------------------------------------------------
-
 _WEIGHT_TOLERANCE = 1e-3
+
+
+_NAMES = {"mean": "mean", "loadings": "f", "channel": "g", "diagonal": "h", "residual": "sigma"}  # in the order of kind
 
 
 class MixtureFile(NamedTuple):
@@ -146,30 +147,6 @@ def write_mixture(
             write_column(file, name, values)
 
 
-def _check_values(mixture: MixtureFile) -> None:
-    weights, parameters = mixture.weights, {"mu": mixture.means, "invcov": mixture.precisions}
-    if mixture.means.size == 0:
-        raise DataError(f"a mixture without parameters, mu {mixture.means.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any() or abs(weights.sum() - 1) > _WEIGHT_TOLERANCE:
-        text = f"weights should be 0 or more and sum to 1, they sum to {weights.sum():.6g}"
-        raise DataError(text, remedy="train it again")
-    for name, values in (parameters | {"cov_var_ctl": mixture.variance_control}).items():
-        if values.ndim == 3:
-            for component, matrix in enumerate(values):
-                scale = np.sqrt(np.abs(np.diag(matrix)))
-                is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()  # no NaN either
-                if not (np.isfinite(matrix).all() and is_symmetric and np.linalg.eigvalsh(matrix).min() > 0):
-                    text = f"{name} of component {component} should be finite, symmetric and positive definite"
-                    raise DataError(text, remedy="train it again")
-            continue
-        bad = ~np.isfinite(values) | ((values <= 0) & (name != "mu"))
-        if bad.any():
-            component, dimension = np.argwhere(bad)[0]
-            text = f"{name} of component {component}, dimension {dimension} should be "
-            text += f"{'' if name == 'mu' else 'above 0 and '}finite, not {values[component, dimension]}"
-            raise DataError(text, remedy="train it again")
-
-
 @one_blas_thread()
 def inverse_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the inverses of matrices (C, D, D) that are symmetric and positive definite, symmetric to the bit.
@@ -186,11 +163,6 @@ def inverse_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
         raise DataError(text, remedy="train the mixture again") from error
     inverses = inverse_factors.swapaxes(1, 2) @ inverse_factors
     return np.asarray((inverses + inverses.swapaxes(1, 2)) / 2)
-
-
-# --- factor analysers -------------------------------------------------------------------------------------------------
-
-_NAMES = {"mean": "mean", "loadings": "f", "channel": "g", "diagonal": "h", "residual": "sigma"}  # in the order of kind
 
 
 @one_line
@@ -275,9 +247,6 @@ def write_factor_analyser(path: str | Path, analyser: FactorAnalyser) -> None:
         file.create_dataset("fa/kind", data=kind, compression="gzip", fletcher32=True)
 
 
-# --- SVMs -------------------------------------------------------------------------------------------------------------
-
-
 def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[np.float64], float]:
     """Read an SVM that SIDEKIT wrote.
 
@@ -348,6 +317,30 @@ def write_svm(path: str | Path, weights: NDArray[Any], offset: float) -> None:
     raw = pickle.dumps((w[:, None], b), protocol=3).replace(b"cnumpy._core.", b"cnumpy.core.", 1)
     with atomic_path(path) as temporary:
         temporary.write_bytes(gzip.compress(raw, mtime=0))
+
+
+def _check_values(mixture: MixtureFile) -> None:
+    weights, parameters = mixture.weights, {"mu": mixture.means, "invcov": mixture.precisions}
+    if mixture.means.size == 0:
+        raise DataError(f"a mixture without parameters, mu {mixture.means.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or abs(weights.sum() - 1) > _WEIGHT_TOLERANCE:
+        text = f"weights should be 0 or more and sum to 1, they sum to {weights.sum():.6g}"
+        raise DataError(text, remedy="train it again")
+    for name, values in (parameters | {"cov_var_ctl": mixture.variance_control}).items():
+        if values.ndim == 3:
+            for component, matrix in enumerate(values):
+                scale = np.sqrt(np.abs(np.diag(matrix)))
+                is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()  # no NaN either
+                if not (np.isfinite(matrix).all() and is_symmetric and np.linalg.eigvalsh(matrix).min() > 0):
+                    text = f"{name} of component {component} should be finite, symmetric and positive definite"
+                    raise DataError(text, remedy="train it again")
+            continue
+        bad = ~np.isfinite(values) | ((values <= 0) & (name != "mu"))
+        if bad.any():
+            component, dimension = np.argwhere(bad)[0]
+            text = f"{name} of component {component}, dimension {dimension} should be "
+            text += f"{'' if name == 'mu' else 'above 0 and '}finite, not {values[component, dimension]}"
+            raise DataError(text, remedy="train it again")
 
 
 def _floats(array: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,10 +1,10 @@
-"""SIDEKIT's lists and statistics in HDF5, and what all of its HDF5 files have in common.
+"""SIDEKIT's lists and statistics in HDF5, and conventions that all of its HDF5 files share.
 
 SIDEKIT keeps ids as ASCII byte strings. Other ids are written here as UTF-8 strings and marked as such: SIDEKIT, which
 reads only ASCII, then stops with an error instead of reading a wrong id. Here both are read, marked or not.
 
-- **IdMap**: HDF5 (leftids, rightids, start, stop) and text ("model segment" or with " start stop").
-- **StatServer**: statistics or supervectors of segments, in float32.
+- IdMap: HDF5 (leftids, rightids, start, stop) and text ("model segment" or with " start stop").
+- StatServer: statistics or supervectors of segments, in float32.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ from spkbase.hdf5 import create_file, new_file, open_file, stored_dataset
 from spkbase.hdf5 import read_strings as read_column
 from spkbase.work import chunk_bounds
 from spkver.idmap import IdMap
+
+_HDF5_EXTENSIONS = (".h5", ".hdf5")
+_NONE = -1
+_SPACE = re.compile(r"\s|^\ufeff")
+
+_BLOCK = 256  # rows that are copied at a time
 
 
 def open_hdf5(path: str | Path) -> AbstractContextManager[h5py.File]:
@@ -100,19 +106,6 @@ def write_strings(group: h5py.Group, name: str, ids: Sequence[str] | NDArray[np.
     write_column(group, name, np.array(raw, dtype=kind))
 
 
-def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
-    dataset = group.get(name)
-    if not isinstance(dataset, h5py.Dataset):
-        there = ", ".join(sorted(group)[:12]) or "nothing"
-        raise DataError(f"expected {name!r}, found {there}")
-    return dataset
-
-
-_HDF5_EXTENSIONS = (".h5", ".hdf5")
-_NONE = -1
-_SPACE = re.compile(r"\s|^\ufeff")
-
-
 def read_idmap(path: str | Path) -> IdMap:
     """Read a map of models to segments, HDF5 or text by its content.
 
@@ -171,43 +164,6 @@ def as_int32(frames: NDArray[np.int64]) -> NDArray[np.int32]:
     if len(frames) and (frames.max() > np.iinfo(np.int32).max or frames.min() < _NONE):
         raise DataError(f"frame numbers {frames.min()} to {frames.max()} do not fit into 32 bits")
     return frames.astype(np.int32)
-
-
-def _read_hdf5(path: Path) -> IdMap:
-    with open_hdf5(path) as file:
-        models, segments = read_strings(file, "leftids"), read_strings(file, "rightids")
-        start, stop = (read_array(file, name, kinds="i", shape=(len(models),)) for name in ("start", "stop"))
-        return IdMap(models, segments, start, stop)
-
-
-def _read_text(path: Path) -> IdMap:
-    problems = Problems(path)
-    rows: list[tuple[str, str, int, int]] = []
-    of_kaldi = path.name.startswith("spk2utt")
-    for line, content in enumerate(read_text(path).split("\n"), 1):
-        fields = content.split()
-        if of_kaldi and len(fields) > 1:
-            rows += [(fields[0], segment, _NONE, _NONE) for segment in fields[1:]]
-            continue
-        frames = [_frame(field) for field in [*fields, "None", "None"][2:4]]
-        if fields and (len(fields) not in (2, 4) or None in frames):
-            problems.add(f"expected 'model segment' or 'model segment start stop', found {content[:100]!r}", line=line)
-        elif fields:
-            rows.append((fields[0], fields[1], frames[0] or 0, frames[1] or 0))
-    problems.raise_if_any()
-    if not rows:
-        raise DataError("holds no rows", file=path, remedy="write the list again")
-    with errors_of(path):
-        return IdMap(*zip(*rows, strict=True))  # type: ignore[arg-type]  # it makes arrays of them
-
-
-def _frame(text: str) -> int | None:
-    if text in ("None", str(_NONE)):
-        return _NONE
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
-
-
-_BLOCK = 256  # rows that are copied at a time
 
 
 class StatServer(NamedTuple):
@@ -317,6 +273,48 @@ def write_stat_blocks(
                 dataset[start : start + len(rows)] = rows
             start += len(values[0])
     return open_stat_server(path)
+
+
+def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
+    dataset = group.get(name)
+    if not isinstance(dataset, h5py.Dataset):
+        there = ", ".join(sorted(group)[:12]) or "nothing"
+        raise DataError(f"expected {name!r}, found {there}")
+    return dataset
+
+
+def _read_hdf5(path: Path) -> IdMap:
+    with open_hdf5(path) as file:
+        models, segments = read_strings(file, "leftids"), read_strings(file, "rightids")
+        start, stop = (read_array(file, name, kinds="i", shape=(len(models),)) for name in ("start", "stop"))
+        return IdMap(models, segments, start, stop)
+
+
+def _read_text(path: Path) -> IdMap:
+    problems = Problems(path)
+    rows: list[tuple[str, str, int, int]] = []
+    of_kaldi = path.name.startswith("spk2utt")
+    for line, content in enumerate(read_text(path).split("\n"), 1):
+        fields = content.split()
+        if of_kaldi and len(fields) > 1:
+            rows += [(fields[0], segment, _NONE, _NONE) for segment in fields[1:]]
+            continue
+        frames = [_frame(field) for field in [*fields, "None", "None"][2:4]]
+        if fields and (len(fields) not in (2, 4) or None in frames):
+            problems.add(f"expected 'model segment' or 'model segment start stop', found {content[:100]!r}", line=line)
+        elif fields:
+            rows.append((fields[0], fields[1], frames[0] or 0, frames[1] or 0))
+    problems.raise_if_any()
+    if not rows:
+        raise DataError("holds no rows", file=path, remedy="write the list again")
+    with errors_of(path):
+        return IdMap(*zip(*rows, strict=True))  # type: ignore[arg-type]  # it makes arrays of them
+
+
+def _frame(text: str) -> int | None:
+    if text in ("None", str(_NONE)):
+        return _NONE
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def _check_shapes(models: NDArray, segments: NDArray, stats: Sequence[Rows]) -> None:

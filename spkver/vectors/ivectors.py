@@ -175,6 +175,22 @@ def extract_ivectors(
     return open_ivectors(destination)
 
 
+def open_ivectors(path: str | Path) -> IVectors:
+    """Refer to the i-vectors in a file of `extract_ivectors`; they are read by rows, on access.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, cut short or of another kind, or shapes do not agree.
+    """
+    ids = read_arrays(path, "ids", "speakers")
+    with open_file(path) as file:
+        names = [name for name in ("vectors", "variances") if name == "vectors" or name in file]
+    rows = {name: stored_array(path, name) for name in names}
+    with errors_of(path, remedy="extract them again"):
+        return IVectors(ids["speakers"], ids["ids"], **rows)
+
+
 def _block_vectors(
     block: Statistics,
     terms: posteriors.PosteriorTerms,
@@ -190,19 +206,3 @@ def _block_vectors(
     projected = posteriors.project(block, counts, np.asarray(block.first), terms, work)
     with one_blas_thread():
         return fast_posterior(counts, projected, *fast)
-
-
-def open_ivectors(path: str | Path) -> IVectors:
-    """Refer to the i-vectors in a file of `extract_ivectors`; they are read by rows, on access.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, cut short or of another kind, or shapes do not agree.
-    """
-    ids = read_arrays(path, "ids", "speakers")
-    with open_file(path) as file:
-        names = [name for name in ("vectors", "variances") if name == "vectors" or name in file]
-    rows = {name: stored_array(path, name) for name in names}
-    with errors_of(path, remedy="extract them again"):
-        return IVectors(ids["speakers"], ids["ids"], **rows)

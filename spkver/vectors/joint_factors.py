@@ -53,6 +53,11 @@ logger = logging.getLogger(__name__)
 
 MODELS = 32  # in one task
 
+JointStart = tuple[Floats, Floats, Floats]
+"""V, U and D, whitened as in `JointFactors`."""
+
+_NAMES = ("speaker", "channel", "residual", "means", "factors", "weights", "log_likelihoods")
+
 
 def residual_posterior(counts: Floats, sums: Floats, scales: Floats) -> tuple[Floats, Floats]:
     """Return the posterior mean and precision of z for each entry of a supervector.
@@ -177,10 +182,6 @@ class JointFactors:
         return TotalVariability(np.concatenate(whole, axis=2), self.means, self.factors, self.weights)
 
 
-JointStart = tuple[Floats, Floats, Floats]
-"""V, U and D, whitened as in `JointFactors`."""
-
-
 def drawn_start(shape: tuple[int, int], config: JointFactorConfig) -> JointStart:
     """Return what the seed draws for a mixture of C Gaussians in D dimensions, of the scatter that MAP assumes."""
     speaker = start_loadings(shape, config.speaker_rank, config.seed, "speaker factors")
@@ -251,19 +252,6 @@ def train_joint_factors(
     return JointFactors(*matrices, mixture.means, speaker.factors, mixture.weights, history)
 
 
-def _less_factors(
-    model: TotalVariability,
-    statistics: Statistics,
-    *,
-    of: Statistics | None = None,
-    owners: NDArray[np.int64] | None = None,
-    work: Work,
-) -> tuple[Statistics, Floats]:
-    """Statistics without what the factors of their sessions, or of others that own them, explain; and the factors."""
-    factors = np.asarray(extract_ivectors(model, statistics if of is None else of, work=work).vectors)
-    return without_factors(statistics, unwhitened(model.loadings, model.factors), factors, owners), factors
-
-
 def check_joint_ranks(config: JointFactorConfig, speakers: Sequence[str] | NDArray, *, width: int) -> None:
     """Raise an error if there are no sessions, given the speaker of each, or too few for matrices of these ranks."""
     n_speakers, n_sessions = len(set(speakers)), len(speakers)
@@ -292,9 +280,6 @@ def model_blocks(model: TotalVariability, statistics: Statistics) -> Iterator[tu
         with one_blas_thread():
             whitened = whiten(first - counts[:, :, None] * model.means, model.factors)
         yield counts, whitened
-
-
-_NAMES = ("speaker", "channel", "residual", "means", "factors", "weights", "log_likelihoods")
 
 
 def hidden_variables(
@@ -425,3 +410,16 @@ def read_joint_factors(path: str | Path) -> JointFactors:
     """
     with errors_of(path, remedy="give a file of write_joint_factors"):
         return JointFactors(**read_arrays(path, *_NAMES))
+
+
+def _less_factors(
+    model: TotalVariability,
+    statistics: Statistics,
+    *,
+    of: Statistics | None = None,
+    owners: NDArray[np.int64] | None = None,
+    work: Work,
+) -> tuple[Statistics, Floats]:
+    """Statistics without what the factors of their sessions, or of others that own them, explain; and the factors."""
+    factors = np.asarray(extract_ivectors(model, statistics if of is None else of, work=work).vectors)
+    return without_factors(statistics, unwhitened(model.loadings, model.factors), factors, owners), factors

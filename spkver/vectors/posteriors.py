@@ -44,6 +44,16 @@ from spkver.mixture import Statistics
 _PLAIN, _LOWER, _AS_IS = b"N", b"L", b"N"  # TRANSR, UPLO, TRANS
 _ARGUMENTS = {"dpftrf": (2, 3), "dpftri": (2, 3), "dpftrs": (2, 6), "dsfrk": (3, 7)}  # letters, and addresses
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+COLUMNS, WIDE = 1280, 480  # columns of packed matrices, and of first-order sums, in one task
+PIECE = 32  # segments whose matrices are factored in one task
+_GROUP = 16  # components whose squares are taken in one task
+_BLOCK_BYTES = 1 << 28  # of the statistics and packed matrices of a block of segments
+_MOST_SEGMENTS = 512  # in a block
+_MOST_FRAMES = 1e100  # of a component
+
 
 def packed_length(rank: int) -> int:
     """Return the length of a packed row: rank (rank + 1) / 2."""
@@ -137,14 +147,6 @@ def add_outer_products(packed: Floats, vectors: Floats) -> None:
     _add_squares(packed, np.ascontiguousarray(vectors), vectors.shape[1], 1)
 
 
-def _add_squares(packed: Floats, matrices: Floats, rank: int, depth: int) -> None:
-    routine, sizes = _routine("dsfrk"), (ctypes.c_int(rank), ctypes.c_int(depth))
-    factor = ctypes.c_double(1.0)
-    alpha, n, k = _at(factor), _at(sizes[0]), _at(sizes[1])
-    for target, source in zip(_rows(packed), _rows(matrices), strict=True):
-        routine(_PLAIN, _LOWER, _AS_IS, n, k, alpha, source, n, alpha, target)
-
-
 def factor(packed: Floats) -> NDArray[np.bool_]:
     """Replace each packed row (n, R (R + 1) / 2) by its Cholesky factor, in place.
 
@@ -159,17 +161,6 @@ def factor(packed: Floats) -> NDArray[np.bool_]:
 def invert(factors: Floats) -> None:
     """Replace the Cholesky factors of matrices by the inverses of the matrices, in place; see `factor`."""
     _in_place("dpftri", factors)
-
-
-def _in_place(name: str, packed: Floats) -> NDArray[np.bool_]:
-    routine, status = _routine(name), ctypes.c_int(0)
-    rank = ctypes.c_int(rank_of(packed.shape[1]))
-    good = np.empty(len(packed), bool)
-    n, info = _at(rank), _at(status)
-    for row, target in enumerate(_rows(packed)):
-        routine(_PLAIN, _LOWER, n, target, info)
-        good[row] = status.value == 0
-    return good
 
 
 def solve(factors: Floats, right: Floats) -> None:
@@ -193,46 +184,6 @@ def log_determinants(factors: Floats) -> Floats:
     """Return the logarithm of the determinant of each matrix, shape (n,), from its Cholesky factor."""
     places = diagonal_places(rank_of(factors.shape[1]))
     return 2 * np.log(factors[:, places]).sum(axis=1)
-
-
-def _rows(array: Floats) -> range:
-    """Address of each row of an array in C order."""
-    if array.dtype != np.float64 or not array.flags.c_contiguous:
-        raise TypeError(f"expected float64 in C order, got {array.dtype} with strides {array.strides}")
-    width = array.nbytes // len(array) if len(array) else 8
-    begin = array.ctypes.data
-    return range(begin, begin + len(array) * width, width)
-
-
-def _at(value: Any) -> int:
-    return ctypes.addressof(value)
-
-
-@cache
-def _routine(name: str) -> Callable[..., None]:
-    """A routine of LAPACK that SciPy brings, called without Python's lock."""
-    from scipy import LowLevelCallable
-    from scipy.linalg import cython_lapack
-
-    capsule = LowLevelCallable.from_cython(cython_lapack, name)
-    signature = capsule.signature.encode()
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    capsules: Any = cython_lapack.__pyx_capi__
-    address = pointer(capsules[name], signature)
-    n_letters, n_addresses = _ARGUMENTS[name]
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_char_p] * n_letters, *[ctypes.c_void_p] * n_addresses)(address)
-
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-COLUMNS, WIDE = 1280, 480  # columns of packed matrices, and of first-order sums, in one task
-PIECE = 32  # segments whose matrices are factored in one task
-_GROUP = 16  # components whose squares are taken in one task
-_BLOCK_BYTES = 1 << 28  # of the statistics and packed matrices of a block of segments
-_MOST_SEGMENTS = 512  # in a block
-_MOST_FRAMES = 1e100  # of a component
 
 
 def likelihood_part(projected: NDArray, means: NDArray, log_determinants: NDArray) -> Floats:
@@ -521,3 +472,51 @@ def add_block(
     sums.moment += reduce(np.add, [piece[2] for piece in of_pieces])
     sums.log_likelihood += float(np.concatenate([piece[1] for piece in of_pieces]).sum())
     sums.n_segments += len(counts)
+
+
+def _add_squares(packed: Floats, matrices: Floats, rank: int, depth: int) -> None:
+    routine, sizes = _routine("dsfrk"), (ctypes.c_int(rank), ctypes.c_int(depth))
+    factor = ctypes.c_double(1.0)
+    alpha, n, k = _at(factor), _at(sizes[0]), _at(sizes[1])
+    for target, source in zip(_rows(packed), _rows(matrices), strict=True):
+        routine(_PLAIN, _LOWER, _AS_IS, n, k, alpha, source, n, alpha, target)
+
+
+def _in_place(name: str, packed: Floats) -> NDArray[np.bool_]:
+    routine, status = _routine(name), ctypes.c_int(0)
+    rank = ctypes.c_int(rank_of(packed.shape[1]))
+    good = np.empty(len(packed), bool)
+    n, info = _at(rank), _at(status)
+    for row, target in enumerate(_rows(packed)):
+        routine(_PLAIN, _LOWER, n, target, info)
+        good[row] = status.value == 0
+    return good
+
+
+def _rows(array: Floats) -> range:
+    """Address of each row of an array in C order."""
+    if array.dtype != np.float64 or not array.flags.c_contiguous:
+        raise TypeError(f"expected float64 in C order, got {array.dtype} with strides {array.strides}")
+    width = array.nbytes // len(array) if len(array) else 8
+    begin = array.ctypes.data
+    return range(begin, begin + len(array) * width, width)
+
+
+def _at(value: Any) -> int:
+    return ctypes.addressof(value)
+
+
+@cache
+def _routine(name: str) -> Callable[..., None]:
+    """A routine of LAPACK that SciPy brings, called without Python's lock."""
+    from scipy import LowLevelCallable
+    from scipy.linalg import cython_lapack
+
+    capsule = LowLevelCallable.from_cython(cython_lapack, name)
+    signature = capsule.signature.encode()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsules: Any = cython_lapack.__pyx_capi__
+    address = pointer(capsules[name], signature)
+    n_letters, n_addresses = _ARGUMENTS[name]
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_char_p] * n_letters, *[ctypes.c_void_p] * n_addresses)(address)

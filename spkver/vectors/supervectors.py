@@ -36,6 +36,8 @@ VECTORS = 32  # supervectors in one task and in one block of a file
 _SESSIONS = 256  # read together
 _ROWS = 64  # whose shifts are in memory together
 
+_EPSILON = float(np.finfo(np.float32).eps)
+
 
 def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
     """Return the statistics of each model, those of its sessions added in their order; models sorted by id.
@@ -108,9 +110,6 @@ def without_factors(
 
     rows = cast("Rows", ComputedRows(statistics.first.shape, shifted))
     return Statistics(statistics.models, statistics.segments, zeroth, rows)
-
-
-_EPSILON = float(np.finfo(np.float32).eps)
 
 
 def map_means(zeroth: NDArray, first: NDArray, means: NDArray, relevance: float, *, epsilon: float = 0.0) -> NDArray:
@@ -279,21 +278,6 @@ def adapt_supervectors(
     return Supervectors(models, segments, write_stat_blocks(destination, models, segments, (1, width), pairs).stat1)
 
 
-def _adapt_block(
-    statistics: Statistics, means: NDArray, scale: NDArray | None, relevance: float, epsilon: float
-) -> NDArray:
-    """Return the supervectors of a block, in the dtype of the statistics."""
-    zeroth, first = np.asarray(statistics.zeroth), np.asarray(statistics.first)
-    vectors = np.empty_like(first)
-    for row, (counts, sums) in enumerate(zip(zeroth, first, strict=True)):  # a row at a time stays in the cache
-        sums = sums.reshape(means.shape).astype(np.float64)
-        adapted = map_means(counts.astype(np.float64), sums, means, relevance, epsilon=epsilon)
-        if scale is not None:
-            adapted = of_each_gaussian(scale, adapted)
-        vectors[row] = adapted.reshape(-1)
-    return vectors
-
-
 def adapt_multisession(
     mixture: GaussianMixture,
     statistics: Statistics,
@@ -351,3 +335,18 @@ def write_supervectors(path: str | Path, supervectors: Supervectors) -> None:
     """
     ones = np.ones((len(supervectors), 1), np.float32)
     write_stat_server(path, StatServer(supervectors.models, supervectors.segments, ones, supervectors.vectors))
+
+
+def _adapt_block(
+    statistics: Statistics, means: NDArray, scale: NDArray | None, relevance: float, epsilon: float
+) -> NDArray:
+    """Return the supervectors of a block, in the dtype of the statistics."""
+    zeroth, first = np.asarray(statistics.zeroth), np.asarray(statistics.first)
+    vectors = np.empty_like(first)
+    for row, (counts, sums) in enumerate(zip(zeroth, first, strict=True)):  # a row at a time stays in the cache
+        sums = sums.reshape(means.shape).astype(np.float64)
+        adapted = map_means(counts.astype(np.float64), sums, means, relevance, epsilon=epsilon)
+        if scale is not None:
+            adapted = of_each_gaussian(scale, adapted)
+        vectors[row] = adapted.reshape(-1)
+    return vectors

@@ -1,8 +1,8 @@
 """Total variability: the subspace in which the means of all segments vary, trained by EM on statistics.
 
-The means of a segment are m + T h, T of low rank R, h ~ N(0, I): its i-vector is the posterior mean of h.
-Formulas first (`m_step`, `minimum_divergence`; the E-step is in `spkver.vectors.posteriors`), then the training.
-All is done in the space in which every Gaussian of the mixture has the covariance I, diagonal or full as it may be.
+The means of a segment are m + T h, T of low rank R, h ~ N(0, I): its i-vector is the posterior mean of h. EM alternates
+the E-step of `spkver.vectors.posteriors` with `m_step` and `minimum_divergence`, in the space in which every Gaussian
+of the mixture has the covariance I, diagonal or full as it may be.
 
 References
 ----------
@@ -41,6 +41,9 @@ MinimumDivergence = Literal["right", "sidekit", "none"]
 RELEVANCE = 16.0  # a matrix that is drawn has the scatter of means that MAP adaptation of this relevance assumes
 _GROUP = 8  # components in one task of the M-step
 _EMPTY = 1e-90  # a component that carries less of all frames says nothing about its rows
+
+_KIND = "total variability"
+_NAMES = ("loadings", "means", "factors", "weights", "log_likelihoods")
 
 
 @dataclass(frozen=True)
@@ -289,12 +292,6 @@ def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_
     return sums
 
 
-def _sums_of_block(block: Statistics, terms: posteriors.PosteriorTerms, shape: tuple[int, int]) -> posteriors.EmSums:
-    sums = posteriors.EmSums.empty(*shape, terms.rank)
-    posteriors.add_block(sums, block, terms, work=Work(1))
-    return sums
-
-
 def updated(
     model: TotalVariability, sums: posteriors.EmSums, convention: MinimumDivergence = "right", *, work: Work = ALL_CORES
 ) -> Floats:
@@ -317,10 +314,6 @@ def updated(
     return loadings
 
 
-_KIND = "total variability"
-_NAMES = ("loadings", "means", "factors", "weights", "log_likelihoods")
-
-
 def write_total_variability(path: str | Path, model: TotalVariability) -> None:
     """Write a matrix with its mixture's means and whitening to an HDF5 file, whole or not at all."""
     arrays = {name: getattr(model, name) for name in _NAMES}
@@ -337,3 +330,9 @@ def read_total_variability(path: str | Path) -> TotalVariability:
     """
     with errors_of(path, remedy="give a file of write_total_variability"):
         return TotalVariability(**read_arrays(path, *_NAMES))
+
+
+def _sums_of_block(block: Statistics, terms: posteriors.PosteriorTerms, shape: tuple[int, int]) -> posteriors.EmSums:
+    sums = posteriors.EmSums.empty(*shape, terms.rank)
+    posteriors.add_block(sums, block, terms, work=Work(1))
+    return sums

@@ -1,9 +1,9 @@
 """The VoicePrivacy evaluation: checks -> anonymise -> train -> score -> assess -> utility -> report.
 
-The page is recipes/voiceprivacy/run.py. Each step is a function that takes the `Experiment` (the run, the data, the
-configuration and how far to go) and what the steps before it have returned; it does its work when it is called, or
-takes what is up to date. Where a run is to end earlier, `Experiment.end` ends it. What leaves is an output folder with
-``results.json`` and ``report.html``.
+The workflow is recipes/voiceprivacy/run.py. Each step is a function that takes the `Experiment` (the run, the data, the
+configuration and the last step) and the results of earlier steps. It does its work when it is called, or reuses results
+that are up to date. `Experiment.end` ends the run after the last step. The output folder then holds ``results.json``
+and ``report.html``.
 """
 
 from spkver.voiceprivacy.experiment import STEPS, Experiment, evaluation_command

@@ -1,10 +1,10 @@
-"""Checks of a run: what could make its numbers mean less than they seem to. They are shown in every report.
+"""Checks of a run: what could make its numbers misleading. Every report shows them.
 
-One of them warns that privacy is probably overestimated. The privacy that a run reports is what its attackers left;
-published evaluations overestimated it by up to 74 %, for reasons that a run can see by itself: see `reasons`. None of
-them is a proof, and that there is none proves no privacy either.
+One check warns that privacy is probably overestimated. A run reports the privacy that its attackers leave; published
+evaluations overestimated it by up to 74 %, for reasons that a run can detect: see `reasons`. No reason is a proof, and
+the absence of reasons does not prove privacy either.
 
-A check is a function that takes what was `Evaluated` and yields what it finds; `CHECKS` lists all, in the order of the
+A check is a function that takes an `Evaluated` run and yields `Finding`s; `CHECKS` lists all checks in the order of the
 report.
 """
 
@@ -51,20 +51,20 @@ OVERESTIMATED = "overestimated privacy"
 """Names of checks that others refer to."""
 
 FEW_TRAINING_SPEAKERS = 100
-"""Fewer teach an attacker little of how voices differ; the attackers of the challenges learn from 921."""
+"""With fewer speakers an attacker learns little about how voices differ; the challenges train on 921."""
 
 _NO_VOICE_PRINT = ("fusion", "prosody", "session", "content")
-# docs/uncertainty.md: the fewest for which the coverage of all intervals was measured
+# the fewest speakers for which the coverage of all intervals was measured (docs/uncertainty.md)
 _FEW_SPEAKERS = 20
 _MOST_RESAMPLES = 500
 _PART = 4096  # bytes
 _FEWEST = 10
-_BROKEN = 0.02  # an EER at which hardly anybody is left to recognise
-_MANY = 0.2  # of recordings that are not nearer to their own originals
+_BROKEN = 0.02  # an EER below which practically everybody is recognised
+_MANY = 0.2  # share of recordings that are not nearer to their own originals
 
 
 class Finding(NamedTuple):
-    """Outcome of a check: its level is ok, note, warning, or error, which forbids a verdict."""
+    """Result of a check: its level is ok, note, warning, or error, which forbids a verdict."""
 
     level: str
     check: str
@@ -73,27 +73,27 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What checks look at.
+    """The results and data that checks take.
 
     Attributes
     ----------
     rows : sequence of dict
-        Of the table of results.
+        Rows of the table of results.
     sets : Sets
     config : Config
     failures, fusions : sequence of dict
-        What attackers failed at (`Experiment.failures`), and `spkver.voiceprivacy.scores.fusion_weights`.
+        See `Experiment.failures` and `spkver.voiceprivacy.scores.fusion_weights`.
     minima : sequence of dict
         See `spkver.voiceprivacy.table.Table`.
     utility : dict
-        What `spkver.voiceprivacy.utility` found.
+        Result of `spkver.voiceprivacy.utility`.
     earlier : dict
         Results of other anonymisers in the same folder, by file name.
     simulated : bool
         Whether the speech is SIMULATED.
     jobs : int or None
     output : Path, optional
-        Folder of the run, whose scores say whether a difference may be chance.
+        Folder of the run, whose scores are resampled to test differences.
     """
 
     rows: Rows
@@ -119,9 +119,9 @@ class Evaluated:
 
     @cached_property
     def order(self) -> list[tuple[Place, str, list[float], Interval | None]]:
-        """Semi-informed attackers against each who knows less: rates, and the interval of the difference if weaker.
+        """Semi-informed attackers against each with less knowledge: rates, and the interval of a difference if weaker.
 
-        Attackers that invert the anonymisation do not count where there are others.
+        Attackers that invert the anonymisation do not count if there are others.
         """
         found = []
         for at, rows in self.of("semi-informed"):
@@ -135,13 +135,8 @@ class Evaluated:
 
     @property
     def is_anonymised(self) -> bool:
-        """Whether there are results of anonymised speech."""
+        """Whether there are results on anonymised speech."""
         return any(row["scenario"] != "original" for row in self.rows)
-
-
-def _name(at: Place) -> str:
-    """A set, with the sex where it is not of all speakers."""
-    return at[0] if at[1] == POOLED else f"{at[0]} {at[1]}"
 
 
 # --- attackers, and their order ---------------------------------------------------------------------------------------
@@ -151,12 +146,12 @@ def failed_attackers(run: Evaluated) -> Iterator[Finding]:
     """Warn of each attacker that failed."""
     for name, theirs in failures_by_attacker(run.failures).items():
         where = few([f"{failure['dataset']} {failure['gender']} {failure['scenario']}" for failure in theirs])
-        text = f"{name} has no scores for {count_lists(theirs)} ({where}), whose results are those of the others."
+        text = f"{name} has no scores for {count_lists(theirs)} ({where}): results there are from the other attackers."
         yield Finding("warning", "attackers that failed", f"{text} {theirs[0]['reason']}")
 
 
 def uninformative(run: Evaluated) -> Iterator[Finding]:
-    """Find attackers whose scores are all equal or inverted; without others there is no verdict."""
+    """Find attackers whose scores are all equal or inverted; if there are no others there is no verdict."""
 
     def is_broken(row: Json) -> bool:
         least = min(number(row["n_target"]), number(row["n_nontarget"]))
@@ -169,12 +164,12 @@ def uninformative(run: Evaluated) -> Iterator[Finding]:
             level = "error" if len(broken) == len(rows) and at[2] != "original" else "warning"
             found.setdefault((level, few(broken)), []).append(" ".join(at))
     for (level, names), where in found.items():
-        text = f"Scores of {names} are all equal or inverted ({few(where)}): that is no privacy, they do not count."
+        text = f"Scores of {names} are all equal or inverted ({few(where)}): they do not count and show no privacy."
         yield Finding(level, "broken attackers", text)
 
 
 def pooled_trials(run: Evaluated) -> Iterator[Finding]:
-    """Name lists whose pooled error rate is far above that of both: their scores have different offsets."""
+    """Warn of lists whose pooled error rate is far above both single rates: their scores have different offsets."""
     rates: dict[Place, dict[str, float]] = {}
     for row in run.rows:
         rates.setdefault((row["dataset"], row["scenario"], row["attacker"]), {})[row["gender"]] = rate_of(row)
@@ -182,12 +177,12 @@ def pooled_trials(run: Evaluated) -> Iterator[Finding]:
         alone = {gender: rate for gender, rate in found.items() if gender != POOLED}
         if len(alone) > 1 and found.get(POOLED, 0.0) > 1.25 * max(alone.values()) + 0.02:
             lists = ", ".join(f"{gender} {percent(rate)}" for gender, rate in alone.items())
-            text = f"{' '.join(at)}: the pooled EER is {percent(found[POOLED])}, that of each list is lower ({lists}):"
+            text = f"{' '.join(at)}: the pooled EER is {percent(found[POOLED])}, above the EER of each list ({lists}):"
             yield Finding("warning", "pooled trials", f"{text} scores of the lists have different offsets.")
 
 
 def attacker_strength(run: Evaluated) -> Iterator[Finding]:
-    """Check that attackers recognise original speech, by more than noise and channel where nobody speaks."""
+    """Check that attackers recognise original speech; note how well noise and channel in pauses identify speakers."""
     limit = run.config.weak_attacker_eer
     of_pauses = [name for name, spec in attacker_specs(run.config).items() if spec == "session"]
     for at, rows in run.of("original"):
@@ -202,12 +197,12 @@ def attacker_strength(run: Evaluated) -> Iterator[Finding]:
         yield Finding(level, "attacker strength", text + end)
         for row in (row for row in rows if row["attacker"] in of_pauses):
             text = f"{_name(at)}: from noise and channel alone ({row['attacker']}) speakers of original recordings"
-            text += f" are recognised with an EER of {percent(rate_of(row))}; chance is 50 %. So much the corpus"
-            yield Finding("note", "recognition without speech", f"{text} reveals by itself to every attacker.")
+            text += f" are recognised with an EER of {percent(rate_of(row))}; chance is 50 %. The corpus"
+            yield Finding("note", "recognition without speech", f"{text} alone reveals this much to every attacker.")
 
 
 def attacker_order(run: Evaluated) -> Iterator[Finding]:
-    """Check that more knowledge makes no attacker weaker; one that is weaker beyond chance was not trained well."""
+    """Check that no attacker is weaker with more knowledge; significantly weaker attackers were not trained well."""
     for at, other, rates, gap in run.order:
         text = f"{_name(at)}: the semi-informed attacker"
         if rates[0] <= rates[1]:
@@ -224,39 +219,8 @@ def attacker_order(run: Evaluated) -> Iterator[Finding]:
         yield Finding("warning" if gap is not None and gap.low > 0 else "note", "attacker order", text)
 
 
-def _against(rates: Sequence[float]) -> str:
-    return " against ".join(map(percent, rates))
-
-
-def _difference(semi: Json, rival: Json, run: Evaluated) -> Interval | None:
-    """How much weaker one attacker is than the other, by paired resamples of all draws; None where they fail."""
-    resamples = min(run.config.evaluation.resamples, _MOST_RESAMPLES)
-    if not resamples or run.output is None:
-        return None
-
-    def rate(scores: SortedScores) -> dict[str, float]:
-        return {"eer": eer(scores)}
-
-    try:
-        samples = [samples_of(row, run.output) for row in (semi, rival)]
-        n_draws = min(map(len, samples))
-        pairs = [sample for side in samples for sample in side[:n_draws]]
-        resampled = bootstrap(pairs, rate, Resampling(resamples, run.config.seed))
-    except DataError:
-        return None
-    rates = np.array([rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)
-    drawn = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
-    return interval_over_draws(
-        rates[0] - rates[1],
-        drawn[0] - drawn[1],
-        method=method_of("eer", difference=True),
-        n_units=pairs[0].n_effective,
-        level=run.config.evaluation.level,
-    )
-
-
 def outside_attackers(run: Evaluated) -> Iterator[Finding]:
-    """Note the user-supplied attackers, and what they were left out of."""
+    """Note the user-supplied attackers, and the conditions that they did not score."""
     conditions = [
         (dataset.name, gender, scenario.name)
         for dataset in run.sets.datasets
@@ -273,7 +237,7 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
 
 
 def fusions(run: Evaluated) -> Iterator[Finding]:
-    """Note the weights of each fusion, and which attackers have none."""
+    """Note the weights of each fusion, and the attackers without weight."""
     for fusion in run.fusions:
         weights = fusion["weights"]["weights"]
         alone = fusion["alone"]
@@ -288,11 +252,11 @@ def fusions(run: Evaluated) -> Iterator[Finding]:
         yield Finding("note", "fusion", text)
 
 
-# --- sets, and what they teach ----------------------------------------------------------------------------------------
+# --- sets -------------------------------------------------------------------------------------------------------------
 
 
 def shared_speakers(run: Evaluated) -> Iterator[Finding]:
-    """Check that no tested speaker is in the training set: attackers learn without those who are."""
+    """Check that no tested speaker is in the training set; attackers are trained without shared speakers."""
     sets = run.sets
     for dataset in sets.datasets:
         tested = {speaker for name in dataset.tested for speaker in sets.original[name].speakers.values()}
@@ -311,19 +275,19 @@ def shared_speakers(run: Evaluated) -> Iterator[Finding]:
 
 
 def missing_lists(run: Evaluated) -> Iterator[Finding]:
-    """Check that no set lacks a sex: averages over the sexes are not what they seem to be there."""
+    """Check that no set lacks a sex: an average over the sexes would be misleading."""
     for dataset in run.sets.datasets:
         if not run.sets.original[dataset.enrolls].sexes:
             yield Finding("warning", "unknown sexes", f"{dataset.name}: {SEXES_POOLED}")
         stem = dataset.name.removesuffix("_common")
         lists = [f"{stem}_trials_{sex}" for sex in run.config.lists if sex != "mixed" and sex not in dataset.trials]
         if lists:
-            text = f"{dataset.name}: there is no {', '.join(lists)}; results and averages are of the other sex alone."
+            text = f"{dataset.name}: there is no {', '.join(lists)}; results and averages are for the other sex only."
             yield Finding("warning", "missing lists", text)
 
 
 def few_speakers(run: Evaluated) -> Iterator[Finding]:
-    """Check the number of speakers: intervals of few are wide, and below some number not known to hold."""
+    """Check the number of speakers: with few, intervals are wide, and their coverage is not known."""
     for at, (row, *_) in run.of("original"):
         speakers = min(row["n_enrolled"], row["n_trial_speakers"])
         step = f"one missed target trial is {100 / row['n_target']:.1f} points"
@@ -338,9 +302,9 @@ def few_speakers(run: Evaluated) -> Iterator[Finding]:
 
 
 def independence(run: Evaluated) -> Iterator[Finding]:
-    """Compare original speech under ASV_eval with other runs of the same seeds, attackers and sampling rates.
+    """Compare results on original speech with other runs with the same seed, attackers and sampling rates.
 
-    Its result does not depend on the anonymiser.
+    They must not depend on the anonymiser.
     """
 
     def original_rates(rows: Rows) -> dict[Place, float]:
@@ -369,7 +333,7 @@ def independence(run: Evaluated) -> Iterator[Finding]:
 
 
 def draws(run: Evaluated) -> Iterator[Finding]:
-    """Check how many anonymised versions attackers learnt from, and over how many of the trials results are means."""
+    """Check the number of anonymised versions of the training sets and of the trials."""
     sets, rows = run.sets, run.rows
     if run.config.anonymizer.name == "none":
         return
@@ -398,10 +362,10 @@ def draws(run: Evaluated) -> Iterator[Finding]:
 
 
 def shared_draws(run: Evaluated) -> Iterator[Finding]:
-    """Warn where a speaker has the same draw in enrolment and trials, by the records of the anonymised directories."""
+    """Warn if a speaker has the same draw in enrolment and trials, by the records of the anonymised directories."""
 
     def drawn(name: str) -> set[tuple[str, str, Any]]:
-        """Anonymiser, stream of random numbers and seed of the speakers, in all versions."""
+        """Return the anonymiser, stream of random numbers and seed of each speaker, in all versions."""
         found: set[tuple[str, str, Any]] = set()
         for twin in run.sets.versions[name]:
             with suppress(DataError, KeyError, TypeError):  # no record, or none of ours
@@ -423,11 +387,11 @@ def shared_draws(run: Evaluated) -> Iterator[Finding]:
 
 
 def other_notes(run: Evaluated) -> Iterator[Finding]:
-    """Note further things that a reader should know."""
+    """Note synthetic speech, resampled sets, and missing results."""
     if run.simulated:
         text = "The speech is synthetic (eSpeak NG): the numbers say nothing about how well people are protected."
         yield Finding("warning", "SIMULATED speech", text)
-    if run.sets.rates:  # sets that are processed at another rate than usual
+    if run.sets.rates:  # sets that are resampled
         yield Finding("note", RATES, run.sets.rates)
     if run.config.anonymizer.training_level == "speaker":
         text = "The training set is anonymised by speaker: an attacker trained by utterance would be stronger."
@@ -444,9 +408,10 @@ def other_notes(run: Evaluated) -> Iterator[Finding]:
 
 
 def equal_audio(run: Evaluated) -> Iterator[Finding]:
-    """Check that no recording has two names, and that no anonymised one is the original of another.
+    """Check that no recording has two names, and that no anonymised recording is the original of another utterance.
 
-    A trial would be trivial, or a training speaker a tested one. `check_twin` compares with a recording's own original.
+    A trial would be trivial, or a training speaker would be tested. `check_twin` compares each recording with its own
+    original.
     """
     originals = {f"{one.name}/{utterance}" for one in run.sets.original.values() for utterance in one.recordings}
     found: dict[str, list[list[str]]] = {"original": [], "anonymised": [], "both": []}
@@ -454,7 +419,7 @@ def equal_audio(run: Evaluated) -> Iterator[Finding]:
         sides = [[name for name in group if (name in originals) == is_original] for is_original in (True, False)]
         for what, names in zip(("original", "anonymised"), sides, strict=True):
             found[what] += [names] if len(names) > 1 else []
-        # of one utterance they are equal where the anonymiser changes nothing, as was asked
+        # an utterance equals its own original if the anonymiser was asked to change nothing
         here, there = ({name.split("/")[1] for name in names} for names in sides)
         if here and there and not here & there:
             found["both"].append([sides[1][0], sides[0][0]])
@@ -471,9 +436,8 @@ def equal_audio(run: Evaluated) -> Iterator[Finding]:
 def equal_files(directories: Iterable[DataDir]) -> list[list[str]]:
     """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes.
 
-    A file that several directories list under one name is one; under two names it is a duplicate.
-
-    Of most files some bytes are read alone: those of the same size are compared by their middle before their whole.
+    A file that several directories list under one name counts once; under two names it is a duplicate. Files of the
+    same size are compared by some bytes in the middle first, so that few files are read whole.
     """
 
     def middle(path: Path) -> bytes:
@@ -495,7 +459,7 @@ def equal_files(directories: Iterable[DataDir]) -> list[list[str]]:
 
 
 def broken_recordings(run: Evaluated) -> Iterator[Finding]:
-    """Warn of anonymised recordings that are clipped, far too quiet, too short or silent; of training sets some."""
+    """Warn of anonymised recordings that are clipped, far too quiet, too short or silent; training sets are sampled."""
     training = run.sets.training_sets
     for name, twin in run.sets.twins.items():
         chosen = spaced(sorted(twin.recordings)) if name in training else sorted(twin.recordings)
@@ -504,7 +468,7 @@ def broken_recordings(run: Evaluated) -> Iterator[Finding]:
 
 
 def file_tags(run: Evaluated) -> Iterator[Finding]:
-    """Warn where a tag of an anonymised file (artist, title, comment) holds the name of its speaker."""
+    """Warn if a tag of an anonymised file (artist, title, comment) contains the name of its speaker."""
     found = []
     for twin in run.sets.twins.values():
         for utterance in spaced(sorted(twin.recordings)):
@@ -517,11 +481,11 @@ def file_tags(run: Evaluated) -> Iterator[Finding]:
 
 
 def resemblance(run: Evaluated) -> Iterator[Finding]:
-    """Check that anonymised recordings are nearer to their own originals than to those of others.
+    """Check that anonymised recordings are nearer to their own originals than to other originals.
 
-    Transformations that leave words or rhythm leave that, so do time reversal, spectral inversion, permuted frames and
-    noise at -20 dB SNR. Files under each other's names do not, nor noise or silence in place of speech: there is no
-    verdict then.
+    This holds for transformations that preserve words or rhythm, and also for time reversal, spectral inversion,
+    permuted frames and noise at -20 dB SNR. It fails if files are exchanged, or if noise or silence replaces speech:
+    then there is no verdict.
     """
     found: dict[str, list[str]] = {}
     for name, twin in run.sets.twins.items():
@@ -534,12 +498,12 @@ def resemblance(run: Evaluated) -> Iterator[Finding]:
         )
         nearer = nearer_than_others(original, anonymised)
         wrong = 2 * float((nearer < 0.5).mean())
-        # a share has the variance 1 / 12 if names say nothing; the best of three measures, at 3.5 deviations
+        # a share is uniform, of variance 1 / 12, if files are exchanged; 3.5 deviations allow for the best of three
         is_none = nearer.mean() < 0.5 + 3.5 / np.sqrt(12 * len(nearer))
         level = "error" if is_none else "warning" if wrong > _MANY else "ok"
         found.setdefault(level, []).append(twin.name if level == "ok" else f"{twin.name} ({100 * min(wrong, 1):.0f} %)")
     for level, names in found.items():
-        text = "Recordings are nearer to their own originals than to those of others"
+        text = "Recordings are nearer to their own originals than to other originals"
         if level == "ok":
             text += f" in {few(names)}."
         else:
@@ -552,7 +516,7 @@ def nearer_than_others(
     originals: tuple[NDArray[np.float64], NDArray[np.float64]],
     twins: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Return of each recording the share of other originals that it is further from than from its own.
+    """Return the share of other originals that are less similar to each recording than its own original.
 
     Parameters
     ----------
@@ -562,8 +526,8 @@ def nearer_than_others(
     Returns
     -------
     ndarray of float64 of shape (n,)
-        By the correlation of levels, of reversed levels, or of spectra, whichever is largest on average; ties count
-        half.
+        Similarity is the correlation of levels, of reversed levels, or of spectra, whichever gives the largest mean
+        share; ties count half.
     """
     (levels, spectra), (other_levels, other_spectra) = originals, twins
     pairs = (levels, other_levels), (levels, other_levels[:, ::-1]), (spectra, other_spectra)
@@ -579,9 +543,10 @@ def nearer_than_others(
 
 
 def overestimated(run: Evaluated) -> Iterator[Finding]:
-    """Warn where privacy is probably overestimated, in a sentence for the verdict; see `reasons`.
+    """Warn if privacy is probably overestimated, in a sentence for the verdict; see `reasons`.
 
-    Not where an attacker recognises practically everybody in each set: stronger ones would find no less.
+    There is no warning if attackers recognise practically everybody in each set: stronger attackers would change
+    little.
     """
     lowest: dict[str, float] = {}
     for at, rows in run.main.items():
@@ -596,13 +561,36 @@ def overestimated(run: Evaluated) -> Iterator[Finding]:
         yield Finding("warning", OVERESTIMATED, text)
 
 
-def reasons(run: Evaluated) -> Iterator[str]:
-    """Yield the reasons to expect a stronger attacker than those of the run.
+CHECKS: tuple[Callable[[Evaluated], Iterator[Finding]], ...] = (
+    failed_attackers,
+    resemblance,
+    uninformative,
+    pooled_trials,
+    attacker_strength,
+    attacker_order,
+    outside_attackers,
+    shared_speakers,
+    equal_audio,
+    broken_recordings,
+    file_tags,
+    missing_lists,
+    few_speakers,
+    independence,
+    draws,
+    shared_draws,
+    other_notes,
+    fusions,
+    overestimated,
+)
 
-    - Attackers disagree: one that recognises voices is ahead of all others by more than the intervals of both.
+
+def reasons(run: Evaluated) -> Iterator[str]:
+    """Yield the reasons to expect that a stronger attacker exists.
+
+    - Attackers disagree: one voice-based attacker is ahead of all others by more than both intervals.
     - On original speech no attacker has an EER of ``weak_attacker_eer`` or below.
-    - Those who know more (semi-informed) are weaker than those who know less, beyond chance.
-    - There are few speakers to learn from, or one anonymised version of them.
+    - Attackers with more knowledge (semi-informed) are significantly weaker than attackers with less.
+    - Training sets have few speakers, or one anonymised version.
     - No attacker uses a neural network, none adapts to the trials, or one failed.
     """
     for at, rows in run.of("original"):
@@ -616,7 +604,7 @@ def reasons(run: Evaluated) -> Iterator[str]:
             and not row["attacker"].startswith(_NO_VOICE_PRINT)
             and not any(map(np.isnan, ends_of(row)))
         )
-        # where the strongest voice print is ahead of the next by more than both intervals, the others miss something
+        # if the strongest attacker is ahead of the next by more than both intervals, the others miss something
         if at[2] != "original" and len(voices) > 1 and voices[0][2] < voices[1][1]:
             where = f"{_name(at)} {at[2]}: {voices[0][3]} alone"
             yield f"attackers disagree ({where} is ahead, beyond both intervals)"
@@ -642,24 +630,37 @@ def reasons(run: Evaluated) -> Iterator[str]:
         yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"
 
 
-CHECKS: tuple[Callable[[Evaluated], Iterator[Finding]], ...] = (
-    failed_attackers,
-    resemblance,
-    uninformative,
-    pooled_trials,
-    attacker_strength,
-    attacker_order,
-    outside_attackers,
-    shared_speakers,
-    equal_audio,
-    broken_recordings,
-    file_tags,
-    missing_lists,
-    few_speakers,
-    independence,
-    draws,
-    shared_draws,
-    other_notes,
-    fusions,
-    overestimated,
-)
+def _name(at: Place) -> str:
+    """Return the name of a set, with the sex unless all speakers are pooled."""
+    return at[0] if at[1] == POOLED else f"{at[0]} {at[1]}"
+
+
+def _against(rates: Sequence[float]) -> str:
+    return " against ".join(map(percent, rates))
+
+
+def _difference(semi: Json, rival: Json, run: Evaluated) -> Interval | None:
+    """Return the interval of the difference between two rates by paired resamples of all draws; None if it fails."""
+    resamples = min(run.config.evaluation.resamples, _MOST_RESAMPLES)
+    if not resamples or run.output is None:
+        return None
+
+    def rate(scores: SortedScores) -> dict[str, float]:
+        return {"eer": eer(scores)}
+
+    try:
+        samples = [samples_of(row, run.output) for row in (semi, rival)]
+        n_draws = min(map(len, samples))
+        pairs = [sample for side in samples for sample in side[:n_draws]]
+        resampled = bootstrap(pairs, rate, Resampling(resamples, run.config.seed))
+    except DataError:
+        return None
+    rates = np.array([rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)
+    drawn = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
+    return interval_over_draws(
+        rates[0] - rates[1],
+        drawn[0] - drawn[1],
+        method=method_of("eer", difference=True),
+        n_units=pairs[0].n_effective,
+        level=run.config.evaluation.level,
+    )

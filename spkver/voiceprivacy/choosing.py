@@ -1,9 +1,8 @@
-"""The attackers that a configuration chooses: what each is, how long they take, and the sampling rates they work at.
+"""The configured attackers: their descriptions, the estimated time, and their sampling rates.
 
-**Sampling rates.** Recordings that are compared with each other are processed at one rate. An attacker learns from a
-training set and scores all that is tested against it. So the rates that count together are those of a training set and
-of the enrolment and trials of its sets, original and anonymised: where an anonymiser leaves less of the band, attackers
-use no more of the original, and nobody is recognised by the band.
+Recordings that are compared with each other are processed at one sampling rate: the lowest rate of a training set and
+of the enrolment and trials that are scored after training on it, original and anonymised. If an anonymiser narrows the
+band, attackers use no more than this band of the original, and nobody is recognised by the bandwidth.
 """
 
 from __future__ import annotations
@@ -41,25 +40,25 @@ from spkver.voiceprivacy.settings import ALL, Config
 
 Json = dict[str, Any]
 
-_BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue that have features, as the presets do
+_BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue with features; all presets have features
 _ENDING = re.compile(r"-(adapted|single-test|aligned|undone)")
-_FILES = 256  # whose headers are one task
+_FILES = 256  # headers read in one task
 
 
 def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Attacker]:
-    """Return the attackers, in their order.
+    """Return the configured attackers, in their order.
 
     Parameters
     ----------
     config : Config
     rates : collection of int [Hz]
-        Of the recordings; features that are not set otherwise are fitted to them.
+        Sampling rates of the recordings; features that are not configured are fitted to them.
 
     Raises
     ------
     ConfigError
-        If a preset is unknown, a user-supplied attacker cannot be opened or two have one name; or with the problems of
-        the settings.
+        If a preset is unknown, a user-supplied attacker cannot be opened, two attackers have one name, or a setting is
+        wrong.
     """
     chosen, named = [], dict[str, str]()
     for entry in config.attackers:
@@ -85,8 +84,8 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Attack
 
 
 def fitting_features(config: Config, name: str, preset: str, rates: Collection[int]) -> dict[str, object]:
-    """Return what fits an attacker's features to recordings of some sampling rates, see `values_for_rates`."""
-    base = _ENDING.sub("", preset)  # whose settings hold for what works on top of it, too
+    """Return the settings that fit an attacker's features to sampling rates, see `values_for_rates`."""
+    base = _ENDING.sub("", preset)  # its settings hold for modified attackers, too
     if base not in (*PRESETS, *_BY_FEATURES):
         return {}
     layers = [config.attacker_settings.get(key, {}).get("features") for key in (ALL, base, name)]
@@ -94,27 +93,27 @@ def fitting_features(config: Config, name: str, preset: str, rates: Collection[i
 
 
 def attacker_specs(config: Config) -> dict[str, str]:
-    """Return of each attacker, by its name in folders and tables, the preset or what its entry names outside."""
+    """Return the preset or the user-supplied entry of each attacker, by its name in folders and tables."""
     settings = config.attacker_settings
     return {attacker_name(entry): str(settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
 
 
-# --- what attackers are -----------------------------------------------------------------------------------------------
+# --- descriptions of attackers ----------------------------------------------------------------------------------------
 
 
 def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) -> Json:
-    """Say which attackers were run, what each is, and that their figure is an upper bound of privacy.
+    """Describe the attackers that were run, and say that their result is an upper bound of privacy.
 
     Parameters
     ----------
     config : Config
     conditions : sequence of mapping, optional
-        Entries of ``results.json``: an attacker without one was not run. All were, without any.
+        Entries of ``results.json``: an attacker without an entry was not run. By default all attackers were run.
 
     Returns
     -------
     dict
-        ``names``, ``of_others``, ``networks``, ``undoing``, ``explained`` (a line for each) and ``text``.
+        ``names``, ``of_others``, ``networks``, ``undoing``, ``explained`` (a line for each attacker) and ``text``.
     """
     served = {condition["attacker"] for condition in conditions}
     specs = attacker_specs(config)
@@ -140,7 +139,7 @@ def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) 
 
 
 def explained(spec: str) -> str:
-    """Return in a line what an attacker is, by its preset or what its entry names outside.
+    """Return a one-line description of an attacker, given its preset or user-supplied entry.
 
     Examples
     --------
@@ -151,16 +150,16 @@ def explained(spec: str) -> str:
     if row is not None:
         return row[1].summary
     if spec == f"fusion-{TRIAL_BY_TRIAL}":
-        return f"{CATALOGUE['fusion'].summary}, without those that adapt to the trials"
+        return f"{CATALOGUE['fusion'].summary}, without attackers that adapt to the trials"
     if spec == "fusion-undone":
-        return f"{CATALOGUE['fusion'].summary}, with those that invert the anonymisation"
+        return f"{CATALOGUE['fusion'].summary}, with attackers that invert the anonymisation"
     return OUTSIDE[prefix if prefix in OUTSIDE else ""][1]
 
 
 def is_network(spec: str) -> bool:
-    """Return whether an attacker uses a neural network, by its preset or what its entry names outside.
+    """Return whether an attacker uses a neural network, given its preset or user-supplied entry.
 
-    Vectors made elsewhere are those of a network as a rule.
+    Embeddings computed elsewhere usually come from a network.
 
     Examples
     --------
@@ -172,7 +171,7 @@ def is_network(spec: str) -> bool:
 
 
 def adapts(spec: str) -> bool:
-    """Return whether an attacker adapts to the trials, by its preset or what its entry names outside.
+    """Return whether an attacker adapts to the trials, given its preset or user-supplied entry.
 
     Examples
     --------
@@ -183,16 +182,16 @@ def adapts(spec: str) -> bool:
 
 
 def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int, *, draws: int = 1) -> str:
-    """Return how long attackers whose time is known and the evaluation take about, `draws` of the trials."""
+    """Return the estimated time of attackers whose cost is known and of the evaluation, with `draws` of the trials."""
     rows = {name: find_row(spec) for name, spec in attacker_specs(config).items()}
     kinds = {name: "" if row is None else row[0] for name, row in rows.items()}
     costs = {name: cost_of(kind, set(kinds.values())) for name, kind in kinds.items()}
     seconds = {name: cost * hours / n_workers for name, cost in costs.items() if cost is not None}
-    sizes = []  # of the lists of trials, and of those that are pooled
+    sizes = []  # of the trial lists, single and pooled
     for dataset in sets.datasets:
         lists = [len(key) for name in dataset.trials.values() if (key := sets.original[name].trials)]
         sizes += [*lists, sum(lists)] if len(lists) > 1 else lists
-    # as measured with lists of 700 to 134,000 trials; as long again for what is of several attackers together
+    # measured with lists of 700 to 134,000 trials; the same again for figures over several attackers
     of_list = [0.03 + 6e-6 * size + config.evaluation.resamples * (5e-4 + 3e-8 * size) for size in sizes]
     evaluation = 2 * len(costs) * (1 + 3 * draws) * sum(of_list) / n_workers
     unknown = [name for name, cost in costs.items() if cost is None]
@@ -205,7 +204,7 @@ def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int, 
 
 
 def describe_unwatched(config: Config) -> str:
-    """Return what user-supplied code depends on that a run does not notice when it changes; nothing without any."""
+    """Return a warning that changes in dependencies of user-supplied code go unnoticed; empty without such code."""
     own = [] if config.anonymizer.name in ("", *BUILT_IN) else ["anonymiser"]
     for name, entry in attacker_specs(config).items():
         spec = entry.removeprefix("extractor:")
@@ -215,13 +214,8 @@ def describe_unwatched(config: Config) -> str:
     return f"user-supplied code ({', '.join(own)}): {text}" if own else ""
 
 
-def _duration(seconds: float) -> str:
-    """Seconds, or minutes from a hundred seconds on."""
-    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
 def describe_absent(config: Config) -> list[str]:
-    """Return a line for each reason why attackers that would run by default cannot; none if others were chosen."""
+    """Return a line for each reason why default attackers cannot run; no line if the configuration names attackers."""
     reasons: dict[str, list[str]] = {}
     for name, why in absent_attackers().items() if config.attackers == default_attackers() else ():
         if name not in config.attackers:
@@ -233,7 +227,7 @@ def describe_absent(config: Config) -> list[str]:
 
 
 def read_headers(sets: Sets, *, jobs: int | None = None) -> dict[str, list[tuple[int, float]]]:
-    """Return sampling rate [Hz] and duration [s] of all recordings for attackers, by the names of their folders.
+    """Return the sampling rate [Hz] and duration [s] of all recordings, by the names of their folders.
 
     Files that cannot be read are left out.
     """
@@ -249,29 +243,20 @@ def read_headers(sets: Sets, *, jobs: int | None = None) -> dict[str, list[tuple
     return found
 
 
-def _read_headers(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int, float]]:
-    headers = []
-    for folder, path in items:
-        with suppress(DataError):  # reported where recordings are checked
-            header = audio_header(path)
-            headers.append((folder, header.rate, header.seconds))
-    return headers
-
-
 def fit_attackers(
     sets: Sets, headers: Mapping[str, Sequence[tuple[int, float]]], config: Config, usual: Sequence[Any]
 ) -> tuple[RateGroup, ...]:
-    """Return attackers that fit the sampling rates of the recordings.
+    """Return attackers whose features fit the sampling rates of the recordings.
 
     Parameters
     ----------
     sets : Sets
-        Twins that are still to be made have the rates of their originals.
+        Missing twins have the rates of their originals.
     headers : mapping
         See `read_headers`.
     config : Config
     usual : sequence
-        The attackers as they are configured.
+        The attackers as configured.
 
     Returns
     -------
@@ -281,7 +266,7 @@ def fit_attackers(
     Raises
     ------
     ConfigError
-        If settings do not go with the rates.
+        If settings contradict the rates.
     """
     groups: dict[tuple[int, ...], dict[str, list[str]]] = {}
     for training in sets.training_sets:
@@ -303,19 +288,13 @@ def fit_attackers(
 
 
 def features_of(attacker: Any) -> FeatureConfig | None:
-    """Return the features that an attacker uses, or that by which it works; None where it has none."""
+    """Return the features of an attacker or of its base; None if it uses none."""
     features = getattr(getattr(_basis(attacker), "config", None), "features", None)
     return features if isinstance(features, FeatureConfig) else None
 
 
-def _basis(attacker: Any) -> Any:
-    while getattr(attacker, "base", None) is not None:
-        attacker = attacker.base
-    return attacker
-
-
 def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
-    """Return which sets are processed at another rate than that of their recordings or features, or an empty text."""
+    """Describe the sets that are resampled or processed with other features than usual; empty if there are none."""
     texts = []
     for group in groups:
         rates = {rate for _, rate in group.rates}
@@ -337,3 +316,23 @@ def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
             text = f"{', '.join(group.datasets)}, with {', '.join(group.training)}: {', '.join(counts)}"
             texts.append("; ".join([text, *(f"{way}: {', '.join(names)}" for way, names in ways.items())]) + ".")
     return " ".join(texts)
+
+
+def _duration(seconds: float) -> str:
+    """Format a duration in seconds, or in minutes from a hundred seconds on."""
+    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def _read_headers(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int, float]]:
+    headers = []
+    for folder, path in items:
+        with suppress(DataError):  # reported where recordings are checked
+            header = audio_header(path)
+            headers.append((folder, header.rate, header.seconds))
+    return headers
+
+
+def _basis(attacker: Any) -> Any:
+    while getattr(attacker, "base", None) is not None:
+        attacker = attacker.base
+    return attacker

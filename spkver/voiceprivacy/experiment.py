@@ -42,7 +42,7 @@ _PATH = click.Path(path_type=Path)
 @one_line
 @dataclass(frozen=True)
 class Experiment:
-    """An evaluation of one anonymiser; every step gets it.
+    """An evaluation of one anonymiser, which every step takes.
 
     Attributes
     ----------
@@ -58,12 +58,12 @@ class Experiment:
     allow_pipes : bool
         Run shell commands of a ``wav.scp``.
     named : tuple of str
-        Sets of the configuration file, of which `config` may have others.
+        Sets of the configuration file; `config` may choose other sets.
     done : list of str
-        What was done, a line for each step.
+        A line for each finished step.
     failures : list of dict
-        What attackers failed at: ``attacker``, ``dataset``, ``gender``, ``scenario``, ``scores`` (the file that is
-        missing) and ``reason``.
+        Failures of attackers: ``attacker``, ``dataset``, ``gender``, ``scenario``, ``scores`` (the missing file) and
+        ``reason``.
     """
 
     run: Run
@@ -83,15 +83,15 @@ class Experiment:
 
     @cached_property
     def anonymizer(self) -> TwinConfig | None:
-        """The anonymiser of the sets that are missing; None where none is named."""
+        """The anonymiser of missing sets; None if none is named."""
         return self.config.anonymizer.named_by(self.suffix)
 
     def begin(self, step: str) -> None:
-        """Log which step begins."""
+        """Log the start of a step."""
         logger.info("step %d of %d: %s (%s)", list(STEPS).index(step) + 1, len(STEPS), step, STEPS[step])
 
     def end(self, step: str, text: str) -> None:
-        """Note what a step has done; end the run by `Ended` after the last one."""
+        """Note the result of a step; raise `Ended` after the last step of the run."""
         self.done.append(f"{step}: {text}")
         if step == self.until:
             raise Ended(step)
@@ -106,7 +106,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     Parameters
     ----------
     page : callable
-        Given the experiment; returns what is shown at the end.
+        Takes the experiment and returns the text that is shown at the end.
     script : str
         Path of the script; its configurations are in the folder ``config`` beside it.
     about : str
@@ -125,7 +125,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     @worker_options
     @click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it.")
     @click.option("--until", type=click.Choice(list(STEPS)), default="report", help="Stop after this step.")
-    @click.option("--force", is_flag=True, help="Redo every step, also those that are up to date.")
+    @click.option("--force", is_flag=True, help="Redo every step, even if it is up to date.")
     def main(
         data: str,
         suffix: str,
@@ -138,11 +138,11 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         force: bool,
     ) -> None:
         if config_file is not None and not config_file.exists() and (folder / config_file).is_file():
-            config_file = folder / config_file  # below the recipe's folder, as config/vpc2024.yaml
+            config_file = folder / config_file  # relative to the recipe's folder, such as config/vpc2024.yaml
         defaults = read_yaml(folder / "config" / "simulated.yaml") if data == SIMULATED else {}
         config = load_config(Config, file=config_file, settings=settings, defaults=defaults)
         config = with_lists_there(config, Path(data))
-        # sets that the file names, also where --set chooses others
+        # sets that the file names, even if --set chooses others
         named = None if config_file is None else read_yaml(config_file).get("datasets")
         names = tuple(map(str, named)) if isinstance(named, list) else ()
         check_suffix(suffix)

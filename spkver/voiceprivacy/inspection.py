@@ -1,4 +1,4 @@
-"""The first step: errors in data and configuration are found before anything long starts."""
+"""The first step: errors in data and configuration are found before the first long step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 def check(experiment: Experiment) -> Sets:
-    """Read the sets and all recordings, and find everything that is wrong with them.
+    """Read the sets and all recordings, and report all problems.
 
     Raises
     ------
@@ -64,14 +64,14 @@ def check(experiment: Experiment) -> Sets:
     if experiment.until != "checks":  # estimated time, and attackers that cannot run here
         draws = {side: anonymizer.draws(side) if anonymizer else 1 for side in ("training", "enrolment", "trials")}
         seconds = 0.0
-        for name, side in sets.sides.items():  # each original once, and all of its anonymised versions
+        for name, side in sets.sides.items():  # each original, and all of its anonymised versions
             seconds += (1 + draws[side]) * sum(duration for _, duration in headers[name])
         how = seconds / 3600, run.jobs or os.cpu_count() or 1
         logger.info("%s", describe_estimate(config, sets, *how, draws=draws["trials"]))
         for line in (*describe_absent(config), *filter(None, [describe_unwatched(config)])):
             logger.warning("%s", line)
         if config.attackers == default_attackers():
-            logger.info("attackers that run only where they are named: %s", ", ".join(named_only()))
+            logger.info("attackers that run only if they are named: %s", ", ".join(named_only()))
     if is_simulated(experiment.data):
         click.echo("The speech is SIMULATED: synthetic voices of eSpeak NG, not recordings of people.")
     experiment.end("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
@@ -79,7 +79,7 @@ def check(experiment: Experiment) -> Sets:
 
 
 def _check_speech(experiment: Experiment, sets: Sets) -> None:
-    """Check headers and options against what there is, of all directories that are there, all problems at once."""
+    """Check recordings and options of all existing directories; all problems are reported at once."""
     config, jobs = experiment.config, experiment.run.jobs
     problems = Problems()
     built_in: dict[str, list[AttackerConfig]] = {}
@@ -92,7 +92,7 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
         for features, side in product(kinds.values(), (sets.original, sets.twins)):
             for recordings in [directory.recordings for name, directory in side.items() if name in names]:
                 check_recordings(recordings, features, work=experiment.run.work, problems=problems)
-    for name in sets.missing:  # what is to be anonymised
+    for name in sets.missing:  # recordings that will be anonymised
         check_headers(sets.original[name].recordings, problems=problems)
     check_utility(sets, config, problems, jobs=jobs)
     if not problems.errors:

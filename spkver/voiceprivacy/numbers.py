@@ -1,12 +1,12 @@
-"""The numbers of a condition: every metric with intervals, linkability, closed sets, ranks, and each speaker's own.
+"""The results of a condition: metrics with intervals, linkability, closed sets, ranks, and figures of each speaker.
 
-Where enrolment and trials are anonymised several times, a number is the mean over the draws, and its interval holds
-speakers and draws (`evaluation.uncertainty.intervals`); the number of each draw is given, too. Of the strongest
-evidence in any trial it is the largest over the draws.
+If enrolment and trials are anonymised several times, a result is the mean over the draws, and its interval covers
+speakers and draws (`evaluation.uncertainty.intervals`); the value of each draw is given, too. The strongest evidence in
+any trial is the maximum over the draws.
 
-A closed set is what an attacker gets who knows that the speaker is one of the enrolled: the equal error rate of scores
-that are centred over the enrolled (`evaluation.calibration.closed_set_scores`), and how often the speaker of an
-utterance is first among all enrolled. Both need a trial list that is a full cross.
+In a closed set the attacker knows that the speaker is enrolled. Its equal error rate is computed from scores centred
+over the enrolled speakers (`evaluation.calibration.closed_set_scores`); identification is the share of utterances whose
+speaker ranks first among all enrolled. Both need a trial list that is a full cross.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
 
-_MOST_RESAMPLES = 300  # of the interval of a closed set's EER, whose deviation they give within some 4 %
-_TOPS = (2, 5, 10)  # the target speaker among the first so many
-_ALL_SIZES = 500  # of more enrolled speakers the curve has fewer points
-_OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # what is given of each draw
+_MOST_RESAMPLES = 300  # for the interval of a closed set's EER: its standard error is then known within some 4 %
+_TOPS = (2, 5, 10)  # ranks up to which a target speaker counts as found
+_ALL_SIZES = 500  # with more enrolled speakers the curve has fewer points
+_OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # metrics that are given for each draw
 _NO_CROSS = "not given: the trial list is not a full cross of models and segments"
 
 
@@ -43,12 +43,12 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     Parameters
     ----------
     condition : Scored
-        Which one.
+        The condition.
     output : Path
-        Where the paths start.
+        Folder that the paths of the condition are relative to.
     config : EvaluationConfig
     seed : int
-        Of the resamples.
+        Seed of the resamples.
 
     Returns
     -------
@@ -99,6 +99,185 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     }
 
 
+def mean_of(values: Sequence[Any]) -> Any:
+    """Average nested values, number by number.
+
+    Parameters
+    ----------
+    values : sequence
+        Numbers, or mappings and lists of numbers, one for each draw; values that are equal in all draws stay.
+
+    Returns
+    -------
+    object
+        Value of the same form. A value that is missing in one draw is missing; booleans are combined by "and"; where
+        texts differ, the first is kept.
+
+    Examples
+    --------
+    >>> mean_of([{"eer": 0.1, "tag": "A", "n": 3}, {"eer": 0.3, "tag": "B", "n": 3}])
+    {'eer': 0.2, 'tag': 'A', 'n': 3}
+    """
+    first = values[0]
+    if isinstance(first, Mapping):
+        return {name: mean_of([value[name] for value in values]) for name in first}
+    if isinstance(first, list):
+        return [mean_of(list(items)) for items in zip(*values, strict=True)]
+    if all(value == first for value in values[1:]):
+        return first
+    if any(value is None for value in values):
+        return None
+    if isinstance(first, bool):
+        return all(values)
+    return first if isinstance(first, str) else sum(values) / len(values)
+
+
+def shared_notes(notes: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
+    """Merge the notes of all draws; a note that holds for some draws only names them.
+
+    Examples
+    --------
+    >>> shared_notes({1: {"d_sys": "few bins"}, 2: {"d_sys": "few bins", "cllr": "infinite"}})
+    {'d_sys': 'few bins', 'cllr': 'in draw 2: infinite'}
+    """
+    texts: dict[str, dict[str, list[int]]] = {}
+    for number, of_draw in notes.items():
+        for name, text in of_draw.items():
+            texts.setdefault(name, {}).setdefault(text, []).append(number)
+    return {
+        name: "; ".join(
+            text if len(numbers) == len(notes) else f"in draw {' and '.join(map(str, numbers))}: {text}"
+            for text, numbers in found.items()
+        )
+        for name, found in texts.items()
+    }
+
+
+def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[linkage.Ranks | None, dict[str, str]]:
+    """Rank the true speaker of each trial utterance among the enrolled speakers, if the trial list allows it.
+
+    The list must be a full cross of models and segments, or one for each sex: every utterance is then compared with all
+    enrolled speakers (of its sex).
+    """
+    notes = {}
+    if not _is_cross(key):
+        blocks: dict[str, list[int]] = {}
+        for row, model in enumerate(key.models.tolist()):
+            blocks.setdefault(genders.get(key.model_ids[model], "?"), []).append(row)
+        if not all(_is_cross(key.subset(np.array(rows))) for rows in blocks.values()):
+            return None, {"linkability": _NO_CROSS}
+        notes["linkability"] = "among enrolled speakers of the same sex: there are no cross-sex trials"
+    try:
+        ranks = linkage.ranks_from_scores(scores, key)
+    except DataError as error:
+        return None, {"linkability": f"not given: {error.text}"}
+    return ranks, notes | {f"linkability.{number}": note for number, note in enumerate(ranks.notes, 1)}
+
+
+def closed_set_of(
+    draws: Sequence[Scores],
+    key: Key,
+    speakers: Mapping[str, str],
+    tables: Sequence[linkage.Ranks] | None,
+    resampling: Resampling,
+) -> tuple[Json | None, dict[str, str]]:
+    """Return the results of a closed set, averaged over draws, and notes.
+
+    Parameters
+    ----------
+    draws : sequence of Scores
+        Scores of the same trials.
+    key : Key
+    speakers : mapping of str to str
+        Segment to speaker.
+    tables : sequence of Ranks, or None
+        Ranks of the target speakers in each draw, if the trial list allows them.
+    resampling : Resampling
+
+    Returns
+    -------
+    numbers : dict or None
+        ``eer`` and ``identification``, each with value, low and high; ``candidates`` (fewest and most); ``chance``; and
+        both values of each draw. The high end of ``eer`` and the low end of ``identification`` hold for the worst of
+        several attackers (`evaluation.uncertainty.confidence`). None if the list is no full cross.
+    notes : dict of str to str
+    """
+    if tables is None:
+        return None, {"closed_set": _NO_CROSS}
+    try:
+        centred = [closed_set_scores(scores.subset(find_rows(key, scores))) for scores in draws]
+    except DataError as error:
+        return None, {"closed_set": f"not given: {error.text}"}
+    samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="trial")[0] for scores in centred]
+    rates = [eer(sample.runs()) for sample in samples]
+    ends: Json = {}
+    if resampling.resamples:
+        fewer = replace(resampling, resamples=min(resampling.resamples, _MOST_RESAMPLES))
+        try:
+            drawn = [sample_from(one, key, segment_speakers=speakers, bootstrap_by="id")[0] for one in centred]
+            least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval
+            ends = {"low": least.low, "high": least.high}
+        except DataError:  # fewer than two speakers
+            pass
+    # only the first rank matters here, so galleries of all sizes may be treated as the largest
+    largest = int(linkage.all_draws(tables).impostors.max())
+    candidates = tables[0].impostors + 1
+    whole = [replace(ranks, impostors=np.full(len(ranks), largest)) for ranks in tables]
+    at_once = replace(resampling, level=1 - (1 - resampling.level) / AT_ONCE)
+    named, wide = (
+        linkage.linkability_over_draws(whole, np.array([largest + 1]), resampling=one) for one in (resampling, at_once)
+    )
+    shares = [float(np.mean(first_among_all(ranks))) for ranks in tables]
+    return {
+        "eer": {"value": sum(rates) / len(rates), **ends},
+        "identification": {"value": float(named.values[0]), "low": float(wide.low[0]), "high": float(named.high[0])},
+        "candidates": [int(candidates.min()), int(candidates.max())],
+        "chance": float(np.mean(1 / candidates)),
+        "draws": [{"eer": rate, "identification": share} for rate, share in zip(rates, shares, strict=True)],
+    }, {}
+
+
+def first_among_all(ranks: linkage.Ranks) -> np.ndarray:
+    """Return the probability that the target speaker of each row ranks first among all candidates; ties are shared.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+
+    Examples
+    --------
+    >>> first_among_all(linkage.Ranks([0, 2, 0], [0, 0, 1], 9)).tolist()
+    [1.0, 0.0, 0.5]
+    """
+    return np.where(ranks.beaters == 0, 1 / (1 + ranks.ties), 0.0)
+
+
+def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
+    """Return the strongest evidence over draws by each method; draws without evidence are ignored."""
+
+    def strongest(name: str) -> Evidence:
+        found: list[Evidence] = [getattr(draw, name) for draw in draws]
+        return max(found, key=lambda evidence: -np.inf if np.isnan(evidence.llr) else evidence.llr)
+
+    return WorstCase(*(strongest(name) for name in ("pav", "gaussian", "student", "ranks")))
+
+
+def match_by_rank(tables: Sequence[linkage.Ranks]) -> list[float]:
+    """Return the share of utterances whose speaker is among the first r, r = 1, 2, ..., over the ranks of all draws.
+
+    Beyond the size of a gallery its share is 1: women and men may be enrolled in galleries of different sizes.
+    """
+    largest = max(int(ranks.impostors.max()) + 1 for ranks in tables)
+    total, count = np.zeros(largest), 0
+    for ranks in tables:
+        for size in np.unique(ranks.impostors).tolist():
+            rows = ranks.impostors == size
+            shares = linkage.rank_shares(ranks.subset(rows))
+            total += rows.sum() * np.pad(np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0)
+            count += int(rows.sum())
+    return np.minimum(total / count, 1.0).tolist()
+
+
 def _metrics(
     draws: Sequence[Scores],
     numbered: Sequence[int],
@@ -107,7 +286,7 @@ def _metrics(
     priors: Sequence[str],
     resampling: Resampling,
 ) -> tuple[list[Json], Json]:
-    """Every metric as ``spkver-eval metrics`` has it, of each draw and the means; with intervals and notes."""
+    """Return the metrics of each draw, and their means with intervals and notes, as in ``spkver-eval metrics``."""
     statistic, samples = Metrics(tuple(priors)), []
     intervals: Json = {}
     about: dict[str, str] = {}
@@ -130,84 +309,9 @@ def _metrics(
     notes = shared_notes({number: found["notes"] for number, found in zip(numbered, of_draws, strict=True)})
     beside = ("notes", "intervals")
     numbers = mean_of([{name: found[name] for name in found if name not in beside} for found in of_draws])
-    if len(draws) > 1:  # the category is that of the mean
+    if len(draws) > 1:  # the category follows from the mean
         numbers["zebra"]["tag"] = tag(numbers["zebra"]["individual"])
     return of_draws, {**numbers, "notes": {**notes, **about}, "intervals": intervals}
-
-
-def mean_of(values: Sequence[Any]) -> Any:
-    """Return the mean of values of one form, number by number.
-
-    Parameters
-    ----------
-    values : sequence
-        Numbers, or mappings and lists of them, one a draw; what is alike in all stays as it is.
-
-    Returns
-    -------
-    object
-        Of the same form. Where a value is missing in one draw it is missing; a truth holds where it holds in all; of
-        texts that differ the first stands.
-
-    Examples
-    --------
-    >>> mean_of([{"eer": 0.1, "tag": "A", "n": 3}, {"eer": 0.3, "tag": "B", "n": 3}])
-    {'eer': 0.2, 'tag': 'A', 'n': 3}
-    """
-    first = values[0]
-    if isinstance(first, Mapping):
-        return {name: mean_of([value[name] for value in values]) for name in first}
-    if isinstance(first, list):
-        return [mean_of(list(items)) for items in zip(*values, strict=True)]
-    if all(value == first for value in values[1:]):
-        return first
-    if any(value is None for value in values):
-        return None
-    if isinstance(first, bool):
-        return all(values)
-    return first if isinstance(first, str) else sum(values) / len(values)
-
-
-def shared_notes(notes: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
-    """Return the notes of all draws, those of some draws alone with their numbers.
-
-    Examples
-    --------
-    >>> shared_notes({1: {"d_sys": "few bins"}, 2: {"d_sys": "few bins", "cllr": "infinite"}})
-    {'d_sys': 'few bins', 'cllr': 'in draw 2: infinite'}
-    """
-    texts: dict[str, dict[str, list[int]]] = {}
-    for number, of_draw in notes.items():
-        for name, text in of_draw.items():
-            texts.setdefault(name, {}).setdefault(text, []).append(number)
-    return {
-        name: "; ".join(
-            text if len(numbers) == len(notes) else f"in draw {' and '.join(map(str, numbers))}: {text}"
-            for text, numbers in found.items()
-        )
-        for name, found in texts.items()
-    }
-
-
-def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[linkage.Ranks | None, dict[str, str]]:
-    """Rank the true speaker of each trial utterance among the enrolled, where the trial list allows it.
-
-    The list must be a full cross of models and segments, or of those of each sex: then every utterance meets all who
-    are enrolled (of its sex).
-    """
-    notes = {}
-    if not _is_cross(key):
-        blocks: dict[str, list[int]] = {}
-        for row, model in enumerate(key.models.tolist()):
-            blocks.setdefault(genders.get(key.model_ids[model], "?"), []).append(row)
-        if not all(_is_cross(key.subset(np.array(rows))) for rows in blocks.values()):
-            return None, {"linkability": _NO_CROSS}
-        notes["linkability"] = "among enrolled speakers of the same sex: there are no cross-sex trials"
-    try:
-        ranks = linkage.ranks_from_scores(scores, key)
-    except DataError as error:
-        return None, {"linkability": f"not given: {error.text}"}
-    return ranks, notes | {f"linkability.{number}": note for number, note in enumerate(ranks.notes, 1)}
 
 
 def _is_cross(key: Key) -> bool:
@@ -215,7 +319,7 @@ def _is_cross(key: Key) -> bool:
 
 
 def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Resampling) -> Json:
-    """Return the linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
+    """Return linkability as a function of the number of enrolled speakers, with intervals over speakers."""
     ranks = linkage.all_draws(tables)
     largest = ranks.largest_size
     every = range(2, largest + 1) if largest <= _ALL_SIZES else linkage.log_spaced_sizes(largest)
@@ -229,89 +333,8 @@ def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Res
     }
 
 
-def closed_set_of(
-    draws: Sequence[Scores],
-    key: Key,
-    speakers: Mapping[str, str],
-    tables: Sequence[linkage.Ranks] | None,
-    resampling: Resampling,
-) -> tuple[Json | None, dict[str, str]]:
-    """Return the numbers of a closed set, means over draws, and notes about them.
-
-    Parameters
-    ----------
-    draws : sequence of Scores
-        Of the same trials.
-    key : Key
-    speakers : mapping of str to str
-        Of the segments.
-    tables : sequence of Ranks, or None
-        The rank of each target speaker in each draw, where the list allows it.
-    resampling : Resampling
-
-    Returns
-    -------
-    numbers : dict or None
-        ``eer``, its upper end at a level that holds for the smallest of several attackers
-        (`evaluation.uncertainty.confidence`), and ``identification``, its lower end at a level that holds for the
-        largest, each with value, low and high; ``candidates``,
-        least and most; ``chance``; and both values of each draw. None where the list is no full cross.
-    notes : dict of str to str
-    """
-    if tables is None:
-        return None, {"closed_set": _NO_CROSS}
-    try:
-        centred = [closed_set_scores(scores.subset(find_rows(key, scores))) for scores in draws]
-    except DataError as error:
-        return None, {"closed_set": f"not given: {error.text}"}
-    samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="trial")[0] for scores in centred]
-    rates = [eer(sample.runs()) for sample in samples]
-    ends: Json = {}
-    if resampling.resamples:
-        fewer = replace(resampling, resamples=min(resampling.resamples, _MOST_RESAMPLES))
-        try:
-            drawn = [sample_from(one, key, segment_speakers=speakers, bootstrap_by="id")[0] for one in centred]
-            least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval
-            ends = {"low": least.low, "high": least.high}
-        except DataError:  # fewer than two speakers
-            pass
-    # of its whole gallery a row needs to know whether it is beaten: all may have one size then
-    largest = int(linkage.all_draws(tables).impostors.max())
-    candidates = tables[0].impostors + 1
-    whole = [replace(ranks, impostors=np.full(len(ranks), largest)) for ranks in tables]
-    at_once = replace(resampling, level=1 - (1 - resampling.level) / AT_ONCE)
-    named, wide = (
-        linkage.linkability_over_draws(whole, np.array([largest + 1]), resampling=one) for one in (resampling, at_once)
-    )
-    shares = [float(np.mean(first_among_all(ranks))) for ranks in tables]
-    return {
-        "eer": {"value": sum(rates) / len(rates), **ends},
-        "identification": {"value": float(named.values[0]), "low": float(wide.low[0]), "high": float(named.high[0])},
-        "candidates": [int(candidates.min()), int(candidates.max())],
-        "chance": float(np.mean(1 / candidates)),
-        "draws": [{"eer": rate, "identification": share} for rate, share in zip(rates, shares, strict=True)],
-    }, {}
-
-
-def first_among_all(ranks: linkage.Ranks) -> np.ndarray:
-    """Return the probability of each row that its target speaker is first among all candidates; ties are shared.
-
-    Returns
-    -------
-    ndarray of float64 of shape (n,)
-
-    Examples
-    --------
-    >>> first_among_all(linkage.Ranks([0, 2, 0], [0, 0, 1], 9)).tolist()
-    [1.0, 0.0, 0.5]
-    """
-    return np.where(ranks.beaters == 0, 1 / (1 + ranks.ties), 0.0)
-
-
 def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: linkage.Ranks | None) -> list[Json]:
-    """The enrolled speakers: how well each is found (linkability, mean over sizes alike on a log scale, and mean place
-    among all enrolled), and the error rate of the trials against each.
-    """
+    """Return the linkability (mean over log-spaced sizes), mean rank and equal error rate of each enrolled speaker."""
     values = align(scores, key)
     linked, places = dict[str, float](), dict[str, float]()
     if ranks is not None:
@@ -331,29 +354,3 @@ def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: linka
             }
         )
     return entries
-
-
-def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
-    """Return the strongest evidence by each reading over draws; one that a draw does not give does not count."""
-
-    def strongest(name: str) -> Evidence:
-        found: list[Evidence] = [getattr(draw, name) for draw in draws]
-        return max(found, key=lambda evidence: -np.inf if np.isnan(evidence.llr) else evidence.llr)
-
-    return WorstCase(*(strongest(name) for name in ("pav", "gaussian", "student", "ranks")))
-
-
-def match_by_rank(tables: Sequence[linkage.Ranks]) -> list[float]:
-    """Return how often the target speaker is among the first r, r = 1, 2, ..., over tables of ranks, one of each draw.
-
-    A gallery of N that has no rank r any more counts 1 there; women and men may be enrolled in galleries of two sizes.
-    """
-    largest = max(int(ranks.impostors.max()) + 1 for ranks in tables)
-    total, count = np.zeros(largest), 0
-    for ranks in tables:
-        for size in np.unique(ranks.impostors).tolist():
-            rows = ranks.impostors == size
-            shares = linkage.rank_shares(ranks.subset(rows))
-            total += rows.sum() * np.pad(np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0)
-            count += int(rows.sum())
-    return np.minimum(total / count, 1.0).tolist()

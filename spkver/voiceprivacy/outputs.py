@@ -1,10 +1,10 @@
-"""What an evaluation leaves behind: results as JSON, CSV and tables, the page, and files in the challenge's own form.
+"""The output of an evaluation: results as JSON, CSV and tables, the page, and files in the challenge's format.
 
-results.json, results<suffix>.json             everything; the first is of the last run
+results.json, results<suffix>.json             everything; the first holds the last run
 results<suffix>.csv                            the challenge's columns, then scenario, attacker and intervals
-exp/results_summary/result_for_rank<suffix>    what the challenge ranks by, of the attacker `challenge.attacker`
+exp/results_summary/result_for_rank<suffix>    the challenge's ranking file, for the attacker `challenge.attacker`
 exp/results_summary/eval_orig<suffix>/results_orig.txt, eval_anon<suffix>/results_anon.txt    its two parts
-exp/results_summary/result_for_submission<suffix>.zip    these, and the scores of this attacker on anonymised speech
+exp/results_summary/result_for_submission<suffix>.zip    these files, and this attacker's scores on anonymised speech
 tables<suffix>.md, tables<suffix>.tex, report.html
 """
 
@@ -50,7 +50,7 @@ _KNOWS = {
     "semi-informed": "which anonymises its enrolment and its training speech",
 }
 _IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
-_OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
+_OF_ONE_RUN = ("run", "timings")  # entries that differ between runs with equal results
 
 
 def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: Table, utility: Json) -> str:
@@ -59,7 +59,7 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
     Returns
     -------
     str
-        The table of the strongest attackers, warnings, the verdict, and where the files are.
+        The table of the strongest attackers, warnings, the verdict, and the paths of the files.
     """
     experiment.begin("report")
     run, config, suffix = experiment.run, experiment.config, experiment.suffix
@@ -113,7 +113,7 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
             "date": datetime.now().astimezone().isoformat(timespec="seconds"),
             "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         },
-        # those of single trial lists are in run.log
+        # run.log has the timings of single trial lists
         "timings": {name: round(run.timings[name], 3) for name in run.timings if not name.startswith("scores of ")},
         "seeds": {"run": config.seed, "bootstrap": config.seed, "anonymiser": anonymiser.get("seed")},
         "similarity": table.similarity,
@@ -128,7 +128,7 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
             write_text(run.path(name), text)
         reports.write_page(results, path, folder=run.output)
 
-    # files that are there and say the same stay, with their date
+    # existing files with equal results stay, with their date
     same = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN})
     run.stage("page", "report.html", make=make, read=Path, inputs=same, libraries=("matplotlib", "numpy"), also=files)
     shown = _format_summary(summary)
@@ -144,14 +144,14 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
 
 
 def verdict(results: Json) -> tuple[str, str]:
-    """Return the verdict in two sentences, with the figures of the page: the least privacy left, and where it began.
+    """Return the verdict with the figures of the page: the privacy that is left, and the rate before anonymisation.
 
     Returns
     -------
     verdict : str
-        Errors of the strongest attacker in plain words, then the equal error rate with its interval.
+        The strongest attacker's errors in plain words, then the equal error rate with its interval.
     details : str
-        Which attacker it is, figures of other attackers, and the means that systems are ranked by.
+        The strongest attacker, figures of other attackers, and the means that rank systems.
     """
     start = "SIMULATED speech, which says nothing about real speech. " if results["simulated"] else ""
     found = [one for one in reports.headlines(reports.parse_results(results)) if one.anonymised]
@@ -200,15 +200,121 @@ def verdict(results: Json) -> tuple[str, str]:
     return f"{text}; chance is 50 %.", f"{details}."
 
 
+# --- in the challenge's form ------------------------------------------------------------------------------------------
+
+
+def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: Json) -> dict[str, str]:
+    """Return the attacker and protocol of the challenge's equal error rates; empty without such an attacker."""
+    named = attacker_name(config.challenge.attacker)
+    levels = {condition["level"] for condition in conditions if condition["attacker"] == named}
+    if not levels:
+        return {}
+    level, seeding = max(levels, key=list(LEVELS).index), anonymiser.get("seeding", "unknown")
+    return {"attacker": named, "level": level, "reading": config.challenge.eer, "draws": "1", "seeding": seeding}
+
+
+def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence[Json] = ()) -> list[Json]:
+    """Return each condition in the challenge's columns, with the challenge's EER in per cent, for the named attacker.
+
+    If no attacker is named, rows are for the strongest of ``strongest_of`` attackers, with the interval of the minimum
+    in the summary. Conditions without scores of the named attacker are left out.
+    """
+    minima = {(row["dataset"], row["gender"], row["scenario"]): row["minimum"] for row in summary}
+    named = attacker_name(config.challenge.attacker)
+    kinds = ("original", "anon")
+    sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in SCENARIOS}
+    rows = []
+    for (dataset, gender, scenario), part in places(conditions).items():
+        part = [condition for condition in part if not named or condition["attacker"] == named]
+        if not part:
+            continue
+        best = reports.strongest(part)
+        ends = (None if named else minima.get((dataset, gender, scenario))) or best["intervals"].get("eer.rocch", {})
+        low, high = (round(100 * reports.number(ends.get(end)), 3) for end in ("low", "high"))
+        eers = [round(100 * best["eer"][reading], 3) for reading in (config.challenge.eer, "rocch")]
+        first = *challenges.split_of(dataset), gender, *sides[scenario], eers[0]
+        known = (end if end == end else None for end in (low, high))
+        more = scenario, best["attacker"], len(part), len(best["draws"]), eers[1], *known
+        counts = best["n_target"], best["n_nontarget"]
+        rows.append(dict(zip((*_COLUMNS, *_MORE), (*first, *more, *counts), strict=True)))
+    return rows
+
+
+def averages(rows: Sequence[Json], config: Config) -> list[Json]:
+    """Return the averages for each part and scenario, and the minimum target EERs that each reaches.
+
+    Corpora and sexes have the weights of the challenge; without weights the average is the plain mean over the sexes
+    of each corpus. Pooled trials count only if there are no lists by sex. A named attacker is averaged by the
+    challenge's definition of the EER. The strongest attackers are averaged by the ROC convex hull, and so are the ends
+    of their intervals, which are then too wide rather than too narrow: a target is reached if the lower end is above
+    it.
+    """
+    weights = config.challenge.weights
+    named = attacker_name(config.challenge.attacker)
+    single = [row for row in rows if row["gender"] != POOLED] or list(rows)
+    groups: dict[tuple[str, str, str], list[Json]] = {}
+    for row in single:
+        groups.setdefault(("" if weights else row["dataset"], row["split"], row["scenario"]), []).append(row)
+    entries = []
+    for (corpus, split, scenario), members in groups.items():
+        value = _mean(members, "EER" if named else "EER_rocch", weights)
+        if value is None:
+            continue
+        entry: Json = {"dataset": corpus or "weighted", "split": split, "scenario": scenario, "eer_percent": value}
+        if named:
+            entry |= {"attacker": named, "reading": config.challenge.eer}
+        else:
+            entry |= {"attacker": "strongest", "reading": "rocch"}
+            entry |= {f"{end}_percent": _mean(members, end, weights) for end in ("low", "high")}
+        floor = entry.get("low_percent")
+        reached = [target for target in config.challenge.targets if (value if floor is None else floor) >= target]
+        entries.append({**entry, "targets_reached": reached})
+    return entries
+
+
+def write_challenge_files(
+    output: Path, rows: Sequence[Json], utility: Json, *, suffix: str, protocol: dict[str, str]
+) -> None:
+    """Write the table of `challenge_rows`, and the challenge's ranking file if the protocol names an attacker.
+
+    Results of cross-sex lists are called ``mixed``, as in VoicePrivacy 2026; so are pooled results without lists by
+    sex.
+    """
+    if all(row["gender"] == POOLED for row in rows):
+        rows = [{**row, "gender": MIXED} for row in rows]
+    write_text(output / f"results{suffix}.csv", format_csv((*_COLUMNS, *_MORE), rows))
+    path = output / f"exp/results_summary/result_for_rank{suffix}"
+    parts = {ending: path.parent / f"eval_{ending}{suffix}/results_{ending}.txt" for ending in ("orig", "anon")}
+    archive = path.with_name(f"result_for_submission{suffix}.zip")
+    for file in (path, *parts.values(), archive):
+        file.unlink(missing_ok=True)  # left by an earlier run with another attacker
+    if not protocol:
+        text = "%s is not written: challenge.attacker names no attacker"
+        logger.info(text, path.name, extra={"file_only": True})
+    elif sections := list(_rank_sections(rows, utility)):  # user-supplied attackers may serve none of the conditions
+        challenges.write_rank_file(path, [challenges.Section(challenges.PROTOCOL, [protocol]), *sections])
+        for ending, file in parts.items():
+            if part := [
+                section for section in sections if (section.title == challenges.ASV_ANON) == (ending == "anon")
+            ]:
+                challenges.write_rank_file(file, part)
+        scores = [*output.glob(f"exp/asv_orig/*{suffix}/{protocol['attacker']}/scores")]
+        scores += output.glob(f"exp/asv_anon{suffix}/*/{protocol['attacker']}/scores")
+        with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as zipped:
+            for file in sorted([path, *filter(Path.is_file, parts.values()), *scores]):
+                entry = zipfile.ZipInfo(file.relative_to(output).as_posix())  # without the time
+                zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
 def _hashes(sets: Sets, config: Config) -> dict[str, str]:
-    """The SHA-256 of every list of every data directory, by directory and name."""
+    """Return the SHA-256 of every list of every data directory, by directory and name."""
     names = (*LISTS, *filter(None, (config.utility.hypotheses, config.utility.predictions)))
     paths = {of.path / name for of in (*sets.original.values(), *sets.twins.values()) for name in names}
     return {f"{path.parent.name}/{path.name}": str(file_digest(path)) for path in sorted(paths) if path.is_file()}
 
 
 def _earlier_results(output: Path, suffix: str) -> dict[str, Json]:
-    """The results of other anonymisers that lie in the folder, by file name."""
+    """Return the results of other anonymisers in the folder, by file name."""
     earlier: dict[str, Json] = {}
     for path in sorted(set(output.glob("results_*.json")) - {output / f"results{suffix}.json"}):
         with suppress(DataError):
@@ -218,9 +324,9 @@ def _earlier_results(output: Path, suffix: str) -> dict[str, Json]:
 
 
 def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, list[Json]]:
-    """What attackers learnt from each background.
+    """Return the records of trained attackers, for each training set.
 
-    ``choices``: backends of attackers by vectors; ``undoing`` and ``alignments``: what was learnt of the anonymisation.
+    ``choices`` holds the backends of embedding attackers, ``undoing`` and ``alignments`` the estimated anonymisation.
     """
     folder = output / "attackers"
     names = list(map(attacker_name, config.attackers))
@@ -236,7 +342,7 @@ def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, 
 
 
 def _format_summary(summary: Sequence[Json]) -> str:
-    """The table that is shown at the end."""
+    """Format the table that is shown at the end."""
 
     def percent_of(share: float | None) -> float | None:
         return None if share is None else 100 * share
@@ -270,79 +376,8 @@ def _format_summary(summary: Sequence[Json]) -> str:
     return format_table(rows, {name: formats.get(name, ".2f" if "[%]" in name else "") for name in rows[0]})
 
 
-# --- in the challenge's form ------------------------------------------------------------------------------------------
-
-
-def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: Json) -> dict[str, str]:
-    """Return whose equal error rates go under the challenge's name, and how they are made; empty where nobody's do."""
-    named = attacker_name(config.challenge.attacker)
-    levels = {condition["level"] for condition in conditions if condition["attacker"] == named}
-    if not levels:
-        return {}
-    level, seeding = max(levels, key=list(LEVELS).index), anonymiser.get("seeding", "unknown")
-    return {"attacker": named, "level": level, "reading": config.challenge.eer, "draws": "1", "seeding": seeding}
-
-
-def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence[Json] = ()) -> list[Json]:
-    """Return each condition in the challenge's columns, EER in per cent by its reading, of the attacker that is named.
-
-    Where none is, of the strongest: ``strongest_of`` is their number, and the interval is that of the minimum in the
-    summary. Conditions that the named one lacks are left out.
-    """
-    minima = {(row["dataset"], row["gender"], row["scenario"]): row["minimum"] for row in summary}
-    named = attacker_name(config.challenge.attacker)
-    kinds = ("original", "anon")
-    sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in SCENARIOS}
-    rows = []
-    for (dataset, gender, scenario), part in places(conditions).items():
-        part = [condition for condition in part if not named or condition["attacker"] == named]
-        if not part:
-            continue
-        best = reports.strongest(part)
-        ends = (None if named else minima.get((dataset, gender, scenario))) or best["intervals"].get("eer.rocch", {})
-        low, high = (round(100 * reports.number(ends.get(end)), 3) for end in ("low", "high"))
-        eers = [round(100 * best["eer"][reading], 3) for reading in (config.challenge.eer, "rocch")]
-        first = *challenges.split_of(dataset), gender, *sides[scenario], eers[0]
-        known = (end if end == end else None for end in (low, high))
-        more = scenario, best["attacker"], len(part), len(best["draws"]), eers[1], *known
-        counts = best["n_target"], best["n_nontarget"]
-        rows.append(dict(zip((*_COLUMNS, *_MORE), (*first, *more, *counts), strict=True)))
-    return rows
-
-
-def averages(rows: Sequence[Json], config: Config) -> list[Json]:
-    """Return the averages for each part and scenario, and the minimum target EERs that each reaches.
-
-    With the weights of the challenge over corpora and sexes; where it has none, the plain mean over the sexes of
-    each corpus. Pooled trials count only where there are no lists by sex. Of a named attacker by the challenge's
-    reading, as the challenge ranks; of the strongest ones by the ROC convex hull, with the averages of the ends of
-    their intervals, which are too wide rather than too narrow: a target is reached where the lower end is above it.
-    """
-    weights = config.challenge.weights
-    named = attacker_name(config.challenge.attacker)
-    single = [row for row in rows if row["gender"] != POOLED] or list(rows)
-    groups: dict[tuple[str, str, str], list[Json]] = {}
-    for row in single:
-        groups.setdefault(("" if weights else row["dataset"], row["split"], row["scenario"]), []).append(row)
-    entries = []
-    for (corpus, split, scenario), members in groups.items():
-        value = _mean(members, "EER" if named else "EER_rocch", weights)
-        if value is None:
-            continue
-        entry: Json = {"dataset": corpus or "weighted", "split": split, "scenario": scenario, "eer_percent": value}
-        if named:
-            entry |= {"attacker": named, "reading": config.challenge.eer}
-        else:
-            entry |= {"attacker": "strongest", "reading": "rocch"}
-            entry |= {f"{end}_percent": _mean(members, end, weights) for end in ("low", "high")}
-        floor = entry.get("low_percent")
-        reached = [target for target in config.challenge.targets if (value if floor is None else floor) >= target]
-        entries.append({**entry, "targets_reached": reached})
-    return entries
-
-
 def _mean(rows: Sequence[Json], column: str, weights: Mapping[str, float]) -> float | None:
-    """Average of a column; None where a row has none, or a weight no row."""
+    """Return the average of a column; None if a value or the row of a weight is missing."""
     values = {(row["dataset"], row["gender"]): row[column] for row in rows}
     if None in values.values():
         return None
@@ -350,44 +385,11 @@ def _mean(rows: Sequence[Json], column: str, weights: Mapping[str, float]) -> fl
     return None if mean is None else round(mean, 3)
 
 
-def write_challenge_files(
-    output: Path, rows: Sequence[Json], utility: Json, *, suffix: str, protocol: dict[str, str]
-) -> None:
-    """Write the table of `challenge_rows`, and what the challenge ranks by where the protocol names an attacker.
-
-    Results of lists across the sexes are called ``mixed``, as VoicePrivacy 2026 does; without lists by sex all are.
-    """
-    if all(row["gender"] == POOLED for row in rows):
-        rows = [{**row, "gender": MIXED} for row in rows]
-    write_text(output / f"results{suffix}.csv", format_csv((*_COLUMNS, *_MORE), rows))
-    path = output / f"exp/results_summary/result_for_rank{suffix}"
-    parts = {ending: path.parent / f"eval_{ending}{suffix}/results_{ending}.txt" for ending in ("orig", "anon")}
-    archive = path.with_name(f"result_for_submission{suffix}.zip")
-    for file in (path, *parts.values(), archive):
-        file.unlink(missing_ok=True)  # those of an earlier run, of another attacker
-    if not protocol:
-        text = "%s is not written: challenge.attacker names no attacker"
-        logger.info(text, path.name, extra={"file_only": True})
-    elif sections := list(_rank_sections(rows, utility)):  # user-supplied attackers may serve none of the conditions
-        challenges.write_rank_file(path, [challenges.Section(challenges.PROTOCOL, [protocol]), *sections])
-        for ending, file in parts.items():
-            if part := [
-                section for section in sections if (section.title == challenges.ASV_ANON) == (ending == "anon")
-            ]:
-                challenges.write_rank_file(file, part)
-        scores = [*output.glob(f"exp/asv_orig/*{suffix}/{protocol['attacker']}/scores")]
-        scores += output.glob(f"exp/asv_anon{suffix}/*/{protocol['attacker']}/scores")
-        with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as zipped:
-            for file in sorted([path, *filter(Path.is_file, parts.values()), *scores]):
-                entry = zipfile.ZipInfo(file.relative_to(output).as_posix())  # without the time
-                zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
-
-
 def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[challenges.Section]:
-    """Emotions, results of ASV_eval, words, AA of ASV_eval^anon; rows are numbered as in the table of OO, OA and AA.
+    """Yield emotions, results of ASV_eval, words, and AA of ASV_eval^anon, numbered as in the table of OO, OA and AA.
 
-    Of ASV_eval the challenge keeps OO in 2024, and AA (lazy-informed) in 2026, with lists across the sexes. Of each
-    emotion there is the recall; NaN where a set does not have it.
+    From ASV_eval the challenge keeps OO in 2024, and AA (lazy-informed) in 2026, with cross-sex lists. The recall of an
+    emotion is NaN if a set does not have it.
     """
     recalls = utility.get("uar", {})
     emotions = sorted({emotion for kinds in recalls.values() for kind in kinds.values() for emotion in kind["recalls"]})

@@ -1,4 +1,4 @@
-"""Who attacks what: the scenarios, what attackers learn, and the scores of every condition.
+"""Scenarios, training of the attackers, and the scores of every condition.
 
 ============== ============ ============ ==============
 scenario       enrolment    trials       attacker
@@ -9,15 +9,15 @@ lazy-informed  anonymised   anonymised   ASV_eval
 semi-informed  anonymised   anonymised   ASV_eval^anon
 ============== ============ ============ ==============
 
-ASV_eval is trained on original speech, ASV_eval^anon on the same speech anonymised, several times where the anonymiser
-is at hand. The key is always that of the original trial list. Where the enrolment is anonymised several times an
-attacker enrols with all versions. Each version of the trials is scored by itself, in a folder of its own.
+ASV_eval is trained on original speech, ASV_eval^anon on the same speech anonymised, in several versions if the
+anonymiser is available. The key is always the key of the original trial list. If the enrolment is anonymised several
+times, an attacker enrols with all versions. Each version of the trials is scored separately, in its own folder.
 
     OUTPUT/lists/<trials>/                         keys, speakers and sexes
-    OUTPUT/exp/asv_.../<enrol>-<trials>/NAME/scores    scores, in folders that are named as the challenge names them
+    OUTPUT/exp/asv_.../<enrol>-<trials>/NAME/scores    scores, in folders with the challenge's names
 
-`train` says what is to be scored and has the attackers learn that scores are missing of, `score` makes the scores. An
-attacker that fails is left out, is named, and does not keep the others from their work.
+`train` plans the scoring and trains every attacker whose scores are missing; `score` computes them. An attacker that
+fails is left out and named in the report; the others go on.
 """
 
 from __future__ import annotations
@@ -65,35 +65,38 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-SCORES = "exp"  # as in the challenge
-WORK = "work"  # features and statistics, which the attackers share; may be removed
+SCORES = "exp"  # the challenge's name
+WORK = "work"  # features and statistics that the attackers share; may be removed
+
+_unlabelled = lru_cache(maxsize=256)(without_labels)  # always the same object: attackers cache results by it
 
 
 @one_line
 @dataclass(frozen=True)
 class Scored:
-    """The scores of an attacker in a scenario; paths are those of files in the output folder.
+    """The scores of an attacker in a scenario; paths are relative to the output folder.
 
     Attributes
     ----------
     dataset, gender, scenario, attacker : str
-        What they are of; gender is "f", "m" or "all".
+        The condition; gender is "f", "m" or "all".
     lists : str
-        Folder of the key (``trials``) and of ``utt2spk`` and ``spk2gender``.
+        Folder that holds the key (``trials``), ``utt2spk`` and ``spk2gender``.
     scores : dict of int to str
-        File of the scores of each draw that the attacker scored, by its number; the first is always there.
+        Number of each draw that the attacker scored to the file of its scores; the first draw is always included.
     made_from : tuple of str
         Fingerprints of these scores.
     level : str
         Level of knowledge of the attacker, see `evaluation.trials.LEVELS`.
     content : str
-        Where the attacker uses what is said: "oracle" if the transcripts come with the data, else "recognised".
+        If the attacker uses the words: "oracle" if the transcripts come with the data, else "recognised"; empty if it
+        does not.
     tested : tuple of int
-        Recordings that each of its lists of trials tests: what a whole-list attacker adapts to.
+        Number of test recordings in each trial list: a whole-list attacker adapts to them.
     lacking : tuple of int
-        Draws that there are, and that the attacker could not score.
+        Draws that exist but that the attacker could not score.
     weights : tuple of str
-        Files of the weights of a fusion.
+        Files that hold the weights of a fusion.
     """
 
     dataset: str
@@ -112,9 +115,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Job:
-    """A list of trials of one sex, in one draw, that one attacker scores; `parts` are the scores that a fusion fuses,
-    by attacker.
-    """
+    """A trial list of one sex, in one draw, that one attacker scores; `parts` maps attackers to scores to be fused."""
 
     dataset: Dataset
     gender: str
@@ -127,27 +128,27 @@ class Job:
 
     @property
     def learns_from(self) -> tuple[str, tuple[DataDir, ...]]:
-        """The attacker's name, and what it learns from."""
+        """The attacker's name, and the data directories that it learns from."""
         return self.attacker.name, learns_from(self.attacker, self.attack)
 
 
 @one_line
 @dataclass(frozen=True)
 class Attackers:
-    """The attackers at work, what they are to score, and what they have learnt.
+    """The attackers, their jobs, and the trained scorers.
 
     Attributes
     ----------
     by_training : dict of str to list of Attacker
-        In the order of the configuration, for each training set; features fit its sampling rates.
+        Training set to attackers, in the order of the configuration, with features that fit its sampling rates.
     jobs : list of Job
-        Those of fusions follow when the others have scored.
+        Jobs of fusions are added when the other attackers have scored.
     lacking : dict of (str, str) to str
-        Why an attacker cannot score an attack, by the names of both.
+        Reason why an attacker cannot score an attack, by the names of both.
     learnt : dict of tuple to callable or Exception
-        Scorers, or what went wrong, by `Job.learns_from`; of what is due alone.
+        Scorers (or the exception) by `Job.learns_from`, only for jobs that are due.
     timed_out : dict of str to Exception
-        Attackers that took too long, which are not asked again in this run.
+        Attackers that exceeded the time limit; they are not called again in this run.
     """
 
     by_training: dict[str, list[Attacker]]
@@ -158,7 +159,7 @@ class Attackers:
 
     @contextmanager
     def attempt(self, name: str) -> Iterator[list[Exception]]:
-        """Give a list to which what an attacker's work ends with is added; errors that are not its own end the run."""
+        """Yield a list that receives the error if the attacker fails; `ENDING` exceptions end the run."""
         errors: list[Exception] = []
         try:
             yield errors
@@ -166,12 +167,12 @@ class Attackers:
             raise
         except TimeLimitError as error:
             errors.append(self.timed_out.setdefault(name, error))
-        except Exception as error:  # whatever it is: the other attackers go on
+        except Exception as error:  # whatever fails, the other attackers go on
             errors.append(error)
 
 
 def write_lists(run: Run, sets: Sets) -> None:
-    """Write the key and the maps of speakers of every trial list, pooled ones too, to ``lists/``."""
+    """Write the key, the speakers and the sexes of every trial list, also of pooled ones, to ``lists/``."""
     for dataset in sets.datasets:
         enrolled, lists = sets.original[dataset.enrolls].sexes, {}
         for gender, name in dataset.trials.items():
@@ -192,12 +193,12 @@ def write_lists(run: Run, sets: Sets) -> None:
 
 
 def trial_name(dataset: Dataset, gender: str, suffix: str = "") -> str:
-    """Name of a trial set, also of a pooled one."""
+    """Return the name of a trial set, also of a pooled one."""
     return dataset.trials.get(gender, f"{dataset.name}_trials_{POOLED}") + suffix
 
 
 def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: str, draw: int = 1) -> str:
-    """Return the folder of the scores of a condition in a draw of the trials, named as the challenge does."""
+    """Return the folder of a condition's scores in a draw of the trials, with the challenge's name."""
     attacker = f"asv_anon{suffix}" if scenario.training else "asv_orig"
     drawn = suffix if draw == 1 else f"{suffix}-draw{draw}"
     enrol = dataset.enrolls + (suffix if scenario.enrolment else "")
@@ -205,7 +206,7 @@ def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: 
 
 
 def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, int, Attack]]:
-    """Every list of trials of one sex in every scenario and draw, with the speech that an attacker has there."""
+    """Yield every trial list of one sex in every scenario and draw, with the speech that the attacker has."""
     for dataset, scenario in product(sets.datasets, SCENARIOS):
         enrolment = sets.versions[dataset.enrolls] if scenario.enrolment else (sets.original[dataset.enrolls],)
         speech = sets.original[dataset.training], sets.versions[dataset.training]
@@ -219,16 +220,15 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
             yield dataset, gender, scenario, draw, Attack(training, enrolment, tested, key.trials(), scenario.name)
 
 
-_unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it
-
-
 def check_attackers(chosen: Sequence[Attacker], sets: Sets, suffix: str) -> None:
-    """Check what user-supplied attackers have for the trials, before anything is made; for missing twins by name.
+    """Check before the first long step that user-supplied attackers can score the trials.
+
+    Missing twins are represented by their names.
 
     Raises
     ------
     DataError
-        With all that cannot be used, or where an attacker has nothing at all.
+        With all unusable files, or if an attacker can score no condition.
     """
     others = [one for one in chosen if is_supplied(one)]
     expected = {
@@ -246,24 +246,13 @@ def check_attackers(chosen: Sequence[Attacker], sets: Sets, suffix: str) -> None
             )
 
 
-def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], str]:
-    """Why attackers cannot score some lists, by the names of both; all that cannot be used is an error."""
-    problems, lacking = Problems(), {}
-    for attacker, attack in pairs:
-        with noted_each(problems):
-            if serves(attacker, attack) and (why := attacker.lacks(attack)):
-                lacking[attacker.name, attack.name] = why
-    problems.raise_if_any()
-    return lacking
-
-
 def train(experiment: Experiment, sets: Sets) -> Attackers:
-    """Write the lists of trials, and train every attacker whose scores are missing.
+    """Write the trial lists, and train every attacker whose scores are missing.
 
     Raises
     ------
     DataError
-        With all errors in what user-supplied attackers give; or where no attacker can score any condition.
+        With all errors of user-supplied attackers, or if no attacker can score any condition.
     """
     experiment.begin("scores")
     run, seed = experiment.run, experiment.config.seed
@@ -289,10 +278,10 @@ def train(experiment: Experiment, sets: Sets) -> Attackers:
         for dataset, gender, scenario, draw, attack in attacks:
             for attacker in by_training[dataset.training]:
                 can = serves(attacker, attack) and (attacker.name, attack.name) not in lacking
-                if can and not isinstance(attacker, Fusion):  # quiet: one line for each scenario says enough
+                if can and not isinstance(attacker, Fusion):  # quiet: one line for each scenario is enough
                     stage = declare_scores(replace(run, quiet=True), attack, attacker, seed=seed, speech=speech)
                     attackers.jobs.append(Job(dataset, gender, scenario, draw, attack, attacker, stage))
-        if run.force:  # the features and statistics that attackers share are made again
+        if run.force:  # shared features and statistics are computed again
             shutil.rmtree(run.path(WORK), ignore_errors=True)
         for job in attackers.jobs:
             name, key = job.attacker.name, job.learns_from
@@ -313,9 +302,9 @@ def declare_scores(
     speech: dict[DataDir, Stamp],
     parts: Mapping[str, Stage[Scores]] | None = None,
 ) -> Stage[Scores]:
-    """Declare the scores of a list by an attacker; by a fusion, after its `parts`.
+    """Declare the stage that scores a trial list; a fusion depends on its `parts`.
 
-    `speech` caches the stamps of data directories: their lists and recordings.
+    `speech` caches the stamps of data directories, which hold their lists and recordings.
     """
     used = speech_of(attacker, attack)
     for directory in used:
@@ -335,20 +324,20 @@ def declare_scores(
 
 
 def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> list[Scored]:
-    """Make the scores of all conditions that are not up to date: those of single attackers, of fusions, of both sexes.
+    """Compute all scores that are not up to date: of single attackers, of fusions, and of both sexes together.
 
-    An attacker that fails is left out and named in `Experiment.failures`. What failed is not up to date, so that the
-    next run tries it again.
+    An attacker that fails is left out and named in `Experiment.failures`. Failed stages are not up to date, so the next
+    run tries them again.
 
     Returns
     -------
     list of Scored
-        By set, scenario, sex and attacker; the trials of both sexes together after those of each.
+        By set, scenario, sex and attacker; pooled trials follow the trials of each sex.
 
     Raises
     ------
     DataError, Exception
-        What all attackers fail at that serve a list of trials, where one of ours is among them: it is the data's.
+        If all attackers of a trial list fail and a built-in one is among them: then the data are at fault.
     """
     run, seed = experiment.run, experiment.config.seed
     outside = {other.name for other in experiment.attackers if is_supplied(other)}
@@ -375,7 +364,7 @@ def score(experiment: Experiment, sets: Sets, attackers: Attackers) -> list[Scor
 
 
 def fusion_weights(run: Run, conditions: Sequence[Scored]) -> list[Json]:
-    """Return the weights of fusions, as in their files, each with the scores that it has made."""
+    """Return the weights of each fusion, as in its file, with the scores computed with them."""
     files: dict[str, list[str]] = {}
     for condition in conditions:
         for file in condition.weights:
@@ -383,8 +372,32 @@ def fusion_weights(run: Run, conditions: Sequence[Scored]) -> list[Json]:
     return [{"file": file, "scores": used, **load_json(run.path(file))} for file, used in files.items()]
 
 
+def joined(lists: Sequence[Scores]) -> Scores:
+    """Concatenate the scores of several trial lists."""
+    models = [model for scores in lists for model in scores.model_ids[scores.models]]
+    segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
+    return Scores.from_ids(models, segments, np.concatenate([scores.values for scores in lists]))
+
+
+def reason_of(error: Exception) -> str:
+    """Return the message of an error in one line, with the type if the error is not ours."""
+    text = str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
+
+
+def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], str]:
+    """Return the reasons why attackers cannot score trial lists, by the names of both; unusable files are an error."""
+    problems, lacking = Problems(), {}
+    for attacker, attack in pairs:
+        with noted_each(problems):
+            if serves(attacker, attack) and (why := attacker.lacks(attack)):
+                lacking[attacker.name, attack.name] = why
+    problems.raise_if_any()
+    return lacking
+
+
 def _make_scores(jobs: Sequence[Job], attackers: Attackers) -> tuple[list[Job], list[tuple[Job, Exception]]]:
-    """Bring scores up to date; return the jobs that are done, and those that failed with what went wrong."""
+    """Bring scores up to date; return the finished jobs, and the failed jobs with their errors."""
     done, failed = [], []
     for job in jobs:
         name, stage, make = job.attacker.name, job.stage, None
@@ -398,7 +411,7 @@ def _make_scores(jobs: Sequence[Job], attackers: Attackers) -> tuple[list[Job], 
                         parts = {part: of.value for part, of in job.parts.items()}
                         scores = job.attacker.fuse(job.attack.training, parts)
                     else:
-                        assert scorer is not None  # it has learnt, in `train`
+                        assert scorer is not None  # `train` has trained it
                         scores = job.attack.scored_by(scorer)
                 make = partial(write_scores, scores=scores)
             stage.bring_up_to_date(make)
@@ -415,7 +428,10 @@ def _make_scores(jobs: Sequence[Job], attackers: Attackers) -> tuple[list[Job], 
 def _raise_if_all_failed(
     jobs: Sequence[Job], failed: Sequence[tuple[Job, Exception]], attackers: Attackers, outside: Collection[str]
 ) -> None:
-    """Raise what all attackers fail at that score a list of trials, unless all are `outside` and others are not."""
+    """Raise the errors of a trial list if all its attackers fail.
+
+    Nothing is raised if all of them are in `outside` and other attackers have jobs.
+    """
     errors = {job.attacker.name: error for job, error in failed if job.draw == 1}
     if not errors or errors.keys() != {job.attacker.name for job in jobs}:
         return
@@ -430,7 +446,7 @@ def _raise_if_all_failed(
 
 
 def _fusions(run: Run, scored: Sequence[Job], attackers: Attackers, seed: int) -> Iterator[Job]:
-    """Yield what fusions score: lists of trials that others, of whom they take some, have scored."""
+    """Yield the jobs of fusions: trial lists that at least one of their members has scored."""
     quiet, speech = replace(run, quiet=True), dict[DataDir, Stamp]()
     for _, of_draw in groupby(scored, lambda job: job.draw):
         others = list(of_draw)
@@ -444,7 +460,7 @@ def _fusions(run: Run, scored: Sequence[Job], attackers: Attackers, seed: int) -
 
 
 def _conditions(run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers, suffix: str) -> Iterator[Scored]:
-    """Yield the conditions of a scenario that have scores of the first draw; then those of both sexes, put together."""
+    """Yield the conditions of a scenario that have scores of the first draw; pooled sexes come last."""
     dataset, scenario = made[0].dataset, made[0].scenario
     draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
     jobs = {(job.attacker.name, job.gender, job.draw): job for job in made}
@@ -462,7 +478,7 @@ def _conditions(run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers,
                     break
                 continue
             stages[draw] = parts[0].stage
-            if len(sexes) > 1:  # those of all sexes together
+            if len(sexes) > 1:  # all sexes together
                 folder = condition_folder(dataset, gender, scenario, suffix, draw)
                 both = [job.stage for job in parts]
                 stages[draw] = replace(run, quiet=True).stage(
@@ -490,16 +506,3 @@ def _conditions(run: Run, sets: Sets, made: Sequence[Job], attackers: Attackers,
                 lacking=tuple(draw for draw in draws if draw not in stages),
                 weights=tuple(weights),
             )
-
-
-def joined(lists: Sequence[Scores]) -> Scores:
-    """Return the scores of several lists of trials as those of one."""
-    models = [model for scores in lists for model in scores.model_ids[scores.models]]
-    segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
-    return Scores.from_ids(models, segments, np.concatenate([scores.values for scores in lists]))
-
-
-def reason_of(error: Exception) -> str:
-    """Return the message of an error in a line; of a foreign error with its type."""
-    text = str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())

@@ -1,10 +1,10 @@
-"""The data directories of an evaluation: which sets there are, what they train on, and everything wrong with them.
+"""The data directories of an evaluation: sets, their training sets, and all problems with them.
 
     DATA/<set>_enrolls, DATA/<set>_trials_{f,m,mixed}, DATA/<training set>     original speech
-    DATA/<the same>SUFFIX, or else OUTPUT/data/<the same>SUFFIX                anonymised twins
+    DATA/<name>SUFFIX, or else OUTPUT/data/<name>SUFFIX                        anonymised twins
 
-User-supplied anonymised sets are next to the originals; those that this recipe makes go below OUTPUT, so that the
-data directory may be read-only.
+User-supplied anonymised sets are next to the originals. Sets that this recipe makes are below OUTPUT, so DATA may be
+read-only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spkver.voiceprivacy.settings import Config
 logger = logging.getLogger(__name__)
 
 DEFAULT_TRAINING_SET = "train-clean-360"
-POOLED = "all"  # speakers, whose results are those of lists of trials across the sexes, too
+POOLED = "all"  # all speakers; also used for cross-sex trial lists
 
 _TRIALS = re.compile(r"(?P<stem>.+)_trials_(?P<list>f|m|mixed)(?P<subset>_common)?")
 _PART = re.compile(r"_(test|dev)$")
@@ -43,7 +43,7 @@ class Dataset:
         Such as libri_test, or vctk_test_common.
     enrolls : str
     trials : dict of str to str
-        "f", "m" (or "all", for the list across the sexes) to data directory.
+        "f", "m" (or "all", for the cross-sex list) to data directory.
     training : str
     """
 
@@ -73,11 +73,11 @@ class RateGroup:
     training : tuple of str
         Training sets with the same rates.
     datasets : tuple of str
-        Sets that train on them.
+        Sets that use them for training.
     rates : dict of (str, int) to int
         Number of recordings by data directory and sampling rate.
     attackers : sequence of Attacker
-        With features that fit.
+        Attackers with features that fit the rates.
     """
 
     training: tuple[str, ...]
@@ -98,19 +98,19 @@ class Sets:
         By the name of the directory.
     versions : dict of str to tuple of DataDir
         Anonymised versions, by the name of the original; the first is the directory that was found, or made first.
-        Those that are still to be made are missing.
+        Versions that do not exist yet are missing.
     missing : tuple of str
         Originals without an anonymised directory, before any is made.
     emotions : tuple of str
-        Originals whose emotions are recognised; they are no part of a dataset.
+        Originals for the recognition of emotions; they belong to no dataset.
     once : dict of str to str
-        Why a data directory has one version though several are configured, by the name of the original.
+        Reason why a data directory has one version although several are configured, by the name of the original.
     left_out : dict of str to set of str
-        Speakers of a training set that attackers learn without, since they are enrolled or tested.
+        Speakers excluded from a training set because they are enrolled or tested.
     rates : str
         Which sets are processed at another sampling rate than usual, see `describe_rates`.
     rate_groups : tuple of RateGroup
-        Sampling rates and the attackers that fit them; a training set is in one of them.
+        Sampling rates and the attackers that fit them; each training set is in one group.
     """
 
     datasets: tuple[Dataset, ...]
@@ -134,18 +134,18 @@ class Sets:
         return {name: versions[0] for name, versions in self.versions.items()}
 
     def pair(self, name: str) -> list[DataDir]:
-        """Return a data directory and its twin, as far as they are there."""
+        """Return a data directory and its twin, as far as they exist."""
         return [side[name] for side in (self.original, self.twins) if name in side]
 
     @property
     def sides(self) -> dict[str, str]:
-        """What each data directory of the sets is for: training, enrolment or trials."""
+        """The use of each data directory: training, enrolment or trials."""
         trials = {name: "trials" for dataset in self.datasets for name in dataset.trials.values()}
         enrolment = {dataset.enrolls: "enrolment" for dataset in self.datasets}
         return trials | enrolment | dict.fromkeys(self.training_sets, "training")
 
     def tested_draws(self, dataset: Dataset) -> int:
-        """Return how many anonymised versions of all trials of a set there are."""
+        """Return the number of anonymised versions that all trial lists of a set have."""
         return min(len(self.versions[name]) for name in dataset.trials.values())
 
     def is_fixed(self, name: str) -> bool:
@@ -156,12 +156,12 @@ class Sets:
 def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> list[Dataset]:
     """Find the sets of a folder by the names of its data directories.
 
-    `named` are sets that may have a training set in the configuration though they are neither there nor evaluated.
+    `named` are sets that may have a training set in the configuration although they neither exist nor are evaluated.
 
     Raises
     ------
     DataError
-        With all problems: no folder, no set, a set that is asked for or a part of one is not there.
+        With all problems: no folder, no set, or a requested set that is missing or incomplete.
     """
     if not data.is_dir():
         raise DataError("no such folder", file=data, remedy="give the folder of the data directories, or 'simulated'")
@@ -206,7 +206,7 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
 
 
 def with_lists_there(config: Config, data: Path) -> Config:
-    """Return the configuration with the list across the sexes, where by default all lists there are of this kind."""
+    """Return the configuration, with the cross-sex list as default if the data have no other lists."""
     matches = (_TRIALS.fullmatch(path.name) for path in data.glob("*_trials_*"))
     only_mixed = {match["list"] for match in matches if match} == {MIXED}
     return replace(config, lists=(MIXED,)) if only_mixed and config.lists == Config.lists else config
@@ -223,14 +223,14 @@ def read_sets(
     jobs: int | None = None,
     named: Collection[str] = (),
 ) -> Sets:
-    """Read all data directories and the twins that are there, and check them.
+    """Read all data directories and existing twins, and check them.
 
     Parameters
     ----------
     data, output : Path
         Folders of the original sets and of the results.
     suffix : str
-        What the names of twins end with.
+        Ending of the names of twins.
     config : Config
     can_make : bool
         Whether missing twins can be made.
@@ -273,10 +273,10 @@ def read_sets(
     problems.raise_if_any()
     if unknown := [dataset.name for dataset in datasets if not original[dataset.enrolls].sexes]:
         logger.warning("%s: %s", few(unknown), SEXES_POOLED)
-    for name, twin in twins.items():  # enrolment and trials are no matter of the anonymiser
+    for name, twin in twins.items():  # enrolment and trial lists do not depend on the anonymiser
         lists = original[name]
         twins[name] = replace(twin, sexes=lists.sexes, enrolls=lists.enrolls, trials=lists.trials)
-    left_out: dict[str, set[str]] = {}  # of a training set, who are enrolled or tested in a set that trains on it
+    left_out: dict[str, set[str]] = {}  # speakers of a training set who are enrolled or tested after training on it
     for dataset in datasets:
         people = {speaker for name in dataset.tested for speaker in original[name].speakers.values()}
         if shared := people & set(original[dataset.training].speakers.values()):
@@ -299,7 +299,7 @@ def read_sets(
 
 @contextmanager
 def noted_each(problems: Problems) -> Iterator[None]:
-    """Note what the block raises; an error that lists several is split, so that lists do not nest."""
+    """Note the error of the block; an error that lists several problems is split, so that lists do not nest."""
     try:
         yield
     except DataError as error:
@@ -309,7 +309,7 @@ def noted_each(problems: Problems) -> Iterator[None]:
 
 
 def pooled_key(keys: Iterable[Key]) -> Key:
-    """Return all trials of several lists, in their order.
+    """Concatenate several trial lists.
 
     Raises
     ------
@@ -323,7 +323,7 @@ def pooled_key(keys: Iterable[Key]) -> Key:
 
 
 def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: Problems) -> None:
-    """Note what is wrong between the directories of a set."""
+    """Note contradictions between the directories of a set."""
     enrolls = original[dataset.enrolls]
     training = original[dataset.training]
     enrolled = set(enrolment(enrolls).models)
@@ -343,7 +343,7 @@ def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: 
         if not 0 < n_target < len(key):
             text = f"{n_target} target and {len(key) - n_target} nontarget trials: expected both kinds"
             problems.add(text, file=file, remedy="copy the list from the challenge")
-        # every speaker of the trials has a sex, that of the list where it is of one sex
+        # the sex of every speaker is known, and is the sex of the list
         people = (trials, set(trials.speakers.values())), (enrolls, models & set(enrolls.speakers.values()))
         for directory, speakers in people:
             sexes = directory.sexes

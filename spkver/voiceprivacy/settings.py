@@ -1,4 +1,4 @@
-"""Configuration of a VoicePrivacy evaluation: sets, anonymiser, attackers, numbers."""
+"""Configuration of a VoicePrivacy evaluation: sets, anonymiser, attackers, metrics."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from spkver.anonymization import BUILT_IN, AnonymizerConfig, make_anonymizer
 from spkver.attackers import CATALOGUE, attacker_name, default_attackers
 from spkver.corpora import Sizes
 
-ALL = "all"  # key of `attacker_settings` that holds for every attacker
+ALL = "all"  # key of `attacker_settings` that applies to every attacker
 
 
 @dataclass(frozen=True)
 class TwinConfig(AnonymizerConfig):
-    """The anonymiser of the sets that are missing, with its parameters, see `AnonymizerConfig`.
+    """The anonymiser of missing sets and its parameters, see `AnonymizerConfig`.
 
     Attributes
     ----------
     name : str
-        By default the built-in anonymiser that the suffix names (_mcadams: mcadams), or none where it names none.
+        By default the built-in anonymiser that the suffix names (_mcadams: mcadams), if there is one.
     training_level : str
-        Whether each "utterance" or each "speaker" of a training set has a draw of its own; `level` is that of enrolment
-        and trials. The challenges train ASV_eval^anon on speech anonymised by utterance.
+        Whether each "utterance" or each "speaker" of a training set has its own draw; `level` is for enrolment and
+        trials. The challenges train ASV_eval^anon on speech anonymised by utterance.
     training_draws : int
-        How many times a training set is anonymised, each time with other random numbers: what differs between two
-        draws of one recording is the anonymiser's doing, and the attacker learns to look away from it. The draws
-        beyond the first are made in OUTPUT/data also where the twin was taken as it is.
+        How many times a training set is anonymised, each time with other random numbers: two draws of a recording
+        differ only by the anonymiser, so the attacker learns to ignore that difference. Further draws are made in
+        OUTPUT/data even if the twin was found.
     trial_draws: int
         How many times trials are anonymised, each time with other random numbers: results are means over these draws.
-        The further ones are made as those of training sets are.
+        Further draws are made as for training sets.
     enrolment_draws: int
-        How many times enrolment is anonymised: lazy- and semi-informed attackers enrol with all of these draws.
+        How many times enrolment is anonymised: lazy- and semi-informed attackers enrol with all draws.
     shared_draws: bool
-        At `level` "speaker", whether a speaker has the same draw in enrolment and trials, as if one and the same
-        pseudo-speaker were published on both sides; else each side has draws of its own, as in VoicePrivacy.
+        At `level` "speaker", whether a speaker has the same draw in enrolment and trials, as if the same
+        pseudo-speaker were published on both sides; otherwise each side has its own draws, as in VoicePrivacy.
     """
 
     name: str = ""
@@ -54,7 +54,7 @@ class TwinConfig(AnonymizerConfig):
             _expect(f"anonymizer.{key}", getattr(self, key), "at least 1", getattr(self, key) >= 1)
 
     def named_by(self, suffix: str) -> TwinConfig | None:
-        """Return it with a name, the one that the suffix gives where it has none; None where nothing is named.
+        """Return the configuration with its name, by default the anonymiser of the suffix; None without either.
 
         Raises
         ------
@@ -68,14 +68,14 @@ class TwinConfig(AnonymizerConfig):
             if self.command:
                 raise ConfigError("anonymizer.command is given without anonymizer.name=command")
             return None
-        # the challenge's own numbers of a speaker do not depend on the side, so further draws do not either
+        # the challenge's seeding gives a speaker the same draw on both sides, so further draws are shared, too
         found = replace(self, name=name, shared_draws=self.shared_draws or self.seeding == "vpc2024")
         for side in ("training", "trials"):
             make_anonymizer(found.of(side))
         return found
 
     def of(self, side: str) -> AnonymizerConfig:
-        """Return what anonymises a side: training, enrolment, trials or another."""
+        """Return the anonymiser of a side: training, enrolment, trials or another."""
         values = {option.name: getattr(self, option.name) for option in fields(AnonymizerConfig)}
         return AnonymizerConfig(**{**values, "level": self.training_level if side == "training" else self.level})
 
@@ -87,7 +87,7 @@ class TwinConfig(AnonymizerConfig):
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Numbers and their intervals.
+    """Metrics and their intervals.
 
     Attributes
     ----------
@@ -96,9 +96,9 @@ class EvaluationConfig:
     level : float
         Share of true values that intervals should cover.
     priors : tuple of str
-        Target priors of the detection costs, as `spkver-eval metrics` has them.
+        Target priors of the detection costs, as in `spkver-eval metrics`.
     sizes : tuple of int
-        Numbers of enrolled speakers at which linkability is given; empty: all of them.
+        Numbers of enrolled speakers at which linkability is given; empty: all numbers.
     """
 
     resamples: int = 500
@@ -116,23 +116,22 @@ class EvaluationConfig:
 
 @dataclass(frozen=True)
 class UtilityConfig:
-    """What is measured besides privacy: words and pitch on the trial utterances, emotions on sets of their own.
+    """Measures of utility: words and pitch on the trial utterances, emotions on separate sets.
 
     Attributes
     ----------
     wer : bool
         Word and character error rates against ``text``, by PocketSphinx (extra [asr]; slow).
     hypotheses : str or None
-        Name of a file in the data directories of transcripts by another recogniser, such as text_asr; then nothing
-        is recognised here.
+        Name of a file in the data directories with transcripts by another recogniser, such as text_asr, which is then
+        used instead of PocketSphinx.
     f0 : bool
-        Correlation of the pitch with that of the original (slow).
+        Correlation between anonymised and original pitch (slow).
     emotion : tuple of str
-        Data directories with ``utt2emo`` (and ``spk2fold``), such as IEMOCAP_test: how well emotions are recognised by
-        machines that learnt from the original of other speakers.
+        Data directories with ``utt2emo`` (and ``spk2fold``), such as IEMOCAP_test: emotions are recognised by machines
+        that were trained on original speech of other speakers.
     predictions : str or None
-        Name of a file in these directories that holds what another recogniser made of them; then nothing is recognised
-        here.
+        Name of a file in these directories with emotions by another recogniser, which are then used instead.
     recall : str
         Convention of the unweighted average recall, see `evaluation.utility.recalls`.
     """
@@ -149,25 +148,26 @@ class UtilityConfig:
         _expect("utility.emotion", self.emotion, "names of data directories, each once", are_once)
         if self.predictions is not None and not self.emotion:
             text = "utility.predictions is given without utility.emotion"
-            raise ConfigError(text, remedy="name the sets they are of")
+            raise ConfigError(text, remedy="name the sets of the predictions")
 
 
 @dataclass(frozen=True)
 class ChallengeConfig:
-    """What a VoicePrivacy Challenge adds.
+    """Settings of a VoicePrivacy Challenge.
 
     Attributes
     ----------
     name : str
         For the report.
     attacker : str
-        One of `attackers`, whose equal error rates, averages and targets go under the challenge's name. It takes
-        enrolment, trials and training sets anonymised once, as the challenge does: `training_draws`, `enrolment_draws`
-        and `trial_draws` of 1. Empty: there is no ``result_for_rank``, and averages are of the strongest attackers.
+        One of `attackers`, whose equal error rates, averages and targets are reported under the challenge's name. As
+        in the challenge, enrolment, trials and training sets must be anonymised once: `training_draws`,
+        `enrolment_draws` and `trial_draws` are 1. Empty: there is no ``result_for_rank``, and averages are over the
+        strongest attackers.
     eer : str
-        Its reading of the equal error rate, for the file in its own form; results are by `rocch`.
+        The challenge's definition of the equal error rate, for its own file; all other results use `rocch`.
     weights : dict
-        Share of each corpus for each sex in the averages; empty: every trial list counts alike.
+        Weight of each corpus for each sex in the averages; empty: all trial lists have the same weight.
     targets : tuple of float
         Minimum target EERs, in per cent.
     """
@@ -185,33 +185,33 @@ class ChallengeConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that an evaluation depends on besides the data.
+    """All settings of an evaluation.
 
     Attributes
     ----------
     seed : int
-        Of all that is drawn.
+        Seed of all random numbers.
     datasets : tuple of str
-        Sets such as libri_test; empty: all that the data directory holds.
+        Sets such as libri_test; empty: all sets of the data directory.
     lists : tuple of str
-        Trial lists of each set, by the end of their names: f, m, or mixed.
+        Trial lists of each set, by the endings of their names: f, m, or mixed.
     training_sets : dict
-        Set to its training set, where the rule does not hold: ``<name>_train``, else ``train-clean-360``.
+        Set to its training set, if that is not ``<name>_train`` or else ``train-clean-360``.
     attackers : tuple of str
-        Empty: all that can run on this machine (`default_attackers`), by whose names they are replaced.
-        Names of `spkver.attackers.CATALOGUE`, or user-supplied ones (see docs/own_attackers.md), such as
-        scores:FOLDER; a name that is none of these has one as `preset` in its settings.
+        Names of `spkver.attackers.CATALOGUE`, or user-supplied attackers (see docs/own_attackers.md), such as
+        scores:FOLDER; any other name needs one of these as `preset` in its settings. Empty: all attackers that can run
+        on this machine (`default_attackers`), whose names are then recorded here.
     attacker_settings : dict
-        Name of an attacker, or "all", to settings that differ from its preset's.
+        Name of an attacker, or "all", to settings that differ from the preset.
     duration_change : float
-        How much longer or shorter an anonymised utterance may be, as a share of the original.
+        Largest relative change of duration that anonymisation may cause.
     simulation : Sizes
-        Of the embedded SIMULATED set, for ``--data simulated``.
+        Sizes of the embedded SIMULATED set, for ``--data simulated``.
     weak_attacker_eer : float
         An attacker whose EER on original speech is above this is called weak in the checks.
     attackers_time_limit : float or None [s]
-        How long a user-supplied function or command may take to learn and for each list of trials;
-        None: half an hour, and as long as the speech lasts.
+        How long a user-supplied function or command may train, and score each trial list; None: half an hour plus the
+        duration of the speech.
     """
 
     seed: int = 0
@@ -235,7 +235,7 @@ class Config:
         _expect("lists", self.lists, "f and m, one of them, or mixed", are_lists)
         _expect("datasets", self.datasets, "names, each once", len(set(self.datasets)) == len(self.datasets))
         known = self.attackers
-        if not self.attackers:  # what is recorded says what was run, wherever it is read
+        if not self.attackers:  # the recorded configuration names the attackers of this machine
             known = tuple(CATALOGUE)
             object.__setattr__(self, "attackers", default_attackers())
         _expect("attackers", self.attackers, "names, each once", len(set(self.attackers)) == len(self.attackers))

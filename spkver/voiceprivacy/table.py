@@ -1,17 +1,17 @@
-"""The table of results, and what is made of it: a row for each set, sex, scenario and attacker, with its draws.
+"""The table of results: a row for each set, sex, scenario and attacker, and figures that combine several rows.
 
-    numbers/<set><suffix>/<attacker>.json    rows of an attacker on a set, so that a new attacker adds its own alone
-    evidence<suffix>.json                    what is of several attackers together
+    numbers/<set><suffix>/<attacker>.json    rows of an attacker on a set: a new attacker only adds its own file
+    evidence<suffix>.json                    figures over several attackers
 
-A row is an entry of ``conditions`` in ``results.json``, as `spkver.voiceprivacy.numbers.assess_condition` makes it. Of
-several attackers together are:
+A row is an entry of ``conditions`` in ``results.json``, see `spkver.voiceprivacy.numbers.assess_condition`. Several
+attackers are combined in three ways:
 
-- The interval of the smallest equal error rate over attackers, which knows that the smallest was chosen, and what a
-  perfect anonymiser would show in its place: of each set, sex and scenario, and of each set and sex over scenarios; of
-  all attackers, of each level of knowledge, and of those that do not use what is said.
-- Of each set and sex how alike voices are before and after: similarity matrices, DeID and G_VD, by the strongest
-  attacker that does not invert the anonymisation.
-- The summary: the strongest attacker of each set, sex and scenario, who leaves the least privacy.
+- The smallest equal error rate over attackers, with an interval that allows for the choice, and the rate that a perfect
+  anonymiser would show in its place. It is given for each set, sex and scenario, and for each set and sex over
+  scenarios; over all attackers, over each level of knowledge, and over attackers that do not use the words.
+- The similarity of voices before and after anonymisation, for each set and sex: similarity matrices, DeID and G_VD, by
+  the strongest attacker that does not invert the anonymisation.
+- The summary: the strongest attacker of each set, sex and scenario, which leaves the least privacy.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ logger = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 _MOST_RESAMPLES = 500
-_FEWEST = 5  # speakers, for a calibration that others teach
-_OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
+_FEWEST = 5  # speakers that calibration on held-out speakers needs
+_OVER = "over scenarios"  # stands for the scenarios with anonymised speech
 _KINDS = ("minimum", *LEVELS, "without_content")
 _ENDS = ("low", "high")
 _DISCLOSED = ("population", "individual", "linkability_all")
@@ -57,16 +57,16 @@ _ANONYMISED = ("lazy-informed", "semi-informed")
 
 @dataclass(frozen=True)
 class Table:
-    """The table of results, with what is of several rows together.
+    """The table of results, and figures that combine several rows.
 
     Attributes
     ----------
     rows : list of dict
         Entries of ``conditions`` in ``results.json``.
     minima : list of dict
-        Of each set, sex and scenario, and over scenarios, the smallest equal error rates with their intervals.
+        The smallest equal error rates with their intervals, for each set, sex and scenario, and over scenarios.
     similarity : list of dict
-        Of each set and sex how alike voices are.
+        The similarity of voices, for each set and sex.
     """
 
     rows: list[Json] = field(default_factory=list)
@@ -75,9 +75,9 @@ class Table:
 
 
 def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
-    """Compute the numbers of every condition with their intervals, and what is of several together.
+    """Compute the metrics of every condition with their intervals, and figures that combine several conditions.
 
-    Conditions of an attacker on a set are a stage of their own, and are shared out to the workers.
+    The conditions of an attacker on a set are one stage, whose work is spread over the workers.
     """
     run, suffix, seed = experiment.run, experiment.suffix, experiment.config.seed
     config = experiment.config.evaluation
@@ -124,31 +124,13 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
     return Table(table, **evidence.value)
 
 
-def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
-    """Write the rows of an attacker on a set."""
-    # the longest first, so that no worker waits for the other in the end
-    lengths = [(one.gender != POOLED, -len(one.scores)) for one in conditions]
-    order = sorted(range(len(conditions)), key=lengths.__getitem__)
-    found = Work(run.jobs).map(
-        partial(assess_condition, output=run.output, config=config, seed=seed),
-        [conditions[row] for row in order],
-        processes=True,
-        description=f"conditions of {conditions[0].attacker} on {conditions[0].dataset}",
-    )
-    rows = dict(zip(order, found, strict=True))
-    write_json(path, [rows[row] for row in range(len(conditions))])
-
-
-# --- rows and their places --------------------------------------------------------------------------------------------
-
-
 def place(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Return set, sex, scenario and attacker of a row."""
+    """Return the set, sex, scenario and attacker of a row."""
     return row["dataset"], row["gender"], row["scenario"], row["attacker"]
 
 
 def places(rows: Sequence[Json]) -> dict[tuple[str, str, str], list[Json]]:
-    """Return the rows of each (set, sex, scenario), one for each attacker, in their order."""
+    """Group rows by (set, sex, scenario), with one row for each attacker, in their order."""
     groups: dict[tuple[str, str, str], list[Json]] = {}
     for row in rows:
         groups.setdefault(place(row)[:3], []).append(row)
@@ -156,7 +138,7 @@ def places(rows: Sequence[Json]) -> dict[tuple[str, str, str], list[Json]]:
 
 
 def main_places(rows: Sequence[Json]) -> dict[tuple[str, str, str], list[Json]]:
-    """Return `places`, of each set those of all speakers where they are pooled, else of each sex."""
+    """Return `places`, restricted to pooled speakers in each set that has pooled rows."""
     pooled = {row["dataset"] for row in rows if row["gender"] == POOLED}
     return {at: part for at, part in places(rows).items() if at[1] == POOLED or at[0] not in pooled}
 
@@ -167,13 +149,13 @@ def rate_of(row: Json) -> float:
 
 
 def ends_of(row: Json) -> tuple[float, float]:
-    """Return the ends of its interval, NaN where there is none."""
+    """Return the ends of the interval of the equal error rate, NaN without an interval."""
     ends = row["intervals"].get("eer.rocch", {})
     return reports.number(ends.get("low")), reports.number(ends.get("high"))
 
 
 def samples_of(row: Json, output: Path) -> list[Sample]:
-    """Return the trials of each draw of a row, as they are resampled.
+    """Return the trials of each draw of a row, ready for resampling.
 
     Raises
     ------
@@ -186,71 +168,8 @@ def samples_of(row: Json, output: Path) -> list[Sample]:
     return [sample_from(read_scores(file), key, segment_speakers=speakers, bootstrap_by="id")[0] for file in files]
 
 
-# --- several attackers together ---------------------------------------------------------------------------------------
-
-
-def _minima(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
-    """The smallest equal error rate of each scenario and over anonymised ones, of all attackers and parts of them."""
-    by = {f"{row['scenario']} {row['attacker']}": row for row in rows}
-    groups: dict[str, list[str]] = {f"{_OVER} {kind}": [] for kind in _KINDS}
-    for name, row in by.items():
-        for kind in ("minimum", row["level"], *([] if row["content"] else ["without_content"])):
-            groups.setdefault(f"{row['scenario']} {kind}", []).append(name)
-            groups[f"{_OVER} {kind}"] += [name] if row["scenario"] != "original" else []
-    found, note = {}, "no intervals were asked for"
-    if resampling.resamples:
-        try:
-            samples = {name: samples_of(row, output) for name, row in by.items()}
-            found = minima_over_attackers(samples, groups, resampling=resampling)
-        except DataError as error:
-            note = f"none: {error.text}"
-    entries = []
-    for scenario in dict.fromkeys([*(row["scenario"] for row in rows), _OVER]):
-        entry: Json = {"dataset": rows[0]["dataset"], "gender": rows[0]["gender"], "scenario": scenario}
-        for kind in _KINDS:
-            minimum = found.get(f"{scenario} {kind}")
-            entry[kind] = minimum and {**minimum.to_dict(), "attacker": by[minimum.attacker]["attacker"]}
-        entries.append(entry if found else {**entry, "note": note})
-    return entries
-
-
-def _similarity(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
-    """How alike voices are, for each scenario in which enrolment and trials are anonymised."""
-    by = {(row["scenario"], row["attacker"]): row for row in rows if row["level"] != INVERTING}
-    entries = []
-    for scenario in _ANONYMISED:
-        able = [row for row in by.values() if row["scenario"] == scenario]
-        able = [row for row in able if {("original", row["attacker"]), ("ignorant", row["attacker"])} <= by.keys()]
-        if not able:
-            continue
-        best = min(able, key=lambda row: (rate_of(row), row["attacker"]))
-        parts = {"oo": by["original", best["attacker"]], "oa": by["ignorant", best["attacker"]], "aa": best}
-        key = read_key(output / parts["oo"]["key"])
-        speakers = read_speakers(output / parts["oo"]["segment_speakers"])
-        few = len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST
-        calibration: Any = "pav" if few else "folds"
-        matrices, notes = {}, []
-        entry: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), place(best), strict=True))
-        try:
-            for name, row in parts.items():
-                drawn = [read_scores(output / draw["scores"]) for draw in row["draws"]]
-                how: Json = {"calibration": calibration, "seed": resampling.seed, "segment_speakers": speakers}
-                matrices[name], found = matrix_of_voices(drawn, key, **how)
-                notes += [f"{name}: {note}" for note in found]
-            compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
-        except DataError as error:
-            entries.append(entry | {"notes": [f"not given: {error.text}"]})
-            continue
-        entry |= {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration]}
-        entries.append(entry | compared.to_dict())
-    return entries
-
-
-# --- the summary ------------------------------------------------------------------------------------------------------
-
-
 def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
-    """Return the strongest attacker of each set, sex and scenario: the least privacy over attackers is the result.
+    """Return the strongest attacker of each set, sex and scenario: the result is the least privacy over attackers.
 
     Parameters
     ----------
@@ -279,7 +198,7 @@ def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
         rate, (low, high) = best["eer"]["rocch"], (best["intervals"].get("eer.rocch", {}).get(end) for end in _ENDS)
         least = intervals.get((dataset, gender, scenario), {})
         voices, named = beside.without_content.to_dict("eer"), beside.identification.to_dict("share")
-        # ZEBRA and linkability where they are worst over attackers, with whose they are
+        # the worst ZEBRA and linkability over attackers, and these attackers
         worst = {name: max(part, key=partial(order, name=name)) for name in _DISCLOSED}
         row = {
             "dataset": dataset,
@@ -318,5 +237,77 @@ def summarise(rows: Sequence[Json], minima: Sequence[Json] = ()) -> list[Json]:
 
 
 def percent(share: Any) -> str:
-    """Return a share in per cent, in words."""
+    """Format a share in per cent."""
     return f"{100 * reports.number(share):.1f} %"
+
+
+def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
+    """Write the rows of an attacker on a set."""
+    # longest first, so that the workers finish together
+    lengths = [(one.gender != POOLED, -len(one.scores)) for one in conditions]
+    order = sorted(range(len(conditions)), key=lengths.__getitem__)
+    found = Work(run.jobs).map(
+        partial(assess_condition, output=run.output, config=config, seed=seed),
+        [conditions[row] for row in order],
+        processes=True,
+        description=f"conditions of {conditions[0].attacker} on {conditions[0].dataset}",
+    )
+    rows = dict(zip(order, found, strict=True))
+    write_json(path, [rows[row] for row in range(len(conditions))])
+
+
+def _minima(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
+    """Return the smallest equal error rates of each scenario and over anonymised ones, for each kind of attacker."""
+    by = {f"{row['scenario']} {row['attacker']}": row for row in rows}
+    groups: dict[str, list[str]] = {f"{_OVER} {kind}": [] for kind in _KINDS}
+    for name, row in by.items():
+        for kind in ("minimum", row["level"], *([] if row["content"] else ["without_content"])):
+            groups.setdefault(f"{row['scenario']} {kind}", []).append(name)
+            groups[f"{_OVER} {kind}"] += [name] if row["scenario"] != "original" else []
+    found, note = {}, "no intervals were asked for"
+    if resampling.resamples:
+        try:
+            samples = {name: samples_of(row, output) for name, row in by.items()}
+            found = minima_over_attackers(samples, groups, resampling=resampling)
+        except DataError as error:
+            note = f"none: {error.text}"
+    entries = []
+    for scenario in dict.fromkeys([*(row["scenario"] for row in rows), _OVER]):
+        entry: Json = {"dataset": rows[0]["dataset"], "gender": rows[0]["gender"], "scenario": scenario}
+        for kind in _KINDS:
+            minimum = found.get(f"{scenario} {kind}")
+            entry[kind] = minimum and {**minimum.to_dict(), "attacker": by[minimum.attacker]["attacker"]}
+        entries.append(entry if found else {**entry, "note": note})
+    return entries
+
+
+def _similarity(rows: Sequence[Json], output: Path, resampling: Resampling) -> list[Json]:
+    """Return the similarity of voices in each scenario with anonymised enrolment and trials."""
+    by = {(row["scenario"], row["attacker"]): row for row in rows if row["level"] != INVERTING}
+    entries = []
+    for scenario in _ANONYMISED:
+        able = [row for row in by.values() if row["scenario"] == scenario]
+        able = [row for row in able if {("original", row["attacker"]), ("ignorant", row["attacker"])} <= by.keys()]
+        if not able:
+            continue
+        best = min(able, key=lambda row: (rate_of(row), row["attacker"]))
+        parts = {"oo": by["original", best["attacker"]], "oa": by["ignorant", best["attacker"]], "aa": best}
+        key = read_key(output / parts["oo"]["key"])
+        speakers = read_speakers(output / parts["oo"]["segment_speakers"])
+        few = len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST
+        calibration: Any = "pav" if few else "folds"
+        matrices, notes = {}, []
+        entry: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), place(best), strict=True))
+        try:
+            for name, row in parts.items():
+                drawn = [read_scores(output / draw["scores"]) for draw in row["draws"]]
+                how: Json = {"calibration": calibration, "seed": resampling.seed, "segment_speakers": speakers}
+                matrices[name], found = matrix_of_voices(drawn, key, **how)
+                notes += [f"{name}: {note}" for note in found]
+            compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
+        except DataError as error:
+            entries.append(entry | {"notes": [f"not given: {error.text}"]})
+            continue
+        entry |= {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration]}
+        entries.append(entry | compared.to_dict())
+    return entries

@@ -1,9 +1,8 @@
 """Utility of anonymised speech: words (WER, CER), intonation (F0) and emotions (UAR), if configured.
 
-How well emotions are still recognised is the unweighted average recall of sets with ``utt2emo``. As in the challenge
-the recogniser learns from original speech, of other speakers than it is tried on (``spk2fold``, else each speaker
-alone), and hears the original and the anonymised utterances. Labels, folds and speakers are always those of the
-original set.
+The recognition of emotions is measured by the unweighted average recall on sets with ``utt2emo``. As in the challenge,
+the recogniser is trained on original speech of other speakers (folds from ``spk2fold``, else one speaker each), and
+tested on original and anonymised utterances. Labels, folds and speakers are always taken from the original set.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _TRACKER = "pyin"
 
 
 def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int | None = None) -> None:
-    """Check that there is what utility needs: lists, recognisers or what they have recognised."""
+    """Check that the input for utility exists: lists, recognisers or their output."""
     given = config.utility
     tried = dict.fromkeys(name for one in sets.datasets for name in one.trials.values())
     if given.wer and not given.hypotheses:
@@ -58,7 +57,7 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
                     check_headers(directory.recordings, jobs=jobs, problems=problems)
     for key, names in (("hypotheses", tried), ("predictions", sets.emotions)):
         file = getattr(given, key)
-        # the lists of a twin that is made here are copies of the original's
+        # a twin that is made here gets copies of the original's lists
         unheard = [name for name in names if file and name in sets.missing]
         if unheard:
             text = f"utility.{key}: {', '.join(unheard)} would be anonymised by this run: there is no such file"
@@ -66,7 +65,7 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
 
 
 def utility(experiment: Experiment, sets: Sets) -> Json:
-    """Measure what is configured on the trial utterances of each set, both sexes together.
+    """Compute the configured measures on the trial utterances of each set, both sexes together.
 
     Returns
     -------
@@ -129,13 +128,13 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Js
 
 
 def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
-    """Compare the pitch of a recording and its twin: correlation (None where it is undefined), lag, agreement."""
+    """Compare the pitch of a recording and its twin: correlation (None if undefined), lag, agreement."""
     (track,) = measures.compare_recordings({"": pair[0]}, {"": pair[1]}, pitch_track, jobs=1).values()
     return None if math.isnan(track.correlation) else track.correlation, track.lag, track.voicing_agreement
 
 
 def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling: Resampling) -> Json:
-    """Recognise emotions in both versions by what was learnt from the original, or take what somebody recognised."""
+    """Recognise emotions in both versions after training on the original, or read another recogniser's emotions."""
     original, _ = sides = sets.original[name], sets.twins[name]
     emotions, folds = recognition.read_emotions(original), recognition.read_folds(original)
     if config.predictions is not None:

@@ -1,4 +1,4 @@
-"""Anonymised versions of data directories: those that are missing are made below OUTPUT/data, others are used as found.
+"""Anonymised versions of data directories: missing ones are made below OUTPUT/data, others are used as found.
 
 The similarity of recordings and their anonymised versions is measured here, too.
 """
@@ -30,35 +30,35 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FOLDER = "data"
-_COMPARED = 100  # recordings of a directory with their originals
+_COMPARED = 100  # recordings of a directory that are compared with their originals
 _PLACES, _BANDS = 200, 32
 _LEAST = 1e-20
 
 
 def is_fixed(config: AnonymizerConfig) -> bool:
-    """Return whether an anonymiser is known to make the same of the same recording whatever the random numbers.
+    """Return whether the output of an anonymiser is known not to depend on the random numbers.
 
     Examples
     --------
     >>> is_fixed(AnonymizerConfig(alpha=(0.8, 0.8))), is_fixed(AnonymizerConfig(name="vtln", warp=(0.1, 0.1)))
     (True, False)
     """
-    if config.name not in BUILT_IN or config.name == "vtln":  # the sign of the warp is drawn, too
+    if config.name not in BUILT_IN or config.name == "vtln":  # the sign of the warp is always drawn
         return False
     return all(low == high for low, high in config.parameters().values())
 
 
 def anonymise(experiment: Experiment, sets: Sets) -> Sets:
-    """Anonymise the data directories without a twin, and all but those of emotions several times.
+    """Anonymise the data directories without a twin, and make further versions of all except the emotion sets.
 
-    They are made below ``data/``. A training set is anonymised again by itself, enrolment and trials of a set together
-    or not at all. No version is made that would equal the first, or where the anonymiser of the first is unknown or, by
-    its record, another one.
+    Versions are written below ``data/``. A training set has its own further versions; enrolment and trials of a set
+    have further versions together or not at all. There are none if they would equal the first version, or if the
+    anonymiser of the first version is unknown or, by its record, another one.
 
     Raises
     ------
     DataError
-        If recordings cannot be anonymised, what comes out is the original, or twins are missing that cannot be made.
+        If recordings cannot be anonymised, the output is equal to the original, or missing twins cannot be made.
     """
     run, suffix, seed = experiment.run, experiment.suffix, experiment.config.seed
     anonymizer, sides = experiment.anonymizer, sets.sides
@@ -70,7 +70,7 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
         target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
         side = "" if anonymizer is None or anonymizer.shared_draws else sides.get(name, "")
         made = anonymize_datadir(original, target, config, seed=seed, side=side, jobs=run.jobs, force=run.force)
-        if config.name != "none":  # else the twin is the original, as was asked
+        if config.name != "none":  # "none" asks for a twin that is equal to the original
             change = {"duration_change": float("inf")} if config.changes_duration else {}
             with noted_each(problems):
                 check_twin(original, made, jobs=run.jobs, **change)
@@ -113,10 +113,10 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
 
 
 def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: bool) -> str:
-    """Return why a twin that was found gets no further versions by an anonymiser, or an empty text.
+    """Return the reason why an existing twin gets no further versions by an anonymiser, or an empty text.
 
-    A suffix is no proof of who made it, ``_mcadams`` is the challenge's own too. What its record says of the settings
-    must be what is configured; without a record the configuration must name the anonymiser (`is_named`).
+    A suffix does not prove which system made the twin: the challenge uses ``_mcadams``, too. The settings in the record
+    must equal the configuration; without a record the configuration must name the anonymiser (`is_named`).
     """
     record = _record(twin)
     if record is None:
@@ -128,7 +128,7 @@ def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: boo
 
 
 def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: int) -> dict[str, Any]:
-    """Describe what anonymised, as far as it is known: which directories were made, which were used as found.
+    """Describe the anonymiser, as far as it is known, and which directories were made or used as found.
 
     Returns
     -------
@@ -152,31 +152,37 @@ def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: in
     return {"name": suffix.removeprefix("_"), **entry}
 
 
-def _record(twin: DataDir) -> dict[str, Any] | None:
-    """What `spkver anonymize` left about itself in a folder."""
-    config = recorded_anonymizer(twin.path)
-    if config is None:
-        return None
-    return {**to_dict(config.record()), "seed": load_json(twin.path / RECORD).get("seed")}
-
-
 def spaced(names: Sequence[str]) -> Sequence[str]:
     """Return at most `_COMPARED` names, evenly spaced."""
     return names[:: max(1, -(-len(names) // _COMPARED))]
 
 
 def described(paths: Sequence[Path], jobs: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how recordings rise and fall, and their long-term spectra.
+    """Return the level contours of recordings, and their long-term spectra.
 
     Returns
     -------
     levels : ndarray of float64 of shape (n, 200)
-        Level in dB of frames of 20 ms, at 200 places from start to end; down to 60 dB below the loudest.
+        Levels in dB of frames of 20 ms, at 200 points from start to end; at least the loudest level minus 60 dB.
     spectra : ndarray of float64 of shape (n, 32)
         Mean power in dB in 32 bands of equal width.
     """
     found = list(Work(jobs).map(_described, paths))
     return np.array([levels for levels, _ in found]), np.array([spectrum for _, spectrum in found])
+
+
+def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Centre rows and scale them to norm 1, so that inner products are correlations."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)
+
+
+def _record(twin: DataDir) -> dict[str, Any] | None:
+    """Return the record that `spkver anonymize` left in a folder."""
+    config = recorded_anonymizer(twin.path)
+    if config is None:
+        return None
+    return {**to_dict(config.record()), "seed": load_json(twin.path / RECORD).get("seed")}
 
 
 def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -191,9 +197,3 @@ def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.interp(np.linspace(0, 1, _PLACES), np.linspace(0, 1, len(levels)), levels), 10 * np.log10(
         np.array(bands) + _LEAST
     )
-
-
-def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return rows minus their means, of norm 1, so that products of two are correlations."""
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)
