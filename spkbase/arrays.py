@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
+Floats = NDArray[np.float64]
+
 
 class _Rows(ABC):
     """Rows that are not in memory; subclasses have `shape`, `dtype` and `__getitem__`."""
@@ -105,8 +107,6 @@ class StoredArray(_Rows):
             remedy = "the file was changed or removed, or this machine cannot access it: start again"
             raise DataError(f"not readable: {error}", file=self.path, remedy=remedy) from error
 
-
-Floats = NDArray[np.float64]
 
 Rows = NDArray[Any] | StoredArray
 """Rows in memory or in a file; ``np.asarray`` gives them in memory."""

@@ -96,6 +96,82 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     return _read(path)[0]
 
 
+def to_dict(config: Any) -> dict[str, Any]:
+    """Return a plain mapping of a configuration, fit for YAML and JSON."""
+    plain = as_plain(config, lambda value: str(value) if isinstance(value, Path) else value)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def write_yaml(path: str | Path, config: Any) -> None:
+    """Write a resolved configuration as YAML, whole or not at all."""
+    write_text(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True))
+
+
+def check_values(section: str, config: Any, *, least: Mapping | None = None, choices: Mapping | None = None) -> None:
+    """Raise ConfigError for the first field of a configuration that is too small or not one of its choices.
+
+    Parameters
+    ----------
+    section : str
+        Name of the configuration, before the dot of a key.
+    config : object
+    least : mapping, optional
+        Field to its smallest value; None passes.
+    choices : mapping, optional
+        Field to its possible values.
+    """
+    for name, low in (least or {}).items():
+        value, kind = getattr(config, name), "whole number" if isinstance(low, int) else "number"
+        if value is not None and not low <= value < math.inf:
+            raise ConfigError(f"{section}.{name} is {value}: expected a {kind} of at least {low:g}")
+    for name, allowed in (choices or {}).items():
+        if getattr(config, name) not in allowed:
+            expected = ", ".join(map(str, allowed))
+            raise ConfigError(f"{section}.{name} is {getattr(config, name)!r}: expected one of {expected}")
+
+
+def convert(value: Any, hint: Any, name: str) -> Any:
+    """Return a value in the type that a field declares; YAML's types are not changed."""
+    if hint is Any:
+        return value
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return convert(value, next(kind for kind in arguments if kind is not type(None)), name)
+    if origin is tuple:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            value = [value]
+        if arguments[-1] is Ellipsis:
+            return tuple(convert(item, arguments[0], name) for item in value)
+        if len(value) != len(arguments):
+            raise ConfigError(f"{name} must hold {len(arguments)} values, got {value!r}")
+        return tuple(convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
+    if origin is typing.Literal:
+        if value not in arguments:
+            raise ConfigError(f"{name} must be one of {', '.join(map(str, arguments))}, got {value!r:.80}")
+        return value
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{name} holds names with values, got {value!r:.80}")
+        return {key: convert(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
+    if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
+        # YAML 1.1 takes 1e-3 for a string
+        with suppress(ValueError, OverflowError):
+            value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{name} must be a finite number, got {value!r}")
+    if hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if hint is str and isinstance(value, Path):
+        return str(value)
+    if isinstance(value, hint) and not (hint in (int, float) and isinstance(value, bool)):
+        return value
+    expected = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(hint, hint)
+    raise ConfigError(f"{name} must be {expected}, got {value!r}")
+
+
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
     """Values of a file, and the line of each dotted key."""
     values, lines = _load(read_yaml_text(path), path)
@@ -132,18 +208,6 @@ def _dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
         yield prefix + key
         if isinstance(value, Mapping):
             yield from _dotted(value, f"{prefix}{key}.")
-
-
-def to_dict(config: Any) -> dict[str, Any]:
-    """Return a plain mapping of a configuration, fit for YAML and JSON."""
-    plain = as_plain(config, lambda value: str(value) if isinstance(value, Path) else value)
-    assert isinstance(plain, dict)
-    return plain
-
-
-def write_yaml(path: str | Path, config: Any) -> None:
-    """Write a resolved configuration as YAML, whole or not at all."""
-    write_text(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True))
 
 
 def _parse_setting(setting: str) -> dict[str, Any]:
@@ -215,67 +279,3 @@ def _keys(kind: Any, prefix: str) -> list[str]:
         if dataclasses.is_dataclass(hint):
             keys.extend(_keys(hint, f"{prefix}{key}."))
     return keys
-
-
-def check_values(section: str, config: Any, *, least: Mapping | None = None, choices: Mapping | None = None) -> None:
-    """Raise ConfigError for the first field of a configuration that is too small or not one of its choices.
-
-    Parameters
-    ----------
-    section : str
-        Name of the configuration, before the dot of a key.
-    config : object
-    least : mapping, optional
-        Field to its smallest value; None passes.
-    choices : mapping, optional
-        Field to its possible values.
-    """
-    for name, low in (least or {}).items():
-        value, kind = getattr(config, name), "whole number" if isinstance(low, int) else "number"
-        if value is not None and not low <= value < math.inf:
-            raise ConfigError(f"{section}.{name} is {value}: expected a {kind} of at least {low:g}")
-    for name, allowed in (choices or {}).items():
-        if getattr(config, name) not in allowed:
-            expected = ", ".join(map(str, allowed))
-            raise ConfigError(f"{section}.{name} is {getattr(config, name)!r}: expected one of {expected}")
-
-
-def convert(value: Any, hint: Any, name: str) -> Any:
-    """Return a value in the type that a field declares; YAML's types are not changed."""
-    if hint is Any:
-        return value
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (Union, types.UnionType):
-        if value is None and type(None) in arguments:
-            return None
-        return convert(value, next(kind for kind in arguments if kind is not type(None)), name)
-    if origin is tuple:
-        if not isinstance(value, Sequence) or isinstance(value, str):
-            value = [value]
-        if arguments[-1] is Ellipsis:
-            return tuple(convert(item, arguments[0], name) for item in value)
-        if len(value) != len(arguments):
-            raise ConfigError(f"{name} must hold {len(arguments)} values, got {value!r}")
-        return tuple(convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
-    if origin is typing.Literal:
-        if value not in arguments:
-            raise ConfigError(f"{name} must be one of {', '.join(map(str, arguments))}, got {value!r:.80}")
-        return value
-    if origin is dict:
-        if not isinstance(value, Mapping):
-            raise ConfigError(f"{name} holds names with values, got {value!r:.80}")
-        return {key: convert(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
-    if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
-        # YAML 1.1 takes 1e-3 for a string
-        with suppress(ValueError, OverflowError):
-            value = float(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{name} must be a finite number, got {value!r}")
-    if hint is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if hint is str and isinstance(value, Path):
-        return str(value)
-    if isinstance(value, hint) and not (hint in (int, float) and isinstance(value, bool)):
-        return value
-    expected = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(hint, hint)
-    raise ConfigError(f"{name} must be {expected}, got {value!r}")

@@ -27,10 +27,37 @@ FILE = click.Path(path_type=Path)
 Function = Callable[..., Any]
 Decorator = Callable[[Any], Any]
 STATUS_ERROR = 2
+
 OUTPUTS = {"--output", "--save", "--json", "--latex", "--markdown", "--plot", "destination"}
 """Options and arguments that name what a command writes, by the same names in all commands."""
 
 HELP = {"help_option_names": ["-h", "--help"]}
+
+_ARGUMENT = re.compile(r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)")
+
+
+def in_options(text: str, command: click.Command) -> str:
+    """Name the arguments of Python functions in a message as the options of a command, where it has these.
+
+    Examples
+    --------
+    >>> @click.command()
+    ... @click.option("--missing")
+    ... @click.option("--key-columns")
+    ... def metrics(missing: str, key_columns: str) -> None: ...
+    >>> in_options("give other=1, missing='drop' or key_columns=Choice(model='a', label='b')", metrics)
+    'give other=1, --missing drop or --key-columns model=a,label=b'
+    """
+    options = {name.lstrip("-").replace("-", "_"): name for parameter in command.params for name in parameter.opts}
+
+    def option(found: re.Match[str]) -> str:
+        name, true, parts, *values = found.groups()
+        if name not in options:
+            return found[0]
+        value = "" if true else next(filter(None, values), "") if parts is None else re.sub(r"layout=|'|\s", "", parts)
+        return f"{options[name]} {value}".rstrip()
+
+    return _ARGUMENT.sub(option, text)
 
 
 class _CleanEnd(click.Command):
@@ -70,49 +97,6 @@ class _CleanEnd(click.Command):
                 signal.signal(number, handler)
 
 
-def _handle(handler: Any) -> dict[int, Any]:
-    """Set the handler of Ctrl-C and of SIGTERM; returns the previous ones. Ignored signals stay ignored."""
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    return {number: signal.signal(number, handler) for number, old in before.items() if old != signal.SIG_IGN}
-
-
-_ARGUMENT = re.compile(r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)")
-
-
-def in_options(text: str, command: click.Command) -> str:
-    """Name the arguments of Python functions in a message as the options of a command, where it has these.
-
-    Examples
-    --------
-    >>> @click.command()
-    ... @click.option("--missing")
-    ... @click.option("--key-columns")
-    ... def metrics(missing: str, key_columns: str) -> None: ...
-    >>> in_options("give other=1, missing='drop' or key_columns=Choice(model='a', label='b')", metrics)
-    'give other=1, --missing drop or --key-columns model=a,label=b'
-    """
-    options = {name.lstrip("-").replace("-", "_"): name for parameter in command.params for name in parameter.opts}
-
-    def option(found: re.Match[str]) -> str:
-        name, true, parts, *values = found.groups()
-        if name not in options:
-            return found[0]
-        value = "" if true else next(filter(None, values), "") if parts is None else re.sub(r"layout=|'|\s", "", parts)
-        return f"{options[name]} {value}".rstrip()
-
-    return _ARGUMENT.sub(option, text)
-
-
-def _message(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return f"memory ran out: {error or 'none left'} (use fewer workers)"
-    if isinstance(error, OSError):
-        return (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
-    return str(error)
-
-
 class Command(_CleanEnd):
     """A command whose errors end in one clear message and status 2; Ctrl-C leaves no worker, status 130.
 
@@ -142,10 +126,6 @@ class Command(_CleanEnd):
                 if _is_output(parameter) and before != name:
                     raise click.UsageError(f"{name} would replace {text}, the file of {before}: name another", ctx)
         return super().parse_args(ctx, args)
-
-
-def _is_output(parameter: click.Parameter) -> bool:
-    return not OUTPUTS.isdisjoint(parameter.opts)
 
 
 class ResumableCommand(Command):
@@ -202,18 +182,6 @@ class CommandGroup(_CleanEnd, click.Group):
         """Write the section of commands of the help from the table, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about, *_) in self.table.items()])
-
-
-class _EchoHandler(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a record to standard error, with its level unless that is INFO; not records for files only."""
-        if getattr(record, "file_only", False):
-            return
-        level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "
-        if "tqdm" in sys.modules and sys.stderr.isatty():  # a line of its own, above the bar
-            sys.modules["tqdm"].tqdm.write(level + record.getMessage(), file=sys.stderr)
-        else:
-            click.echo(level + record.getMessage(), err=True)
 
 
 @contextmanager
@@ -292,3 +260,35 @@ def worker_options(command: Function) -> Function:
         help="Workers: threads or processes (loky) of this machine, each where it fits; or a cluster.",
     )
     return jobs(engines(wrapped))
+
+
+def _handle(handler: Any) -> dict[int, Any]:
+    """Set the handler of Ctrl-C and of SIGTERM; returns the previous ones. Ignored signals stay ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    return {number: signal.signal(number, handler) for number, old in before.items() if old != signal.SIG_IGN}
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return f"memory ran out: {error or 'none left'} (use fewer workers)"
+    if isinstance(error, OSError):
+        return (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
+    return str(error)
+
+
+def _is_output(parameter: click.Parameter) -> bool:
+    return not OUTPUTS.isdisjoint(parameter.opts)
+
+
+class _EchoHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record to standard error, with its level unless that is INFO; not records for files only."""
+        if getattr(record, "file_only", False):
+            return
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "
+        if "tqdm" in sys.modules and sys.stderr.isatty():  # a line of its own, above the bar
+            sys.modules["tqdm"].tqdm.write(level + record.getMessage(), file=sys.stderr)
+        else:
+            click.echo(level + record.getMessage(), err=True)

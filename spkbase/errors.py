@@ -56,10 +56,6 @@ class DataError(SpkverError, ValueError):
         return _rebuild, (type(self), self.text, self.file, self.line, self.remedy)
 
 
-def _rebuild(cls: type[DataError], text: str, file: str | None, line: int | None, remedy: str | None) -> DataError:
-    return cls(text, file=file, line=line, remedy=remedy)
-
-
 class ConfigError(DataError):
     """A configuration key or value is unknown or out of its range."""
 
@@ -131,6 +127,10 @@ class Problems:
         if len(errors) > _MAX_SHOWN:
             lines.append(f"  ... and {len(errors) - _MAX_SHOWN} more")
         raise (kind or DataError)("\n".join([f"{len(errors)} problems:", *lines]))
+
+
+def _rebuild(cls: type[DataError], text: str, file: str | None, line: int | None, remedy: str | None) -> DataError:
+    return cls(text, file=file, line=line, remedy=remedy)
 
 
 def _by_cause(errors: Sequence[DataError]) -> list[DataError]:

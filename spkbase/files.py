@@ -33,9 +33,11 @@ TEMPORARY = ".spkver-tmp"
 """Marks unfinished files and folders: only these may be removed as left by a killed run."""
 
 FORMAT_VERSION = 1
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 # what constructors of PyYAML raise for `!!bool x`, `!!int ''`, 2001-99-99, numbers of 5000 digits
 _BROKEN_YAML = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
 
@@ -184,21 +186,6 @@ def fingerprint(*parts: Any) -> str:
     """
     plain = [FORMAT_VERSION, *(as_plain(part, _digested) for part in parts)]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-
-
-def _digested(value: Any) -> Any:
-    """Turn a single value of a fingerprint into a JSON value: an array into the digest of its bytes."""
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return [value.dtype.str, list(value.shape), hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()]
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Path):
-        return str(value)
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, Iterable):
-        return [as_plain(item, _digested) for item in value]
-    raise TypeError(f"no fingerprint for {type(value)}")
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -424,19 +411,6 @@ def to_json(value: Any) -> str:
     return json.dumps(as_plain(value, _as_json), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _as_json(value: Any) -> Any:
-    """Turn a single value of a result into a JSON value."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return as_plain(value.tolist(), _as_json)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
-    if isinstance(value, (str, int, type(None))):
-        return value
-    if isinstance(value, Path):
-        return str(value)
-    raise DataError(f"expected a value that JSON can hold, got {type(value).__name__}: {value!r}")
-
-
 def write_json(path: str | Path, value: Any) -> None:
     """Write a result as JSON, whole or not at all; see `to_json`."""
     write_text(path, to_json(value) + "\n")
@@ -532,3 +506,31 @@ def escape_markdown(text: str) -> str:
     [x]\\(y) \\<b\\> a\\_b 5 [4, 6]
     """
     return re.sub(r"[\\`*_<>|~]|&(?=#?\w+;)|(?<=\])\(", r"\\\g<0>", " ".join(text.split()))
+
+
+def _digested(value: Any) -> Any:
+    """Turn a single value of a fingerprint into a JSON value: an array into the digest of its bytes."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return [value.dtype.str, list(value.shape), hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Iterable):
+        return [as_plain(item, _digested) for item in value]
+    raise TypeError(f"no fingerprint for {type(value)}")
+
+
+def _as_json(value: Any) -> Any:
+    """Turn a single value of a result into a JSON value."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return as_plain(value.tolist(), _as_json)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+    if isinstance(value, (str, int, type(None))):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    raise DataError(f"expected a value that JSON can hold, got {type(value).__name__}: {value!r}")

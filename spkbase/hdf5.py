@@ -26,36 +26,6 @@ if TYPE_CHECKING:
 _BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
 
 
-class _LateErrors(io.FileIO):
-    """A file that keeps its first failed write in `error`: the HDF5 library ends the process on a full disk."""
-
-    error: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        size = len(view)
-        try:
-            while self.error is None and len(view):
-                view = view[super().write(view) :]
-        except OSError as error:
-            self.error = error
-        return size
-
-    def readinto(self, buffer: Any) -> int:
-        view, read = memoryview(buffer).cast("B"), 0
-        while read < len(view) and (count := super().readinto(view[read:])):
-            read += count
-        view[read:] = bytes(len(view) - read)  # what could not be written
-        return len(view)
-
-    def truncate(self, size: int | None = None) -> int:
-        try:
-            return super().truncate(size)
-        except OSError as error:
-            self.error = self.error or error
-            return self.tell() if size is None else size
-
-
 @contextmanager
 def create_file(path: str | Path) -> Iterator[h5py.File]:
     """Open a new HDF5 file under a temporary name; it takes its place when the block ends without an error.
@@ -152,19 +122,6 @@ def open_file(
         raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
 
 
-def _check_links(group: h5py.Group) -> None:
-    """Refuse links, external storage and virtual datasets, which would show contents of other files."""
-    import h5py
-
-    for name in group:
-        inside = isinstance(group.get(name, getlink=True), h5py.HardLink)
-        item = group[name] if inside else None
-        if isinstance(item, h5py.Group):
-            _check_links(item)
-        elif not inside or (isinstance(item, h5py.Dataset) and (item.is_virtual or item.external)):
-            raise DataError(f"{name:.80} is a link to another file, which is not followed")
-
-
 def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray]:
     """Read arrays by name, all of them by default; strings come as arrays of objects. Errors as `open_file`."""
     with open_file(path) as file:
@@ -242,3 +199,46 @@ def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
     if offset is None or dataset.chunks is not None or offset + dataset.nbytes > Path(path).stat().st_size:
         return None
     return StoredArray(Path(path), offset, dataset.shape, dataset.dtype)
+
+
+class _LateErrors(io.FileIO):
+    """A file that keeps its first failed write in `error`: the HDF5 library ends the process on a full disk."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        size = len(view)
+        try:
+            while self.error is None and len(view):
+                view = view[super().write(view) :]
+        except OSError as error:
+            self.error = error
+        return size
+
+    def readinto(self, buffer: Any) -> int:
+        view, read = memoryview(buffer).cast("B"), 0
+        while read < len(view) and (count := super().readinto(view[read:])):
+            read += count
+        view[read:] = bytes(len(view) - read)  # what could not be written
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return self.tell() if size is None else size
+
+
+def _check_links(group: h5py.Group) -> None:
+    """Refuse links, external storage and virtual datasets, which would show contents of other files."""
+    import h5py
+
+    for name in group:
+        inside = isinstance(group.get(name, getlink=True), h5py.HardLink)
+        item = group[name] if inside else None
+        if isinstance(item, h5py.Group):
+            _check_links(item)
+        elif not inside or (isinstance(item, h5py.Dataset) and (item.is_virtual or item.external)):
+            raise DataError(f"{name:.80} is a link to another file, which is not followed")

@@ -40,24 +40,6 @@ _STORAGES = {
 }
 
 
-@contextmanager
-def _one_error(path: Any, what: str) -> Iterator[None]:
-    """Turn whatever a damaged file raises into one error with the file."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(error.text, file=error.file or path, remedy=error.remedy) from None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except Exception as error:  # a broken file can raise anything
-        if "allow_pickle" in str(error):
-            text = "holds Python objects, which are never read: they can execute code"
-            raise DataError(text, file=path, remedy="write ids and speakers as text: numpy.array(ids, str)") from None
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        remedy = "it may be truncated: copy or write it again"
-        raise DataError(f"cannot be read as {what}: {reason}", file=path, remedy=remedy) from error
-
-
 def read_npz(source: Any, *names: str, file: str | Path | None = None) -> dict[str, NDArray[Any]]:
     """Read arrays of an npz, without pickle.
 
@@ -90,20 +72,6 @@ def read_npy(path: str | Path, *, map_above: int = MAP_ABOVE) -> NDArray[Any]:
     with _one_error(path, "npy"):
         mapped = Path(path).stat().st_size > map_above
         return _checked(np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
-
-
-def _checked(array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype.kind == "U":
-        "".join(array.ravel().tolist()).encode()  # numbers that are no characters are an error here, not later
-    return array
-
-
-def _member_start(path: str | Path, info: zipfile.ZipInfo) -> int:
-    """Offset in a zip of the bytes of a member that is not packed."""
-    with Path(path).open("rb") as handle:
-        handle.seek(info.header_offset)
-        head = handle.read(30)
-    return info.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
 
 
 def read_pickle(path: str | Path) -> Any:
@@ -148,6 +116,38 @@ def read_torch(path: str | Path) -> Any:
             return _plain(_load_older(handle.read()), {})
         with zipfile.ZipFile(handle) as archive:
             return _plain(_load_zip(path, archive), {})
+
+
+@contextmanager
+def _one_error(path: Any, what: str) -> Iterator[None]:
+    """Turn whatever a damaged file raises into one error with the file."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(error.text, file=error.file or path, remedy=error.remedy) from None
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+    except Exception as error:  # a broken file can raise anything
+        if "allow_pickle" in str(error):
+            text = "holds Python objects, which are never read: they can execute code"
+            raise DataError(text, file=path, remedy="write ids and speakers as text: numpy.array(ids, str)") from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        remedy = "it may be truncated: copy or write it again"
+        raise DataError(f"cannot be read as {what}: {reason}", file=path, remedy=remedy) from error
+
+
+def _checked(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind == "U":
+        "".join(array.ravel().tolist()).encode()  # numbers that are no characters are an error here, not later
+    return array
+
+
+def _member_start(path: str | Path, info: zipfile.ZipInfo) -> int:
+    """Offset in a zip of the bytes of a member that is not packed."""
+    with Path(path).open("rb") as handle:
+        handle.seek(info.header_offset)
+        head = handle.read(30)
+    return info.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
 
 
 def _load_zip(path: Path, archive: zipfile.ZipFile) -> Any:

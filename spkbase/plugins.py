@@ -25,11 +25,12 @@ SAFE_PATH = {"PYTHONSAFEPATH": "spkver"}
 """Environment of worker processes: Python imports nothing from the folder that they start in, which may hold a file
 named `pickle.py`. Commands of the user do not get it; the value distinguishes it from a setting of the user."""
 
+interrupted = threading.Event()
+"""Set while an interrupt ends the program: no command is started then."""
+
 _SHOWN = 200  # characters of what a command says
 _LEAST_SECONDS, _BYTES_A_SECOND = 1800.0, 32000
 _RUNNING: set[subprocess.Popen] = set()
-interrupted = threading.Event()
-"""Set while an interrupt ends the program: no command is started then."""
 
 
 class TimeLimitError(DataError):

@@ -35,13 +35,14 @@ from spkbase.showing import one_line
 from spkbase.version import __version__
 from spkbase.work import Work
 
+Value = TypeVar("Value")
+
 logger = logging.getLogger(__name__)
 
-Value = TypeVar("Value")
 Json = dict[str, Any]
 State = Literal["done", "stale", "missing", "damaged"]
-
 REPORT = "report"  # the last stage of a recipe
+
 _LOG, _STAGES, _SOURCES = "run.log", "stages.json", "sources.json"
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "h5py", "soundfile", "soxr")
 _TEMPORARY = re.compile(rf"\..*\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}(\..*)?")
@@ -386,24 +387,6 @@ def start_run(
 
 
 @contextmanager
-def _logging_to(path: Path) -> Iterator[None]:
-    """Append the log lines of this project to a file, and warnings of the libraries that it uses."""
-    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
-    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(min(level, logging.INFO) if level else logging.INFO)
-    try:
-        yield
-    finally:
-        root.setLevel(level)
-        root.removeHandler(handler)
-        handler.close()
-
-
-@contextmanager
 def sole_use(folder: str | Path) -> Iterator[None]:
     """Make the folder and lock it for other runs; the lock ends with the process.
 
@@ -419,19 +402,6 @@ def sole_use(folder: str | Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Lock a folder that is open; True too where the system has no such locks."""
-    try:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except (ImportError, OSError):
-        pass
-    return True
 
 
 def is_in_use(folder: str | Path) -> bool:
@@ -498,31 +468,6 @@ def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, str]]:
     return (entries, plan) if isinstance(entries, dict) and isinstance(plan, dict) else ({}, {})
 
 
-def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, str]) -> None:
-    write_text(folder / _STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
-
-
-def _read_json(path: Path) -> Json:
-    """Read a record; an empty one where it is missing or damaged: everything is then made again."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
-    """Whether files are unchanged since they were written: by size and time of change, else by their digests."""
-    for name, made in entry["files"].items():
-        size, changed = size_and_time(folder / name)
-        if size is None:
-            return "missing"
-        is_in_doubt = verify or changed != made["time"]
-        if size != made["size"] or (is_in_doubt and file_digest(folder / name) != made["sha256"]):
-            return "damaged"
-    return "done"
-
-
 def stage_status(stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None) -> Json:
     """Return the entry of a stage in `read_status`."""
     return {"stage": stage, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
@@ -572,6 +517,79 @@ def read_status(
     return statuses or [{"folder": str(output), "in_use": is_in_use(output), "stages": [], "others": []}]
 
 
+def format_status(folders: Sequence[Json]) -> str:
+    """Return how many stages are done, in a line, and a table of each folder."""
+    states = [stage["state"] for status in folders for stage in status["stages"]]
+    left = [stage["stage"] for status in folders for stage in status["stages"] if stage["state"] != "done"]
+    counts = [f"{states.count(state)} {state}" for state in ("stale", "missing", "damaged") if state in states]
+    lines = [", ".join([f"{states.count('done')} of {len(states)} stages done", *counts])]
+    lines[0] += f"; next: {left[0]}" if left else ""
+    for status in folders:
+        lines += ["", f"{status['folder']}: {'a' if status['in_use'] else 'no'} run is at work in it"]
+        width = max((len(stage["stage"]) for stage in status["stages"]), default=0)
+        for stage in status["stages"]:
+            seconds = "" if stage["seconds"] is None else f"{stage['seconds']:8.1f} s"
+            lines.append(f"  {stage['stage']:{width}}  {stage['state']:7}  {stage['why'] or seconds}".rstrip())
+        lines += [f"  {name}: of an earlier configuration" for name in status["others"]]
+    return "\n".join(lines)
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """Append the log lines of this project to a file, and warnings of the libraries that it uses."""
+    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(min(level, logging.INFO) if level else logging.INFO)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.removeHandler(handler)
+        handler.close()
+
+
+def _lock(handle: int) -> bool:
+    """Lock a folder that is open; True too where the system has no such locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        pass
+    return True
+
+
+def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, str]) -> None:
+    write_text(folder / _STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
+
+
+def _read_json(path: Path) -> Json:
+    """Read a record; an empty one where it is missing or damaged: everything is then made again."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
+    """Whether files are unchanged since they were written: by size and time of change, else by their digests."""
+    for name, made in entry["files"].items():
+        size, changed = size_and_time(folder / name)
+        if size is None:
+            return "missing"
+        is_in_doubt = verify or changed != made["time"]
+        if size != made["size"] or (is_in_doubt and file_digest(folder / name) != made["sha256"]):
+            return "damaged"
+    return "done"
+
+
 def _folder_status(folder: Path, verify: bool) -> Json:
     entries, plan = read_records(folder)
     sources = _read_json(folder / _SOURCES)
@@ -606,20 +624,3 @@ def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[s
         if current.get(name) not in (None, before):
             return f"depends on {name!r}, which was made again"
     return ""
-
-
-def format_status(folders: Sequence[Json]) -> str:
-    """Return how many stages are done, in a line, and a table of each folder."""
-    states = [stage["state"] for status in folders for stage in status["stages"]]
-    left = [stage["stage"] for status in folders for stage in status["stages"] if stage["state"] != "done"]
-    counts = [f"{states.count(state)} {state}" for state in ("stale", "missing", "damaged") if state in states]
-    lines = [", ".join([f"{states.count('done')} of {len(states)} stages done", *counts])]
-    lines[0] += f"; next: {left[0]}" if left else ""
-    for status in folders:
-        lines += ["", f"{status['folder']}: {'a' if status['in_use'] else 'no'} run is at work in it"]
-        width = max((len(stage["stage"]) for stage in status["stages"]), default=0)
-        for stage in status["stages"]:
-            seconds = "" if stage["seconds"] is None else f"{stage['seconds']:8.1f} s"
-            lines.append(f"  {stage['stage']:{width}}  {stage['state']:7}  {stage['why'] or seconds}".rstrip())
-        lines += [f"  {name}: of an earlier configuration" for name in status["others"]]
-    return "\n".join(lines)

@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 
 from spkbase.files import format_table
 
+Class = TypeVar("Class", bound=type)
+
 LONGEST = 200
 """Characters of a text in one line."""
+
 _FEW = 4
 _ROWS = 50  # of a printed table
-
-Class = TypeVar("Class", bound=type)
 
 
 def one_line(cls: Class) -> Class:

@@ -57,6 +57,11 @@ _LOCAL = ("auto", "threads", "loky")
 _REGISTERED = {"ray": ("ray.util.joblib", "ray"), "spark": ("joblibspark", "joblibspark")}
 _ENGINE: ContextVar[tuple[str, Any]] = ContextVar("engine", default=("auto", None))  # and the client of a Dask cluster
 
+# One BLAS thread for all products: with several, BLAS adds in another order, and the last bits differ.
+_BEFORE: dict[Any, int] = {}  # number of threads of each library that is limited
+_N_BLOCKS = 0
+_LIMIT_LOCK = threading.Lock()
+
 
 @contextmanager
 def use_engine(engine: str, *, timeout: float = WAIT) -> Iterator[None]:
@@ -121,112 +126,12 @@ def chunk_bounds(n_items: int, size: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, n_items)) for start in range(0, n_items, size)]
 
 
-def _in_slices(start: Callable[[list[Item]], Iterable[Result]], items: Iterable[Item], size: int) -> Iterator[Result]:
-    """Yield the results of slices that workers start together, so that few wait for a slow consumer; while the results
-    of one slice are consumed, the next is at work."""
-    rest = iter(items)
-    results: Iterable[Result] = ()
-    while part := list(islice(rest, size)):
-        following = start(part)
-        yield from results
-        results = following
-    yield from results
-
-
-def _map_on_threads(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
-    with one_blas_thread(), ThreadPoolExecutor(jobs) as executor, ExitStack() as stack:
-        stack.callback(executor.shutdown, cancel_futures=True)
-        yield from _in_slices(partial(executor.map, partial(_task, None, function)), items, _SLICE * jobs)
-
-
-def _map_on_dask(client: Any, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Map on a Dask cluster; not by joblib, which waits for ever for a task that kills its workers."""
-    import cloudpickle  # which comes with Dask
-    from distributed import KilledWorker
-
-    # as bytes: functions of a script travel whole, and the scheduler need not import what only workers use
-    task = partial(_unpickled, cloudpickle.dumps(partial(_task, str(Path.cwd()), function)))
-    submit = partial(client.get_executor(pure=False).submit, task)
-    size = max(64, _SLICE * sum(client.nthreads().values()))  # workers may join
-    try:
-        for future in _in_slices(lambda part: [submit(one) for one in part], map(cloudpickle.dumps, items), size):
-            yield future.result()
-    except (CancelledError, KilledWorker) as error:
-        text = "the Dask cluster lost a task: its scheduler ended, or several workers died of it, perhaps for memory"
-        raise WorkerError(f"{text}: {error}") from error
-
-
-def _unpickled(task: bytes, item: bytes) -> Any:
-    return pickle.loads(task)(pickle.loads(item))
-
-
-def _unless_killed(before: Callable[[Any], object], failure: Any) -> None:
-    """Say nothing where loky's thread finds its tasks gone because the workers were killed, which it does at errors."""
-    if (failure.exc_type, failure.thread.name) != (KeyError, "ExecutorManagerThread"):
-        before(failure)
-
-
-threading.excepthook = partial(_unless_killed, threading.excepthook)
-
-
-def _map_by_joblib(kind: str, function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    # a worker whose memory has grown, by a network's buffers, is replaced; tasks are cancelled when a map ends early
-    notes = r"A worker (was restarted|stopped) while|A generator produced|\d+ tasks (have been|which were)"
-    warnings.filterwarnings("ignore", notes, UserWarning)
-    task, size = delayed(partial(_task, str(Path.cwd()), function)), _SLICE * jobs
-    backend = {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1, "idle_worker_timeout": 20.0}
-    if kind in _REGISTERED:
-        backend, size = {"backend": kind, "n_jobs": -1}, 128
-
-    def start(part: list[Item]) -> Iterable[Result]:
-        with parallel_config(**backend) as config, nullcontext() if kind in _REGISTERED else _starting_workers():
-            form = "generator" if config["backend"].supports_return_generator else "list"
-            return Parallel(return_as=form, batch_size=1, pre_dispatch="all")(map(task, part))
-
-    try:
-        yield from _in_slices(start, items, size)
-    except TerminatedWorkerError as error:
-        text = "a worker process was killed, most often because memory ran out (use fewer workers)"
-        raise WorkerError(text) from error
-
-
-@contextmanager
-def _starting_workers() -> Iterator[None]:
-    """Worker processes that start in this block leave Ctrl-C to this process, from their very start, and import nothing
-    from the folder that they start in."""
-    from joblib.externals.loky.backend.resource_tracker import ensure_running
-
-    before = dict(os.environ)
-    os.environ.update(SAFE_PATH)
-    resource_tracker.ensure_running()  # helper processes, which unblock Ctrl-C here when they start
-    ensure_running()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
 def stop_workers() -> None:
     """End all worker processes of this machine at once, for an interrupt."""
     if active_children():
         from joblib.externals.loky import get_reusable_executor
 
         get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
-
-
-def _task(place: str | None, function: Callable[[Item], Result], item: Item) -> Result:
-    """Do a task in a worker: in the folder of relative paths, with one BLAS thread; maps within it are done here."""
-    if place is not None:
-        os.chdir(place)
-    _ENGINE.set(("serial", None))  # of this thread, which has only such tasks
-    with one_blas_thread():
-        return function(item)
 
 
 def progress(
@@ -326,13 +231,6 @@ ALL_CORES = Work()
 """All cores: the default of every function."""
 
 
-# One BLAS thread for all products: with several, BLAS adds in another order, and the last bits differ.
-
-_BEFORE: dict[Any, int] = {}  # number of threads of each library that is limited
-_N_BLOCKS = 0
-_LIMIT_LOCK = threading.Lock()
-
-
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread in a block or, as a decorator, in a function, as every worker does.
@@ -358,9 +256,109 @@ def one_blas_thread() -> Iterator[None]:
                 _BEFORE.clear()
 
 
+def _in_slices(start: Callable[[list[Item]], Iterable[Result]], items: Iterable[Item], size: int) -> Iterator[Result]:
+    """Yield the results of slices that workers start together, so that few wait for a slow consumer; while the results
+    of one slice are consumed, the next is at work."""
+    rest = iter(items)
+    results: Iterable[Result] = ()
+    while part := list(islice(rest, size)):
+        following = start(part)
+        yield from results
+        results = following
+    yield from results
+
+
+def _map_on_threads(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    with one_blas_thread(), ThreadPoolExecutor(jobs) as executor, ExitStack() as stack:
+        stack.callback(executor.shutdown, cancel_futures=True)
+        yield from _in_slices(partial(executor.map, partial(_task, None, function)), items, _SLICE * jobs)
+
+
+def _map_on_dask(client: Any, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Map on a Dask cluster; not by joblib, which waits for ever for a task that kills its workers."""
+    import cloudpickle  # which comes with Dask
+    from distributed import KilledWorker
+
+    # as bytes: functions of a script travel whole, and the scheduler need not import what only workers use
+    task = partial(_unpickled, cloudpickle.dumps(partial(_task, str(Path.cwd()), function)))
+    submit = partial(client.get_executor(pure=False).submit, task)
+    size = max(64, _SLICE * sum(client.nthreads().values()))  # workers may join
+    try:
+        for future in _in_slices(lambda part: [submit(one) for one in part], map(cloudpickle.dumps, items), size):
+            yield future.result()
+    except (CancelledError, KilledWorker) as error:
+        text = "the Dask cluster lost a task: its scheduler ended, or several workers died of it, perhaps for memory"
+        raise WorkerError(f"{text}: {error}") from error
+
+
+def _unpickled(task: bytes, item: bytes) -> Any:
+    return pickle.loads(task)(pickle.loads(item))
+
+
+def _unless_killed(before: Callable[[Any], object], failure: Any) -> None:
+    """Say nothing where loky's thread finds its tasks gone because the workers were killed, which it does at errors."""
+    if (failure.exc_type, failure.thread.name) != (KeyError, "ExecutorManagerThread"):
+        before(failure)
+
+
+def _map_by_joblib(kind: str, function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    # a worker whose memory has grown, by a network's buffers, is replaced; tasks are cancelled when a map ends early
+    notes = r"A worker (was restarted|stopped) while|A generator produced|\d+ tasks (have been|which were)"
+    warnings.filterwarnings("ignore", notes, UserWarning)
+    task, size = delayed(partial(_task, str(Path.cwd()), function)), _SLICE * jobs
+    backend = {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1, "idle_worker_timeout": 20.0}
+    if kind in _REGISTERED:
+        backend, size = {"backend": kind, "n_jobs": -1}, 128
+
+    def start(part: list[Item]) -> Iterable[Result]:
+        with parallel_config(**backend) as config, nullcontext() if kind in _REGISTERED else _starting_workers():
+            form = "generator" if config["backend"].supports_return_generator else "list"
+            return Parallel(return_as=form, batch_size=1, pre_dispatch="all")(map(task, part))
+
+    try:
+        yield from _in_slices(start, items, size)
+    except TerminatedWorkerError as error:
+        text = "a worker process was killed, most often because memory ran out (use fewer workers)"
+        raise WorkerError(text) from error
+
+
+@contextmanager
+def _starting_workers() -> Iterator[None]:
+    """Worker processes that start in this block leave Ctrl-C to this process, from their very start, and import nothing
+    from the folder that they start in."""
+    from joblib.externals.loky.backend.resource_tracker import ensure_running
+
+    before = dict(os.environ)
+    os.environ.update(SAFE_PATH)
+    resource_tracker.ensure_running()  # helper processes, which unblock Ctrl-C here when they start
+    ensure_running()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _task(place: str | None, function: Callable[[Item], Result], item: Item) -> Result:
+    """Do a task in a worker: in the folder of relative paths, with one BLAS thread; maps within it are done here."""
+    if place is not None:
+        os.chdir(place)
+    _ENGINE.set(("serial", None))  # of this thread, which has only such tasks
+    with one_blas_thread():
+        return function(item)
+
+
 def _set_threads(numbers: dict[Any, int]) -> None:
     # OpenBLAS obeys the thread alone that limited it first; here, the last one to leave ends the limit
     OpenBLASController.clear_controlling_thread(force=True)
     for library, n_threads in numbers.items():
         library.set_num_threads(n_threads)
     OpenBLASController.clear_controlling_thread(force=True)
+
+
+threading.excepthook = partial(_unless_killed, threading.excepthook)

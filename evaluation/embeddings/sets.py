@@ -51,7 +51,13 @@ from spkbase.work import chunk_bounds
 
 logger = logging.getLogger(__name__)
 
+TIE = 1e-12
+"""Two cosines that are closer cannot be distinguished in float64: they are a tie."""
+
 _ROWS = 1 << 13
+_LEAST_MARGIN = 1e-5
+_PAIRS = 1 << 14
+_ROWS_OF_SPEAKERS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,23 +195,6 @@ def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
         raise DataError(text, file=anonymised.source or None, remedy="give the vectors of the anonymised speech")
 
 
-def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]]:
-    """Return the ids that both have, and those whose vectors are equal."""
-    if first.vectors.shape[1] != second.vectors.shape[1]:
-        return [], []
-    row_of = {name: row for row, name in enumerate(first.ids.tolist())}
-    rows = {name: (row_of[name], row) for row, name in enumerate(second.ids.tolist()) if name in row_of}
-    same = [name for name, (one, two) in rows.items() if np.array_equal(first.vectors[one], second.vectors[two])]
-    return list(rows), same
-
-
-TIE = 1e-12
-"""Two cosines that are closer cannot be distinguished in float64: they are a tie."""
-
-_LEAST_MARGIN = 1e-5
-_PAIRS = 1 << 14
-
-
 def to_unit(vectors: NDArray[np.floating], norms: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Return rows scaled to length 1, in float64.
 
@@ -276,9 +265,6 @@ def cosine_margin(n_dimensions: int) -> float:
     .. [1] N. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1.
     """
     return max(_LEAST_MARGIN, (n_dimensions + 8) * 2.0**-24)
-
-
-_ROWS_OF_SPEAKERS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -508,3 +494,13 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
     order = stream(seed, "folds of speakers").permutation(len(known))
     fold = {known[place]: number % n_folds for number, place in enumerate(order)}
     return np.array([fold[name] for name in names], np.int64)
+
+
+def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]]:
+    """Return the ids that both have, and those whose vectors are equal."""
+    if first.vectors.shape[1] != second.vectors.shape[1]:
+        return [], []
+    row_of = {name: row for row, name in enumerate(first.ids.tolist())}
+    rows = {name: (row_of[name], row) for row, name in enumerate(second.ids.tolist()) if name in row_of}
+    same = [name for name, (one, two) in rows.items() if np.array_equal(first.vectors[one], second.vectors[two])]
+    return list(rows), same

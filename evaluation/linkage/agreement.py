@@ -59,6 +59,39 @@ from spkbase.files import write_text
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
+TieSets = Literal["nearest", "include", "exclude", "random"]
+RULES: tuple[TieSets, ...] = get_args(TieSets)
+UTTERANCES = "utterances"
+KINDS = ("easy", "hard")
+QUARTER_CHANCE = 1 / 7
+
+# Jaccard similarities (easy, hard) of the pairs that the Speaker-Linkability project published for CommonVoice:
+# B3 against B5; ECAPA, ResNet and WavLM-ECAPA against each other; 1, 3 and 5 utterances against each other
+# (github.com/OraneD/Speaker-Linkability, plot/plot_mean_jaccard.py).
+# fmt: off
+PUBLISHED: dict[str, tuple[tuple[float, float], ...]] = {
+    "anonymiser": (
+        (0.211, 0.321), (0.236, 0.315), (0.440, 0.319), (0.281, 0.350), (0.287, 0.362), (0.318, 0.381),
+        (0.271, 0.328), (0.289, 0.353), (0.269, 0.368),
+    ),
+    "attacker": (
+        (0.429, 0.513), (0.393, 0.527), (0.415, 0.543), (0.350, 0.455), (0.360, 0.384), (0.367, 0.430),
+        (0.425, 0.494), (0.418, 0.497), (0.428, 0.543), (0.320, 0.533), (0.338, 0.405), (0.347, 0.406),
+        (0.418, 0.480), (0.401, 0.502), (0.430, 0.534), (0.311, 0.434), (0.322, 0.364), (0.329, 0.391),
+    ),
+    UTTERANCES: (
+        (0.253, 0.332), (0.280, 0.332), (0.249, 0.325), (0.254, 0.299), (0.245, 0.317), (0.232, 0.411),
+        (0.288, 0.343), (0.261, 0.344), (0.255, 0.313), (0.244, 0.323), (0.263, 0.329), (0.240, 0.354),
+        (0.334, 0.416), (0.324, 0.401), (0.295, 0.348), (0.286, 0.352), (0.307, 0.405), (0.287, 0.387),
+    ),
+}
+# fmt: on
+
+Levels = tuple[tuple[str, str], ...]
+"""Factor and level of each factor; the number of utterances is the factor ``utterances``."""
+
+_DIGITS = 12  # values that differ less are equal: sums of the same numbers in another order
+
 
 @one_line
 @dataclass(frozen=True)
@@ -213,19 +246,6 @@ def mean_agreement(
     return replace(mean, spread=float(found.std()) if len(found) > 1 else float("nan"), n_pairs=len(counted))
 
 
-def _against(drawn: NDArray[np.float64], jaccard: float, level: float, intersection: float, union: float) -> Agreement:
-    chance = float(drawn.mean())
-    low, high = (float(end) for end in np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]))
-    # the sample itself is one of the permutations
-    p_value = float((1 + (drawn >= jaccard - 1e-12).sum()) / (1 + len(drawn)))
-    return Agreement(intersection, union, jaccard, chance, low, high, corrected_for_chance(jaccard, chance), p_value)
-
-
-TieSets = Literal["nearest", "include", "exclude", "random"]
-RULES: tuple[TieSets, ...] = get_args(TieSets)
-_DIGITS = 12  # values that differ less are equal: sums of the same numbers in another order
-
-
 @one_line
 @dataclass(frozen=True)
 class DisclosureSets:
@@ -329,46 +349,6 @@ def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -
         paths[kind] = Path(folder) / f"{kind}_speakers{suffix}.txt"
         write_text(paths[kind], "\n".join([head, *sorted(members)]) + "\n")
     return paths
-
-
-def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """The quarter of lowest values; equal ones together, or in a given order."""
-    if order is not None:
-        return np.isin(np.arange(len(values)), np.lexsort((order, values))[: round(len(values) / 4)])
-    steps, counts = np.unique(values, return_counts=True)
-    # the lower of two sizes that are as near
-    return values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
-
-
-UTTERANCES = "utterances"
-KINDS = ("easy", "hard")
-QUARTER_CHANCE = 1 / 7
-
-# Jaccard similarities (easy, hard) of the pairs that the Speaker-Linkability project published for CommonVoice:
-# B3 against B5; ECAPA, ResNet and WavLM-ECAPA against each other; 1, 3 and 5 utterances against each other
-# (github.com/OraneD/Speaker-Linkability, plot/plot_mean_jaccard.py).
-# fmt: off
-PUBLISHED: dict[str, tuple[tuple[float, float], ...]] = {
-    "anonymiser": (
-        (0.211, 0.321), (0.236, 0.315), (0.440, 0.319), (0.281, 0.350), (0.287, 0.362), (0.318, 0.381),
-        (0.271, 0.328), (0.289, 0.353), (0.269, 0.368),
-    ),
-    "attacker": (
-        (0.429, 0.513), (0.393, 0.527), (0.415, 0.543), (0.350, 0.455), (0.360, 0.384), (0.367, 0.430),
-        (0.425, 0.494), (0.418, 0.497), (0.428, 0.543), (0.320, 0.533), (0.338, 0.405), (0.347, 0.406),
-        (0.418, 0.480), (0.401, 0.502), (0.430, 0.534), (0.311, 0.434), (0.322, 0.364), (0.329, 0.391),
-    ),
-    UTTERANCES: (
-        (0.253, 0.332), (0.280, 0.332), (0.249, 0.325), (0.254, 0.299), (0.245, 0.317), (0.232, 0.411),
-        (0.288, 0.343), (0.261, 0.344), (0.255, 0.313), (0.244, 0.323), (0.263, 0.329), (0.240, 0.354),
-        (0.334, 0.416), (0.324, 0.401), (0.295, 0.348), (0.286, 0.352), (0.307, 0.405), (0.287, 0.387),
-    ),
-}
-# fmt: on
-
-
-Levels = tuple[tuple[str, str], ...]
-"""Factor and level of each factor; the number of utterances is the factor ``utterances``."""
 
 
 def condition_name(condition: Levels) -> str:
@@ -576,6 +556,23 @@ def compare_conditions(
         settings={"tie_rule": rule, "level": level, "permutations": permutations, "seed": seed},
         notes=tuple(notes),
     )
+
+
+def _against(drawn: NDArray[np.float64], jaccard: float, level: float, intersection: float, union: float) -> Agreement:
+    chance = float(drawn.mean())
+    low, high = (float(end) for end in np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]))
+    # the sample itself is one of the permutations
+    p_value = float((1 + (drawn >= jaccard - 1e-12).sum()) / (1 + len(drawn)))
+    return Agreement(intersection, union, jaccard, chance, low, high, corrected_for_chance(jaccard, chance), p_value)
+
+
+def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """The quarter of lowest values; equal ones together, or in a given order."""
+    if order is not None:
+        return np.isin(np.arange(len(values)), np.lexsort((order, values))[: round(len(values) / 4)])
+    steps, counts = np.unique(values, return_counts=True)
+    # the lower of two sizes that are as near
+    return values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
 
 
 def _without(condition: Levels, factor: str) -> Levels:

@@ -41,8 +41,11 @@ ALL = 0
 """Key of "all utterances" where numbers of utterances are keys."""
 
 REPORT, RANKS = "linkability.json", "ranks.npz"
+
 SHOWN = "normal"
 """Method whose estimate is in `curve.csv` and in the plot of all curves, within the span of all intervals."""
+
+Sizes = Literal["all", "log", "published"] | tuple[int, ...]
 
 _LEFT = 50  # impostors of each trial that a back-test leaves at least
 _LEAST_SPEAKERS = 4  # for quarters
@@ -50,8 +53,6 @@ _WRITTEN = re.compile(
     r"(linkability\.json|(ranks|impostors)\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
     r"|(linkability|cmc|speakers|extrapolation_L(\d+|all))\.(png|svg)|(easy|hard)_speakers_L(\d+|all)\.txt)"
 )
-
-Sizes = Literal["all", "log", "published"] | tuple[int, ...]
 
 
 @one_line
@@ -327,44 +328,6 @@ def utterances_name(number: int) -> str:
     return "all" if number == ALL else str(number)
 
 
-def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, dict[str, Any]]:
-    """Compute the numbers of one number of utterances."""
-    sizes = settings.gallery_sizes(ranks)
-    common: dict[str, Any] = {"ties": settings.ties}
-    curve = linkage.linkability_curve(ranks, sizes, resampling=settings.resampling, **common)
-    extra: dict[str, Any] = {}
-    if settings.runs:
-        drawn = linkage.monte_carlo(ranks, sizes, runs=settings.runs, seed=settings.seed, **common)
-        error = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
-        extra = {"exact": curve.values, "runs": settings.runs, "standard_error": error, "single_runs": drawn}
-        curve = replace(curve, values=drawn.mean(axis=0))
-    over_sizes = linkage.linkability_over_sizes(ranks, ties=settings.ties)
-    low, high = ranks.span(settings.ties)
-    least, most = int(ranks.impostors.min()) + 1, int(ranks.impostors.max()) + 1
-    notes = [*ranks.notes]
-    if least < most:
-        notes.append(f"galleries differ between trials, {least} to {most} speakers: sizes end at the smallest")
-        reason = "galleries differ in size between trials"
-        disclosed: dict[str, Any] = {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": reason}
-    else:
-        disclosure = linkage.similarity_rank_disclosure(ranks, ties=settings.ties)
-        disclosed = {f"srd_{name}": value for name, value in disclosure.items()}
-    block: dict[str, Any] = {
-        "n_trial": len(ranks),
-        "sizes": curve.sizes,
-        "linkability": curve.values,
-        "low": curve.low,
-        "high": curve.high,
-        "chance": curve.chance,
-        **extra,
-        # how often the owner is first in the whole gallery of its trial
-        "rank1": float(np.where(low == 0, 1 / (high - low + 1), 0.0).mean()),
-        "linkability_mean": float(over_sizes.mean()),
-        "top": {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top, **common) for top in settings.top},
-    }
-    return curve, block | disclosed | {"notes": notes}
-
-
 def write_linkage(
     folder: str | Path,
     measured: Linkage,
@@ -447,6 +410,44 @@ def write_linkage(
     write_text(folder / "cmc.csv", _csv(("utterances", "place", "share"), rows))
     write_json(folder / REPORT, report)
     return report
+
+
+def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, dict[str, Any]]:
+    """Compute the numbers of one number of utterances."""
+    sizes = settings.gallery_sizes(ranks)
+    common: dict[str, Any] = {"ties": settings.ties}
+    curve = linkage.linkability_curve(ranks, sizes, resampling=settings.resampling, **common)
+    extra: dict[str, Any] = {}
+    if settings.runs:
+        drawn = linkage.monte_carlo(ranks, sizes, runs=settings.runs, seed=settings.seed, **common)
+        error = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
+        extra = {"exact": curve.values, "runs": settings.runs, "standard_error": error, "single_runs": drawn}
+        curve = replace(curve, values=drawn.mean(axis=0))
+    over_sizes = linkage.linkability_over_sizes(ranks, ties=settings.ties)
+    low, high = ranks.span(settings.ties)
+    least, most = int(ranks.impostors.min()) + 1, int(ranks.impostors.max()) + 1
+    notes = [*ranks.notes]
+    if least < most:
+        notes.append(f"galleries differ between trials, {least} to {most} speakers: sizes end at the smallest")
+        reason = "galleries differ in size between trials"
+        disclosed: dict[str, Any] = {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": reason}
+    else:
+        disclosure = linkage.similarity_rank_disclosure(ranks, ties=settings.ties)
+        disclosed = {f"srd_{name}": value for name, value in disclosure.items()}
+    block: dict[str, Any] = {
+        "n_trial": len(ranks),
+        "sizes": curve.sizes,
+        "linkability": curve.values,
+        "low": curve.low,
+        "high": curve.high,
+        "chance": curve.chance,
+        **extra,
+        # how often the owner is first in the whole gallery of its trial
+        "rank1": float(np.where(low == 0, 1 / (high - low + 1), 0.0).mean()),
+        "linkability_mean": float(over_sizes.mean()),
+        "top": {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top, **common) for top in settings.top},
+    }
+    return curve, block | disclosed | {"notes": notes}
 
 
 def _write_plots(folder: Path, measured: Linkage, beyond: Mapping[int, Beyond]) -> None:

@@ -40,17 +40,28 @@ from spkbase.errors import DataError, few
 from spkbase.files import write_text
 
 MISSING = "n/a"
-_RESAMPLES = 200  # for paired differences
 SPACE, DASH = "\N{NO-BREAK SPACE}", "\N{EN DASH}"
 CHANCE = 0.5
+
 SCENARIO_NAMES = {
     "original": "Original\N{NO-BREAK SPACE}speech",
     "ignorant": "Ignorant",
     "lazy-informed": "Lazy\N{NON-BREAKING HYPHEN}informed",
     "semi-informed": "Semi\N{NON-BREAKING HYPHEN}informed",
 }
+
+# measures of utility: name, whether lower is better, and whether they are shown in percent
+MEASURES = {
+    "wer": ("Word error rate", True, True),
+    "cer": ("Character error rate", True, True),
+    "uar": ("Unweighted average recall", False, True),
+    "f0": ("F0 correlation", False, False),
+}
+
+_RESAMPLES = 200  # for paired differences
 _BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
+
 # notes on other metrics, which the page does not show, are in the results alone
 _NOTED = ("eer.rocch", "min_cllr", "zebra", "linkability", "intervals:", "intervals.eer.rocch", "intervals.zebra")
 
@@ -223,10 +234,6 @@ def samples_of(row: Condition, folder: Path) -> list[Sample]:
     return [sample_from(read_scores(file), trials, segment_speakers=maps, bootstrap_by="id")[0] for file in files]
 
 
-def _rate(scores: SortedScores) -> dict[str, float]:
-    return {"eer.rocch": eer(scores)}
-
-
 def unlike_in(systems: Mapping[str, Results]) -> list[str]:
     """Return a sentence for each difference between evaluations that may make their figures incomparable.
 
@@ -252,88 +259,6 @@ def unlike_in(systems: Mapping[str, Results]) -> list[str]:
     ]
 
 
-def _sizes(results: Results, dataset: str) -> str:
-    """Say how large the lists of a data set are; all conditions of one sex have the same."""
-    parts = []
-    for gender in results.main_genders(dataset):
-        row = next(row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender))
-        counts = [row.get(name) for name in ("n_enrolled", "n_target", "n_nontarget")]
-        if None not in counts:
-            parts.append("{} speakers, {} and {} trials".format(*counts))
-    return ", ".join(parts)
-
-
-def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
-    """What the template of a page shows."""
-    level = number(find(results.raw, "config", "evaluation", "level"))
-    averages: dict[str, dict[str, Any]] = {}
-    for row in results.raw.get("averages") or ():
-        averages.setdefault(" ".join(filter(None, (row["dataset"], row["split"]))), {})[row["scenario"]] = row
-    curves, speakers, worst_cases = [], [], []
-    for count, place in enumerate(results.main_places(), 1):
-        where, outcomes = _place(place), results.outcomes_of(*place)
-        drawn = {pictures.label_of(outcome): (pictures.label_of(outcome), outcome, folder) for outcome in outcomes}
-        of_scores = pictures.score_pictures(drawn, where, f"curves-{count}")
-        curves.append((where, [*of_scores, pictures.linkability_picture(outcomes, level, where, f"curves-{count}")]))
-        worst = results.worst(*place)
-        if worst is not None and worst.values.get("speakers"):
-            rows = sorted(worst.values["speakers"], key=_exposure)
-            known = [value for row in rows if not math.isnan(value := number(row["linkability_mean"]))]
-            speakers.append(
-                (worst, rows, known, pictures.speakers_picture(rows[: len(known)], where, f"speakers-{count}"))
-            )
-        told = [outcome for outcome in outcomes if outcome.values.get("worst_case") or outcome.values.get("cmc")]
-        if told:
-            worst_cases.append((where, told, pictures.match_pictures(told, where, f"cmc-{count}")))
-    utility = utility_values(results)
-    return {
-        "results": results,
-        "config": results.raw.get("config") or {},
-        "averages": averages,
-        "curves": curves,
-        "several_draws": any(len(outcome.beside.draws) > 1 for outcome in results.outcomes),
-        "speakers": speakers,
-        "worst": worst_cases,
-        "voices": _voices(results),
-        "utility": utility,
-        "utility_pictures": list(_utility_pictures(results, utility)),
-        "summary": summary_rows(results),
-        "notes": _notes(results),
-        "base": base,
-        "score_files": [] if base is None else [row for row in results.conditions if row.values.get("scores")],
-    }
-
-
-def _exposure(speaker: Mapping[str, Any]) -> tuple[float, float, str]:
-    """Order of speakers: the highest linkability first, then the lowest EER; unknown ones last."""
-    value, eer = number(speaker["linkability_mean"]), number(speaker["eer"])
-    return 1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, speaker["speaker"]
-
-
-def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Picture]]]:
-    """Each data set with its entries on voice similarity, and the matrices of the first one of each sex."""
-    known = [entry for entry in results.raw.get("similarity") or () if interval_from(entry.get("deid")).known]
-    found = []
-    for count, dataset in enumerate(results.datasets(), 1):
-        entries = [entry for entry in known if entry["dataset"] == dataset]
-        matrices: list[pictures.Picture] = []
-        for other, gender in enumerate(results.main_genders(dataset), 1):
-            for entry in [entry for entry in entries if entry["gender"] == gender][:1]:
-                matrices += pictures.similarity_pictures(entry, _place((dataset, gender)), f"voices-{count}-{other}")
-        if entries:
-            found.append((dataset, entries, matrices))
-    return found
-
-
-# measures of utility: name, whether lower is better, and whether they are shown in percent
-MEASURES = {
-    "wer": ("Word error rate", True, True),
-    "cer": ("Character error rate", True, True),
-    "uar": ("Unweighted average recall", False, True),
-    "f0": ("F0 correlation", False, False),
-}
-
-
 def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interval]]:
     """Return every value of every measure, in the order of the results: measure, names that lead to it, and value.
 
@@ -353,44 +278,6 @@ def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interva
     return [(measure, place, value) for measure, block in utility.items() for place, value in walk(block, ())]
 
 
-def _utility_pictures(
-    results: Results, values: Sequence[tuple[str, tuple[str, ...], Interval]]
-) -> Iterator[pictures.Picture]:
-    """Draw each value over all speakers against the equal error rate of its data set, or of the worst one."""
-    worst = {headline.worst.dataset: headline.worst for headline in reversed(headlines(results))}
-    for measure in ("wer", "uar"):
-        points = []
-        for other, place, value in values:
-            names = [name for name in place if name != "all"]
-            if other != measure or not value.known or not worst or any(name in GENDERS for name in names):
-                continue
-            outcome = next((worst[name] for name in names if name in worst), [*worst.values()][-1])
-            if "original" in names:
-                same = results.outcomes_of(outcome.dataset, outcome.gender)
-                outcome = next((other for other in same if other.scenario == "original"), outcome)
-                if outcome.scenario != "original" or not outcome.eer.known:
-                    continue
-            name = pictures.short(", ".join(names) or results.name or "anonymised")
-            points.append(TradeOff(name, value, outcome.eer))
-        if points:
-            title, lower_is_better, _ = MEASURES[measure]
-            options: dict[str, Any] = {"measure": title, "lower_is_better": lower_is_better}
-            title = f"Privacy against {title.lower()}"
-            yield pictures.picture(
-                "utility", plot_privacy_utility, points, title=title, name=f"utility-{measure}", **options
-            )
-
-
-def _notes(results: Results) -> list[str]:
-    """Notes on the numbers that are shown."""
-    told = [
-        f"{name}: {note}"
-        for condition in results.conditions
-        for name, note in (condition.values.get("notes") or {}).items()
-    ]
-    return gathered(sorted(note for note in told if note.startswith(_NOTED)))
-
-
 def gathered(notes: Iterable[str]) -> list[str]:
     """Merge notes that differ in numbers alone, with the smallest and the largest number.
 
@@ -407,9 +294,6 @@ def gathered(notes: Iterable[str]) -> list[str]:
         note = "".join(chain(*zip_longest(texts, values, fillvalue="")))
         found.append(f"{note} ({len(rows)} times)" if len(rows) > 1 else note)
     return found
-
-
-# ---- how values are shown; what is not known is shown as n/a
 
 
 def decimal(value: Any, decimals: int = 2) -> str:
@@ -488,20 +372,6 @@ def unbroken(text: str) -> str:
     return _BREAK.sub(SPACE, text)
 
 
-def _place(of: Condition | tuple[str, str]) -> str:
-    """Name a data set, with the sex where it is one."""
-    dataset, gender = of if isinstance(of, tuple) else (of.dataset, of.gender)
-    return (
-        pictures.short(dataset)
-        if gender == "all"
-        else f"{pictures.short(dataset)}, {pictures.short(GENDERS.get(gender, gender))}"
-    )
-
-
-def _scenario(name: str) -> str:
-    return SCENARIO_NAMES.get(name, pictures.short(name))
-
-
 def level_class(level: int | None) -> str:
     return "level-none" if level is None else f"level-{level}"
 
@@ -550,12 +420,6 @@ def supported(value: Any, outcome: Outcome) -> str:
     return f"over {decimal(most)}" if number(value) > most * (1 + 1e-9) else decimal(value)
 
 
-def _counts(values: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
-    """Name the counts that are known."""
-    known = {name: noun for name, noun in words.items() if values.get(name) is not None}
-    return [f"{count_of(values[name])} {noun}" for name, noun in known.items()]
-
-
 def group_name(results: Results, dataset: str, gender: str) -> str:
     """Name the speakers, with the numbers of trials where all conditions agree on them."""
     rows = [row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender)]
@@ -569,6 +433,141 @@ def perfect(results: Results, worst: Outcome) -> Mapping[str, Any] | None:
     """The smallest rate with a perfect anonymiser, where the results state it."""
     rows = [row for row in results.raw.get("summary") or () if (row["dataset"], row["gender"]) == worst.place[:2]]
     return next((found for row in rows if (found := find(row, "minimum_over_scenarios", "perfect"))), None)
+
+
+def _rate(scores: SortedScores) -> dict[str, float]:
+    return {"eer.rocch": eer(scores)}
+
+
+def _sizes(results: Results, dataset: str) -> str:
+    """Say how large the lists of a data set are; all conditions of one sex have the same."""
+    parts = []
+    for gender in results.main_genders(dataset):
+        row = next(row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender))
+        counts = [row.get(name) for name in ("n_enrolled", "n_target", "n_nontarget")]
+        if None not in counts:
+            parts.append("{} speakers, {} and {} trials".format(*counts))
+    return ", ".join(parts)
+
+
+def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
+    """What the template of a page shows."""
+    level = number(find(results.raw, "config", "evaluation", "level"))
+    averages: dict[str, dict[str, Any]] = {}
+    for row in results.raw.get("averages") or ():
+        averages.setdefault(" ".join(filter(None, (row["dataset"], row["split"]))), {})[row["scenario"]] = row
+    curves, speakers, worst_cases = [], [], []
+    for count, place in enumerate(results.main_places(), 1):
+        where, outcomes = _place(place), results.outcomes_of(*place)
+        drawn = {pictures.label_of(outcome): (pictures.label_of(outcome), outcome, folder) for outcome in outcomes}
+        of_scores = pictures.score_pictures(drawn, where, f"curves-{count}")
+        curves.append((where, [*of_scores, pictures.linkability_picture(outcomes, level, where, f"curves-{count}")]))
+        worst = results.worst(*place)
+        if worst is not None and worst.values.get("speakers"):
+            rows = sorted(worst.values["speakers"], key=_exposure)
+            known = [value for row in rows if not math.isnan(value := number(row["linkability_mean"]))]
+            speakers.append(
+                (worst, rows, known, pictures.speakers_picture(rows[: len(known)], where, f"speakers-{count}"))
+            )
+        told = [outcome for outcome in outcomes if outcome.values.get("worst_case") or outcome.values.get("cmc")]
+        if told:
+            worst_cases.append((where, told, pictures.match_pictures(told, where, f"cmc-{count}")))
+    utility = utility_values(results)
+    return {
+        "results": results,
+        "config": results.raw.get("config") or {},
+        "averages": averages,
+        "curves": curves,
+        "several_draws": any(len(outcome.beside.draws) > 1 for outcome in results.outcomes),
+        "speakers": speakers,
+        "worst": worst_cases,
+        "voices": _voices(results),
+        "utility": utility,
+        "utility_pictures": list(_utility_pictures(results, utility)),
+        "summary": summary_rows(results),
+        "notes": _notes(results),
+        "base": base,
+        "score_files": [] if base is None else [row for row in results.conditions if row.values.get("scores")],
+    }
+
+
+def _exposure(speaker: Mapping[str, Any]) -> tuple[float, float, str]:
+    """Order of speakers: the highest linkability first, then the lowest EER; unknown ones last."""
+    value, eer = number(speaker["linkability_mean"]), number(speaker["eer"])
+    return 1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, speaker["speaker"]
+
+
+def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Picture]]]:
+    """Each data set with its entries on voice similarity, and the matrices of the first one of each sex."""
+    known = [entry for entry in results.raw.get("similarity") or () if interval_from(entry.get("deid")).known]
+    found = []
+    for count, dataset in enumerate(results.datasets(), 1):
+        entries = [entry for entry in known if entry["dataset"] == dataset]
+        matrices: list[pictures.Picture] = []
+        for other, gender in enumerate(results.main_genders(dataset), 1):
+            for entry in [entry for entry in entries if entry["gender"] == gender][:1]:
+                matrices += pictures.similarity_pictures(entry, _place((dataset, gender)), f"voices-{count}-{other}")
+        if entries:
+            found.append((dataset, entries, matrices))
+    return found
+
+
+def _utility_pictures(
+    results: Results, values: Sequence[tuple[str, tuple[str, ...], Interval]]
+) -> Iterator[pictures.Picture]:
+    """Draw each value over all speakers against the equal error rate of its data set, or of the worst one."""
+    worst = {headline.worst.dataset: headline.worst for headline in reversed(headlines(results))}
+    for measure in ("wer", "uar"):
+        points = []
+        for other, place, value in values:
+            names = [name for name in place if name != "all"]
+            if other != measure or not value.known or not worst or any(name in GENDERS for name in names):
+                continue
+            outcome = next((worst[name] for name in names if name in worst), [*worst.values()][-1])
+            if "original" in names:
+                same = results.outcomes_of(outcome.dataset, outcome.gender)
+                outcome = next((other for other in same if other.scenario == "original"), outcome)
+                if outcome.scenario != "original" or not outcome.eer.known:
+                    continue
+            name = pictures.short(", ".join(names) or results.name or "anonymised")
+            points.append(TradeOff(name, value, outcome.eer))
+        if points:
+            title, lower_is_better, _ = MEASURES[measure]
+            options: dict[str, Any] = {"measure": title, "lower_is_better": lower_is_better}
+            title = f"Privacy against {title.lower()}"
+            yield pictures.picture(
+                "utility", plot_privacy_utility, points, title=title, name=f"utility-{measure}", **options
+            )
+
+
+def _notes(results: Results) -> list[str]:
+    """Notes on the numbers that are shown."""
+    told = [
+        f"{name}: {note}"
+        for condition in results.conditions
+        for name, note in (condition.values.get("notes") or {}).items()
+    ]
+    return gathered(sorted(note for note in told if note.startswith(_NOTED)))
+
+
+def _place(of: Condition | tuple[str, str]) -> str:
+    """Name a data set, with the sex where it is one."""
+    dataset, gender = of if isinstance(of, tuple) else (of.dataset, of.gender)
+    return (
+        pictures.short(dataset)
+        if gender == "all"
+        else f"{pictures.short(dataset)}, {pictures.short(GENDERS.get(gender, gender))}"
+    )
+
+
+def _scenario(name: str) -> str:
+    return SCENARIO_NAMES.get(name, pictures.short(name))
+
+
+def _counts(values: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
+    """Name the counts that are known."""
+    known = {name: noun for name, noun in words.items() if values.get(name) is not None}
+    return [f"{count_of(values[name])} {noun}" for name, noun in known.items()]
 
 
 def _leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str]]:

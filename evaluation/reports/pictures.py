@@ -19,9 +19,6 @@ from evaluation.metrics import eer, sort_scores
 from evaluation.reports.results import Condition, Outcome, find, number
 from spkbase.errors import DataError
 
-_log = logging.getLogger(__name__)
-_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
-_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLOURS = {
     "#ffffff": "paper",
     "#000000": "ink",
@@ -39,6 +36,10 @@ COLOURS = {
 
 Picture = dict[str, str]
 """``kind``, ``svg`` (empty where nothing could be drawn) and then ``problem``."""
+
+_log = logging.getLogger(__name__)
+_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
+_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def printable(text: str) -> str:
@@ -104,11 +105,6 @@ def inline(svg: str, *, name: str, label: str) -> str:
         root.attrib.pop(attribute, None)
     root.attrib.update({"role": "img", "aria-label": label, "class": "plot"})
     return Markup(ElementTree.tostring(root, encoding="unicode"))
-
-
-def _variable(colour: re.Match[str]) -> str:
-    name = COLOURS.get(colour[0])
-    return f"var(--plot-{name}, {colour[0]})" if name else colour[0]
 
 
 def label_of(outcome: Condition) -> str:
@@ -182,18 +178,6 @@ def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, n
     return picture("linkability", plots.plot_linkability, curves, title=title, name=f"{name}-link")
 
 
-def _curve(condition: Condition, level: float) -> Curve | None:
-    """Return the linkability of a condition, or None where it holds none that can be drawn."""
-    block = condition.values.get("linkability") or {}
-    columns = [[number(value) for value in block.get(name) or ()] for name in ("sizes", "linkability", "low", "high")]
-    sizes, values, low, high = np.array([column or [np.nan] * len(columns[0]) for column in columns])
-    shown = sizes >= 2
-    if shown.sum() < 2:
-        return None
-    sizes = sizes[shown]
-    return Curve(sizes.astype(np.int64), values[shown], low[shown], high[shown], 1 / sizes, level=level)
-
-
 def speakers_picture(speakers: Sequence[Mapping[str, Any]], where: str, name: str) -> list[Picture]:
     """Draw the linkability of all speakers, the most exposed first; nothing of fewer than two."""
     if len(speakers) < 2:
@@ -221,3 +205,20 @@ def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list
     names = next(iter(matrices.values()))["speakers"]
     title = f"Voice similarity: {where}"
     return [picture("similarity", plots.plot_similarity, cells, names, title=title, name=name)]
+
+
+def _variable(colour: re.Match[str]) -> str:
+    name = COLOURS.get(colour[0])
+    return f"var(--plot-{name}, {colour[0]})" if name else colour[0]
+
+
+def _curve(condition: Condition, level: float) -> Curve | None:
+    """Return the linkability of a condition, or None where it holds none that can be drawn."""
+    block = condition.values.get("linkability") or {}
+    columns = [[number(value) for value in block.get(name) or ()] for name in ("sizes", "linkability", "low", "high")]
+    sizes, values, low, high = np.array([column or [np.nan] * len(columns[0]) for column in columns])
+    shown = sizes >= 2
+    if shown.sum() < 2:
+        return None
+    sizes = sizes[shown]
+    return Curve(sizes.astype(np.int64), values[shown], low[shown], high[shown], 1 / sizes, level=level)

@@ -14,13 +14,14 @@ from evaluation.uncertainty import Interval
 from spkbase.files import escape_markdown, format_table
 
 MISSING = "n/a"
+Rows = list[dict[str, str]]
+
 _TEXTS = {"Dataset", "Speakers", "Scenario", "Attacker", "Category", "Strongest"}
 _LEGEND = (
     f"{'; '.join(f'{level}: {words}' for level, words in LEVELS.items())}. Identification: utterances whose speaker is"
     " first among so many enrolled. Closed set: scores centred over the enrolled. Attackers are named where they are"
     " not the strongest one."
 )
-Rows = list[dict[str, str]]
 
 
 def summary_rows(results: Results) -> Rows:

@@ -112,12 +112,6 @@ def headlines(results: Results) -> list[Headline]:
     return sorted(found, key=lambda headline: (not headline.anonymised, headline.judged.value))
 
 
-def _smallest(eers: Sequence[Interval]) -> Interval:
-    """The smallest rate with the interval of the smallest; with none where one has none."""
-    found = minimum_of(eers)
-    return found if all(eer.has_interval for eer in eers) else Interval(found.value)
-
-
 def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]:
     """Return the verdict in a few words and its level: by the interval of the smallest rate over all that is judged."""
     if refused := [check["check"] for check in results.sanity if check["level"] == "error"]:
@@ -146,3 +140,9 @@ def one_in(share: float) -> str:
     if share > 0.22:
         return f"{round(10 * share)} in 10" if round(10 * share) != 4 else "2 in 5"
     return f"1 in {round(1 / share):,}"
+
+
+def _smallest(eers: Sequence[Interval]) -> Interval:
+    """The smallest rate with the interval of the smallest; with none where one has none."""
+    found = minimum_of(eers)
+    return found if all(eer.has_interval for eer in eers) else Interval(found.value)

@@ -44,8 +44,13 @@ from spkbase.packages import imported
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
+Unit = Literal["words", "characters", "characters without blanks"]
+UNITS: tuple[Unit, ...] = ("words", "characters", "characters without blanks")
+Missing = Literal["error", "empty", "drop"]
+
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u0060\u00b4\uff07", "'"))
 _OUTER_APOSTROPHE = re.compile(r"(?<!\w)'|'(?!\w)")
+_KINDS = ("hits", "substitutions", "deletions", "insertions")
 
 
 def _none(text: str) -> str:
@@ -61,13 +66,6 @@ def _basic(text: str) -> str:
 
 NORMALISERS: Mapping[str, Callable[[str], str]] = {"none": _none, "basic": _basic}
 """Functions from a transcript to its words, with single blanks between them, by name."""
-
-
-Unit = Literal["words", "characters", "characters without blanks"]
-UNITS: tuple[Unit, ...] = ("words", "characters", "characters without blanks")
-Missing = Literal["error", "empty", "drop"]
-
-_KINDS = ("hits", "substitutions", "deletions", "insertions")
 
 
 @one_line

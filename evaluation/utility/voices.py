@@ -41,6 +41,18 @@ from spkbase.errors import DataError, few
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
+Calibration = Literal["folds", "pav", "none"]
+CALIBRATIONS: dict[Calibration, str] = {
+    "folds": "an affine map by logistic regression, trained on trials of other speakers only (folds)",
+    "pav": "isotonic regression on the same trials, with Laplace's rule, as VoicePrivacy 2022 intends",
+    "none": "none: the scores are taken as log-likelihood ratios",
+}
+
+RIDGE = 1e-3
+"""Keeps the map finite where scores separate the classes without error; see `evaluation.calibration.train_affine`."""
+
+_FOLDS = 5
+
 
 def similarity_matrix(llr: ArrayLike, first: ArrayLike, second: ArrayLike, n_speakers: int) -> NDArray[np.float64]:
     """Return the similarity of speakers' voices: M(i, j) = sigmoid of the mean LLR of the trials of i and j.
@@ -175,17 +187,6 @@ class SimilarityMatrix:
         """Return it for a report, rounded to a millionth; null where there is no trial."""
         rows = [[None if np.isnan(cell) else round(cell, 6) for cell in row] for row in self.values.tolist()]
         return {"speakers": list(self.speakers), "n_trials": self.n_trials, "values": rows}
-
-
-Calibration = Literal["folds", "pav", "none"]
-CALIBRATIONS: dict[Calibration, str] = {
-    "folds": "an affine map by logistic regression, trained on trials of other speakers only (folds)",
-    "pav": "isotonic regression on the same trials, with Laplace's rule, as VoicePrivacy 2022 intends",
-    "none": "none: the scores are taken as log-likelihood ratios",
-}
-RIDGE = 1e-3
-"""Keeps the map finite where scores separate the classes without error; see `evaluation.calibration.train_affine`."""
-_FOLDS = 5
 
 
 @one_line
