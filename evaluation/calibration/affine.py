@@ -1,18 +1,14 @@
-"""Affine calibration and fusion by logistic regression: scores in, natural log-likelihood ratios out.
+"""Affine calibration and fusion by logistic regression, which turn scores into natural log-likelihood ratios.
 
     llr = offset + weights[0] * score of system 0 + weights[1] * score of system 1 + ...
 
-The weights minimise the empirical cross-entropy of the training trials at one target prior, with each class weighted to
-that prior however many trials it has. One system is calibration, several are fusion.
+The weights minimise the empirical cross-entropy of the training trials at one target prior [1]_, plus half the ridge
+times the squared weights (of scores scaled to unit variance). Each class is weighted to the prior, however many trials
+it has. With one system this is calibration, with several fusion.
 
-**Fusion of systems, some of which may be uninformative: nonnegative weights, chosen by folds of speakers.**
-
-    llr = offset + sum over systems of weight >= 0 times score
-
-As in `evaluation.calibration.train_affine`, the weights minimise the empirical cross-entropy at a target prior, plus
-half the ridge times their squares (of scores scaled to unit variance). No weight is below 0, because a
-system that is inverted for a few speakers would not be for others. The ridge and the systems are chosen on trials of
-speakers that the weights were not trained on:
+`choose_fusion` also copes with uninformative systems. Its weights are not negative, because a system whose scores are
+inverted for a few speakers need not be inverted for others. It chooses the ridge and the systems in a cross-validation
+over folds of speakers:
 
 1. The ridge is the one with the smallest cost over the folds, with all systems.
 2. The system whose removal costs least is removed, repeatedly, while that cost is less than two of its standard errors

@@ -1,12 +1,10 @@
-"""Files of trials, keys and scores: read by their content, written by their extension.
+"""Files of trials, keys and scores: the content decides how a file is read, the extension how it is written.
 
-**The known formats of lists: one row each, tried in this order.**
+`FORMATS` holds the built-in formats, in the order in which they are tried; detection, readers, writers, help texts and
+the table of ``docs/formats.md`` use it. Users add a `Format` of their own with `Choice.formats` for reading,
+``formats=`` for writing, or ``--format`` (``docs/formats.md``).
 
-A user-supplied format is another `Format`, given as `Choice.formats` for reading, ``formats=`` for writing or
-``--format`` (``docs/formats.md``); a built-in format is another row here. Detection, readers, writers, help texts and
-the table of ``docs/formats.md`` use these rows.
-
-**Scores and a key from files, joined; errors name the file and the line of what does not fit.**
+`read_scores_and_key` joins scores with their key; its errors name the file and the line that does not fit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Do conditions agree on who is easy and who is hard to link? Overlaps of sets, corrected for chance.
+"""Which speakers are easy and which are hard to link, and whether attackers and anonymisers agree on them.
 
-Conventions
------------
+Overlap of sets
+---------------
 The Jaccard similarity of sets is the size of their intersection over that of their union. Two random quarters of the
 same speakers have 1/7 on average, not 0. *Chance* here is what the overlap would be if each set held the same number of
 speakers, but speakers at random (a permutation of the speakers of each set). For two sets the intersection is then
@@ -11,13 +11,14 @@ chance, 1 for equal sets, below 0 for sets that avoid each other.
 
 The p-value is the share of permutations (or their exact probability) with an overlap at least as large.
 
-**Speakers that are easy to link and speakers that are hard to link: the outer quarters of a linkability per speaker.**
+Quarters
+--------
+Speakers are ordered by their linkability, averaged over gallery sizes; the outer quarters are the easy and the hard
+speakers. With one trial each, speakers have the order of their ranks, whatever the sizes and their weights, since at
+every size a lower rank is linked more often.
 
-Speakers are ordered by their linkability, averaged over gallery sizes. With one trial each, the order is that of their
-ranks, whatever the sizes and their weights are, since at every size a lower rank is linked more often.
-
-A quarter of n speakers has n / 4 places, but many speakers can be equal, above all those that are always first. The
-rule for ties says what then becomes of speakers that are equal at the edge of a quarter:
+A quarter of n speakers has n / 4 places, but many speakers can be equal, above all the speakers who are always first.
+The rule for ties decides about speakers that are equal at the edge of a quarter:
 
 * `nearest`, the default: equal speakers stay together, in or out, whichever brings the set nearer to a quarter; the
   first group is always in, so a set is never empty.
@@ -25,14 +26,15 @@ rule for ties says what then becomes of speakers that are equal at the edge of a
 * `exclude`: only speakers strictly beyond the quartile; the set can be empty.
 * `random`: as many as a quarter, by a draw among the equal ones with a seed.
 
-Where all speakers are equal there is neither an easy nor a hard one, and both sets are empty under every rule.
+Where all speakers are equal, nobody is easy or hard, and both sets are empty under every rule.
 
-**Easy-to-link and hard-to-link speakers over conditions: attackers, anonymisers and numbers of utterances.**
-
+Conditions
+----------
 A *condition* is one level of each factor, such as attacker ECAPA, anonymiser B3, 3 utterances. Two conditions are a
-*pair* of a factor where they differ in it alone. The similarity of a factor is the mean over its pairs, as published.
-*Global* sets are unions over the numbers of utterances, as published, compared by attacker and by anonymiser. A *joint*
-similarity is that of all levels of a factor at once, or of all conditions: speakers in all sets over speakers in any.
+*pair* of a factor if they differ in this factor alone. The similarity of a factor is the mean over its pairs, as
+published. *Global* sets are unions over the numbers of utterances, as published, compared by attacker and by
+anonymiser. A *joint* similarity compares all levels of a factor, or all conditions, at once: speakers in all sets over
+speakers in any.
 
 Quarters are taken among the speakers that all conditions share, so that all sets come out of the same speakers.
 

@@ -8,10 +8,10 @@ costs 1); the total is unique, its split into kinds is that of one best alignmen
 with the blanks between words, as jiwer counts them, or without (``characters without blanks``, for scripts that write
 none). An utterance without words in the reference adds its insertions.
 
-**Normalisation of transcripts before they are compared; its name is part of every result.**
+Transcripts are normalised before they are compared; the name of the normaliser is part of every result:
 
 none
-    Nothing: words are what white space separates, as in VoicePrivacy 2022 and 2024, whose transcripts are upper case.
+    No normalisation: white space separates words, as in VoicePrivacy 2022 and 2024, whose transcripts are upper case.
 basic
     Unicode NFKC, lower case, typographic apostrophes to ', punctuation and symbols to blanks. An apostrophe inside a
     word stays, a hyphen splits it. VoicePrivacy 2026 removes punctuation from its multilingual sets in such a way.

@@ -1,4 +1,4 @@
-"""Unweighted average recall of recognised emotions (or any labels), over folds, with intervals by speaker.
+"""Unweighted average recall (UAR) of emotions or other labels, and attributes of speakers predicted from vectors.
 
 Conventions
 -----------
@@ -17,10 +17,10 @@ pooled       one fold of all utterances
 Under a bootstrap of speakers a fold weighs as the mean weight of its speakers, so that a speaker drawn twice
 counts as two.
 
-**Leakage of speakers' attributes (sex, age, accent, ...) from vectors, before and after anonymisation.**
-
-A linear classifier predicts an attribute from vectors of held-out speakers; the measure is the unweighted average
-recall over all utterances, with an interval by speakers. The scenarios are
+Leakage of attributes
+---------------------
+A linear classifier predicts an attribute (sex, age, accent, ...) from vectors of held-out speakers, before and after
+anonymisation; the measure is the UAR over all utterances, with an interval by speakers. The scenarios are
 
 ============  =================  =================
 scenario      trained on         tested on
@@ -37,8 +37,8 @@ References
 ----------
 .. [1] B. Schuller, S. Steidl and A. Batliner, "The INTERSPEECH 2009 Emotion Challenge", Interspeech 2009 (the measure).
 .. [2] N. Tomashenko et al., "The VoicePrivacy 2024 Challenge evaluation plan", arXiv 2404.02677.
-P.-G. Noé et al., "Towards a unified assessment framework of speech pseudonymisation", Computer Speech & Language 72,
-2022 (attributes other than identity).
+.. [3] P.-G. Noé et al., "Towards a unified assessment framework of speech pseudonymisation", Computer Speech & Language
+   72, 2022 (attributes other than identity).
 """
 
 from __future__ import annotations

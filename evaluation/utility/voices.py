@@ -1,6 +1,4 @@
-"""From scores to voice similarity: calibration by other speakers, three matrices, DeID and G_VD with intervals.
-
-**Voice similarity matrices, de-identification (DeID) and the gain of voice distinctiveness (G_VD).**
+"""Voice similarity matrices, de-identification (DeID) and the gain of voice distinctiveness (G_VD), with intervals.
 
 The similarity of the voices of speakers i and j is the sigmoid of the mean log-likelihood ratio over the trials between
 them, of two different recordings where i = j:
