@@ -1,7 +1,7 @@
-"""One configuration: YAML and command-line settings into frozen dataclasses, with the same names everywhere.
+"""Configurations: YAML files and command-line settings become frozen dataclasses, with the same names everywhere.
 
-An unknown key is an error that lists similar ones; a value of the wrong kind is an error that says what was expected.
-Both name the line of the key in the file.
+The error for an unknown key lists similar keys; the error for a value of the wrong type says what was expected. Both
+name the line of the key in the file.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Config = TypeVar("Config")
 def load_config(
     kind: type[Config], *, file: str | Path | None = None, settings: Iterable[str] = (), defaults: Mapping | None = None
 ) -> Config:
-    """Build a configuration from defaults, a YAML file and settings, each winning over the one before.
+    """Build a configuration from defaults, a YAML file and settings; later sources override earlier ones.
 
     Parameters
     ----------
     kind : dataclass
         Its fields are the keys; fields that are dataclasses are sections. A class method ``implied(values)`` may return
-        values that follow from others, such as those of a preset; values that are set win over them.
+        values that follow from others, such as the values of a preset; values that are set override them.
     file : path, optional
         YAML mapping.
     settings : iterable of str
         ``key=value`` with dotted keys and YAML values, such as ``ubm.components=64`` or ``trials.nontarget=[IC, TW]``.
     defaults : mapping, optional
-        Nested values below the file.
+        Nested values, which the file overrides.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def load_config(
             problems.append(error)
             continue
         values = merged(values, given)
-        lines = {key: line for key, line in lines.items() if key not in _dotted(given)}  # it is not the file's now
+        lines = {key: line for key, line in lines.items() if key not in _dotted(given)}  # the file is not to blame
 
     def refuse(error: ConfigError, name: str) -> None:
         where = {"file": file, "line": lines[name]} if name in lines else {}
@@ -69,7 +69,7 @@ def load_config(
 
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested mappings, the later winning; they are not changed.
+    """Merge nested mappings; later ones override earlier ones, and none is changed.
 
     Examples
     --------
@@ -97,14 +97,14 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """Return a plain mapping of a configuration, fit for YAML and JSON."""
+    """Return a configuration as a plain mapping, for YAML and JSON."""
     plain = as_plain(config, lambda value: str(value) if isinstance(value, Path) else value)
     assert isinstance(plain, dict)
     return plain
 
 
 def write_yaml(path: str | Path, config: Any) -> None:
-    """Write a resolved configuration as YAML, whole or not at all."""
+    """Write a resolved configuration as YAML, completely or not at all."""
     write_text(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True))
 
 
@@ -132,7 +132,7 @@ def check_values(section: str, config: Any, *, least: Mapping | None = None, cho
 
 
 def convert(value: Any, hint: Any, name: str) -> Any:
-    """Return a value in the type that a field declares; YAML's types are not changed."""
+    """Convert a value to the type that a field declares; types that YAML already has stay."""
     if hint is Any:
         return value
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -173,7 +173,7 @@ def convert(value: Any, hint: Any, name: str) -> Any:
 
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """Values of a file, and the line of each dotted key."""
+    """Return the values of a file, and the line of each dotted key."""
     values, lines = _load(read_yaml_text(path), path)
     if not isinstance(values, dict | None):
         raise ConfigError(f"expected keys and values, 'key: value', got {values!r:.80}", file=path)
@@ -186,7 +186,7 @@ def _load(text: str, path: str | Path | None = None) -> tuple[Any, dict[str, int
 
 
 def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, int]:
-    """The line of each dotted key; a repeated key is refused, which YAML's reader accepts."""
+    """Return the line of each dotted key; refuse repeated keys, which YAML's reader accepts."""
     lines: dict[str, int] = {}
     if isinstance(node, yaml.SequenceNode):
         for part in node.value:
@@ -203,7 +203,7 @@ def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, in
 
 
 def _dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Dotted names of all keys of nested values."""
+    """Return the dotted names of all keys of nested values."""
     for key, value in values.items():
         yield prefix + key
         if isinstance(value, Mapping):
@@ -224,7 +224,7 @@ def _parse_setting(setting: str) -> dict[str, Any]:
 
 
 def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, str], None]) -> Any:
-    """Build a dataclass from a mapping; errors are refused, and None is returned then."""
+    """Build a dataclass from a mapping; None where it has errors, which are collected."""
     wrong: list[str] = []
 
     def note(error: ConfigError, name: str) -> None:
@@ -272,7 +272,7 @@ def _unknown(name: str, kind: Any, prefix: str) -> ConfigError:
 
 
 def _keys(kind: Any, prefix: str) -> list[str]:
-    """Dotted names of all keys of a dataclass and of its sections."""
+    """Return the dotted names of all keys of a dataclass and its sections."""
     keys = []
     for key, hint in typing.get_type_hints(kind).items():
         keys.append(prefix + key)
