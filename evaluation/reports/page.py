@@ -1,8 +1,8 @@
-"""One self-contained HTML page of a privacy evaluation: no network, no script, for screen and paper.
+"""A self-contained HTML page of a privacy evaluation, for screen and paper, without scripts or network access.
 
 `write_page` makes it from the results of a recipe and the score files that they name; `write_comparison` puts several
-anonymisers side by side. The text is in the templates ``page.html.j2``, ``comparison.html.j2`` and
-``parts.html.j2``, which escape every value; here are the values that they show.
+anonymisers side by side. The templates ``page.html.j2``, ``comparison.html.j2`` and ``parts.html.j2`` hold the text and
+escape every value; this module computes the values.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _RESAMPLES = 200  # for paired differences
 _BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 
-# notes on other metrics, which the page does not show, are in the results alone
+# the page leaves out notes on metrics that it does not show; the results have them
 _NOTED = ("eer.rocch", "min_cllr", "zebra", "linkability", "intervals:", "intervals.eer.rocch", "intervals.zebra")
 
 
@@ -72,32 +72,33 @@ def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Pa
     Parameters
     ----------
     results : mapping
-        As ``results.json`` holds them; see `evaluation.reports.parse_results`.
+        Contents of ``results.json``; see `evaluation.reports.parse_results`.
     path : path
         The HTML file.
     folder : path
-        Where the paths of scores and keys in the results start.
+        Folder to which the paths of scores and keys in the results are relative.
 
     Raises
     ------
     DataError
-        If the results are malformed or the file cannot be written. Missing scores leave a plot out, as the page says.
+        If the results are malformed or the file cannot be written. If scores are missing, the page has a note in place
+        of the plot.
     """
-    # links to scores only in a page inside the folder: one outside may be handed on alone and names no folder of ours
+    # only a page inside the folder links to scores; one outside may be passed on, and must name no local folder
     place, root = Path(path).absolute().parent.resolve(), Path(folder).resolve()
     base = "../" * len(place.relative_to(root).parts) if place.is_relative_to(root) else None
     write_text(path, render_page(results, folder=folder, base=base))
 
 
 def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | None = None) -> str:
-    """Return the page as text; see `write_page`. `base` leads from it to the folder, for links to scores."""
+    """Return the page as text; see `write_page`. `base` leads from the page to the folder, for links to scores."""
     parsed = parse_results(results)
     with one_error():
         return _render("page.html.j2", _values(parsed, Path(folder), base))
 
 
 def write_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]], path: str | Path) -> None:
-    """Write one page of several privacy evaluations; see `render_comparison`.
+    """Write one page for several privacy evaluations; see `render_comparison`.
 
     Raises
     ------
@@ -113,8 +114,7 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
     Parameters
     ----------
     sources : sequence of (mapping, path)
-        Results as ``results.json`` holds them, with the folder where their paths start. Equal names are
-        numbered.
+        Contents of ``results.json``, and the folder to which their paths are relative. Equal names are numbered.
     """
     if len(sources) < 2:
         raise DataError(f"expected results of at least 2 anonymisers to compare, got {len(sources)}")
@@ -151,12 +151,12 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
 
 
 def check_attackers(systems: Mapping[str, Results]) -> None:
-    """Refuse to compare anonymisers that other attackers were run on: the strongest of more attackers is stronger.
+    """Refuse to compare anonymisers with different attackers, as the strongest of more attackers is stronger.
 
     Raises
     ------
     DataError
-        If a data set and scenario of several anonymisers has other attackers in one of them.
+        If the attackers on a data set and scenario differ between anonymisers.
     """
     run: dict[str, dict[str, set[str]]] = {}
     for name, results in systems.items():
@@ -173,25 +173,25 @@ def check_attackers(systems: Mapping[str, Results]) -> None:
 def paired_rates(
     systems: Mapping[str, Results], folders: Mapping[str, Path]
 ) -> list[tuple[str, dict[str, Interval], str]]:
-    """Return by how much the equal error rates of anonymisers differ from those of the first one, on the same trials.
+    """Return the differences in EER between each anonymiser and the first one, on the same trials.
 
-    Speakers are resampled once for both, as often as the first results say but at most 200 times, as the interval needs
-    the standard deviation alone; what is easy or hard for both cancels. The scenario is the best informed one that both
-    have.
+    Both anonymisers share the resamples of speakers, so that effects of easy and hard speakers cancel. The number of
+    resamples is that of the first results, at most 200, because the interval needs only the standard deviation. The
+    scenario is the best informed one that both have.
 
     Parameters
     ----------
     systems : mapping of str to Results
-        By name; the others are compared with the first.
+        Results by name; the others are compared with the first.
     folders : mapping of str to path
-        Where the paths in the results start.
+        Folders to which the paths in the results are relative, by name.
 
     Returns
     -------
     list of (str, dict of str to Interval, str)
-        For each pair and data set what is compared, the differences with intervals and p-values (corrected for the
-        number of attackers, `holm`) by attacker, first that of the strongest ones where these differ, and why there are
-        none.
+        For each pair and data set a title; the differences by attacker, with intervals and p-values (corrected for the
+        number of attackers with `holm`); and the reason if there are none. If the strongest attackers differ, their
+        difference comes first.
     """
     (base, first), *others = systems.items()
     config = first.raw.get("config") or {}
@@ -228,7 +228,7 @@ def paired_rates(
 
 
 def samples_of(row: Condition, folder: Path) -> list[Sample]:
-    """Return the trials of each draw of a condition, as they are resampled."""
+    """Return the trials of each draw of a condition, ready to be resampled."""
     files, key, speakers = pictures.files_of(row, folder)
     maps, trials = read_speakers(speakers) if speakers else None, read_key(key)
     return [sample_from(read_scores(file), trials, segment_speakers=maps, bootstrap_by="id")[0] for file in files]
@@ -237,9 +237,9 @@ def samples_of(row: Condition, folder: Path) -> list[Sample]:
 def unlike_in(systems: Mapping[str, Results]) -> list[str]:
     """Return a sentence for each difference between evaluations that may make their figures incomparable.
 
-    Compared are, for each data set that several of them have, scenarios, and numbers of enrolled speakers
-    and trials; the number of anonymised versions of the training speech; whether speech is simulated. What results do
-    not state is not compared.
+    It compares scenarios and numbers of enrolled speakers and trials on each data set that several of them have, the
+    number of anonymised versions of the training speech, and whether speech is simulated, as far as the results state
+    these.
     """
     found: dict[str, dict[str, str]] = {}
     for dataset in dict.fromkeys(name for results in systems.values() for name in results.datasets()):
@@ -260,9 +260,9 @@ def unlike_in(systems: Mapping[str, Results]) -> list[str]:
 
 
 def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interval]]:
-    """Return every value of every measure, in the order of the results: measure, names that lead to it, and value.
+    """Return measure, nested names and value for each value of utility, in the order of the results.
 
-    The names are of the data set, ``original`` or the anonymised speech, and the sex.
+    The names are the data set, ``original`` or the anonymised speech, and the sex.
     """
 
     def walk(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Interval]]:
@@ -279,7 +279,7 @@ def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interva
 
 
 def gathered(notes: Iterable[str]) -> list[str]:
-    """Merge notes that differ in numbers alone, with the smallest and the largest number.
+    """Merge notes that differ only in numbers, and give the smallest and the largest number.
 
     >>> gathered(["worth 0.2 errors", "worth 1.7 errors", "worth 0.9 errors", "no error"])
     ['worth 0.2 to 1.7 errors (3 times)', 'no error']
@@ -297,7 +297,7 @@ def gathered(notes: Iterable[str]) -> list[str]:
 
 
 def decimal(value: Any, decimals: int = 2) -> str:
-    """Return a number with decimals; infinite ones as a sign, NaN as n/a."""
+    """Format a number with decimals; infinity as a sign, NaN as n/a."""
     value = number(value)
     if math.isnan(value):
         return MISSING
@@ -307,7 +307,7 @@ def decimal(value: Any, decimals: int = 2) -> str:
 
 
 def percent(share: Any, decimals: int = 1) -> str:
-    """Return a share in percent.
+    """Format a share in percent.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def percent(share: Any, decimals: int = 1) -> str:
 
 
 def count_of(value: Any) -> str:
-    """Return a whole number, thousands apart.
+    """Format a whole number with separators of thousands.
 
     Examples
     --------
@@ -331,12 +331,12 @@ def count_of(value: Any) -> str:
 
 
 def decimal_ends(figure: Interval, decimals: int, between: str = DASH) -> str:
-    """Return the ends of an interval, or nothing."""
+    """Format the ends of an interval; "" without an interval."""
     return between.join(decimal(end, decimals) for end in (figure.low, figure.high)) if figure.has_interval else ""
 
 
 def ends(share: Interval) -> str:
-    """Return the ends of the interval of a share in percent, or nothing.
+    """Format the interval of a share in percent; "" without an interval.
 
     Examples
     --------
@@ -347,7 +347,7 @@ def ends(share: Interval) -> str:
 
 
 def seconds(value: Any) -> str:
-    """Return a duration.
+    """Format a duration in seconds.
 
     Examples
     --------
@@ -362,7 +362,7 @@ def seconds(value: Any) -> str:
 
 
 def unbroken(text: str) -> str:
-    """Keep a number on one line with its unit.
+    """Keep numbers on one line with their units.
 
     Examples
     --------
@@ -377,7 +377,7 @@ def level_class(level: int | None) -> str:
 
 
 def on_ruler(eer: float) -> str:
-    """Place of an EER on the ruler from 0 to chance."""
+    """Return the position of an EER on the ruler from 0 to chance, in percent."""
     return f"{100 * min(max(eer, 0.0), CHANCE) / CHANCE:.4g}%"
 
 
@@ -387,7 +387,7 @@ def among(candidates: tuple[int, int]) -> str:
 
 
 def in_short(outcome: Outcome) -> str:
-    """Levels of knowledge, identification and closed set in a few words, or nothing."""
+    """Summarise levels of knowledge, identification and closed set in a few words; "" without them."""
     beside = outcome.beside
     others = {level: one for level, one in beside.levels.items() if one.attacker != outcome.attacker}
     parts = [f"{level} {percent(one.rate.value)}" for level, one in others.items()]
@@ -401,7 +401,7 @@ def in_short(outcome: Outcome) -> str:
 def linked_among(outcome: Outcome) -> str:
     if not outcome.linkability.known or math.isnan(outcome.n_enrolled):
         return ""
-    # where there are no trials across the sexes
+    # lists without trials across the sexes
     within = ", of their sex" if outcome.n_enrolled < number(outcome.values.get("n_enrolled")) else ""
     return f"of {count_of(outcome.n_enrolled)}{within}"
 
@@ -415,13 +415,13 @@ def category(outcome: Outcome) -> str:
 
 
 def supported(value: Any, outcome: Outcome) -> str:
-    """Return evidence as a number; where it is more than so many trials can support, the `individual_ceiling`."""
+    """Format evidence; above the `individual_ceiling`, which the number of trials sets, format that ceiling."""
     most = number(find(outcome.values, "zebra", "individual_ceiling"))
     return f"over {decimal(most)}" if number(value) > most * (1 + 1e-9) else decimal(value)
 
 
 def group_name(results: Results, dataset: str, gender: str) -> str:
-    """Name the speakers, with the numbers of trials where all conditions agree on them."""
+    """Name the speakers, with their number and numbers of trials if all conditions agree on these."""
     rows = [row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender)]
     words = {"n_enrolled": "enrolled", "n_target": "target trials", "n_nontarget": "nontarget trials"}
     alike = {name: noun for name, noun in words.items() if len({row.get(name) for row in rows}) == 1}
@@ -430,7 +430,7 @@ def group_name(results: Results, dataset: str, gender: str) -> str:
 
 
 def perfect(results: Results, worst: Outcome) -> Mapping[str, Any] | None:
-    """The smallest rate with a perfect anonymiser, where the results state it."""
+    """Return the smallest rate with a perfect anonymiser, if the results state it."""
     rows = [row for row in results.raw.get("summary") or () if (row["dataset"], row["gender"]) == worst.place[:2]]
     return next((found for row in rows if (found := find(row, "minimum_over_scenarios", "perfect"))), None)
 
@@ -440,7 +440,7 @@ def _rate(scores: SortedScores) -> dict[str, float]:
 
 
 def _sizes(results: Results, dataset: str) -> str:
-    """Say how large the lists of a data set are; all conditions of one sex have the same."""
+    """Describe the sizes of the lists of a data set, which all conditions of one sex share."""
     parts = []
     for gender in results.main_genders(dataset):
         row = next(row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender))
@@ -451,7 +451,7 @@ def _sizes(results: Results, dataset: str) -> str:
 
 
 def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
-    """What the template of a page shows."""
+    """Return the values that the template of a page shows."""
     level = number(find(results.raw, "config", "evaluation", "level"))
     averages: dict[str, dict[str, Any]] = {}
     for row in results.raw.get("averages") or ():
@@ -492,13 +492,13 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
 
 
 def _exposure(speaker: Mapping[str, Any]) -> tuple[float, float, str]:
-    """Order of speakers: the highest linkability first, then the lowest EER; unknown ones last."""
+    """Sort key for speakers: highest linkability, then lowest EER first; unknown values last."""
     value, eer = number(speaker["linkability_mean"]), number(speaker["eer"])
     return 1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, speaker["speaker"]
 
 
 def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Picture]]]:
-    """Each data set with its entries on voice similarity, and the matrices of the first one of each sex."""
+    """Return each data set, its entries on voice similarity, and pictures of the first entry of each sex."""
     known = [entry for entry in results.raw.get("similarity") or () if interval_from(entry.get("deid")).known]
     found = []
     for count, dataset in enumerate(results.datasets(), 1):
@@ -515,7 +515,7 @@ def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Pictur
 def _utility_pictures(
     results: Results, values: Sequence[tuple[str, tuple[str, ...], Interval]]
 ) -> Iterator[pictures.Picture]:
-    """Draw each value over all speakers against the equal error rate of its data set, or of the worst one."""
+    """Draw each value over all speakers against the EER of its data set or else of the worst data set."""
     worst = {headline.worst.dataset: headline.worst for headline in reversed(headlines(results))}
     for measure in ("wer", "uar"):
         points = []
@@ -541,7 +541,7 @@ def _utility_pictures(
 
 
 def _notes(results: Results) -> list[str]:
-    """Notes on the numbers that are shown."""
+    """Return the notes on the numbers that the page shows."""
     told = [
         f"{name}: {note}"
         for condition in results.conditions
@@ -551,7 +551,7 @@ def _notes(results: Results) -> list[str]:
 
 
 def _place(of: Condition | tuple[str, str]) -> str:
-    """Name a data set, with the sex where it is one."""
+    """Name a data set, with the sex unless all speakers are pooled."""
     dataset, gender = of if isinstance(of, tuple) else (of.dataset, of.gender)
     return (
         pictures.short(dataset)
@@ -565,7 +565,7 @@ def _scenario(name: str) -> str:
 
 
 def _counts(values: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
-    """Name the counts that are known."""
+    """Format the known counts with their nouns."""
     known = {name: noun for name, noun in words.items() if values.get(name) is not None}
     return [f"{count_of(values[name])} {noun}" for name, noun in known.items()]
 
@@ -582,7 +582,7 @@ def _leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, st
 
 
 def _yaml(config: Mapping[str, Any]) -> str:
-    """Write a configuration as YAML, which is how it was given."""
+    """Format a configuration as YAML, the form in which it was given."""
     import yaml
 
     return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True, width=110)).strip()
@@ -599,7 +599,7 @@ def _render(template: str, values: Mapping[str, Any]) -> str:
 
 @cache
 def _environment() -> Any:
-    """The templates, with their filters; every text is escaped, and characters that HTML forbids are replaced."""
+    """Return the templates with their filters; texts are escaped, and characters that HTML forbids are replaced."""
     import jinja2
     from markupsafe import Markup
 
@@ -613,18 +613,8 @@ def _environment() -> Any:
         extensions=["jinja2.ext.do"],
     )
     shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, one_in)
-    shown += (
-        among,
-        category,
-        group_name,
-        in_short,
-        level_class,
-        linked_among,
-        on_ruler,
-        perfect,
-        pictures.short,
-        supported,
-    )
+    shown += (among, category, group_name, in_short, level_class, linked_among, on_ruler, perfect, supported)
+    shown += (pictures.short,)
     filters: dict[str, Any] = {function.__name__: function for function in shown}
     environment.filters |= filters | {
         "count": count_of,

@@ -67,7 +67,7 @@ def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
 
 
 def word_of(eer: Interval) -> tuple[str, int | None]:
-    """Return the protection that an EER shows, in words, and its level; None if its interval spans over two levels.
+    """Return the protection that an EER shows in words, and its level (None if the interval spans more than two).
 
     Examples
     --------
