@@ -87,12 +87,15 @@ def _is_hdf5(file: ListFile) -> bool:
     return any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048))
 
 
-HDF5 = Format("hdf5", (".h5", ".hdf5"), _is_hdf5, read_hdf5, write_hdf5, title="HDF5")
 MATLAB = Format("matlab", (), None, None, partial(write_hdf5, matlab=True), ("scores",), _MATLAB_TITLE)
-NPZ = Format("npz", (".npz",), lambda file: file.head.startswith(b"PK\x03\x04"), read_npz, write_npz)
-TABLE = Format("table", (".csv", ".tsv"), None, read_list, write_table, title="a table")
 TEXT = Format("text", _TEXTS, None, read_list, write_text_list)
-FORMATS: tuple[Format, ...] = (HDF5, MATLAB, NPZ, TABLE, TEXT)
+FORMATS: tuple[Format, ...] = (
+    Format("hdf5", (".h5", ".hdf5"), _is_hdf5, read_hdf5, write_hdf5, title="HDF5"),
+    MATLAB,
+    Format("npz", (".npz",), lambda file: file.head.startswith(b"PK\x03\x04"), read_npz, write_npz),
+    Format("table", (".csv", ".tsv"), None, read_list, write_table, title="a table"),
+    TEXT,
+)
 """All formats, in the order in which they are tried; `TEXT` reads everything else, tables too."""
 
 
