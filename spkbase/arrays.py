@@ -1,7 +1,7 @@
-"""Rows of an array in a file: read on demand, and sent to workers as a file name.
+"""Rows of arrays in files: read on demand, and sent to workers as a file name.
 
-An array of millions of rows is neither held in memory nor sent to workers: what travels is `StoredArray`, a reference
-of a few hundred bytes, and each worker reads its own rows.
+An array of millions of rows is neither held in memory nor sent to workers. They get a `StoredArray`, a reference of a
+few hundred bytes, and each worker reads its own rows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkbase.showing import one_line
+
+Floats = NDArray[np.float64]
 
 
 class _Rows(ABC):
@@ -57,9 +59,9 @@ class StoredArray(_Rows):
     offset : int [bytes]
         Offset of the first row.
     shape : tuple of int
-        Of the array, (n, ...); at least one axis.
+        Shape (n, ...) of the array; at least one axis.
     dtype : np.dtype
-        Of plain numbers.
+        A plain number type.
 
     Raises
     ------
@@ -87,13 +89,13 @@ class StoredArray(_Rows):
         return math.prod(self.shape) * self.dtype.itemsize
 
     def part(self, start: int, stop: int) -> StoredArray:
-        """Refer to the rows from `start` to before `stop`, bounded as those of a slice; reads nothing."""
+        """Return a reference to rows `start` to `stop` - 1, clipped as in a slice; nothing is read."""
         rows = range(len(self))[start:stop]
         row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
         return StoredArray(self.path, self.offset + rows.start * row_bytes, (len(rows), *self.shape[1:]), self.dtype)
 
     def __getitem__(self, index: Any) -> NDArray[Any]:
-        """Read rows, named as those of an array in memory."""
+        """Read rows; the index is as for an array in memory."""
         if not self.nbytes:
             return np.empty(self.shape, self.dtype)[index]
         try:
@@ -106,23 +108,21 @@ class StoredArray(_Rows):
             raise DataError(f"not readable: {error}", file=self.path, remedy=remedy) from error
 
 
-Floats = NDArray[np.float64]
-
 Rows = NDArray[Any] | StoredArray
 """Rows in memory or in a file; ``np.asarray`` gives them in memory."""
 
 
 def part(array: Rows, start: int, stop: int) -> Rows:
-    """Return some rows: a view of those in memory, a reference to those in a file."""
+    """Return some rows: a view of an array in memory, a reference to an array in a file."""
     return array.part(start, stop) if isinstance(array, StoredArray) else array[start:stop]
 
 
 @one_line
 @dataclass(frozen=True)
 class SelectedRows:
-    """Some rows of an array, in any order: nothing is copied or read until a worker uses them.
+    """Rows selected from an array, in any order; nothing is copied or read until a worker uses them.
 
-    Another process gets the rows themselves, or the name of their file.
+    Another process gets the rows, or the name of their file.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class SelectedRows:
         return len(self.rows)
 
     def part(self, start: int, stop: int) -> SelectedRows:
-        """Return the rows from `start` to `stop`, of those selected."""
+        """Return the selected rows from `start` to `stop` - 1."""
         return SelectedRows(self.array, self.rows[start:stop])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -156,7 +156,7 @@ class SelectedRows:
 
 
 def fill_rows(arrays: Sequence[Any], blocks: Iterable[Sequence[NDArray]]) -> None:
-    """Fill arrays of one length, in memory or of an HDF5 file, by blocks of rows of each, which come in order.
+    """Fill arrays of equal length, in memory or in an HDF5 file, with blocks of rows that come in order.
 
     Examples
     --------
@@ -174,13 +174,13 @@ def fill_rows(arrays: Sequence[Any], blocks: Iterable[Sequence[NDArray]]) -> Non
 
 
 class ComputedRows(_Rows):
-    """Rows (N, ...) that a function computes; usable in place of `Rows` of an array in a file.
+    """Rows (N, ...) that a function computes on demand; usable like the rows of an array in a file.
 
     Parameters
     ----------
     shape : tuple of int
     compute : callable
-        Given numbers of rows, an array of int64 of shape (n,), returns them, of shape (n, ...).
+        Takes row numbers, int64 of shape (n,), and returns the rows, shape (n, ...).
     dtype : dtype
 
     Examples
@@ -207,12 +207,12 @@ def keep_rows(folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: It
     ----------
     folder : path
     shape : tuple of int
-        Of all rows together.
+        Shape of all rows together.
     dtype : dtype
     blocks : iterable of ndarray
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(".spkver-tmp", ".rows.", Path(folder).absolute())  # a name of what a run removes
+    handle, name = tempfile.mkstemp(".spkver-tmp", ".rows.", Path(folder).absolute())  # runs remove this suffix
     path = Path(name)
     atexit.register(path.unlink, missing_ok=True)
     with os.fdopen(handle, "wb") as file:

@@ -1,7 +1,7 @@
-"""One configuration: YAML and command-line settings into frozen dataclasses, with the same names everywhere.
+"""Configurations: YAML files and command-line settings become frozen dataclasses, with the same names everywhere.
 
-An unknown key is an error that lists similar ones; a value of the wrong kind is an error that says what was expected.
-Both name the line of the key in the file.
+The error for an unknown key lists similar keys; the error for a value of the wrong type says what was expected. Both
+name the line of the key in the file.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Config = TypeVar("Config")
 def load_config(
     kind: type[Config], *, file: str | Path | None = None, settings: Iterable[str] = (), defaults: Mapping | None = None
 ) -> Config:
-    """Build a configuration from defaults, a YAML file and settings, each winning over the one before.
+    """Build a configuration from defaults, a YAML file and settings; later sources override earlier ones.
 
     Parameters
     ----------
     kind : dataclass
         Its fields are the keys; fields that are dataclasses are sections. A class method ``implied(values)`` may return
-        values that follow from others, such as those of a preset; values that are set win over them.
+        values that follow from others, such as the values of a preset; values that are set override them.
     file : path, optional
         YAML mapping.
     settings : iterable of str
         ``key=value`` with dotted keys and YAML values, such as ``ubm.components=64`` or ``trials.nontarget=[IC, TW]``.
     defaults : mapping, optional
-        Nested values below the file.
+        Nested values, which the file overrides.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def load_config(
             problems.append(error)
             continue
         values = merged(values, given)
-        lines = {key: line for key, line in lines.items() if key not in _dotted(given)}  # it is not the file's now
+        lines = {key: line for key, line in lines.items() if key not in _dotted(given)}  # the file is not to blame
 
     def refuse(error: ConfigError, name: str) -> None:
         where = {"file": file, "line": lines[name]} if name in lines else {}
@@ -69,7 +69,7 @@ def load_config(
 
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested mappings, the later winning; they are not changed.
+    """Merge nested mappings; later ones override earlier ones, and none is changed.
 
     Examples
     --------
@@ -96,8 +96,84 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     return _read(path)[0]
 
 
+def to_dict(config: Any) -> dict[str, Any]:
+    """Return a configuration as a plain mapping, for YAML and JSON."""
+    plain = as_plain(config, lambda value: str(value) if isinstance(value, Path) else value)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def write_yaml(path: str | Path, config: Any) -> None:
+    """Write a resolved configuration as YAML, completely or not at all."""
+    write_text(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True))
+
+
+def check_values(section: str, config: Any, *, least: Mapping | None = None, choices: Mapping | None = None) -> None:
+    """Raise ConfigError for the first field of a configuration that is too small or not one of its choices.
+
+    Parameters
+    ----------
+    section : str
+        Name of the configuration, before the dot of a key.
+    config : object
+    least : mapping, optional
+        Field to its smallest value; None passes.
+    choices : mapping, optional
+        Field to its possible values.
+    """
+    for name, low in (least or {}).items():
+        value, kind = getattr(config, name), "whole number" if isinstance(low, int) else "number"
+        if value is not None and not low <= value < math.inf:
+            raise ConfigError(f"{section}.{name} is {value}: expected a {kind} of at least {low:g}")
+    for name, allowed in (choices or {}).items():
+        if getattr(config, name) not in allowed:
+            expected = ", ".join(map(str, allowed))
+            raise ConfigError(f"{section}.{name} is {getattr(config, name)!r}: expected one of {expected}")
+
+
+def convert(value: Any, hint: Any, name: str) -> Any:
+    """Convert a value to the type that a field declares; types that YAML already has stay."""
+    if hint is Any:
+        return value
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return convert(value, next(kind for kind in arguments if kind is not type(None)), name)
+    if origin is tuple:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            value = [value]
+        if arguments[-1] is Ellipsis:
+            return tuple(convert(item, arguments[0], name) for item in value)
+        if len(value) != len(arguments):
+            raise ConfigError(f"{name} must hold {len(arguments)} values, got {value!r}")
+        return tuple(convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
+    if origin is typing.Literal:
+        if value not in arguments:
+            raise ConfigError(f"{name} must be one of {', '.join(map(str, arguments))}, got {value!r:.80}")
+        return value
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{name} holds names with values, got {value!r:.80}")
+        return {key: convert(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
+    if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
+        # YAML 1.1 takes 1e-3 for a string
+        with suppress(ValueError, OverflowError):
+            value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{name} must be a finite number, got {value!r}")
+    if hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if hint is str and isinstance(value, Path):
+        return str(value)
+    if isinstance(value, hint) and not (hint in (int, float) and isinstance(value, bool)):
+        return value
+    expected = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(hint, hint)
+    raise ConfigError(f"{name} must be {expected}, got {value!r}")
+
+
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """Values of a file, and the line of each dotted key."""
+    """Return the values of a file, and the line of each dotted key."""
     values, lines = _load(read_yaml_text(path), path)
     if not isinstance(values, dict | None):
         raise ConfigError(f"expected keys and values, 'key: value', got {values!r:.80}", file=path)
@@ -110,7 +186,7 @@ def _load(text: str, path: str | Path | None = None) -> tuple[Any, dict[str, int
 
 
 def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, int]:
-    """The line of each dotted key; a repeated key is refused, which YAML's reader accepts."""
+    """Return the line of each dotted key; refuse repeated keys, which YAML's reader accepts."""
     lines: dict[str, int] = {}
     if isinstance(node, yaml.SequenceNode):
         for part in node.value:
@@ -127,23 +203,11 @@ def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, in
 
 
 def _dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Dotted names of all keys of nested values."""
+    """Return the dotted names of all keys of nested values."""
     for key, value in values.items():
         yield prefix + key
         if isinstance(value, Mapping):
             yield from _dotted(value, f"{prefix}{key}.")
-
-
-def to_dict(config: Any) -> dict[str, Any]:
-    """Return a plain mapping of a configuration, fit for YAML and JSON."""
-    plain = as_plain(config, lambda value: str(value) if isinstance(value, Path) else value)
-    assert isinstance(plain, dict)
-    return plain
-
-
-def write_yaml(path: str | Path, config: Any) -> None:
-    """Write a resolved configuration as YAML, whole or not at all."""
-    write_text(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True))
 
 
 def _parse_setting(setting: str) -> dict[str, Any]:
@@ -160,7 +224,7 @@ def _parse_setting(setting: str) -> dict[str, Any]:
 
 
 def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, str], None]) -> Any:
-    """Build a dataclass from a mapping; errors are refused, and None is returned then."""
+    """Build a dataclass from a mapping; None where it has errors, which are collected."""
     wrong: list[str] = []
 
     def note(error: ConfigError, name: str) -> None:
@@ -208,74 +272,10 @@ def _unknown(name: str, kind: Any, prefix: str) -> ConfigError:
 
 
 def _keys(kind: Any, prefix: str) -> list[str]:
-    """Dotted names of all keys of a dataclass and of its sections."""
+    """Return the dotted names of all keys of a dataclass and its sections."""
     keys = []
     for key, hint in typing.get_type_hints(kind).items():
         keys.append(prefix + key)
         if dataclasses.is_dataclass(hint):
             keys.extend(_keys(hint, f"{prefix}{key}."))
     return keys
-
-
-def check_values(section: str, config: Any, *, least: Mapping | None = None, choices: Mapping | None = None) -> None:
-    """Raise ConfigError for the first field of a configuration that is too small or not one of its choices.
-
-    Parameters
-    ----------
-    section : str
-        Name of the configuration, before the dot of a key.
-    config : object
-    least : mapping, optional
-        Field to its smallest value; None passes.
-    choices : mapping, optional
-        Field to its possible values.
-    """
-    for name, low in (least or {}).items():
-        value, kind = getattr(config, name), "whole number" if isinstance(low, int) else "number"
-        if value is not None and not low <= value < math.inf:
-            raise ConfigError(f"{section}.{name} is {value}: expected a {kind} of at least {low:g}")
-    for name, allowed in (choices or {}).items():
-        if getattr(config, name) not in allowed:
-            expected = ", ".join(map(str, allowed))
-            raise ConfigError(f"{section}.{name} is {getattr(config, name)!r}: expected one of {expected}")
-
-
-def convert(value: Any, hint: Any, name: str) -> Any:
-    """Return a value in the type that a field declares; YAML's types are not changed."""
-    if hint is Any:
-        return value
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (Union, types.UnionType):
-        if value is None and type(None) in arguments:
-            return None
-        return convert(value, next(kind for kind in arguments if kind is not type(None)), name)
-    if origin is tuple:
-        if not isinstance(value, Sequence) or isinstance(value, str):
-            value = [value]
-        if arguments[-1] is Ellipsis:
-            return tuple(convert(item, arguments[0], name) for item in value)
-        if len(value) != len(arguments):
-            raise ConfigError(f"{name} must hold {len(arguments)} values, got {value!r}")
-        return tuple(convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
-    if origin is typing.Literal:
-        if value not in arguments:
-            raise ConfigError(f"{name} must be one of {', '.join(map(str, arguments))}, got {value!r:.80}")
-        return value
-    if origin is dict:
-        if not isinstance(value, Mapping):
-            raise ConfigError(f"{name} holds names with values, got {value!r:.80}")
-        return {key: convert(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
-    if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
-        # YAML 1.1 takes 1e-3 for a string
-        with suppress(ValueError, OverflowError):
-            value = float(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{name} must be a finite number, got {value!r}")
-    if hint is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if hint is str and isinstance(value, Path):
-        return str(value)
-    if isinstance(value, hint) and not (hint in (int, float) and isinstance(value, bool)):
-        return value
-    expected = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(hint, hint)
-    raise ConfigError(f"{name} must be {expected}, got {value!r}")

@@ -27,62 +27,17 @@ FILE = click.Path(path_type=Path)
 Function = Callable[..., Any]
 Decorator = Callable[[Any], Any]
 STATUS_ERROR = 2
+
 OUTPUTS = {"--output", "--save", "--json", "--latex", "--markdown", "--plot", "destination"}
-"""Options and arguments that name what a command writes, by the same names in all commands."""
+"""Options and arguments that name output files, the same in all commands."""
 
 HELP = {"help_option_names": ["-h", "--help"]}
-
-
-class _CleanEnd(click.Command):
-    going_on = ""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Call the command; errors become a message and an exit status, and an interrupt stops the workers."""
-        came: list[int] = []
-
-        def interrupt(number: int, frame: FrameType | None) -> None:
-            from spkbase.plugins import end_commands
-
-            came.append(number)
-            end_commands()
-            raise KeyboardInterrupt
-
-        handlers = _handle(interrupt)
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            raise
-        except (SpkverError, OSError, MemoryError, KeyboardInterrupt) as error:
-            if not came and not isinstance(error, KeyboardInterrupt):
-                click.echo(f"Error: {in_options(_message(error), ctx.command)}", err=True)
-                ctx.exit(STATUS_ERROR)
-            _handle(signal.SIG_IGN)  # an impatient second Ctrl-C does not disturb the end
-            from spkbase.plugins import interrupted
-            from spkbase.work import stop_workers  # loads NumPy, which a help text has no use for
-
-            stop_workers()
-            interrupted.clear()
-            number = came[0] if came else signal.SIGINT
-            click.echo(("terminated" if number == signal.SIGTERM else "interrupted") + self.going_on, err=True)
-            ctx.exit(128 + number)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-
-
-def _handle(handler: Any) -> dict[int, Any]:
-    """Set the handler of Ctrl-C and of SIGTERM; returns the previous ones. Ignored signals stay ignored."""
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    return {number: signal.signal(number, handler) for number, old in before.items() if old != signal.SIG_IGN}
-
 
 _ARGUMENT = re.compile(r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)")
 
 
 def in_options(text: str, command: click.Command) -> str:
-    """Name the arguments of Python functions in a message as the options of a command, where it has these.
+    """Rewrite the arguments of Python functions in a message as options, where the command has them.
 
     Examples
     --------
@@ -105,16 +60,45 @@ def in_options(text: str, command: click.Command) -> str:
     return _ARGUMENT.sub(option, text)
 
 
-def _message(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return f"memory ran out: {error or 'none left'} (use fewer workers)"
-    if isinstance(error, OSError):
-        return (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
-    return str(error)
+class _CleanEnd(click.Command):
+    going_on = ""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command; turn errors into a message and an exit status, and stop the workers at an interrupt."""
+        came: list[int] = []
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            from spkbase.plugins import end_commands
+
+            came.append(number)
+            end_commands()
+            raise KeyboardInterrupt
+
+        handlers = _handle(interrupt)
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (SpkverError, OSError, MemoryError, KeyboardInterrupt) as error:
+            if not came and not isinstance(error, KeyboardInterrupt):
+                click.echo(f"Error: {in_options(_message(error), ctx.command)}", err=True)
+                ctx.exit(STATUS_ERROR)
+            _handle(signal.SIG_IGN)  # an impatient second Ctrl-C does not disturb the end
+            from spkbase.plugins import interrupted
+            from spkbase.work import stop_workers  # loads NumPy, which help texts do not need
+
+            stop_workers()
+            interrupted.clear()
+            number = came[0] if came else signal.SIGINT
+            click.echo(("terminated" if number == signal.SIGTERM else "interrupted") + self.going_on, err=True)
+            ctx.exit(128 + number)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
 class Command(_CleanEnd):
-    """A command whose errors end in one clear message and status 2; Ctrl-C leaves no worker, status 130.
+    """A command that ends an error with one clear message and status 2, and Ctrl-C with status 130 and no workers left.
 
     It refuses a repeated option that takes one value: click silently keeps the last. It refuses an output that is also
     an input (``calibrate -k KEY -o KEY``), or another output.
@@ -124,7 +108,7 @@ class Command(_CleanEnd):
         super().__init__(name, context_settings={**HELP, "show_default": True}, **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; refuse those that would be lost."""
+        """Parse the arguments; refuse repeated options and overwritten files."""
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         options = [one for one in given if isinstance(one, click.Option)]
         for option in options:
@@ -144,24 +128,20 @@ class Command(_CleanEnd):
         return super().parse_args(ctx, args)
 
 
-def _is_output(parameter: click.Parameter) -> bool:
-    return not OUTPUTS.isdisjoint(parameter.opts)
-
-
 class ResumableCommand(Command):
-    """A command that reuses its finished steps when it is called again; the message of an interrupt says so."""
+    """A command that reuses its finished steps when it is called again; the message at an interrupt says so."""
 
     going_on = "; finished steps are kept, the same command resumes from there"
 
 
 class CommandGroup(_CleanEnd, click.Group):
-    """A group whose commands are imported when they are called, so that its help costs nothing.
+    """A group whose commands are imported when they are called, so that its help is fast.
 
     Parameters
     ----------
     table : mapping of str to tuple of str
-        Words of a command, as ``simulate rsr2015``, to its place, ``MODULE:NAME``, its summary, and lines that call it,
-        which end its help. A command that begins with the words of another is in the group of that name.
+        Maps the words of a command, such as ``simulate rsr2015``, to ``MODULE:NAME``, a summary, and example lines for
+        the end of its help. A command that begins with the words of another belongs to the group of that name.
     """
 
     def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, ...]], **options: Any) -> None:
@@ -173,7 +153,7 @@ class CommandGroup(_CleanEnd, click.Group):
         return [name for name in self.table if " " not in name]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command and return it; None where the table has none of this name."""
+        """Import a command and return it; None if the table does not have it."""
         if cmd_name not in self.list_commands(ctx):
             return None
         where, about, *lines = self.table[cmd_name]
@@ -190,7 +170,7 @@ class CommandGroup(_CleanEnd, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that a line calls; the error of an unknown one names those that are spelt alike."""
+        """Find the command of a command line; the error for an unknown command suggests similar names."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
@@ -199,26 +179,14 @@ class CommandGroup(_CleanEnd, click.Group):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the section of commands of the help from the table, without importing any."""
+        """Write the help section on commands from the table, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about, *_) in self.table.items()])
 
 
-class _EchoHandler(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a record to standard error, with its level unless that is INFO; not records for files only."""
-        if getattr(record, "file_only", False):
-            return
-        level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "
-        if "tqdm" in sys.modules and sys.stderr.isatty():  # a line of its own, above the bar
-            sys.modules["tqdm"].tqdm.write(level + record.getMessage(), file=sys.stderr)
-        else:
-            click.echo(level + record.getMessage(), err=True)
-
-
 @contextmanager
 def echo_log(level: int = logging.INFO) -> Iterator[None]:
-    """Show log lines of this project's packages on standard error, from a level up."""
+    """Show log lines of this project's packages on standard error, from the given level up."""
     handler = _EchoHandler(level)
     levels = {logger: logger.level for logger in map(logging.getLogger, OURS)}
     for logger, before in levels.items():
@@ -250,7 +218,7 @@ def number_option(*names: str, default: int | None = 0, least: int = 0, help: st
 
 
 def together(*options: Decorator) -> Decorator:
-    """Make one decorator of several, which a command's help shows in this order."""
+    """Join several option decorators into one; the help shows the options in this order."""
 
     def decorate(command: Function) -> Function:
         for option in reversed(options):
@@ -278,7 +246,7 @@ def worker_options(command: Function) -> Function:
     def wrapped(*args: Any, engine: Any, **kwargs: Any) -> Any:
         from spkbase.work import WAIT, engine_kind, use_engine
 
-        if engine == "auto" and engine_kind() != "auto":  # called by another command, whose workers do it
+        if engine == "auto" and engine_kind() != "auto":  # called by another command, which has set its workers
             return command(*args, **kwargs)
         seconds = float(os.environ.get("SPKVER_WAIT", WAIT))
         with use_engine(engine, timeout=seconds):
@@ -292,3 +260,35 @@ def worker_options(command: Function) -> Function:
         help="Workers: threads or processes (loky) of this machine, each where it fits; or a cluster.",
     )
     return jobs(engines(wrapped))
+
+
+def _handle(handler: Any) -> dict[int, Any]:
+    """Set the handler of Ctrl-C and SIGTERM; return the previous handlers. Ignored signals stay ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    return {number: signal.signal(number, handler) for number, old in before.items() if old != signal.SIG_IGN}
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return f"memory ran out: {error or 'none left'} (use fewer workers)"
+    if isinstance(error, OSError):
+        return (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
+    return str(error)
+
+
+def _is_output(parameter: click.Parameter) -> bool:
+    return not OUTPUTS.isdisjoint(parameter.opts)
+
+
+class _EchoHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record to standard error, with its level unless that is INFO; skip records for log files only."""
+        if getattr(record, "file_only", False):
+            return
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "
+        if "tqdm" in sys.modules and sys.stderr.isatty():  # a separate line, above the progress bar
+            sys.modules["tqdm"].tqdm.write(level + record.getMessage(), file=sys.stderr)
+        else:
+            click.echo(level + record.getMessage(), err=True)

@@ -1,4 +1,4 @@
-"""The project's errors: every bad input raises one of these, with the place and the remedy."""
+"""The project's errors: every bad input raises one of them, with the place and the remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_SHOWN = 20
 
 
 def few(names: Collection[Any], show: Callable[[Any], str] = str, most: int = 3) -> str:
-    """List the first few names, for an error; names of a set or mapping are sorted.
+    """List the first few names for an error message; the names of a set or mapping are sorted.
 
     Examples
     --------
@@ -52,12 +52,8 @@ class DataError(SpkverError, ValueError):
         where = "" if self.file is None else f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
         return where + self.text + ("" if self.remedy is None else f" ({self.remedy})")
 
-    def __reduce__(self):  # type: ignore[no-untyped-def]  # keyword-only arguments must survive the way from a worker
+    def __reduce__(self):  # type: ignore[no-untyped-def]  # pickling from a worker must keep keyword-only arguments
         return _rebuild, (type(self), self.text, self.file, self.line, self.remedy)
-
-
-def _rebuild(cls: type[DataError], text: str, file: str | None, line: int | None, remedy: str | None) -> DataError:
-    return cls(text, file=file, line=line, remedy=remedy)
 
 
 class ConfigError(DataError):
@@ -66,7 +62,7 @@ class ConfigError(DataError):
 
 @contextmanager
 def errors_of(file: str | Path | None, *, remedy: str | None = None) -> Iterator[None]:
-    """Add a file to errors of the block that name none, and a remedy to those without; not to errors of keys."""
+    """Add the file and the remedy to errors of the block that lack them; errors of configuration keys stay."""
     try:
         yield
     except ConfigError:
@@ -101,7 +97,7 @@ class Problems:
     def add(
         self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
     ) -> None:
-        """Note a problem; `file` defaults to that of the list."""
+        """Note a problem; `file` defaults to the file of the list."""
         self.errors.append(DataError(text, file=self.file if file is None else file, line=line, remedy=remedy))
 
     def note(self, error: DataError) -> None:
@@ -117,9 +113,9 @@ class Problems:
             self.errors.append(type(error)(before + error.text, file=error.file, line=error.line, remedy=error.remedy))
 
     def raise_if_any(self, kind: type[DataError] | None = None) -> None:
-        """Raise one DataError, or one of another kind, with all problems (the first 20 with their texts).
+        """Raise one DataError (or another error class) with all problems, of which the first 20 are printed.
 
-        The same error of more than a few files is one problem, which names the first of them.
+        The same error in more than a few files counts as one problem, which names the first files.
         """
         errors = _by_cause(self.errors)
         if not errors:
@@ -133,8 +129,12 @@ class Problems:
         raise (kind or DataError)("\n".join([f"{len(errors)} problems:", *lines]))
 
 
+def _rebuild(cls: type[DataError], text: str, file: str | None, line: int | None, remedy: str | None) -> DataError:
+    return cls(text, file=file, line=line, remedy=remedy)
+
+
 def _by_cause(errors: Sequence[DataError]) -> list[DataError]:
-    """Put errors of one text about more than `_MAX_ALIKE` different files together, at the place of the first."""
+    """Merge errors with equal texts about more than `_MAX_ALIKE` files into one, at the place of the first."""
     files: dict[tuple[str, str | None], dict[str, DataError]] = {}
     for error in errors:
         if error.file is not None:

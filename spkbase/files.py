@@ -30,19 +30,21 @@ if TYPE_CHECKING:
     import yaml
 
 TEMPORARY = ".spkver-tmp"
-"""Marks unfinished files and folders: only these may be removed as left by a killed run."""
+"""Marks unfinished files and folders: after a killed run, only these may be removed."""
 
 FORMAT_VERSION = 1
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# what constructors of PyYAML raise for `!!bool x`, `!!int ''`, 2001-99-99, numbers of 5000 digits
+
+# PyYAML's constructors raise these for `!!bool x`, `!!int ''`, 2001-99-99, numbers of 5000 digits
 _BROKEN_YAML = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
 
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path`; on success it takes the place of `path`, else it is removed.
+    """Yield a temporary path beside `path`; on success the file is renamed to `path`, else removed.
 
     Parameters
     ----------
@@ -52,8 +54,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     Raises
     ------
     DataError
-        If the folder cannot be written or the disk is full, or the path is that of a device or a pipe, which a new file
-        would replace.
+        If the folder cannot be written, the disk is full, or the path is a device or a pipe, which a new file would
+        replace.
 
     Examples
     --------
@@ -89,9 +91,9 @@ def temporary_name(path: Path, suffix: str = "") -> Path:
 
 @contextmanager
 def disk_errors(path: Path, *temporaries: Path) -> Iterator[None]:
-    """Turn an OSError inside of the block into the error of a file that cannot be written, with the reason.
+    """Turn an OSError in the block into a DataError: the file cannot be written, and why.
 
-    Errors of files other than it, its temporaries and its folders are not changed.
+    Errors about files other than this one, its temporary files and its folders are not changed.
     """
     try:
         yield
@@ -106,7 +108,7 @@ def disk_errors(path: Path, *temporaries: Path) -> Iterator[None]:
 
 
 def make_folder(path: str | Path) -> Path:
-    """Make a folder and its parents unless it exists; a DataError if it cannot be made."""
+    """Make a folder and its parents if they are missing; raise a DataError if that fails."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -122,7 +124,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_bytes(path: str | Path, raw: bytes) -> None:
-    """Write a file, whole or not at all; as gzip, without a date, if it is named ``.gz``."""
+    """Write a file completely or not at all; a name in ``.gz`` is compressed, without a date."""
     if Path(path).suffix.lower() == ".gz":
         raw = gzip.compress(raw, mtime=0)
     with atomic_path(path) as temporary:
@@ -130,12 +132,12 @@ def write_bytes(path: str | Path, raw: bytes) -> None:
 
 
 def is_file(path: str | Path) -> bool:
-    """Return whether a file exists; false for names that no file can have (too long, a zero byte)."""
+    """Return whether a file exists; False for impossible names (too long, with a zero byte)."""
     return size_and_time(path) != (None, None) and Path(path).is_file()
 
 
 def size_and_time(path: str | Path) -> tuple[int | None, int | None]:
-    """Return the size in bytes and the time of change in ns of a file; (None, None) if it is missing."""
+    """Return the size of a file in bytes and its modification time in ns; (None, None) if it is missing."""
     try:
         status = Path(path).stat()
     except (OSError, ValueError):  # a zero byte, in a damaged list
@@ -153,7 +155,7 @@ def file_digest(path: str | Path) -> str | None:
 
 
 def as_plain(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Turn dataclasses and mappings into dictionaries with names of text, lists and tuples into lists.
+    """Turn dataclasses and mappings into dictionaries with text keys, and lists and tuples into lists.
 
     Examples
     --------
@@ -170,7 +172,7 @@ def as_plain(value: Any, leaf: Callable[[Any], Any]) -> Any:
 
 
 def fingerprint(*parts: Any) -> str:
-    """Return the digest of configurations, lists and other fingerprints: equal inputs give equal strings.
+    """Return a digest of configurations, lists or other fingerprints; equal inputs give equal strings.
 
     Parameters
     ----------
@@ -186,23 +188,8 @@ def fingerprint(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-def _digested(value: Any) -> Any:
-    """Turn a single value of a fingerprint into a JSON value: an array into the digest of its bytes."""
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return [value.dtype.str, list(value.shape), hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()]
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Path):
-        return str(value)
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, Iterable):
-        return [as_plain(item, _digested) for item in value]
-    raise TypeError(f"no fingerprint for {type(value)}")
-
-
 def read_bytes(path: str | Path) -> bytes:
-    """Read a file whole, and decompress it if its first bytes say gzip.
+    """Read a whole file, and decompress it if its first bytes are those of gzip.
 
     Raises
     ------
@@ -221,12 +208,12 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text_bytes(path: str | Path) -> bytes:
-    """Read a text file as `read_bytes` does, without a byte order mark, and refuse zero bytes, which no text holds."""
+    """Read a text file like `read_bytes`; drop a byte order mark, and refuse zero bytes, which no text holds."""
     return check_text(path, read_bytes(path))
 
 
 def read_text(path: str | Path) -> str:
-    """Read a text file in UTF-8, as `read_text_bytes` does; a DataError with the line of what is not UTF-8."""
+    """Read a UTF-8 text file like `read_text_bytes`; raise a DataError with the line that is not UTF-8."""
     raw = read_text_bytes(path)
     try:
         return raw.decode("utf-8")
@@ -235,14 +222,14 @@ def read_text(path: str | Path) -> str:
 
 
 def check_text(path: str | Path, raw: bytes) -> bytes:
-    """Return the content of a text file without a byte order mark; a DataError if it holds zero bytes."""
+    """Return the content of a text file without a byte order mark; raise a DataError if it has zero bytes."""
     if b"\0" in raw:
         raise not_text(Path(path), line_at(raw, raw.index(b"\0")), "it holds zero bytes")
     return raw.removeprefix(_BYTE_ORDER_MARK)
 
 
 def inner_suffix(path: str | Path) -> str:
-    """Return the extension in lower case, that before ``.gz`` where it ends so.
+    """Return the extension in lower case, without a final ``.gz``.
 
     Examples
     --------
@@ -254,18 +241,18 @@ def inner_suffix(path: str | Path) -> str:
 
 
 def line_at(raw: bytes, offset: int) -> int:
-    """Return the number, from 1, of the line of a byte."""
+    """Return the line number, from 1, of a byte."""
     return raw.count(b"\n", 0, offset) + 1
 
 
 def not_text(path: Path, line: int, why: str) -> DataError:
-    """Return the error of a file that is not text."""
+    """Return the error for a file that is not text."""
     remedy = "give a text list, CSV, npz or HDF5"
     return DataError(f"expected text in UTF-8, but {why}", file=path, line=line, remedy=remedy)
 
 
 def shown(raw: bytes, width: int = 60) -> str:
-    """Quote some bytes of a file, shortened."""
+    """Quote the first bytes of a file."""
     text = raw[: 4 * width].decode("utf-8", "backslashreplace")
     return repr(text if len(text) <= width else text[:width] + "...")
 
@@ -273,20 +260,20 @@ def shown(raw: bytes, width: int = 60) -> str:
 def read_id_list(
     path: str | Path, form: str, *, n_columns: int = 2, rest: bool = False, same_twice: bool = False
 ) -> dict[str, str]:
-    """Read a list of an id and a value on each line, such as Kaldi's `utt2spk`, `text` and `wav.scp`.
+    """Read a list with an id and a value on each line, such as Kaldi's `utt2spk`, `text` and `wav.scp`.
 
     Parameters
     ----------
     path : path
         UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted.
     form : str
-        Form of a line, for errors, such as ``"id speaker"``.
+        Form of a line for error messages, such as ``"id speaker"``.
     n_columns : int
-        Columns that a line has: 2, or 1 where the value may be missing.
+        Columns of a line: 2, or 1 where the value may be missing.
     rest : bool
-        The value is the rest of the line, white space within it too; else it is one column.
+        Take the rest of the line as the value, with its white space; else the value is one column.
     same_twice : bool
-        An id may be repeated with the same value.
+        Allow an id to be repeated with the same value.
 
     Returns
     -------
@@ -296,7 +283,8 @@ def read_id_list(
     Raises
     ------
     DataError
-        With file and line: another number of columns, a repeated id, an empty file, not UTF-8. All problems at once.
+        For wrong numbers of columns, repeated ids, an empty file, or text that is not UTF-8: all problems at once, with
+        file and line.
     """
     problems = Problems(path)
     values: dict[str, str] = {}
@@ -331,7 +319,7 @@ def load_json(path: str | Path) -> Any:
     Raises
     ------
     DataError
-        With the line: it cannot be read, or is no JSON in UTF-8.
+        If it cannot be read, or is not JSON in UTF-8; with the line.
     """
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
@@ -358,32 +346,32 @@ def read_yaml_text(path: str | Path) -> str:
 
 
 def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.Node | None]:
-    """Read a document of YAML safely: no tags of Python, no aliases.
+    """Read a YAML document safely: Python tags and aliases are refused.
 
     Parameters
     ----------
     text : str
-        Its text.
+        The document.
     file : path, optional
-        Where it comes from, for errors.
+        The file of the document, for error messages.
 
     Returns
     -------
     value : object
         None for an empty document.
     node : yaml.Node or None
-        The same as it was written, with its lines.
+        The document's nodes, with their lines.
 
     Raises
     ------
     ConfigError
-        With the line: it is no YAML.
+        If it is not YAML; with the line.
     """
     import yaml
 
     try:
         aliases: Any = (event for event in yaml.parse(text, yaml.SafeLoader) if isinstance(event, yaml.AliasEvent))
-        if (alias := next(aliases, None)) is not None:  # nine that are nested make a billion values
+        if (alias := next(aliases, None)) is not None:  # nine nested aliases make a billion values
             problem = f"alias *{alias.anchor}, which is not read here: write its value out"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=alias.start_mark)
         reader: Any = yaml.SafeLoader(text)
@@ -400,7 +388,7 @@ def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.N
 def to_json(value: Any) -> str:
     """Return a result as JSON, indented by two spaces, in its own order.
 
-    JSON has no infinite and no undefined numbers: they become ``"inf"``, ``"-inf"`` and ``null``.
+    JSON has no infinite or undefined numbers: they become ``"inf"``, ``"-inf"`` and ``null``.
 
     Parameters
     ----------
@@ -424,21 +412,8 @@ def to_json(value: Any) -> str:
     return json.dumps(as_plain(value, _as_json), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _as_json(value: Any) -> Any:
-    """Turn a single value of a result into a JSON value."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return as_plain(value.tolist(), _as_json)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
-    if isinstance(value, (str, int, type(None))):
-        return value
-    if isinstance(value, Path):
-        return str(value)
-    raise DataError(f"expected a value that JSON can hold, got {type(value).__name__}: {value!r}")
-
-
 def write_json(path: str | Path, value: Any) -> None:
-    """Write a result as JSON, whole or not at all; see `to_json`."""
+    """Write a result as JSON, completely or not at all; see `to_json`."""
     write_text(path, to_json(value) + "\n")
 
 
@@ -450,8 +425,8 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
     columns : sequence of str
         The header.
     rows : iterable of mappings or sequences
-        Values by column, or in the order of the columns. None and missing values are blank; other keys of a mapping are
-        ignored. A text that a spreadsheet would take for a formula gets an apostrophe.
+        Values by column name, or in the order of the columns. None and missing values give blanks; other keys of a
+        mapping are ignored. A text that a spreadsheet would take for a formula gets an apostrophe.
 
     Examples
     --------
@@ -468,7 +443,7 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
 
 
 def without_formula(cell: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula."""
+    """Return a cell text that no spreadsheet takes for a formula."""
     if not isinstance(cell, str) or not cell.lstrip("'").startswith(("=", "+", "-", "@", "\t", "\r")):
         return cell
     try:
@@ -484,16 +459,16 @@ def format_table(
     *,
     markdown: bool = False,
 ) -> str:
-    """Lay out rows as a table; numbers are aligned to the right, other columns to the left.
+    """Lay out rows as a table, with numbers aligned to the right and other columns to the left.
 
     Parameters
     ----------
     rows : sequence of mappings
-        One for each line; values that are missing or None are blank.
+        One mapping for each line; missing values and None give blanks.
     columns : mapping of str to str, or sequence of str, optional
-        Columns in their order, with or without a format such as ``".2f"``; by default those of the first row.
+        Columns in order, with or without a format such as ``".2f"``; by default the columns of the first row.
     markdown : bool
-        A table in Markdown; markup in cells is escaped.
+        Format the table as Markdown, and escape markup in cells.
 
     Examples
     --------
@@ -524,7 +499,7 @@ def format_table(
 
 
 def escape_markdown(text: str) -> str:
-    """Escape a text for a cell in Markdown: one line, without links, tags, emphasis, code or bars.
+    """Escape a text for a Markdown cell: one line, without links, tags, emphasis, code or bars.
 
     Examples
     --------
@@ -532,3 +507,31 @@ def escape_markdown(text: str) -> str:
     [x]\\(y) \\<b\\> a\\_b 5 [4, 6]
     """
     return re.sub(r"[\\`*_<>|~]|&(?=#?\w+;)|(?<=\])\(", r"\\\g<0>", " ".join(text.split()))
+
+
+def _digested(value: Any) -> Any:
+    """Turn a single value of a fingerprint into a JSON value: an array into the digest of its bytes."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return [value.dtype.str, list(value.shape), hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Iterable):
+        return [as_plain(item, _digested) for item in value]
+    raise TypeError(f"no fingerprint for {type(value)}")
+
+
+def _as_json(value: Any) -> Any:
+    """Turn a single value of a result into a JSON value."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return as_plain(value.tolist(), _as_json)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+    if isinstance(value, (str, int, type(None))):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    raise DataError(f"expected a value that JSON can hold, got {type(value).__name__}: {value!r}")

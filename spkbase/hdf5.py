@@ -1,4 +1,4 @@
-"""Named arrays in HDF5 files that are complete or absent and record what they were made from.
+"""HDF5 files of named arrays; a file is complete or absent, and records what it was made from.
 
 Large float arrays are written contiguous and uncompressed: their mantissas do not compress, and rows of a contiguous
 dataset can be read one by one. Links to other files are not followed.
@@ -22,50 +22,20 @@ from spkbase.files import FORMAT_VERSION, atomic_path
 if TYPE_CHECKING:
     import h5py
 
-# what h5py raises of damaged files
+# h5py raises these for damaged files
 _BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
-
-
-class _LateErrors(io.FileIO):
-    """A file that keeps its first failed write in `error`: the HDF5 library ends the process on a full disk."""
-
-    error: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        size = len(view)
-        try:
-            while self.error is None and len(view):
-                view = view[super().write(view) :]
-        except OSError as error:
-            self.error = error
-        return size
-
-    def readinto(self, buffer: Any) -> int:
-        view, read = memoryview(buffer).cast("B"), 0
-        while read < len(view) and (count := super().readinto(view[read:])):
-            read += count
-        view[read:] = bytes(len(view) - read)  # what could not be written
-        return len(view)
-
-    def truncate(self, size: int | None = None) -> int:
-        try:
-            return super().truncate(size)
-        except OSError as error:
-            self.error = self.error or error
-            return self.tell() if size is None else size
 
 
 @contextmanager
 def create_file(path: str | Path) -> Iterator[h5py.File]:
-    """Open a new HDF5 file under a temporary name; it takes its place when the block ends without an error.
+    """Open a new HDF5 file under a temporary name; it is renamed when the block ends without an error.
 
-    Times are not tracked, so that equal contents are equal bytes.
+    Times are not stored, so that equal contents give equal bytes.
 
     Raises
     ------
     DataError
-        As `atomic_path`; a full disk is an error at the end of the block.
+        As for `atomic_path`; a full disk raises at the end of the block.
     """
     import h5py
 
@@ -78,7 +48,7 @@ def create_file(path: str | Path) -> Iterator[h5py.File]:
 
 @contextmanager
 def new_file(path: str | Path, *, attributes: Mapping[str, Any] | None = None) -> Iterator[h5py.File]:
-    """Open a new file as `create_file`; at the end it gets the version of the format and the attributes."""
+    """Open a new file like `create_file`; at the end it gets the format version and the attributes."""
     with create_file(path) as file:
         yield file
         for name, value in {"format_version": FORMAT_VERSION, **(attributes or {})}.items():
@@ -88,13 +58,13 @@ def new_file(path: str | Path, *, attributes: Mapping[str, Any] | None = None) -
 def write_arrays(
     path: str | Path, arrays: Mapping[str, NDArray | Iterable[str]], *, attributes: Mapping[str, Any] | None = None
 ) -> None:
-    """Write named arrays as one HDF5 file, whole or not at all.
+    """Write named arrays as one HDF5 file, completely or not at all.
 
     Parameters
     ----------
     path : path
     arrays : mapping
-        Name to array; arrays of objects and plain sequences are stored as UTF-8 strings.
+        Arrays by name; arrays of objects and plain sequences are stored as UTF-8 strings.
     attributes : mapping, optional
         Strings and numbers at the root of the file, such as the fingerprint.
     """
@@ -123,17 +93,17 @@ def open_file(
     Parameters
     ----------
     path : path
-        The file, or the name of `image` for errors.
+        The file, or a name for `image` in error messages.
     image : BytesIO, optional
-        Its bytes, where it is not read from the disk.
+        The bytes of the file, if it is not read from the disk.
     remedy : str
-        Remedy for a broken file, and for errors in the block that name none.
+        Remedy for a broken file, and for errors in the block that have no remedy.
 
     Raises
     ------
     DataError
-        If the file is missing, truncated or not HDF5, links to other files, or the block raises an error, as for a
-        dataset that is not there: each gets the name of the file.
+        If the file is missing, truncated, not HDF5, or links to other files, or the block raises an error, such as for
+        a missing dataset; with the name of the file.
     """
     import h5py
 
@@ -152,27 +122,14 @@ def open_file(
         raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
 
 
-def _check_links(group: h5py.Group) -> None:
-    """Refuse links, external storage and virtual datasets, which would show contents of other files."""
-    import h5py
-
-    for name in group:
-        inside = isinstance(group.get(name, getlink=True), h5py.HardLink)
-        item = group[name] if inside else None
-        if isinstance(item, h5py.Group):
-            _check_links(item)
-        elif not inside or (isinstance(item, h5py.Dataset) and (item.is_virtual or item.external)):
-            raise DataError(f"{name:.80} is a link to another file, which is not followed")
-
-
 def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray]:
-    """Read arrays by name, all of them by default; strings come as arrays of objects. Errors as `open_file`."""
+    """Read arrays by name, by default all; strings become arrays of objects. Errors are those of `open_file`."""
     with open_file(path) as file:
         return {name: read_dataset(file[name]) for name in (names or file)}
 
 
 def read_dataset(dataset: h5py.Dataset) -> NDArray:
-    """Return the values of a dataset of numbers or strings; a DataError, without a file, if it holds others."""
+    """Return the values of a dataset; raise a DataError, without a file, unless they are numbers or strings."""
     import h5py
 
     if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
@@ -185,7 +142,7 @@ def read_dataset(dataset: h5py.Dataset) -> NDArray:
 
 
 def read_strings(dataset: h5py.Dataset) -> NDArray[np.object_]:
-    """Read a column of strings, shape (N,) of str; a DataError, without a file, if it is none."""
+    """Read a column of strings, shape (N,); raise a DataError, without a file, if it is something else."""
     import h5py
 
     if h5py.check_string_dtype(dataset.dtype) is None or dataset.ndim != 1:
@@ -198,20 +155,20 @@ def read_strings(dataset: h5py.Dataset) -> NDArray[np.object_]:
 
 
 def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> None:
-    """Check types and numbers of axes before anything is computed with arrays from a file.
+    """Check the types and numbers of axes of arrays from a file before anything is computed with them.
 
     Parameters
     ----------
     path : path
-        The file, for errors.
+        The file, for error messages.
     arrays : mapping
     **forms : str
-        What each array has to be: letters of `numpy.dtype.kind` ("O" for strings) and the number of axes.
+        For each array the allowed letters of `numpy.dtype.kind` ("O" for strings), then the number of axes.
 
     Raises
     ------
     DataError
-        If one is missing or is something else.
+        If an array is missing or has another type or number of axes.
 
     Examples
     --------
@@ -226,14 +183,14 @@ def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> No
 
 
 def stored_array(path: str | Path, name: str) -> Rows:
-    """Refer to a contiguous dataset, whose rows are read on demand; other datasets are read whole."""
+    """Return a reference to a contiguous dataset, whose rows are read on demand; read other datasets whole."""
     with open_file(path) as file:
         stored = stored_dataset(file[name], path)
         return read_dataset(file[name]) if stored is None else stored
 
 
 def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
-    """Return a reference to the rows of a dataset; None if it is not contiguous in its file (packed, or empty)."""
+    """Return a reference to the rows of a dataset; None if it is not contiguous (compressed, chunked or empty)."""
     import h5py
 
     if not isinstance(dataset, h5py.Dataset) or not dataset.shape or dataset.dtype.kind not in "biuf":
@@ -242,3 +199,46 @@ def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
     if offset is None or dataset.chunks is not None or offset + dataset.nbytes > Path(path).stat().st_size:
         return None
     return StoredArray(Path(path), offset, dataset.shape, dataset.dtype)
+
+
+class _LateErrors(io.FileIO):
+    """A file that keeps its first failed write in `error`, because the HDF5 library ends the process on a full disk."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        size = len(view)
+        try:
+            while self.error is None and len(view):
+                view = view[super().write(view) :]
+        except OSError as error:
+            self.error = error
+        return size
+
+    def readinto(self, buffer: Any) -> int:
+        view, read = memoryview(buffer).cast("B"), 0
+        while read < len(view) and (count := super().readinto(view[read:])):
+            read += count
+        view[read:] = bytes(len(view) - read)  # the data that could not be written
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return self.tell() if size is None else size
+
+
+def _check_links(group: h5py.Group) -> None:
+    """Refuse links, external storage and virtual datasets, which would show the contents of other files."""
+    import h5py
+
+    for name in group:
+        inside = isinstance(group.get(name, getlink=True), h5py.HardLink)
+        item = group[name] if inside else None
+        if isinstance(item, h5py.Group):
+            _check_links(item)
+        elif not inside or (isinstance(item, h5py.Dataset) and (item.is_virtual or item.external)):
+            raise DataError(f"{name:.80} is a link to another file, which is not followed")

@@ -1,4 +1,4 @@
-"""Imports: of this project's packages where a folder on the path holds others of the same names, and optional ones."""
+"""Imports of optional packages, and of this project's packages where the path holds others with the same names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from spkbase.errors import ConfigError
 
 OURS = ("spkbase", "evaluation", "spkver")
-"""The packages of this project: their progress is logged; of other packages only warnings and errors."""
+"""The packages of this project, whose progress is logged; other packages log only warnings and errors."""
 
 _HOME = Path(__file__).resolve().parent.parent
 
@@ -25,7 +25,7 @@ def prefer_ours(name: str) -> None:
     Parameters
     ----------
     name : str
-        Of a top-level package.
+        Name of a top-level package.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def prefer_ours(name: str) -> None:
 
 
 def imported(module: str, install: str, need: str = "this extractor") -> Any:
-    """Import a module of an optional package; ConfigError with what `pip` installs it from if it is missing."""
+    """Import a module of an optional package; if it is missing, raise a ConfigError that says how `pip` installs it."""
     try:
         return import_module(module)
     except ImportError as error:

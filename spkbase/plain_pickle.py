@@ -1,11 +1,11 @@
-"""Pickles, npz and PyTorch's files of plain data, read without executing code of theirs and without PyTorch.
+"""Plain data in pickles, npz and PyTorch files, read without executing their code and without PyTorch.
 
-A pickle is a program. It is run here with stand-ins for the few names that containers, strings, numbers, NumPy arrays
-and PyTorch tensors need; any other name ends the reading, before anything is called. A pickle cannot change the
-stand-ins, and NumPy sees only sizes and types that were checked: its own functions would let a pickle make pointers.
+A pickle is a program. It runs here with stand-ins for the few names that containers, strings, numbers, NumPy arrays and
+PyTorch tensors need; any other name ends the reading before anything is called. A pickle cannot change the stand-ins,
+and NumPy gets only checked sizes and types, because its own functions would let a pickle make pointers.
 
-`torch.save` writes a zip of a pickle, `data.pkl`, and the storages of its tensors as members of their own; its older
-form, which the weights of GE2E have and pickles of tensors still hold within them, is five pickles and the storages.
+`torch.save` writes a zip with a pickle, `data.pkl`, and one member for each storage of a tensor. Its older form, which
+the GE2E weights and pickled tensors still use, consists of five pickles and the storages.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError
 
 OLDER_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
-"""How files of PyTorch's older form begin."""
+"""First bytes of a file in PyTorch's older form."""
 
 MAP_ABOVE = 1 << 26
-"""Bytes of an array above which it is mapped from its file where it lies in one piece."""
+"""Size in bytes above which an array that is contiguous in its file is mapped."""
 
 _DTYPE = re.compile(r"([<>=|]?)([fiu][1248]|b1|[US][1-9][0-9]{0,4})")
 _STORAGES = {
@@ -40,24 +40,6 @@ _STORAGES = {
 }
 
 
-@contextmanager
-def _one_error(path: Any, what: str) -> Iterator[None]:
-    """Turn whatever a damaged file raises into one error with the file."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(error.text, file=error.file or path, remedy=error.remedy) from None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except Exception as error:  # a broken file can raise anything
-        if "allow_pickle" in str(error):
-            text = "holds Python objects, which are never read: they can execute code"
-            raise DataError(text, file=path, remedy="write ids and speakers as text: numpy.array(ids, str)") from None
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        remedy = "it may be truncated: copy or write it again"
-        raise DataError(f"cannot be read as {what}: {reason}", file=path, remedy=remedy) from error
-
-
 def read_npz(source: Any, *names: str, file: str | Path | None = None) -> dict[str, NDArray[Any]]:
     """Read arrays of an npz, without pickle.
 
@@ -65,9 +47,9 @@ def read_npz(source: Any, *names: str, file: str | Path | None = None) -> dict[s
     ----------
     source : path, or binary file
     *names : str
-        What is read of it, where it is there; all by default.
+        Arrays to read, if they are there; by default all.
     file : path, optional
-        Where it comes from, for errors; by default `source`.
+        The file for error messages; by default `source`.
 
     Raises
     ------
@@ -86,24 +68,10 @@ def read_npz(source: Any, *names: str, file: str | Path | None = None) -> dict[s
 
 
 def read_npy(path: str | Path, *, map_above: int = MAP_ABOVE) -> NDArray[Any]:
-    """Read one array, or map it where the file has more bytes than `map_above`; errors as `read_npz`."""
+    """Read one array, or map it if the file has more than `map_above` bytes; errors are those of `read_npz`."""
     with _one_error(path, "npy"):
         mapped = Path(path).stat().st_size > map_above
         return _checked(np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
-
-
-def _checked(array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype.kind == "U":
-        "".join(array.ravel().tolist()).encode()  # numbers that are no characters are an error here, not later
-    return array
-
-
-def _member_start(path: str | Path, info: zipfile.ZipInfo) -> int:
-    """Offset in a zip of the bytes of a member that is not packed."""
-    with Path(path).open("rb") as handle:
-        handle.seek(info.header_offset)
-        head = handle.read(30)
-    return info.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
 
 
 def read_pickle(path: str | Path) -> Any:
@@ -119,12 +87,12 @@ def read_pickle(path: str | Path) -> Any:
 
 
 def load_plain(raw: bytes) -> Any:
-    """Return the contents of a pickle, as `read_pickle`; it may raise any error if it is broken."""
+    """Return the contents of a pickle like `read_pickle`; a broken pickle may raise any error."""
     return _plain(_PlainUnpickler(io.BytesIO(raw)).load(), {})
 
 
 def read_torch(path: str | Path) -> Any:
-    """Read what `torch.save` wrote of containers, strings, numbers and tensors; tensors become arrays.
+    """Read containers, strings, numbers and tensors that `torch.save` wrote; tensors become arrays.
 
     Parameters
     ----------
@@ -134,7 +102,7 @@ def read_torch(path: str | Path) -> Any:
     Returns
     -------
     object
-        Arrays are read-only and of the tensors' types (float32 for bfloat16); those above 64 MiB are mapped.
+        Arrays are read-only and have the tensors' types (float32 for bfloat16); arrays above 64 MiB are mapped.
 
     Raises
     ------
@@ -148,6 +116,38 @@ def read_torch(path: str | Path) -> Any:
             return _plain(_load_older(handle.read()), {})
         with zipfile.ZipFile(handle) as archive:
             return _plain(_load_zip(path, archive), {})
+
+
+@contextmanager
+def _one_error(path: Any, what: str) -> Iterator[None]:
+    """Turn any error that a damaged file raises into one DataError with the file."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(error.text, file=error.file or path, remedy=error.remedy) from None
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+    except Exception as error:  # a broken file can raise anything
+        if "allow_pickle" in str(error):
+            text = "holds Python objects, which are never read: they can execute code"
+            raise DataError(text, file=path, remedy="write ids and speakers as text: numpy.array(ids, str)") from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        remedy = "it may be truncated: copy or write it again"
+        raise DataError(f"cannot be read as {what}: {reason}", file=path, remedy=remedy) from error
+
+
+def _checked(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind == "U":
+        "".join(array.ravel().tolist()).encode()  # raises here, not later, if a number is not a character
+    return array
+
+
+def _member_start(path: str | Path, info: zipfile.ZipInfo) -> int:
+    """Return the offset of an uncompressed member's bytes in a zip."""
+    with Path(path).open("rb") as handle:
+        handle.seek(info.header_offset)
+        head = handle.read(30)
+    return info.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
 
 
 def _load_zip(path: Path, archive: zipfile.ZipFile) -> Any:
@@ -196,13 +196,13 @@ def _load_older(raw: bytes) -> Any:
 
 
 def _numbers(raw: Any, kind: str) -> NDArray[Any]:
-    """The numbers of a storage; those of bfloat16 are the upper halves of float32."""
+    """Return the numbers of a storage; bfloat16 numbers are the upper halves of float32."""
     values = np.frombuffer(raw, _STORAGES[kind])
     return (values.astype(np.uint32) << 16).view(np.float32) if kind == "BFloat16Storage" else values
 
 
 class _Fixed:
-    """Base class of what a pickle may use but not change."""
+    """Base class of stand-ins that a pickle may use but not change."""
 
     __slots__ = ()
 
@@ -223,7 +223,7 @@ class _Call(_Fixed):
 
 
 class _Storage(_Fixed):
-    """The memory of tensors."""
+    """The storage of a tensor."""
 
     __slots__ = ("kind", "values")
 
@@ -232,7 +232,7 @@ class _Storage(_Fixed):
 
 
 class _DType:
-    """Stands for numpy.dtype, of numbers and text."""
+    """Stands for numpy.dtype, for numbers and text."""
 
     __slots__ = ("code", "order")
 
@@ -264,7 +264,7 @@ class _Array:
         _, shape, dtype, is_fortran, raw = self.state
         if not isinstance(dtype, _DType):
             raise pickle.UnpicklingError("an array of objects, expected numbers or text")
-        raw = raw.encode("latin-1") if isinstance(raw, str) else raw  # as Python 2 wrote it
+        raw = raw.encode("latin-1") if isinstance(raw, str) else raw  # written by Python 2
         return dtype.read(raw).reshape(_sizes(shape), order="F" if is_fortran else "C")
 
 
@@ -278,12 +278,12 @@ class _EmbeddingSet:
 
 
 class _Ordered(dict[Any, Any]):
-    """Stands for collections.OrderedDict; attributes, such as the versions that `state_dict` notes, are left out."""
+    """Stands for collections.OrderedDict; drops attributes, such as the versions that `state_dict` notes."""
 
     __slots__ = ()
 
     def __setstate__(self, state: object) -> None:
-        """Take no attributes."""
+        """Ignore the attributes."""
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -303,7 +303,7 @@ def _scalar(dtype: Any, raw: Any) -> Any:
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, steps: Any, *_: object) -> NDArray[Any]:
-    """A part of a storage, not copied."""
+    """Return a tensor as a view of its storage."""
     (offset,), shape, steps = _sizes((offset,)), _sizes(shape), _sizes(steps)
     if not isinstance(storage, _Storage) or len(shape) != len(steps):
         raise pickle.UnpicklingError("a tensor without a storage")
@@ -318,20 +318,20 @@ def _tensor(storage: Any, offset: Any, shape: Any, steps: Any, *_: object) -> ND
 
 
 def _load_storage(raw: bytes) -> _Storage:
-    """The storage of a tensor in a plain pickle: a file of PyTorch's older form."""
+    """Read the storage of a tensor in a plain pickle, which is a file in PyTorch's older form."""
     storage: _Storage = _load_older(raw)
     return storage
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    """Bytes as protocol 2 keeps them."""
+    """Return bytes that protocol 2 stored as text."""
     if encoding != "latin1":
         raise pickle.UnpicklingError(f"text in {encoding!r:.60} is not admitted")
     return text.encode("latin-1")
 
 
 _ALLOWED: dict[tuple[str, str], Any] = {
-    ("numpy", "ndarray"): "ndarray",  # what is only named stands for itself
+    ("numpy", "ndarray"): "ndarray",  # names that are never called stand for themselves
     ("numpy", "dtype"): _Call(_DType),
     **{(f"numpy.{core}.multiarray", "_reconstruct"): _Call(_Array) for core in ("core", "_core")},
     **{(f"numpy.{core}.multiarray", "scalar"): _Call(_scalar) for core in ("core", "_core")},
@@ -349,10 +349,10 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Provides stand-ins for the names that plain data need, and refuses others."""
+    """Provides stand-ins for the names that plain data need, and refuses all other names."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if name == "EmbeddingSet":  # in whichever module
+        if name == "EmbeddingSet":  # in any module
             return _EmbeddingSet
         if (module, name) not in _ALLOWED:
             text = f"asks for {module}.{name}, which is no part of plain data: nothing of it was run"
@@ -362,7 +362,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _PlainUnpickler(_Unpickler):
-    """Reads a pickle within which each storage is a small file of PyTorch."""
+    """Reads a pickle in which each storage is a small PyTorch file."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("torch.storage", "_load_from_bytes"):
@@ -371,7 +371,7 @@ class _PlainUnpickler(_Unpickler):
 
 
 class _TorchUnpickler(_Unpickler):
-    """Reads the pickle of a file of PyTorch; storages come from `fetch`, by key, kind and number of values."""
+    """Reads the pickle of a PyTorch file; `fetch` returns a storage by key, kind and number of values."""
 
     def __init__(self, stream: io.BytesIO, fetch: Callable[[str, str, int], NDArray[Any]]) -> None:
         super().__init__(stream)
@@ -391,7 +391,7 @@ class _TorchUnpickler(_Unpickler):
 
 
 def _plain(value: Any, done: dict[int, Any]) -> Any:
-    """Replace stand-ins by their arrays, and refuse stand-ins that are no data.
+    """Replace stand-ins by their arrays, and refuse stand-ins that are not data.
 
     Repeated objects are converted once.
     """

@@ -1,4 +1,4 @@
-"""Plug-ins of users: a Python object by its name, or a shell command with placeholders."""
+"""User plug-ins: a Python object by its name, or a shell command with placeholders."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest
 
 SAFE_PATH = {"PYTHONSAFEPATH": "spkver"}
-"""Environment of worker processes: Python imports nothing from the folder that they start in, which may hold a file
-named `pickle.py`. Commands of the user do not get it; the value distinguishes it from a setting of the user."""
+"""Environment of worker processes: Python imports nothing from their start folder, which may hold a file named
+`pickle.py`. The user's commands do not get it; its value tells it from a setting of the user."""
 
-_SHOWN = 200  # characters of what a command says
+interrupted = threading.Event()
+"""Set while an interrupt ends the program; then no command is started."""
+
+_SHOWN = 200  # characters of a command's message
 _LEAST_SECONDS, _BYTES_A_SECOND = 1800.0, 32000
 _RUNNING: set[subprocess.Popen] = set()
-interrupted = threading.Event()
-"""Set while an interrupt ends the program: no command is started then."""
 
 
 class TimeLimitError(DataError):
@@ -42,11 +43,11 @@ def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | No
     Parameters
     ----------
     name : str
-        As the user gave it.
+        The name that the user gave.
     what : str
         Its purpose, for messages: "format", "anonymiser", "attacker".
     kind : str
-        "function" for a callable; else anything.
+        "function" for a callable; any other word admits every object.
 
     Returns
     -------
@@ -89,20 +90,20 @@ def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | No
 
 
 def files_behind(plugin: str, file: Path | None = None) -> dict[str, str | None]:
-    """Return the SHA-256 of further files that a plug-in is seen to depend on, by their paths.
+    """Return the SHA-256 of the other files that a plug-in visibly depends on, by path.
 
     Parameters
     ----------
     plugin : str
-        A command: the files that it names, such as a script or weights. Or the name of a function.
+        A command, which depends on the files that it names, such as a script or weights; or the name of a function.
     file : Path, optional
-        Of the function's module: the Python files beside it that it imports, and those that these import.
+        File of the function's module, which depends on the Python files beside it that it imports, directly or not.
     """
     if file is None:
         words = sorted(set(re.split(r"[\s'\"=;|&<>()]+", plugin)) - {""})
         return {word: file_digest(word) for word in words if Path(word).is_file()}
     found = [file]
-    for one in found:  # it grows
+    for one in found:  # the list grows
         with suppress(SyntaxError):
             for node in ast.walk(ast.parse(one.read_bytes())):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
@@ -122,7 +123,7 @@ def check_places(template: str, places: Sequence[str], needed: Sequence[str]) ->
     places : sequence of str
         Placeholders that the command may use.
     needed : sequence of str
-        Those that it must use.
+        Placeholders that the command must use.
 
     Raises
     ------
@@ -146,14 +147,14 @@ def check_places(template: str, places: Sequence[str], needed: Sequence[str]) ->
 
 
 def fill_places(template: str, values: Mapping[str, Any]) -> str:
-    """Fill in a command; values are quoted for the shell."""
+    """Fill in the placeholders of a command; values are quoted for the shell."""
     return template.format_map({name: shlex.quote(str(value)) for name, value in values.items()})
 
 
 def usual_seconds(recordings: Iterable[Path]) -> float:
-    """Return the time limit of a plug-in for some recordings: half an hour plus their duration.
+    """Return the time limit in seconds of a plug-in for some recordings: half an hour plus their duration.
 
-    The duration is estimated from the sizes of the files, as if they were WAV of 16 bits at 16 kHz.
+    The duration is estimated from the file sizes, as for 16-bit WAV at 16 kHz.
     """
     size = 0
     for path in sorted(set(recordings)):
@@ -165,15 +166,15 @@ def usual_seconds(recordings: Iterable[Path]) -> float:
 def run_command(
     command: str, *, output: IO[bytes] | None = None, place: Path | None = None, seconds: float | None = None
 ) -> None:
-    """Run a shell command; it is ended with its children at the time limit, and when this process is interrupted.
+    """Run a shell command; end it and its children at the time limit or when this process is interrupted.
 
     Parameters
     ----------
     command : str
     output : binary file, optional
-        For its standard output.
+        Receives the standard output.
     place : path, optional
-        Its working folder.
+        Working folder.
     seconds : float, optional
         Time limit.
 
@@ -194,18 +195,18 @@ def run_command(
         if status:
             errors.seek(max(errors.seek(0, os.SEEK_END) - 4 * _SHOWN, 0))
             said = errors.read().decode("utf-8", "replace").strip()[-_SHOWN:]
-            status = 128 - status if status < 0 else status  # a signal, as the shell says it
+            status = 128 - status if status < 0 else status  # a signal, numbered as in the shell
             raise DataError(f"the command ended with status {status}{': ' if said else ''}{said}")
 
 
 def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen:
-    """Start a process in a new process group, which `end_process` ends; options are those of `subprocess.Popen`."""
+    """Start a process in a new process group, which `end_process` ends; `subprocess.Popen` takes the options."""
     if interrupted.is_set():
         raise DataError("interrupted")
     environment = {name: value for name, value in os.environ.items() if (name, value) not in SAFE_PATH.items()}
     process = subprocess.Popen(command, env=environment, start_new_session=True, **options)
     _RUNNING.add(process)
-    if interrupted.is_set():  # while it started: `end_commands` may have missed it
+    if interrupted.is_set():  # `end_commands` may have missed a process that was starting
         end_process(process)
         raise DataError("interrupted")
     return process
@@ -220,7 +221,7 @@ def end_process(process: subprocess.Popen) -> None:
 
 
 def end_commands() -> None:
-    """End all commands at an interrupt, in all threads of this process; no other is started, see `interrupted`."""
+    """End the commands of all threads at an interrupt; no other command is started, see `interrupted`."""
     interrupted.set()
     for process in list(_RUNNING):
         with suppress(ProcessLookupError, PermissionError):

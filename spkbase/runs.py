@@ -1,8 +1,8 @@
-"""Runs: an output folder whose stages are made one after the other, and only if something has changed.
+"""Runs: the stages of an output folder are made one after the other, and only if something has changed.
 
     OUTPUT/run.log, OUTPUT/config.yaml   log and resolved configuration
-    OUTPUT/stages.json                   for each artefact: what it was made from, its size, time of change and SHA-256
-    OUTPUT/sources.json                  for each stage: path, size and time of change of the files that it reads
+    OUTPUT/stages.json                   for each artefact: its inputs, size, modification time and SHA-256
+    OUTPUT/sources.json                  for each stage: path, size and modification time of the files that it reads
 
 `Run.stage` makes an artefact, or reuses it if it was made from the same configuration, lists, input files and earlier
 stages, with the same versions of this package and of the libraries that its numbers depend on. A stage is made
@@ -35,13 +35,14 @@ from spkbase.showing import one_line
 from spkbase.version import __version__
 from spkbase.work import Work
 
+Value = TypeVar("Value")
+
 logger = logging.getLogger(__name__)
 
-Value = TypeVar("Value")
 Json = dict[str, Any]
 State = Literal["done", "stale", "missing", "damaged"]
-
 REPORT = "report"  # the last stage of a recipe
+
 _LOG, _STAGES, _SOURCES = "run.log", "stages.json", "sources.json"
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "h5py", "soundfile", "soxr")
 _TEMPORARY = re.compile(rf"\..*\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}(\..*)?")
@@ -52,7 +53,7 @@ class Ended(Exception):  # noqa: N818  # not an error
 
 
 class Origin(Protocol):
-    """What a stage may depend on: a name, and a fingerprint of its inputs."""
+    """A dependency of a stage: a name, and a fingerprint of its inputs."""
 
     @property
     def name(self) -> str:
@@ -60,11 +61,11 @@ class Origin(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Digest of all that it is made from."""
+        """Digest of all its inputs."""
 
 
 class Stamp(NamedTuple):
-    """An origin without an artefact, such as recordings that stages read, or an existing value."""
+    """A dependency without an artefact, such as recordings that stages read, or an existing value."""
 
     name: str
     fingerprint: str
@@ -72,7 +73,7 @@ class Stamp(NamedTuple):
 
 
 class Stage(Generic[Value]):
-    """A step of a run with its artefact; `Run.stage` makes them.
+    """A step of a run and its artefact, which `Run.stage` makes.
 
     Attributes
     ----------
@@ -80,9 +81,9 @@ class Stage(Generic[Value]):
     artefact : str
         File in the output folder.
     origin : dict
-        What it is made from, part by part, so that a change can be named.
+        Its inputs, part by part, so that a change can be named.
     fingerprint : str
-        Digest of that.
+        Digest of `origin`.
     """
 
     def __init__(
@@ -105,19 +106,19 @@ class Stage(Generic[Value]):
 
     @property
     def path(self) -> Path:
-        """Where the artefact is."""
+        """Path of the artefact."""
         return self.run.path(self.artefact)
 
     @property
     def value(self) -> Value:
-        """Contents of the artefact; read once, always from the file, so that every run uses the same bits."""
+        """Contents of the artefact, read once from the file, so that every run uses the same bits."""
         if "_value" not in self.__dict__:
             self.bring_up_to_date()
             self._value = self._read(self.path)
         return self._value
 
     def release(self) -> None:
-        """Forget the value; it is read again on demand."""
+        """Drop the value from memory; it is read again on demand."""
         self.__dict__.pop("_value", None)
 
     def state(self) -> State:
@@ -134,7 +135,7 @@ class Stage(Generic[Value]):
         return not self._is_ready and (self.state() != "done" or (run.force and run.only in (None, self.name)))
 
     def bring_up_to_date(self, make: Callable[[Path], object] | None = None) -> None:
-        """Make the artefact unless it is up to date; by `make`, if it was declared without."""
+        """Make the artefact unless it is up to date, with `make` if the stage was declared without one."""
         if self._is_ready:
             return
         make, run, is_meant = make or self._make, self.run, self.run.only in (None, self.name)
@@ -178,7 +179,7 @@ class Run:
     quiet : bool
         Log the stages only to the file: for steps inside a larger run.
     only, until : str or None
-        Make this stage alone, those before it must be up to date; or all up to this one.
+        Make only this stage, for which the earlier ones must be up to date; or all stages until this one.
     timings : dict
         Stage name to seconds.
     """
@@ -191,16 +192,16 @@ class Run:
     until: str | None = None
     timings: dict[str, float] = field(default_factory=dict)
     plan: dict[str, str] = field(default_factory=dict, repr=False)
-    """Stages of this run: artefact to name."""
+    """Names of the stages of this run, by artefact."""
 
     def path(self, name: str) -> Path:
-        """Path of an artefact in the output folder; a DataError if its name leads out of it."""
+        """Return the path of an artefact in the output folder; raise a DataError if its name leads out of it."""
         if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
             raise DataError(f"{name!r} leads out of the output folder", file=self.output, remedy="choose another name")
         return self.output / name
 
     def below(self, name: str) -> Run:
-        """A run with the same options in a sub-folder, for a step with stages."""
+        """Return a run with the same options in a sub-folder, for a step that has stages."""
         folder = make_folder(self.path(name))
         return Run(folder, self.jobs, self.force, self.quiet)
 
@@ -215,7 +216,7 @@ class Run:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Measure a stage, or a step that leaves no artefact."""
+        """Time a stage, or a step that leaves no artefact."""
         logger.info("%s: started", name, extra={"file_only": True})
         started = time.perf_counter()
         yield
@@ -223,16 +224,16 @@ class Run:
         self.tell("%s: %.1f s", name, self.timings[name])
 
     def stage(self, name: str, artefact: str, **how: Any) -> Stage[Any]:
-        """Make an artefact unless it is up to date; parameters and result as for `declare`.
+        """Make an artefact unless it is up to date; parameters and result are those of `declare`.
 
         With `only`, the other stages must be up to date if their values are needed.
 
         Raises
         ------
         DataError
-            If it is not up to date and another one is `only`.
+            If the stage is not up to date and `only` names another one.
         Ended
-            If it is the last requested stage.
+            If this is the last requested stage.
         """
         stage = self.declare(name, artefact, **how)
         if self.only in (None, name):
@@ -264,13 +265,13 @@ class Run:
         read : callable
             Reads the value from the artefact.
         make : callable, optional
-            Writes it to the given path, completely or not at all; else it is given to `Stage.bring_up_to_date`.
+            Writes the artefact to the given path, completely or not at all; else `Stage.bring_up_to_date` gets it.
         inputs : object
-            Configuration and lists, see `spkbase.files.fingerprint`.
+            Configuration and lists; see `spkbase.files.fingerprint`.
         after : sequence of Stage or Stamp
-            Stages that it is made from.
+            Stages whose artefacts it uses.
         sources : mapping of str to Path, optional
-            Input files by id; their path, size and time of change are compared.
+            Input files by id; their paths, sizes and modification times are compared.
         libraries : sequence of str
             Distributions whose versions the numbers depend on.
         also : sequence of str
@@ -288,7 +289,7 @@ class Run:
         return Stage(self, name, artefact, origin, make, read, also)
 
     def stamp(self, name: str, *, inputs: Any = None, sources: Mapping[str, Path] | None = None) -> Stamp:
-        """Return the fingerprint of a step that leaves no artefact, for those that depend on it."""
+        """Return the fingerprint of a step that leaves no artefact, for stages that depend on it."""
         return Stamp(name, fingerprint(inputs, self._sources(name, sources)))
 
     def _sources(self, name: str, sources: Mapping[str, Path] | None) -> str:
@@ -308,14 +309,14 @@ class Run:
         _write_records(self.output, {**entries, artefact: entry}, {**plan, **self.plan})
 
     def limited(self, recipe: Callable[[Run], object]) -> Run:
-        """Return this run with the whole names of the stages that `only` or `until` mean.
+        """Return this run with the full names of the stages that `only` or `until` abbreviate.
 
-        They are found by the recipe itself, which makes none of its stages here.
+        The recipe itself finds them, without making any stage.
 
         Raises
         ------
         ConfigError
-            If no stage, or for `only` not one alone, begins with what was given.
+            If no stage begins with the given text, or for `only` more than one does.
         """
         if (wanted := self.only or self.until) is None:
             return self
@@ -330,7 +331,7 @@ class Run:
         return replace(self, only=self.only and meant[0], until=self.until and meant[-1])
 
     def finish(self) -> None:
-        """Forget stages of earlier plans, after the last stage; a plan alone ends here."""
+        """Forget the stages of earlier plans after the last stage; a run that only plans ends here."""
         if self.only == "":
             raise Ended("the plan")
         _write_records(self.output, read_records(self.output)[0], self.plan)
@@ -386,31 +387,13 @@ def start_run(
 
 
 @contextmanager
-def _logging_to(path: Path) -> Iterator[None]:
-    """Append the log lines of this project to a file, and warnings of the libraries that it uses."""
-    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
-    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(min(level, logging.INFO) if level else logging.INFO)
-    try:
-        yield
-    finally:
-        root.setLevel(level)
-        root.removeHandler(handler)
-        handler.close()
-
-
-@contextmanager
 def sole_use(folder: str | Path) -> Iterator[None]:
     """Make the folder and lock it for other runs; the lock ends with the process.
 
     Raises
     ------
     DataError
-        If it cannot be made, or another run is at work in it.
+        If the folder cannot be made, or another run is at work in it.
     """
     handle = os.open(make_folder(folder), os.O_RDONLY)
     try:
@@ -419,19 +402,6 @@ def sole_use(folder: str | Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Lock a folder that is open; True too where the system has no such locks."""
-    try:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except (ImportError, OSError):
-        pass
-    return True
 
 
 def is_in_use(folder: str | Path) -> bool:
@@ -446,12 +416,12 @@ def is_in_use(folder: str | Path) -> bool:
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether a path is named as files in the making are."""
+    """Return whether a path has the name of an unfinished file."""
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
 def remove_temporaries(folder: str | Path) -> int:
-    """Remove what a run that was killed was writing below a folder; return how many files and folders there were."""
+    """Remove the unfinished files of a killed run from a folder and its sub-folders; return their number."""
     count = 0
     for parent, folders, files in os.walk(folder):
         for path in filter(is_temporary, map(Path(parent).joinpath, [*files, *folders])):
@@ -463,13 +433,13 @@ def remove_temporaries(folder: str | Path) -> int:
 
 
 def append_line(path: Path, value: Any) -> None:
-    """Append what JSON can hold to a file of finished results, which outlives the process from here on."""
+    """Append a JSON line to a file of finished results, so that it survives a crash."""
     with disk_errors(path), path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(value) + "\n")
 
 
 def read_lines(path: Path) -> Iterator[Any]:
-    """Yield what `append_line` has written; a line that was cut off by a kill is left out."""
+    """Yield the values that `append_line` wrote, without a line that a kill cut off."""
     with suppress(OSError, UnicodeDecodeError):
         for line in path.read_text(encoding="utf-8").splitlines():
             with suppress(ValueError):
@@ -481,46 +451,21 @@ def library_version(name: str) -> str:
     """Return the version of an installed distribution, or "none"."""
     try:
         return version(name)
-    except (PackageNotFoundError, ValueError):  # ValueError: no name at all, from a damaged record
+    except (PackageNotFoundError, ValueError):  # ValueError: an empty name, from a damaged record
         return "none"
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the package, of Python and of the libraries that numbers depend on."""
+    """Return the versions of the package, Python and the libraries that the numbers depend on."""
     installed = {name: library_version(name) for name in _LIBRARIES if library_version(name) != "none"}
     return {"spkver": __version__, "python": platform.python_version(), **installed}
 
 
 def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, str]]:
-    """Return the records of the artefacts of a folder, and the stages of its last run, artefact to name."""
+    """Return the records of the artefacts of a folder, and the stage names of its last run by artefact."""
     record = _read_json(folder / _STAGES)
     entries, plan = record.get("artefacts", {}), record.get("plan", {})
     return (entries, plan) if isinstance(entries, dict) and isinstance(plan, dict) else ({}, {})
-
-
-def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, str]) -> None:
-    write_text(folder / _STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
-
-
-def _read_json(path: Path) -> Json:
-    """Read a record; an empty one where it is missing or damaged: everything is then made again."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
-    """Whether files are unchanged since they were written: by size and time of change, else by their digests."""
-    for name, made in entry["files"].items():
-        size, changed = size_and_time(folder / name)
-        if size is None:
-            return "missing"
-        is_in_doubt = verify or changed != made["time"]
-        if size != made["size"] or (is_in_doubt and file_digest(folder / name) != made["sha256"]):
-            return "damaged"
-    return "done"
 
 
 def stage_status(stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None) -> Json:
@@ -531,14 +476,14 @@ def stage_status(stage: str, artefact: str, state: State, why: str = "", seconds
 def read_status(
     output: str | Path, readers: Mapping[str, Callable[[Path], Json | None]] | None = None, *, verify: bool = False
 ) -> list[Json]:
-    """Return the states of the stages of an output folder and its sub-folders; nothing is changed.
+    """Return the states of the stages in an output folder and its sub-folders, without changing anything.
 
     Parameters
     ----------
     output : path
-        Of a recipe.
+        Output folder of a recipe.
     readers : mapping of str to function, optional
-        For folders with other records: the name of such a record, and a function that returns its `stage_status`.
+        For folders with records of another kind: a function that returns its `stage_status`, by the record's file name.
     verify : bool
         Compare the digests of all artefacts, not only their sizes and times.
 
@@ -546,7 +491,7 @@ def read_status(
     -------
     list of dict
         For each folder ``folder``, ``in_use`` (a run uses it), ``stages`` in the order of the last run, each
-        with ``stage``, ``artefact``, ``state`` ("done"; "stale": made from other inputs than the next run would use;
+        with ``stage``, ``artefact``, ``state`` ("done"; "stale": made from inputs other than the next run would use;
         "missing"; "damaged": changed since it was written), ``why`` and ``seconds``, and ``others``: artefacts of
         earlier configurations, which the last run did not use.
 
@@ -572,11 +517,84 @@ def read_status(
     return statuses or [{"folder": str(output), "in_use": is_in_use(output), "stages": [], "others": []}]
 
 
+def format_status(folders: Sequence[Json]) -> str:
+    """Return a line on how many stages are done, and a table for each folder."""
+    states = [stage["state"] for status in folders for stage in status["stages"]]
+    left = [stage["stage"] for status in folders for stage in status["stages"] if stage["state"] != "done"]
+    counts = [f"{states.count(state)} {state}" for state in ("stale", "missing", "damaged") if state in states]
+    lines = [", ".join([f"{states.count('done')} of {len(states)} stages done", *counts])]
+    lines[0] += f"; next: {left[0]}" if left else ""
+    for status in folders:
+        lines += ["", f"{status['folder']}: {'a' if status['in_use'] else 'no'} run is at work in it"]
+        width = max((len(stage["stage"]) for stage in status["stages"]), default=0)
+        for stage in status["stages"]:
+            seconds = "" if stage["seconds"] is None else f"{stage['seconds']:8.1f} s"
+            lines.append(f"  {stage['stage']:{width}}  {stage['state']:7}  {stage['why'] or seconds}".rstrip())
+        lines += [f"  {name}: of an earlier configuration" for name in status["others"]]
+    return "\n".join(lines)
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """Append the log lines of this project, and warnings of the libraries that it uses, to a file."""
+    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(min(level, logging.INFO) if level else logging.INFO)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.removeHandler(handler)
+        handler.close()
+
+
+def _lock(handle: int) -> bool:
+    """Lock an open folder; also True on systems without such locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        pass
+    return True
+
+
+def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, str]) -> None:
+    write_text(folder / _STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
+
+
+def _read_json(path: Path) -> Json:
+    """Read a record; a missing or damaged record is empty, so that everything is made again."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
+    """Compare files with their record: by size and modification time, and where these differ by digest."""
+    for name, made in entry["files"].items():
+        size, changed = size_and_time(folder / name)
+        if size is None:
+            return "missing"
+        is_in_doubt = verify or changed != made["time"]
+        if size != made["size"] or (is_in_doubt and file_digest(folder / name) != made["sha256"]):
+            return "damaged"
+    return "done"
+
+
 def _folder_status(folder: Path, verify: bool) -> Json:
     entries, plan = read_records(folder)
     sources = _read_json(folder / _SOURCES)
     current: Json = {name: entries.get(artefact, {}).get("fingerprint") for artefact, name in plan.items()}
-    reasons: dict[str, str] = {}  # of the stages that are not as they should be
+    reasons: dict[str, str] = {}  # stages that are not up to date
     stages = []
     for artefact, name in plan.items():
         entry = entries.get(artefact, {})
@@ -591,7 +609,7 @@ def _folder_status(folder: Path, verify: bool) -> Json:
 
 
 def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[str, str]) -> str:
-    """Why the next run will not use an artefact of this origin; empty if nothing has changed."""
+    """Return why the next run will not use an artefact of this origin; "" if nothing has changed."""
     if origin["version"] != __version__:
         return f"spkver {origin['version']} -> {__version__}"
     for name, before in origin["libraries"].items():
@@ -606,20 +624,3 @@ def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[s
         if current.get(name) not in (None, before):
             return f"depends on {name!r}, which was made again"
     return ""
-
-
-def format_status(folders: Sequence[Json]) -> str:
-    """Return how many stages are done, in a line, and a table of each folder."""
-    states = [stage["state"] for status in folders for stage in status["stages"]]
-    left = [stage["stage"] for status in folders for stage in status["stages"] if stage["state"] != "done"]
-    counts = [f"{states.count(state)} {state}" for state in ("stale", "missing", "damaged") if state in states]
-    lines = [", ".join([f"{states.count('done')} of {len(states)} stages done", *counts])]
-    lines[0] += f"; next: {left[0]}" if left else ""
-    for status in folders:
-        lines += ["", f"{status['folder']}: {'a' if status['in_use'] else 'no'} run is at work in it"]
-        width = max((len(stage["stage"]) for stage in status["stages"]), default=0)
-        for stage in status["stages"]:
-            seconds = "" if stage["seconds"] is None else f"{stage['seconds']:8.1f} s"
-            lines.append(f"  {stage['stage']:{width}}  {stage['state']:7}  {stage['why'] or seconds}".rstrip())
-        lines += [f"  {name}: of an earlier configuration" for name in status["others"]]
-    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Streams of random numbers that depend only on a seed and on names, not on order, worker or machine.
+"""Random streams that depend only on a seed and names, not on order, worker or machine.
 
 A name is hashed with SHA-256, and words of the hash seed a generator together with the given seed. So the numbers drawn
 for a recording or a speaker are the same in every list.
@@ -18,17 +18,17 @@ def stream(
     spawned: bool = False,
     bits: type[np.random.BitGenerator] = np.random.PCG64,
 ) -> np.random.Generator:
-    """Return the generator of some names under a seed.
+    """Return the random generator for a seed and some names.
 
     Parameters
     ----------
     seed : int
         Not negative.
     *names : str
-        Purpose of the numbers; joined by blanks before they are hashed.
+        Purpose of the numbers; the names are joined by blanks, then hashed.
     words : int
-        Number of the hash's eight words of 32 bits that are used. It changes every number drawn, so each purpose has
-        a fixed one.
+        How many of the hash's eight 32-bit words are used. This changes every number drawn, so each purpose has its
+        fixed value.
     spawned : bool
         Use the words as the spawn key of the seed, as NumPy's `SeedSequence.spawn` does; by default they are added to
         its entropy. This changes every number drawn too.
@@ -50,7 +50,7 @@ def stream(
     >>> bool(stream(1, "anna").random() == stream(1, "bert").random())
     False
     """
-    # ids may hold surrogates, which stand for bytes that are no UTF-8
+    # ids may hold surrogates for bytes that are not UTF-8
     digest = sha256(" ".join(names).encode("utf-8", "surrogatepass")).digest()
     key = [int(word) for word in np.frombuffer(digest, "<u4")[:words]]
     entropy = np.random.SeedSequence(seed, spawn_key=key) if spawned else np.random.SeedSequence([seed, *key])

@@ -1,4 +1,4 @@
-"""Representations of results: one line of text, a table in a notebook, a data frame.
+"""Representations of results: a line of text, a table in a notebook, a data frame.
 
 A type with columns derives from `Tabular`; a record with large fields is decorated with `one_line`. pandas is imported
 only for data frames; Jupyter calls ``_repr_html_``.
@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 
 from spkbase.files import format_table
 
-LONGEST = 200
-"""Characters of a text in one line."""
-_FEW = 4
-_ROWS = 50  # of a printed table
-
 Class = TypeVar("Class", bound=type)
+
+LONGEST = 200
+"""Most characters of a text in one line."""
+
+_FEW = 4
+_ROWS = 50  # rows of a printed table
 
 
 def one_line(cls: Class) -> Class:
@@ -49,14 +50,14 @@ def one_line(cls: Class) -> Class:
 
 
 def brief(value: Any, longest: int = 60) -> str:
-    """Return a text in one line for any value: its repr if that is short, else its type and size.
+    """Return a one-line text for any value: its repr if that is short, else its type and size.
 
     Parameters
     ----------
     value : object
         Anything.
     longest : int
-        Characters.
+        Most characters.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def brief(value: Any, longest: int = 60) -> str:
     >>> print(brief(np.zeros((3, 4))), brief({"eer": 0.5, "cllr": 1.0}), brief(list(range(100))))
     <3 x 4 float64> {'eer': 0.5, 'cllr': 1.0} [0, 1, 2, 3, ... 96 more]
     """
-    import numpy as np  # help texts do without
+    import numpy as np  # imported late: help texts do not need it
 
     if isinstance(value, np.ndarray) and (value.ndim != 1 or len(value) > _FEW):
         return f"<{' x '.join(map(str, value.shape)) or 'one'} {value.dtype}>"
@@ -75,7 +76,7 @@ def brief(value: Any, longest: int = 60) -> str:
     elif type(value) in (list, tuple):
         parts = [brief(part, 20) for part in value[:_FEW]]
     else:
-        value = getattr(value, "func", value)  # of a partial function
+        value = getattr(value, "func", value)  # for a partial function
         named = callable(value) and hasattr(value, "__qualname__")
         text = f"{value.__module__}.{value.__qualname__}" if named else " ".join(repr(value).split())
         return text if len(text) <= longest else text[: longest - 3] + "..."
@@ -86,16 +87,16 @@ def brief(value: Any, longest: int = 60) -> str:
 
 
 def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes: Sequence[str] = ()) -> str:
-    """Return a table in HTML, by pandas; every text in it is escaped, and fractions have four digits.
+    """Return an HTML table, formatted by pandas; all texts are escaped, and fractions have four digits.
 
     Parameters
     ----------
     columns : mapping of str to sequence
         Values by heading, all of one length.
     caption : str
-        Line above.
+        Line above the table.
     notes : sequence of str
-        Lines below.
+        Lines below the table.
     """
     import pandas
 
@@ -107,11 +108,11 @@ def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes
 
 
 class Tabular(ABC):
-    """Base class of results with columns: a data frame, and a table in a notebook."""
+    """Base class of results with columns, which become a data frame and a table in a notebook."""
 
     @abstractmethod
     def to_columns(self) -> dict[str, Any]:
-        """Return the columns by name, all of one length; ``polars.DataFrame`` and its like take them."""
+        """Return columns of equal length by name, as ``polars.DataFrame`` and others take them."""
 
     def to_dataframe(self) -> Any:
         """Return a pandas data frame of the columns."""

@@ -1,4 +1,4 @@
-"""Ordered maps over chunks: the results depend neither on the number of workers nor on their place.
+"""Ordered maps over chunks, whose results depend neither on the number of workers nor on where they run.
 
 Chunks are fixed by the data, every worker runs its products with one BLAS thread (also when there is one worker), and
 results come back in the order of the items, so a reduction over them gives the same bits for any number of workers.
@@ -9,12 +9,12 @@ engine           workers
 auto             threads of this process where the work is inside NumPy and BLAS, else worker processes
 threads          threads of this process
 loky             worker processes on this machine
-ray, spark       those of joblib's backend of this name, which Ray or joblib-spark brings
-tcp://HOST:PORT  those of a Dask cluster, on other machines too; extra ``[dask]``
+ray, spark       workers of the joblib backend with this name, which Ray or joblib-spark registers
+tcp://HOST:PORT  workers of a Dask cluster, also on other machines; extra ``[dask]``
 ===============  =====================================================================================================
 
-A mapped function gets all that it needs as arguments and returns its result; it writes into no shared array, so that
-any engine can run it. Large inputs are items that refer to files (`spkbase.arrays`), or chunks.
+A mapped function gets all that it needs as arguments, returns its result and writes into no shared array, so that any
+engine can run it. Pass large inputs as references to files (`spkbase.arrays`) or in chunks.
 """
 
 from __future__ import annotations
@@ -49,13 +49,18 @@ Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
-WAIT = 60.0  # seconds to wait for a cluster's scheduler and its first worker
+WAIT = 60.0  # seconds to wait for the scheduler of a cluster and its first worker
 
-_SLICE = 2  # tasks a worker in a slice; two slices are under way
+_SLICE = 2  # tasks per worker in a slice; two slices are under way
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _LOCAL = ("auto", "threads", "loky")
 _REGISTERED = {"ray": ("ray.util.joblib", "ray"), "spark": ("joblibspark", "joblibspark")}
-_ENGINE: ContextVar[tuple[str, Any]] = ContextVar("engine", default=("auto", None))  # and the client of a Dask cluster
+_ENGINE: ContextVar[tuple[str, Any]] = ContextVar("engine", default=("auto", None))  # with the client of a Dask cluster
+
+# with several threads BLAS adds in another order, and the last bits differ, so all products use one
+_BEFORE: dict[Any, int] = {}  # number of threads that each limited library had
+_N_BLOCKS = 0
+_LIMIT_LOCK = threading.Lock()
 
 
 @contextmanager
@@ -72,7 +77,7 @@ def use_engine(engine: str, *, timeout: float = WAIT) -> Iterator[None]:
     Raises
     ------
     DataError
-        If there is no such engine, it is not installed, or the scheduler does not answer or has no worker in time.
+        If the engine is unknown or not installed, or the scheduler does not answer or has no worker in time.
     """
     if engine not in (*_LOCAL, *_REGISTERED) and "://" not in engine:
         names = ", ".join((*_LOCAL, *_REGISTERED))
@@ -102,7 +107,7 @@ def engine_kind() -> str:
 
 
 def ships_items() -> bool:
-    """Return whether all maps send items and results to other processes: large items should then refer to files."""
+    """Return whether all maps send items and results to other processes; large items should then refer to files."""
     return engine_kind() not in ("auto", "threads", "serial")
 
 
@@ -112,108 +117,13 @@ def default_jobs() -> int:
 
 
 def chunks(sequence: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    """Split a sequence into pieces of `size` items, the last one shorter; independent of the workers."""
+    """Split a sequence into pieces of `size` items, the last one shorter, independently of the workers."""
     return [sequence[start : start + size] for start in range(0, len(sequence), size)]
 
 
 def chunk_bounds(n_items: int, size: int) -> list[tuple[int, int]]:
     """Return (start, stop) of each piece of at most `size` among `n_items`."""
     return [(start, min(start + size, n_items)) for start in range(0, n_items, size)]
-
-
-def _in_slices(start: Callable[[list[Item]], Iterable[Result]], items: Iterable[Item], size: int) -> Iterator[Result]:
-    """Yield the results of slices that workers start together, so that few wait for a slow consumer; while the results
-    of one slice are consumed, the next is at work."""
-    rest = iter(items)
-    results: Iterable[Result] = ()
-    while part := list(islice(rest, size)):
-        following = start(part)
-        yield from results
-        results = following
-    yield from results
-
-
-def _map_on_threads(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
-    with one_blas_thread(), ThreadPoolExecutor(jobs) as executor, ExitStack() as stack:
-        stack.callback(executor.shutdown, cancel_futures=True)
-        yield from _in_slices(partial(executor.map, partial(_task, None, function)), items, _SLICE * jobs)
-
-
-def _map_on_dask(client: Any, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Map on a Dask cluster; not by joblib, which waits for ever for a task that kills its workers."""
-    import cloudpickle  # which comes with Dask
-    from distributed import KilledWorker
-
-    # as bytes: functions of a script travel whole, and the scheduler need not import what only workers use
-    task = partial(_unpickled, cloudpickle.dumps(partial(_task, str(Path.cwd()), function)))
-    submit = partial(client.get_executor(pure=False).submit, task)
-    size = max(64, _SLICE * sum(client.nthreads().values()))  # workers may join
-    try:
-        for future in _in_slices(lambda part: [submit(one) for one in part], map(cloudpickle.dumps, items), size):
-            while not future.done():
-                if client.status == "closed":  # what is submitted then never ends
-                    raise CancelledError
-                wait([future], timeout=5)
-            yield future.result()
-    except (CancelledError, KilledWorker) as error:
-        text = "the Dask cluster lost a task: its scheduler ended, or several workers died of it, perhaps for memory"
-        raise WorkerError(f"{text}: {error}") from error
-
-
-def _unpickled(task: bytes, item: bytes) -> Any:
-    return pickle.loads(task)(pickle.loads(item))
-
-
-def _unless_killed(before: Callable[[Any], object], failure: Any) -> None:
-    """Say nothing where loky's thread finds its tasks gone because the workers were killed, which it does at errors."""
-    if (failure.exc_type, failure.thread.name) != (KeyError, "ExecutorManagerThread"):
-        before(failure)
-
-
-threading.excepthook = partial(_unless_killed, threading.excepthook)
-
-
-def _map_by_joblib(kind: str, function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    # a worker whose memory has grown, by a network's buffers, is replaced; tasks are cancelled when a map ends early
-    notes = r"A worker (was restarted|stopped) while|A generator produced|\d+ tasks (have been|which were)"
-    warnings.filterwarnings("ignore", notes, UserWarning)
-    task, size = delayed(partial(_task, str(Path.cwd()), function)), _SLICE * jobs
-    backend = {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1, "idle_worker_timeout": 20.0}
-    if kind in _REGISTERED:
-        backend, size = {"backend": kind, "n_jobs": -1}, 128
-
-    def start(part: list[Item]) -> Iterable[Result]:
-        with parallel_config(**backend) as config, nullcontext() if kind in _REGISTERED else _starting_workers():
-            form = "generator" if config["backend"].supports_return_generator else "list"
-            return Parallel(return_as=form, batch_size=1, pre_dispatch="all")(map(task, part))
-
-    try:
-        yield from _in_slices(start, items, size)
-    except TerminatedWorkerError as error:
-        text = "a worker process was killed, most often because memory ran out (use fewer workers)"
-        raise WorkerError(text) from error
-
-
-@contextmanager
-def _starting_workers() -> Iterator[None]:
-    """Worker processes that start in this block leave Ctrl-C to this process, from their very start, and import nothing
-    from the folder that they start in."""
-    from joblib.externals.loky.backend.resource_tracker import ensure_running
-
-    before = dict(os.environ)
-    os.environ.update(SAFE_PATH)
-    resource_tracker.ensure_running()  # helper processes, which unblock Ctrl-C here when they start
-    ensure_running()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def stop_workers() -> None:
@@ -224,21 +134,12 @@ def stop_workers() -> None:
         get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
-def _task(place: str | None, function: Callable[[Item], Result], item: Item) -> Result:
-    """Do a task in a worker: in the folder of relative paths, with one BLAS thread; maps within it are done here."""
-    if place is not None:
-        os.chdir(place)
-    _ENGINE.set(("serial", None))  # of this thread, which has only such tasks
-    with one_blas_thread():
-        return function(item)
-
-
 def progress(
     items: Iterable[Item], *, description: str, total: int | None = None, sizes: Sequence[int] | None = None
 ) -> Iterator[Item]:
     """Yield items; show a progress bar on a terminal, else log a line every ten seconds.
 
-    It counts the items out of `total`, or the `sizes` of the items.
+    Progress counts the items out of `total`, or the `sizes` of the items.
     """
     from tqdm import tqdm
 
@@ -262,7 +163,7 @@ class Work:
     Attributes
     ----------
     jobs : int or None
-        Number of workers on this machine; all cores by default. One worker runs in this thread. Not used on a cluster.
+        Number of workers on this machine, by default all cores; one worker runs in this thread. Clusters ignore it.
 
     Examples
     --------
@@ -287,13 +188,13 @@ class Work:
         Parameters
         ----------
         function : callable
-            For worker processes it must be importable (a module-level function or a `functools.partial` of one). It
-            does not change its arguments.
+            Must not change its arguments and, for worker processes, must be importable (a module-level function or a
+            `functools.partial` of one).
         items : iterable
-            One chunk each; consumed only as far as tasks are submitted.
+            Chunks, consumed only as tasks are submitted.
         processes : bool
-            With the engine "auto": worker processes instead of threads, for work outside NumPy and BLAS, which release
-            Python's lock.
+            With the engine "auto", use worker processes instead of threads: for work outside NumPy and BLAS, which
+            release Python's lock.
         description : str
             Label of the progress bar or the log; no progress without it.
         total : int, optional
@@ -304,10 +205,10 @@ class Work:
         Raises
         ------
         Exception
-            The error of the first failing item; from worker processes, of the first that failed.
+            The error of the first item that fails in order; with worker processes, of the first that fails in time.
         WorkerError
             If a worker process was killed; on a Dask cluster, where other workers take over, if one item killed several
-            of them, or the scheduler ended.
+            workers or the scheduler ended.
         """
         kind, client = _ENGINE.get()
         counted = items if sizes is None else sizes
@@ -327,19 +228,12 @@ class Work:
 
 
 ALL_CORES = Work()
-"""All cores: the default of every function."""
-
-
-# One BLAS thread for all products: with several, BLAS adds in another order, and the last bits differ.
-
-_BEFORE: dict[Any, int] = {}  # number of threads of each library that is limited
-_N_BLOCKS = 0
-_LIMIT_LOCK = threading.Lock()
+"""Work on all cores, the default of every function."""
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread in a block or, as a decorator, in a function, as every worker does.
+    """Limit BLAS to one thread, as a context manager or a decorator, as every worker does.
 
     The limit holds for the whole process, from the first block that is entered in any thread until the last is left.
     Entering a block takes some microseconds, and a third of a millisecond after imports, which may have loaded
@@ -349,7 +243,7 @@ def one_blas_thread() -> Iterator[None]:
     with _LIMIT_LOCK:
         libraries = get_cached_controller().lib_controllers
         limited = {library: number for library in libraries if (number := library.num_threads) != 1}
-        _set_threads(dict.fromkeys(limited, 1))  # in each thread, since OpenMP has a limit for each
+        _set_threads(dict.fromkeys(limited, 1))  # in each thread, since OpenMP has one limit per thread
         _BEFORE.update(limited)
         _N_BLOCKS += 1
     try:
@@ -362,9 +256,115 @@ def one_blas_thread() -> Iterator[None]:
                 _BEFORE.clear()
 
 
+def _in_slices(start: Callable[[list[Item]], Iterable[Result]], items: Iterable[Item], size: int) -> Iterator[Result]:
+    """Yield the results of slices of tasks, so that few results wait for a slow consumer; while the results of one
+    slice are consumed, the workers run the next one."""
+    rest = iter(items)
+    results: Iterable[Result] = ()
+    while part := list(islice(rest, size)):
+        following = start(part)
+        yield from results
+        results = following
+    yield from results
+
+
+def _map_on_threads(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    with one_blas_thread(), ThreadPoolExecutor(jobs) as executor, ExitStack() as stack:
+        stack.callback(executor.shutdown, cancel_futures=True)
+        yield from _in_slices(partial(executor.map, partial(_task, None, function)), items, _SLICE * jobs)
+
+
+def _map_on_dask(client: Any, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Map on a Dask cluster, without joblib, which waits for ever for a task that kills its workers."""
+    import cloudpickle  # installed with Dask
+    from distributed import KilledWorker
+
+    # as bytes: functions of a script are sent whole, and the scheduler need not import the modules of workers
+    task = partial(_unpickled, cloudpickle.dumps(partial(_task, str(Path.cwd()), function)))
+    submit = partial(client.get_executor(pure=False).submit, task)
+    size = max(64, _SLICE * sum(client.nthreads().values()))  # more workers may join
+    try:
+        for future in _in_slices(lambda part: [submit(one) for one in part], map(cloudpickle.dumps, items), size):
+            while not future.done():
+                if client.status == "closed":  # what is submitted then never ends
+                    raise CancelledError
+                wait([future], timeout=5)
+            yield future.result()
+    except (CancelledError, KilledWorker) as error:
+        text = "the Dask cluster lost a task: its scheduler ended, or several workers died of it, perhaps for memory"
+        raise WorkerError(f"{text}: {error}") from error
+
+
+def _unpickled(task: bytes, item: bytes) -> Any:
+    return pickle.loads(task)(pickle.loads(item))
+
+
+def _unless_killed(before: Callable[[Any], object], failure: Any) -> None:
+    """Hide the error that loky's thread raises when its tasks are gone because the workers were killed."""
+    if (failure.exc_type, failure.thread.name) != (KeyError, "ExecutorManagerThread"):
+        before(failure)
+
+
+def _map_by_joblib(kind: str, function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    # workers whose memory has grown (buffers of networks) are replaced; tasks are cancelled when a map ends early
+    notes = r"A worker (was restarted|stopped) while|A generator produced|\d+ tasks (have been|which were)"
+    warnings.filterwarnings("ignore", notes, UserWarning)
+    task, size = delayed(partial(_task, str(Path.cwd()), function)), _SLICE * jobs
+    backend = {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1, "idle_worker_timeout": 20.0}
+    if kind in _REGISTERED:
+        backend, size = {"backend": kind, "n_jobs": -1}, 128
+
+    def start(part: list[Item]) -> Iterable[Result]:
+        with parallel_config(**backend) as config, nullcontext() if kind in _REGISTERED else _starting_workers():
+            form = "generator" if config["backend"].supports_return_generator else "list"
+            return Parallel(return_as=form, batch_size=1, pre_dispatch="all")(map(task, part))
+
+    try:
+        yield from _in_slices(start, items, size)
+    except TerminatedWorkerError as error:
+        text = "a worker process was killed, most often because memory ran out (use fewer workers)"
+        raise WorkerError(text) from error
+
+
+@contextmanager
+def _starting_workers() -> Iterator[None]:
+    """Make worker processes that start in this block leave Ctrl-C to this process from the very start, and import
+    nothing from their start folder."""
+    from joblib.externals.loky.backend.resource_tracker import ensure_running
+
+    before = dict(os.environ)
+    os.environ.update(SAFE_PATH)
+    # the helper processes clear up after workers that were killed, and need not say so
+    os.environ["PYTHONWARNINGS"] = f"ignore:resource_tracker,{before.get('PYTHONWARNINGS', '')}"
+    resource_tracker.ensure_running()  # start the helper processes, which unblock Ctrl-C here when they start
+    ensure_running()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _task(place: str | None, function: Callable[[Item], Result], item: Item) -> Result:
+    """Run a task in a worker, in the folder of relative paths, with one BLAS thread; maps within it run here."""
+    if place is not None:
+        os.chdir(place)
+    _ENGINE.set(("serial", None))  # in this thread, which runs only such tasks
+    with one_blas_thread():
+        return function(item)
+
+
 def _set_threads(numbers: dict[Any, int]) -> None:
-    # OpenBLAS obeys the thread alone that limited it first; here, the last one to leave ends the limit
+    # OpenBLAS obeys only the thread that limited it first; here, the last thread to leave ends the limit
     OpenBLASController.clear_controlling_thread(force=True)
     for library, n_threads in numbers.items():
         library.set_num_threads(n_threads)
     OpenBLASController.clear_controlling_thread(force=True)
+
+
+threading.excepthook = partial(_unless_killed, threading.excepthook)

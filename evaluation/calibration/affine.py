@@ -1,18 +1,14 @@
-"""Affine calibration and fusion by logistic regression: scores in, natural log-likelihood ratios out.
+"""Affine calibration and fusion by logistic regression, which turn scores into natural log-likelihood ratios.
 
     llr = offset + weights[0] * score of system 0 + weights[1] * score of system 1 + ...
 
-The weights minimise the empirical cross-entropy of the training trials at one target prior, with each class weighted to
-that prior however many trials it has. One system is calibration, several are fusion.
+The weights minimise the empirical cross-entropy of the training trials at one target prior [1]_, plus half the ridge
+times the squared weights (of scores scaled to unit variance). Each class is weighted to the prior, however many trials
+it has. With one system this is calibration, with several fusion.
 
-**Fusion of systems, some of which may be uninformative: nonnegative weights, chosen by folds of speakers.**
-
-    llr = offset + sum over systems of weight >= 0 times score
-
-As in `evaluation.calibration.train_affine`, the weights minimise the empirical cross-entropy at a target prior, plus
-half the ridge times their squares (of scores scaled to unit variance). No weight is below 0, because a
-system that is inverted for a few speakers would not be for others. The ridge and the systems are chosen on trials of
-speakers that the weights were not trained on:
+`choose_fusion` also copes with uninformative systems. Its weights are not negative, because a system whose scores are
+inverted for a few speakers need not be inverted for others. It chooses the ridge and the systems in a cross-validation
+over folds of speakers:
 
 1. The ridge is the one with the smallest cost over the folds, with all systems.
 2. The system whose removal costs least is removed, repeatedly, while that cost is less than two of its standard errors
@@ -50,11 +46,19 @@ from spkbase.work import one_blas_thread
 
 logger = logging.getLogger(__name__)
 
+RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
+"""Ridges to choose from."""
+
 _FORMAT = "spkver affine calibration"
 _VERSION = 1
 _MAX_STEPS = 100
+
 # Newton's decrement (nats) at which a minimum is reached
 _CONVERGED = 1e-20
+
+_ERRORS = 2.0  # standard errors: one in 40 uninformative systems stays
+_TOLERANCE = 1e-12  # of the minimum, relative
+_MAX_STEPS_OF_CHOSEN_FUSION = 2000
 
 
 @one_line
@@ -121,39 +125,6 @@ def train_affine(
         text = "the calibration%s has a negative slope: weights %s"
         logger.warning(text, f" of {whose}" if whose else "", weights)
     return affine
-
-
-@one_blas_thread()
-def _trained(
-    target: ArrayLike, nontarget: ArrayLike, *, prior: float, ridge: float, names: tuple[str, ...] = ()
-) -> Affine:
-    """Train without warnings; see `train_affine`."""
-    target, nontarget = _matrix(target, "target"), _matrix(nontarget, "nontarget")
-    if target.shape[1] != nontarget.shape[1]:
-        raise DataError(f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}")
-    if not 0 < prior < 1:
-        raise DataError(f"expected a target prior between 0 and 1, got {prior}")
-    if not 0 <= ridge < np.inf:
-        raise DataError(f"expected a ridge that is finite and not negative, got {ridge}")
-    rows = np.concatenate([target, nontarget])
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, scale = rows.mean(axis=0), rows.std(axis=0)
-    if not (finite := np.isfinite(mean) & np.isfinite(scale)).all():
-        number = int(np.argmin(finite))
-        text = f"system {number} has scores of up to {np.abs(rows[:, number]).max():.3g}, too large to learn from"
-        raise DataError(text, remedy="check how they were made, or scale them")
-    if not (scale > 0).all():
-        raise DataError(f"system {int(np.argmin(scale))} gives every trial the same score: it cannot be calibrated")
-    is_target = np.arange(len(rows)) < len(target)
-    problem = _problem((rows - mean) / scale, is_target, prior, ridge)
-    solution = _minimise(*problem)
-    if not ridge:
-        fused = problem[0] @ solution
-        if fused[is_target].min() >= fused[~is_target].max() - 1e-9 * np.ptp(fused):
-            text = "the scores separate the classes without error: no finite weights are best"
-            raise DataError(text, remedy="give more trials, or a ridge above 0")
-    weights = solution[:-1] / scale
-    return Affine(tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names))
 
 
 @one_blas_thread()
@@ -302,61 +273,6 @@ def load_affine(path: str | Path) -> Affine:
     raise DataError(text, file=path, remedy="write it with the command calibrate or fuse")
 
 
-def _matrix(scores: ArrayLike, name: str) -> np.ndarray:
-    scores = np.asarray(scores, np.float64)
-    columns = scores[:, None] if scores.ndim == 1 else scores
-    if columns.ndim != 2 or not columns.shape[1]:
-        raise DataError(f"expected {name} scores of shape (N,) or (N, systems), got {scores.shape}")
-    if not len(columns):
-        raise DataError(f"expected {name} scores, got none", remedy="training needs trials of both classes")
-    if n_bad := int((~np.isfinite(columns)).sum()):
-        remedy = "training needs finite scores: replace or drop these trials"
-        raise DataError(f"expected finite {name} scores, got {n_bad} infinite or NaN", remedy=remedy)
-    return columns
-
-
-def _problem(rows: np.ndarray, is_target: np.ndarray, prior: float, ridge: float) -> tuple[Any, ...]:
-    """Return rows with a 1 behind them, signs, weight of each trial, penalties, and the log odds of the prior."""
-    shares = np.where(is_target, prior / is_target.sum(), (1 - prior) / (~is_target).sum())
-    penalty = np.append(np.full(rows.shape[1], ridge), 0.0)
-    rows = np.column_stack([rows, np.ones(len(rows))])
-    return rows, np.where(is_target, 1.0, -1.0), shares, penalty, np.log(prior) - np.log1p(-prior)
-
-
-def _minimise(
-    rows: np.ndarray, signs: np.ndarray, shares: np.ndarray, penalty: np.ndarray, log_odds: float
-) -> np.ndarray:
-    """Minimise the weighted logistic loss by Newton steps, halved until the loss falls."""
-    solution = np.zeros(rows.shape[1])
-
-    def loss(candidate: np.ndarray) -> float:
-        return float(shares @ np.logaddexp(0.0, -signs * (rows @ candidate + log_odds)) + penalty @ candidate**2 / 2)
-
-    current = loss(solution)
-    for _ in range(_MAX_STEPS):
-        margins = np.clip(signs * (rows @ solution + log_odds), -700, 700)
-        wrong = 1 / (1 + np.exp(margins))  # posterior of the other class
-        gradient = rows.T @ (-signs * shares * wrong) + penalty * solution
-        hessian = (rows * (shares * wrong * (1 - wrong))[:, None]).T @ rows + np.diag(penalty)
-        step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
-        size = 1.0
-        while size > 1e-10 and loss(solution - size * step) > current:
-            size /= 2
-        solution = solution - size * step
-        current = loss(solution)
-        if size <= 1e-10 or gradient @ step < _CONVERGED:
-            break
-    return solution
-
-
-RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
-"""Ridges to choose from."""
-
-_ERRORS = 2.0  # standard errors: one in 40 uninformative systems stays
-_TOLERANCE = 1e-12  # of the minimum, relative
-_MAX_STEPS_OF_CHOSEN_FUSION = 2000
-
-
 @one_line
 @dataclass(frozen=True)
 class ChosenFusion:
@@ -497,6 +413,86 @@ def choose_fusion(
     llr = _crossed(scores[:, kept], is_target, folds, ridge)
     affine = Affine(tuple(weights.tolist()), trained.offset, trained.prior, tuple(names))
     return ChosenFusion(affine, ridge, llr, float(cllr_of_trials(llr, is_target).sum()), alone_best, tried)
+
+
+@one_blas_thread()
+def _trained(
+    target: ArrayLike, nontarget: ArrayLike, *, prior: float, ridge: float, names: tuple[str, ...] = ()
+) -> Affine:
+    """Train without warnings; see `train_affine`."""
+    target, nontarget = _matrix(target, "target"), _matrix(nontarget, "nontarget")
+    if target.shape[1] != nontarget.shape[1]:
+        raise DataError(f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}")
+    if not 0 < prior < 1:
+        raise DataError(f"expected a target prior between 0 and 1, got {prior}")
+    if not 0 <= ridge < np.inf:
+        raise DataError(f"expected a ridge that is finite and not negative, got {ridge}")
+    rows = np.concatenate([target, nontarget])
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    if not (finite := np.isfinite(mean) & np.isfinite(scale)).all():
+        number = int(np.argmin(finite))
+        text = f"system {number} has scores of up to {np.abs(rows[:, number]).max():.3g}, too large to learn from"
+        raise DataError(text, remedy="check how they were made, or scale them")
+    if not (scale > 0).all():
+        raise DataError(f"system {int(np.argmin(scale))} gives every trial the same score: it cannot be calibrated")
+    is_target = np.arange(len(rows)) < len(target)
+    problem = _problem((rows - mean) / scale, is_target, prior, ridge)
+    solution = _minimise(*problem)
+    if not ridge:
+        fused = problem[0] @ solution
+        if fused[is_target].min() >= fused[~is_target].max() - 1e-9 * np.ptp(fused):
+            text = "the scores separate the classes without error: no finite weights are best"
+            raise DataError(text, remedy="give more trials, or a ridge above 0")
+    weights = solution[:-1] / scale
+    return Affine(tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names))
+
+
+def _matrix(scores: ArrayLike, name: str) -> np.ndarray:
+    scores = np.asarray(scores, np.float64)
+    columns = scores[:, None] if scores.ndim == 1 else scores
+    if columns.ndim != 2 or not columns.shape[1]:
+        raise DataError(f"expected {name} scores of shape (N,) or (N, systems), got {scores.shape}")
+    if not len(columns):
+        raise DataError(f"expected {name} scores, got none", remedy="training needs trials of both classes")
+    if n_bad := int((~np.isfinite(columns)).sum()):
+        remedy = "training needs finite scores: replace or drop these trials"
+        raise DataError(f"expected finite {name} scores, got {n_bad} infinite or NaN", remedy=remedy)
+    return columns
+
+
+def _problem(rows: np.ndarray, is_target: np.ndarray, prior: float, ridge: float) -> tuple[Any, ...]:
+    """Return rows with a 1 behind them, signs, weight of each trial, penalties, and the log odds of the prior."""
+    shares = np.where(is_target, prior / is_target.sum(), (1 - prior) / (~is_target).sum())
+    penalty = np.append(np.full(rows.shape[1], ridge), 0.0)
+    rows = np.column_stack([rows, np.ones(len(rows))])
+    return rows, np.where(is_target, 1.0, -1.0), shares, penalty, np.log(prior) - np.log1p(-prior)
+
+
+def _minimise(
+    rows: np.ndarray, signs: np.ndarray, shares: np.ndarray, penalty: np.ndarray, log_odds: float
+) -> np.ndarray:
+    """Minimise the weighted logistic loss by Newton steps, halved until the loss falls."""
+    solution = np.zeros(rows.shape[1])
+
+    def loss(candidate: np.ndarray) -> float:
+        return float(shares @ np.logaddexp(0.0, -signs * (rows @ candidate + log_odds)) + penalty @ candidate**2 / 2)
+
+    current = loss(solution)
+    for _ in range(_MAX_STEPS):
+        margins = np.clip(signs * (rows @ solution + log_odds), -700, 700)
+        wrong = 1 / (1 + np.exp(margins))  # posterior of the other class
+        gradient = rows.T @ (-signs * shares * wrong) + penalty * solution
+        hessian = (rows * (shares * wrong * (1 - wrong))[:, None]).T @ rows + np.diag(penalty)
+        step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        size = 1.0
+        while size > 1e-10 and loss(solution - size * step) > current:
+            size /= 2
+        solution = solution - size * step
+        current = loss(solution)
+        if size <= 1e-10 or gradient @ step < _CONVERGED:
+            break
+    return solution
 
 
 def _crossed(scores: NDArray, is_target: NDArray, folds: NDArray, ridge: float) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Normalisation of scores by a cohort of impostors: z-, t-, s- and adaptive s-norm.
+"""Normalisation of scores: z-, t-, s- and adaptive s-norm with a cohort of impostors, and centring of closed sets.
 
 Each model, and each segment, is scored against a cohort of others; mean and standard deviation (of the population,
 divided by N) of these scores describe an impostor's scores on that side:
@@ -10,8 +10,8 @@ divided by N) of these scores describe an impostor's scores on that side:
 The adaptive form uses only the highest cohort scores of each side. `z_norm`, `t_norm` and `s_norm` take the cohort's
 scores as lists; `cohort_moments` and `normalise` are the same for a cohort in memory, as a full matrix.
 
-**Closed sets: scores of an attacker who knows that the speaker is one of the enrolled; the mean of each segment's
-scores is subtracted.**
+Closed sets, in which an attacker knows that the speaker is one of the enrolled speakers, are centred: the mean of each
+segment's scores is subtracted.
 
     c(m, s) = score(m, s) - mean over the enrolled m' of score(m', s)
 

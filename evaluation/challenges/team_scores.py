@@ -4,8 +4,8 @@ Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``. The names of
 the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), trials alone (o-a), both
 (a-a). The key is that of the original trials.
 
-**Files of results of the VoicePrivacy Challenges 2020 and 2022**: ``results.*`` hold some lines for each list of
-scores, ``RESULTS_summary_*`` one line for each number; both are read into the same form, with the weighted averages.
+The results of the VoicePrivacy Challenges 2020 and 2022 come in two forms: ``results.*`` hold some lines for each list
+of scores, ``RESULTS_summary_*`` one line for each number. Both are read into the same form, with the weighted averages.
 """
 
 from __future__ import annotations

@@ -31,6 +31,10 @@ from spkbase.work import Work
 logger = logging.getLogger(__name__)
 
 IMPOSTORS = "impostors.npz"
+
+Ranked = tuple[dict[int, linkage.Ranks], dict[int, NDArray]]
+"""Ranks by number of utterances, and the largest impostor scores where they are to be kept."""
+
 _SHOWN = (2, 10, 100, 1000, 10_000, 100_000)
 _MOST = 10**12
 _NO_INTERVALS = "no intervals:"
@@ -38,6 +42,16 @@ _NOT_SPEAKERS = (
     "give the speakers of the models: --model-speakers FILE (lines 'id speaker'); if each model is a speaker:"
     " --bootstrap-by id"
 )
+_ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="How equal scores count.")
+
+_RESULTS_OPTIONS = [
+    click.option(
+        *("-o", "--output"),
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Folder for all results.",
+    ),
+    shared.json_option,
+]
 
 
 def numbers_option(*names: str, least: int, words: tuple[str, ...] = (), help: str, **settings: Any) -> Any:
@@ -60,7 +74,6 @@ _utterances_option = numbers_option(
     words=("all",),
     help="Utterances averaged into a trial, such as 1,3,all. Default 1; for scores, each segment is a trial.",
 )
-_ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="How equal scores count.")
 
 
 def _embeddings_options(*, required: bool) -> list[Any]:
@@ -77,16 +90,6 @@ def _embeddings_options(*, required: bool) -> list[Any]:
         shared.mean_option,
         _utterances_option,
     ]
-
-
-_RESULTS_OPTIONS = [
-    click.option(
-        *("-o", "--output"),
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Folder for all results.",
-    ),
-    shared.json_option,
-]
 
 
 @click.command(cls=Command)
@@ -205,10 +208,71 @@ def single_out(utterances: list[Any], resampling: Resampling, **options: Any) ->
             click.echo(f"singling out, L = {name}: {found['value']:.4f} {ends}, chance {found['chance']:.4f}")
 
 
-# What is ranked: embeddings, scores with their key and the maps of their speakers, or ranks of an earlier run
+@dataclass(frozen=True)
+class Batch:
+    """What the file of linkability-batch holds: names, patterns of paths, and options of the two commands."""
 
-Ranked = tuple[dict[int, linkage.Ranks], dict[int, NDArray]]
-"""Ranks by number of utterances, and the largest impostor scores where they are to be kept."""
+    attackers: tuple[str, ...] = ()
+    anonymisers: tuple[str, ...] = ()
+    originals: tuple[str, ...] = ()
+    enroll: str | None = None
+    test: str | None = None
+    scores: str | None = None
+    key: str | None = None
+    ranks: str | None = None
+    model_speakers: str | None = None
+    segment_speakers: str | None = None
+    options: dict[str, object] = field(default_factory=dict)
+    compare: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("attackers", "anonymisers"):
+            given = getattr(self, name)
+            if not given or len(set(given)) < len(given) or any(set(one) & set("/\\=") for one in given):
+                raise ConfigError(f"{name} must be different names of folders, got {', '.join(given) or 'none'}")
+        if unknown := sorted(set(self.originals) - set(self.anonymisers)):
+            raise ConfigError(f"originals must be among the anonymisers, got {', '.join(unknown)}")
+
+
+@click.command("linkability-batch", cls=Command)
+@click.argument("config", type=FILE)
+@path_option("-o", "--output", required=True, help="Folder; each run gets ATTACKER/ANONYMISER in it.")
+def batch(config: Path, output: Path) -> None:
+    """Compute linkability for each attacker and anonymiser that the YAML file CONFIG names, then compare them.
+
+    Options are those of the commands linkability and linkability-compare by their names. Each folder holds the whole
+    curves of its run.
+
+    \b
+    attackers: [ECAPA, ResNet]
+    anonymisers: [orig, B3, B5]
+    originals: [orig]
+    enroll: vectors/{attacker}/{anonymiser}/enroll.npz
+    test: vectors/{attacker}/{anonymiser}/trial.npz
+    options: {utterances: [1, 3, 5], sizes: log, bootstrap: 1000, seed: 0}
+    compare: {permutations: 1000}
+    """
+    asked = load_config(Batch, file=config)
+    sources = {name: text for name, text in asdict(asked).items() if isinstance(text, str)}
+    runs, told = {}, set[str]()
+    for attacker, anonymiser in product(asked.attackers, asked.anonymisers):
+        paths = {
+            name: config.parent / text.replace("{attacker}", attacker).replace("{anonymiser}", anonymiser)
+            for name, text in sources.items()
+        }
+        folder = {"output": output / attacker / anonymiser}
+        runs[f"{attacker}/{anonymiser}"] = _parsed(linkability, paths | asked.options | folder, told=told)
+    words = [f"{name}={context.params['output']}" for name, context in runs.items()]
+    compare = {"original": asked.originals, **asked.compare, "output": output}
+    last = _parsed(linkability_compare, compare, *words)  # errors of options are found before anything long
+    for name, context in runs.items():
+        click.echo(f"{name}: ", nl=False)
+        with context:
+            click.Command.invoke(linkability, context)  # an error ends the whole batch
+    n_conditions = len(asked.attackers) * (len(asked.anonymisers) - len(asked.originals))
+    if n_conditions * max(1, len(next(iter(runs.values())).params["utterances"])) > 1:
+        with last:
+            click.Command.invoke(linkability_compare, last)
 
 
 def _numbers(given: list[Any]) -> list[int] | None:
@@ -318,9 +382,6 @@ def _measure(ranks: dict[int, linkage.Ranks], resampling: Resampling, **chosen: 
     return reports.measure_linkage(ranks, reports.Settings(**asdict(resampling), **chosen))
 
 
-# What is shown
-
-
 def _write(measured: reports.Linkage, beyond: dict[int, reports.Beyond], options: Mapping[str, Any]) -> dict[str, Any]:
     """Write all into the folder, if there is one."""
     if options["output"] is not None:
@@ -388,73 +449,6 @@ def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
         f"low and high: the span of the intervals of {', '.join(spanned)}",
         *notes,
     ]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What the file of linkability-batch holds: names, patterns of paths, and options of the two commands."""
-
-    attackers: tuple[str, ...] = ()
-    anonymisers: tuple[str, ...] = ()
-    originals: tuple[str, ...] = ()
-    enroll: str | None = None
-    test: str | None = None
-    scores: str | None = None
-    key: str | None = None
-    ranks: str | None = None
-    model_speakers: str | None = None
-    segment_speakers: str | None = None
-    options: dict[str, object] = field(default_factory=dict)
-    compare: dict[str, object] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("attackers", "anonymisers"):
-            given = getattr(self, name)
-            if not given or len(set(given)) < len(given) or any(set(one) & set("/\\=") for one in given):
-                raise ConfigError(f"{name} must be different names of folders, got {', '.join(given) or 'none'}")
-        if unknown := sorted(set(self.originals) - set(self.anonymisers)):
-            raise ConfigError(f"originals must be among the anonymisers, got {', '.join(unknown)}")
-
-
-@click.command("linkability-batch", cls=Command)
-@click.argument("config", type=FILE)
-@path_option("-o", "--output", required=True, help="Folder; each run gets ATTACKER/ANONYMISER in it.")
-def batch(config: Path, output: Path) -> None:
-    """Compute linkability for each attacker and anonymiser that the YAML file CONFIG names, then compare them.
-
-    Options are those of the commands linkability and linkability-compare by their names. Each folder holds the whole
-    curves of its run.
-
-    \b
-    attackers: [ECAPA, ResNet]
-    anonymisers: [orig, B3, B5]
-    originals: [orig]
-    enroll: vectors/{attacker}/{anonymiser}/enroll.npz
-    test: vectors/{attacker}/{anonymiser}/trial.npz
-    options: {utterances: [1, 3, 5], sizes: log, bootstrap: 1000, seed: 0}
-    compare: {permutations: 1000}
-    """
-    asked = load_config(Batch, file=config)
-    sources = {name: text for name, text in asdict(asked).items() if isinstance(text, str)}
-    runs, told = {}, set[str]()
-    for attacker, anonymiser in product(asked.attackers, asked.anonymisers):
-        paths = {
-            name: config.parent / text.replace("{attacker}", attacker).replace("{anonymiser}", anonymiser)
-            for name, text in sources.items()
-        }
-        folder = {"output": output / attacker / anonymiser}
-        runs[f"{attacker}/{anonymiser}"] = _parsed(linkability, paths | asked.options | folder, told=told)
-    words = [f"{name}={context.params['output']}" for name, context in runs.items()]
-    compare = {"original": asked.originals, **asked.compare, "output": output}
-    last = _parsed(linkability_compare, compare, *words)  # errors of options are found before anything long
-    for name, context in runs.items():
-        click.echo(f"{name}: ", nl=False)
-        with context:
-            click.Command.invoke(linkability, context)  # an error ends the whole batch
-    n_conditions = len(asked.attackers) * (len(asked.anonymisers) - len(asked.originals))
-    if n_conditions * max(1, len(next(iter(runs.values())).params["utterances"])) > 1:
-        with last:
-            click.Command.invoke(linkability_compare, last)
 
 
 def _parsed(

@@ -18,7 +18,7 @@ speaker, with a note.
 
 Vectors above 64 MiB are mapped where they are contiguous: in npy, in a contiguous dataset of HDF5, and in a tensor.
 
-**Embeddings in dictionaries and lists, as pickles, files of PyTorch and archives of arrays hold them.**
+Pickles, PyTorch files and archives of arrays hold dictionaries and lists:
 
 {utterance: vector}                 one vector for each key; speakers as above
 {speaker: [vector, ...]}            the ids are speaker#1, speaker#2 ...
@@ -30,14 +30,11 @@ Vectors above 64 MiB are mapped where they are contiguous: in npy, in a contiguo
 A vector is an array of floats with one axis that is not 1, such as (192,), (1, 192) and (1, 1, 192), or a list of
 floats.
 
-**Embeddings in text:** CSV and TSV with a header, and lines ``id v1 v2 ...``.
-
-A header names a column of ids (`id`, `utt`, `utterance`, `segment` ...; pandas' unnamed index serves where there is
-none), perhaps one of speakers, and the values: one column each, or a single column (`vector`, `embedding` ...) that
-holds them all as text, ``[0.1, 0.2]``. Columns of values may be numbered behind a common name (`e0`, `e1`, or `0`,
-`1`): then other columns are left alone; else each further column must be numbers.
-
-**Embeddings in several files: folders, the cache of VoicePrivacy, and lists of ids beside an array.**
+Text files are CSV or TSV with a header, or lines ``id v1 v2 ...``. A header names a column of ids (`id`, `utt`,
+`utterance`, `segment` ...; pandas' unnamed index serves where there is none), perhaps one of speakers, and the values:
+one column each, or a single column (`vector`, `embedding` ...) that holds them all as text, ``[0.1, 0.2]``. Columns of
+values may be numbered behind a common name (`e0`, `e1`, or `0`, `1`): then other columns are left alone; else each
+further column must be numbers.
 
 A folder is one of
 

@@ -1,34 +1,25 @@
-"""Embeddings of utterances with their ids and speakers.
+"""Embeddings of utterances with ids and speakers: cosines, means by speaker, scores, and folds of speakers.
 
 Conventions
 -----------
-An embedding belongs to one utterance, whose id occurs once. Vectors stay as they came, float16 to float64, and may be
-mapped from a file; nothing is normalised here. The order of the file is kept, because "the first utterances of a
-speaker" depends on it. `evaluation.embeddings.files` reads them.
-
-**Cosines of embeddings: single pairs in float64, and how far a float32 product can be off them.**
+An embedding belongs to one utterance, whose id occurs once. `evaluation.embeddings.files` reads embeddings and keeps
+their type (float16 to float64), their lengths and the order of the file, on which "the first utterances of a speaker"
+depends. The vectors may be mapped from the file.
 
 A *gallery* is a table of vectors with their lengths, in memory or in a file; the vectors that are compared with it are
-scaled to length 1.
+scaled to length 1. Scores are cosines in float64, computed pair by pair, so a score does not depend on the rest of the
+list. A model is an enrolled speaker (the mean of the speaker's embeddings) or the id of a single enrolled utterance; a
+segment is the id of a tested utterance.
 
-**One vector a speaker: means of the embeddings of its utterances.**
+The mean of a speaker is *plain*, which averages the vectors as they are, as the published tools do, or *normalised*,
+which scales each vector to length 1 first, so that a long vector does not outvote the others. A trial speaker is the
+mean of L utterances, or of all utterances if the speaker has fewer: the *first* L in the order of the file, or L
+*random* ones, which depend only on the seed, the speaker's name and the ids. A smaller L chooses a subset of the
+utterances that a larger L chooses, so two curves differ only in L.
 
-`plain` averages the vectors as they are, as the published tools do; `normalised` scales each to length 1 first, so that
-a long vector does not outvote the others. A trial speaker is the mean of L utterances: with `first` the first L in the
-order of the file, with `random` L that are drawn by a seed, the speaker's name and the ids alone, whatever the order of
-the file. Those of a smaller L are among those of a larger one, so that L alone differs between two curves. A speaker
-with fewer than L utterances is the mean of all it has.
-
-Speaker-Linkability draws at random too, by one generator of a fixed seed for the speakers in turn, anew for each L: its
-choice depends on the whole list, and that of a smaller L is not part of that of a larger one. Its numbers are therefore
-those of `random` on average, not utterance by utterance.
-
-**Scores of given embeddings: cosines of enrolled speakers and tested utterances, which the other commands read.**
-
-A model is an enrolled speaker, the mean of its embeddings, or else the id of a single enrolled utterance; a segment is
-the id of a tested utterance. Scores are computed in float64, pair by pair, so they do not depend on the list.
-
-**Speakers cut into folds, so that training and test have no speaker in common.**
+Speaker-Linkability also draws at random, but one generator with a fixed seed serves all speakers in turn, and draws
+anew for each L. Its choice therefore depends on the whole list, and its numbers equal those of `random` on average,
+not utterance by utterance.
 """
 
 from __future__ import annotations
@@ -51,7 +42,13 @@ from spkbase.work import chunk_bounds
 
 logger = logging.getLogger(__name__)
 
+TIE = 1e-12
+"""Two cosines that are closer cannot be distinguished in float64: they are a tie."""
+
 _ROWS = 1 << 13
+_LEAST_MARGIN = 1e-5
+_PAIRS = 1 << 14
+_ROWS_OF_SPEAKERS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,23 +186,6 @@ def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
         raise DataError(text, file=anonymised.source or None, remedy="give the vectors of the anonymised speech")
 
 
-def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]]:
-    """Return the ids that both have, and those whose vectors are equal."""
-    if first.vectors.shape[1] != second.vectors.shape[1]:
-        return [], []
-    row_of = {name: row for row, name in enumerate(first.ids.tolist())}
-    rows = {name: (row_of[name], row) for row, name in enumerate(second.ids.tolist()) if name in row_of}
-    same = [name for name, (one, two) in rows.items() if np.array_equal(first.vectors[one], second.vectors[two])]
-    return list(rows), same
-
-
-TIE = 1e-12
-"""Two cosines that are closer cannot be distinguished in float64: they are a tie."""
-
-_LEAST_MARGIN = 1e-5
-_PAIRS = 1 << 14
-
-
 def to_unit(vectors: NDArray[np.floating], norms: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Return rows scaled to length 1, in float64.
 
@@ -276,9 +256,6 @@ def cosine_margin(n_dimensions: int) -> float:
     .. [1] N. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1.
     """
     return max(_LEAST_MARGIN, (n_dimensions + 8) * 2.0**-24)
-
-
-_ROWS_OF_SPEAKERS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -508,3 +485,13 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
     order = stream(seed, "folds of speakers").permutation(len(known))
     fold = {known[place]: number % n_folds for number, place in enumerate(order)}
     return np.array([fold[name] for name in names], np.int64)
+
+
+def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]]:
+    """Return the ids that both have, and those whose vectors are equal."""
+    if first.vectors.shape[1] != second.vectors.shape[1]:
+        return [], []
+    row_of = {name: row for row, name in enumerate(first.ids.tolist())}
+    rows = {name: (row_of[name], row) for row, name in enumerate(second.ids.tolist()) if name in row_of}
+    same = [name for name, (one, two) in rows.items() if np.array_equal(first.vectors[one], second.vectors[two])]
+    return list(rows), same

@@ -1,6 +1,6 @@
 """Lists in binary files: SIDEKIT's and BOSARIS' matrices in HDF5, and NumPy's npz.
 
-**Lists as SIDEKIT and BOSARIS keep them in HDF5: a square matrix, models by segments.**
+SIDEKIT and BOSARIS keep a list in HDF5 as a matrix, models by segments:
 
 =========  ========================================================================================
 Trials     ``modelset`` (M,), ``segset`` (S,), ``trial_mask`` int8 (M, S): 1 asked for, 0 not
@@ -15,7 +15,7 @@ Ids are fixed-length byte strings. Ids beyond ASCII are marked as UTF-8: SIDEKIT
 with an error instead of reading a wrong id. SIDEKIT also cuts ids at 100 characters; here they have any length.
 A key with trial types has two datasets more, ``trial_types`` and ``type_names``, which SIDEKIT ignores.
 
-**Lists as NumPy's npz, without pickle.**
+An npz, which is read without pickle, holds
 
 =================================  ==============================================================================
 ``model_ids``, ``segment_ids``     tables of distinct ids (text)

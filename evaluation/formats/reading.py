@@ -1,12 +1,10 @@
-"""Files of trials, keys and scores: read by their content, written by their extension.
+"""Files of trials, keys and scores: the content decides how a file is read, the extension how it is written.
 
-**The known formats of lists: one row each, tried in this order.**
+`FORMATS` holds the built-in formats, in the order in which they are tried; detection, readers, writers, help texts and
+the table of ``docs/formats.md`` use it. Users add a `Format` of their own with `Choice.formats` for reading,
+``formats=`` for writing, or ``--format`` (``docs/formats.md``).
 
-A user-supplied format is another `Format`, given as `Choice.formats` for reading, ``formats=`` for writing or
-``--format`` (``docs/formats.md``); a built-in format is another row here. Detection, readers, writers, help texts and
-the table of ``docs/formats.md`` use these rows.
-
-**Scores and a key from files, joined; errors name the file and the line of what does not fit.**
+`read_scores_and_key` joins scores with their key; its errors name the file and the line that does not fit.
 """
 
 from __future__ import annotations
@@ -42,6 +40,8 @@ logger = logging.getLogger(__name__)
 KINDS: tuple[Kind, ...] = ("scores", "key", "trials")
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+_TEXTS = (".txt", "", ".text", ".scores", ".key", ".keys", ".ndx", ".trials", ".trl", ".lst")
+_MATLAB_TITLE = "SIDEKIT's other HDF5 form of scores"
 
 
 @one_line
@@ -87,30 +87,16 @@ def _is_hdf5(file: ListFile) -> bool:
     return any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048))
 
 
-_TEXTS = (".txt", "", ".text", ".scores", ".key", ".keys", ".ndx", ".trials", ".trl", ".lst")
-_MATLAB_TITLE = "SIDEKIT's other HDF5 form of scores"
-HDF5 = Format("hdf5", (".h5", ".hdf5"), _is_hdf5, read_hdf5, write_hdf5, title="HDF5")
 MATLAB = Format("matlab", (), None, None, partial(write_hdf5, matlab=True), ("scores",), _MATLAB_TITLE)
-NPZ = Format("npz", (".npz",), lambda file: file.head.startswith(b"PK\x03\x04"), read_npz, write_npz)
-TABLE = Format("table", (".csv", ".tsv"), None, read_list, write_table, title="a table")
 TEXT = Format("text", _TEXTS, None, read_list, write_text_list)
-
-FORMATS: tuple[Format, ...] = (HDF5, MATLAB, NPZ, TABLE, TEXT)
+FORMATS: tuple[Format, ...] = (
+    Format("hdf5", (".h5", ".hdf5"), _is_hdf5, read_hdf5, write_hdf5, title="HDF5"),
+    MATLAB,
+    Format("npz", (".npz",), lambda file: file.head.startswith(b"PK\x03\x04"), read_npz, write_npz),
+    Format("table", (".csv", ".tsv"), None, read_list, write_table, title="a table"),
+    TEXT,
+)
 """All formats, in the order in which they are tried; `TEXT` reads everything else, tables too."""
-
-
-def _recognised(file: ListFile) -> Format:
-    """Detect the format of a file; an error if its extension promises a format that its content is not."""
-    known = [form for form in (*file.choice.formats, *FORMATS) if form.recognises is not None]
-    for form in known:
-        if form.recognises is not None and form.recognises(file):
-            return form
-    promised = next((form for form in known if inner_suffix(file.path) in form.suffixes), None)
-    if promised is None:
-        return TEXT
-    title, got = promised.title or promised.name, "something else" if file.head else "an empty file"
-    text = f"expected {'an' if title in ('HDF5', 'npz') else 'a'} {title} file by its name, got {got}"
-    raise DataError(text, file=file.path, remedy="write it again, or name a text list .txt")
 
 
 def format_named(name: str, formats: Sequence[Format] = ()) -> Format | None:
@@ -258,15 +244,6 @@ def write_as(path: str | Path, kind: Kind, trials: Trials, form: Format) -> None
     form.write(path, trials.trials() if kind == "trials" else trials)
 
 
-def _read(path: str | Path, kind: Kind, choice: Choice) -> Any:
-    file = ListFile(Path(path), kind, choice)
-    form = _recognised(file)
-    if form.read is None or kind not in form.kinds:
-        text = f"expected {kind}, but a file of the format {form.name} holds {' and '.join(form.kinds)}"
-        raise DataError(text, file=path)
-    return form.read(file)
-
-
 def read_split(
     scores: str | Path,
     key: str | Path,
@@ -342,6 +319,47 @@ def read_scores_and_key(
     return found, truth
 
 
+def join(
+    scores: Scores,
+    key: Key,
+    *,
+    files: tuple[str | Path, str | Path],
+    missing: Literal["error", "drop"] = "error",
+    columns: tuple[Choice, Choice] = (DETECT, DETECT),
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split scores by a key as `split_scores` does, with errors that name the place in the files they came from."""
+    try:
+        return split_scores(scores, key, missing=missing)
+    except TrialError as error:
+        side = ("scores", "key").index(error.side)
+        text = f"with the {('key', 'scores')[side]} {files[1 - side]}: {error.text}"
+        line = _line_of(files[side], error.rows[0], columns[side])
+        raise DataError(text, file=files[side], line=line, remedy=error.remedy) from error
+
+
+def _recognised(file: ListFile) -> Format:
+    """Detect the format of a file; an error if its extension promises a format that its content is not."""
+    known = [form for form in (*file.choice.formats, *FORMATS) if form.recognises is not None]
+    for form in known:
+        if form.recognises is not None and form.recognises(file):
+            return form
+    promised = next((form for form in known if inner_suffix(file.path) in form.suffixes), None)
+    if promised is None:
+        return TEXT
+    title, got = promised.title or promised.name, "something else" if file.head else "an empty file"
+    text = f"expected {'an' if title in ('HDF5', 'npz') else 'a'} {title} file by its name, got {got}"
+    raise DataError(text, file=file.path, remedy="write it again, or name a text list .txt")
+
+
+def _read(path: str | Path, kind: Kind, choice: Choice) -> Any:
+    file = ListFile(Path(path), kind, choice)
+    form = _recognised(file)
+    if form.read is None or kind not in form.kinds:
+        text = f"expected {kind}, but a file of the format {form.name} holds {' and '.join(form.kinds)}"
+        raise DataError(text, file=path)
+    return form.read(file)
+
+
 def _warn_of_other_labels(file: ListFile, key: Key) -> None:
     """Warn where a text of scores holds labels too, which contradict those of the key."""
     with suppress(DataError):  # what is no label is not read
@@ -369,24 +387,6 @@ def _in_order(path: str | Path, key_path: str | Path, key: Key, choice: Choice) 
     if len(values) != len(key):
         raise DataError(f"expected a score for each of {len(key)} trials of the key, got {len(values)}", file=path)
     return Scores(key.model_ids, key.segment_ids, key.models, key.segments, np.array(values))
-
-
-def join(
-    scores: Scores,
-    key: Key,
-    *,
-    files: tuple[str | Path, str | Path],
-    missing: Literal["error", "drop"] = "error",
-    columns: tuple[Choice, Choice] = (DETECT, DETECT),
-) -> tuple[np.ndarray, np.ndarray]:
-    """Split scores by a key as `split_scores` does, with errors that name the place in the files they came from."""
-    try:
-        return split_scores(scores, key, missing=missing)
-    except TrialError as error:
-        side = ("scores", "key").index(error.side)
-        text = f"with the {('key', 'scores')[side]} {files[1 - side]}: {error.text}"
-        line = _line_of(files[side], error.rows[0], columns[side])
-        raise DataError(text, file=files[side], line=line, remedy=error.remedy) from error
 
 
 def _line_of(path: str | Path, row: int, choice: Choice) -> int | None:

@@ -9,7 +9,7 @@ Scores     ``model segment score``
 These columns are written; other orders are read too. Blank lines, Windows line ends and a byte order mark are
 accepted. Scores are written with the fewest digits that read back to the same float64.
 
-**The order of columns: which tools write which, how it is detected from the content, and how it is forced.**
+Tools write the columns in different orders, which are detected from the content or can be forced:
 
 ===============  =======================================  =====================================================
 Name             Columns                                  Who writes it
@@ -29,9 +29,8 @@ A layout is a tuple of such roles; ``-`` skips a column. Labels are ``target`` a
 or ``-1``, ``true`` and ``false``, ``tar`` or ``tgt`` and ``imp``, ``genuine`` and ``impostor``, ``same`` and
 ``different``. Two columns are a label and a score without ids, for which there are no intervals over speakers.
 
-**Tables with a header: CSV, or columns separated by tabs, semicolons or blanks; quotes as in CSV.**
-
-The header names the columns; names of NIST, bob and the usual ones are known, others can be given. Several
+Tables have a header and are CSV, or have columns separated by tabs, semicolons or blanks, with quotes as in CSV. The
+header names the columns; names of NIST, bob and the usual ones are known, others can be given. Several
 columns together can form an id, joined by ``:`` as NIST writes the channel of a segment.
 """
 

@@ -6,20 +6,14 @@ is easy or hard to link over attackers and anonymisers.
 """
 
 from evaluation.linkage.agreement import (
-    KINDS,
-    RULES,
     UTTERANCES,
     Agreement,
     Comparison,
     Comparisons,
-    DisclosureSets,
     Levels,
-    TieSets,
     compare_conditions,
     condition_name,
-    disclosure_sets,
     published,
-    write_lists,
 )
 from evaluation.linkage.alignment import ALIGNMENTS, LINKED, link_aligned, linked_shares, linked_vectors
 from evaluation.linkage.curve import (
@@ -59,6 +53,7 @@ from evaluation.linkage.extrapolation import (
     extrapolate,
     sizes_beyond,
 )
+from evaluation.linkage.quarters import KINDS, RULES, DisclosureSets, TieSets, disclosure_sets, write_lists
 from evaluation.linkage.ranks import (
     TIE_RULES,
     Ranks,

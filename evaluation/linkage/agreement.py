@@ -1,7 +1,7 @@
-"""Do conditions agree on who is easy and who is hard to link? Overlaps of sets, corrected for chance.
+"""Do attackers and anonymisers agree on who is easy and who is hard to link? Overlaps of sets, corrected for chance.
 
-Conventions
------------
+Overlap of sets
+---------------
 The Jaccard similarity of sets is the size of their intersection over that of their union. Two random quarters of the
 same speakers have 1/7 on average, not 0. *Chance* here is what the overlap would be if each set held the same number of
 speakers, but speakers at random (a permutation of the speakers of each set). For two sets the intersection is then
@@ -11,28 +11,13 @@ chance, 1 for equal sets, below 0 for sets that avoid each other.
 
 The p-value is the share of permutations (or their exact probability) with an overlap at least as large.
 
-**Speakers that are easy to link and speakers that are hard to link: the outer quarters of a linkability per speaker.**
-
-Speakers are ordered by their linkability, averaged over gallery sizes. With one trial each, the order is that of their
-ranks, whatever the sizes and their weights are, since at every size a lower rank is linked more often.
-
-A quarter of n speakers has n / 4 places, but many speakers can be equal, above all those that are always first. The
-rule for ties says what then becomes of speakers that are equal at the edge of a quarter:
-
-* `nearest`, the default: equal speakers stay together, in or out, whichever brings the set nearer to a quarter; the
-  first group is always in, so a set is never empty.
-* `include`: every speaker at or beyond the quartile (the published tool); the set can be far larger than a quarter.
-* `exclude`: only speakers strictly beyond the quartile; the set can be empty.
-* `random`: as many as a quarter, by a draw among the equal ones with a seed.
-
-Where all speakers are equal there is neither an easy nor a hard one, and both sets are empty under every rule.
-
-**Easy-to-link and hard-to-link speakers over conditions: attackers, anonymisers and numbers of utterances.**
-
+Conditions
+----------
 A *condition* is one level of each factor, such as attacker ECAPA, anonymiser B3, 3 utterances. Two conditions are a
-*pair* of a factor where they differ in it alone. The similarity of a factor is the mean over its pairs, as published.
-*Global* sets are unions over the numbers of utterances, as published, compared by attacker and by anonymiser. A *joint*
-similarity is that of all levels of a factor at once, or of all conditions: speakers in all sets over speakers in any.
+*pair* of a factor if they differ in this factor alone. The similarity of a factor is the mean over its pairs, as
+published. *Global* sets are unions over the numbers of utterances, as published, compared by attacker and by
+anonymiser. A *joint* similarity compares all levels of a factor, or all conditions, at once: speakers in all sets over
+speakers in any.
 
 Quarters are taken among the speakers that all conditions share, so that all sets come out of the same speakers.
 
@@ -48,16 +33,43 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.linkage.quarters import KINDS, DisclosureSets, TieSets, disclosure_sets
 from spkbase.errors import DataError
-from spkbase.files import write_text
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
+
+UTTERANCES = "utterances"
+QUARTER_CHANCE = 1 / 7
+
+# Jaccard similarities (easy, hard) of the pairs that the Speaker-Linkability project published for CommonVoice:
+# B3 against B5; ECAPA, ResNet and WavLM-ECAPA against each other; 1, 3 and 5 utterances against each other
+# (github.com/OraneD/Speaker-Linkability, plot/plot_mean_jaccard.py).
+# fmt: off
+PUBLISHED: dict[str, tuple[tuple[float, float], ...]] = {
+    "anonymiser": (
+        (0.211, 0.321), (0.236, 0.315), (0.440, 0.319), (0.281, 0.350), (0.287, 0.362), (0.318, 0.381),
+        (0.271, 0.328), (0.289, 0.353), (0.269, 0.368),
+    ),
+    "attacker": (
+        (0.429, 0.513), (0.393, 0.527), (0.415, 0.543), (0.350, 0.455), (0.360, 0.384), (0.367, 0.430),
+        (0.425, 0.494), (0.418, 0.497), (0.428, 0.543), (0.320, 0.533), (0.338, 0.405), (0.347, 0.406),
+        (0.418, 0.480), (0.401, 0.502), (0.430, 0.534), (0.311, 0.434), (0.322, 0.364), (0.329, 0.391),
+    ),
+    UTTERANCES: (
+        (0.253, 0.332), (0.280, 0.332), (0.249, 0.325), (0.254, 0.299), (0.245, 0.317), (0.232, 0.411),
+        (0.288, 0.343), (0.261, 0.344), (0.255, 0.313), (0.244, 0.323), (0.263, 0.329), (0.240, 0.354),
+        (0.334, 0.416), (0.324, 0.401), (0.295, 0.348), (0.286, 0.352), (0.307, 0.405), (0.287, 0.387),
+    ),
+}
+# fmt: on
+
+Levels = tuple[tuple[str, str], ...]
+"""Factor and level of each factor; the number of utterances is the factor ``utterances``."""
 
 
 @one_line
@@ -213,164 +225,6 @@ def mean_agreement(
     return replace(mean, spread=float(found.std()) if len(found) > 1 else float("nan"), n_pairs=len(counted))
 
 
-def _against(drawn: NDArray[np.float64], jaccard: float, level: float, intersection: float, union: float) -> Agreement:
-    chance = float(drawn.mean())
-    low, high = (float(end) for end in np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]))
-    # the sample itself is one of the permutations
-    p_value = float((1 + (drawn >= jaccard - 1e-12).sum()) / (1 + len(drawn)))
-    return Agreement(intersection, union, jaccard, chance, low, high, corrected_for_chance(jaccard, chance), p_value)
-
-
-TieSets = Literal["nearest", "include", "exclude", "random"]
-RULES: tuple[TieSets, ...] = get_args(TieSets)
-_DIGITS = 12  # values that differ less are equal: sums of the same numbers in another order
-
-
-@one_line
-@dataclass(frozen=True)
-class DisclosureSets:
-    """Easy-to-link and hard-to-link speakers.
-
-    Attributes
-    ----------
-    easy, hard : frozenset of str
-        Their names.
-    q1, q3 : float
-        Quartiles of the linkability per speaker.
-    n_speakers : int
-        How many there are.
-    rule : str
-        What was done with ties.
-    notes : tuple of str
-        Where a set is far from a quarter, and why.
-    """
-
-    easy: frozenset[str]
-    hard: frozenset[str]
-    q1: float
-    q3: float
-    n_speakers: int
-    rule: TieSets
-    notes: tuple[str, ...] = ()
-
-
-def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "nearest", seed: int = 0) -> DisclosureSets:
-    """Return the quarter of the speakers that is linked most often, and the quarter that is linked least often.
-
-    Parameters
-    ----------
-    linkability : mapping of str to float
-        Linkability by speaker, or anything that grows with it; at least 4 speakers.
-    rule : {"nearest", "include", "exclude", "random"}
-        What to do with equal speakers at the edge; see the module.
-    seed : int
-        Of the rule `random`.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than 4 speakers, a value is not finite, or the rule is unknown.
-
-    Examples
-    --------
-    >>> found = disclosure_sets({"a": 1.0, "b": 0.7, "c": 0.2, "d": 0.1})
-    >>> sorted(found.easy), sorted(found.hard)
-    (['a'], ['d'])
-    """
-    if rule not in RULES:
-        raise DataError(f"expected a rule for ties among {', '.join(RULES)}, got {rule!r}")
-    names = sorted(linkability)
-    values = np.array([linkability[name] for name in names], np.float64)
-    if len(names) < 4:
-        raise DataError(f"expected at least 4 speakers to take quarters of, got {len(names)}")
-    if (bad := np.flatnonzero(~np.isfinite(values))).size:
-        raise DataError(f"expected finite values, got {values[bad[0]]} for {names[bad[0]]!r}")
-    values = values.round(_DIGITS)
-    q1, q3 = (float(quartile) for quartile in np.quantile(values, [0.25, 0.75]))
-    if values.min() == values.max():
-        note = "all speakers are equal: none is easier to link than another"
-        return DisclosureSets(frozenset(), frozenset(), q1, q3, len(names), rule, (note,))
-    if rule in ("include", "exclude"):
-        chosen = [values > q3, values < q1] if rule == "exclude" else [values >= q3, values <= q1]
-    else:
-        order = np.random.default_rng(seed).permutation(len(names)) if rule == "random" else None
-        chosen = [_quarter(-values, order), _quarter(values, order)]
-    easy, hard = (frozenset(names[row] for row in np.flatnonzero(members)) for members in chosen)
-    notes = [
-        f"{len(members)} of {len(names)} speakers are {kind} to link, not a quarter: many are equal"
-        for kind, members in (("easy", easy), ("hard", hard))
-        if abs(len(members) / len(names) - 0.25) > 0.05 and abs(len(members) - len(names) / 4) > 1
-    ]
-    if easy & hard:
-        notes.append(f"{len(easy & hard)} speakers are in both sets: they are equal at both quartiles")
-    return DisclosureSets(easy, hard, q1, q3, len(names), rule, tuple(notes))
-
-
-def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -> dict[str, Path]:
-    """Write ``easy_speakers<suffix>.txt`` and ``hard_speakers<suffix>.txt``: a line on top, then a speaker a line.
-
-    Parameters
-    ----------
-    folder : path
-        Where to.
-    sets : DisclosureSets
-        What to write.
-    suffix : str
-        Such as ``_L1``.
-
-    Returns
-    -------
-    dict of str to Path
-        The files, under ``easy`` and ``hard``.
-    """
-    paths = {}
-    for kind, members, quartile in (("easy", sets.easy, f"Q3 {sets.q3:.6g}"), ("hard", sets.hard, f"Q1 {sets.q1:.6g}")):
-        head = f"# {kind} to link: {len(members)} of {sets.n_speakers} speakers, {quartile}, ties {sets.rule}"
-        paths[kind] = Path(folder) / f"{kind}_speakers{suffix}.txt"
-        write_text(paths[kind], "\n".join([head, *sorted(members)]) + "\n")
-    return paths
-
-
-def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """The quarter of lowest values; equal ones together, or in a given order."""
-    if order is not None:
-        return np.isin(np.arange(len(values)), np.lexsort((order, values))[: round(len(values) / 4)])
-    steps, counts = np.unique(values, return_counts=True)
-    # the lower of two sizes that are as near
-    return values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
-
-
-UTTERANCES = "utterances"
-KINDS = ("easy", "hard")
-QUARTER_CHANCE = 1 / 7
-
-# Jaccard similarities (easy, hard) of the pairs that the Speaker-Linkability project published for CommonVoice:
-# B3 against B5; ECAPA, ResNet and WavLM-ECAPA against each other; 1, 3 and 5 utterances against each other
-# (github.com/OraneD/Speaker-Linkability, plot/plot_mean_jaccard.py).
-# fmt: off
-PUBLISHED: dict[str, tuple[tuple[float, float], ...]] = {
-    "anonymiser": (
-        (0.211, 0.321), (0.236, 0.315), (0.440, 0.319), (0.281, 0.350), (0.287, 0.362), (0.318, 0.381),
-        (0.271, 0.328), (0.289, 0.353), (0.269, 0.368),
-    ),
-    "attacker": (
-        (0.429, 0.513), (0.393, 0.527), (0.415, 0.543), (0.350, 0.455), (0.360, 0.384), (0.367, 0.430),
-        (0.425, 0.494), (0.418, 0.497), (0.428, 0.543), (0.320, 0.533), (0.338, 0.405), (0.347, 0.406),
-        (0.418, 0.480), (0.401, 0.502), (0.430, 0.534), (0.311, 0.434), (0.322, 0.364), (0.329, 0.391),
-    ),
-    UTTERANCES: (
-        (0.253, 0.332), (0.280, 0.332), (0.249, 0.325), (0.254, 0.299), (0.245, 0.317), (0.232, 0.411),
-        (0.288, 0.343), (0.261, 0.344), (0.255, 0.313), (0.244, 0.323), (0.263, 0.329), (0.240, 0.354),
-        (0.334, 0.416), (0.324, 0.401), (0.295, 0.348), (0.286, 0.352), (0.307, 0.405), (0.287, 0.387),
-    ),
-}
-# fmt: on
-
-
-Levels = tuple[tuple[str, str], ...]
-"""Factor and level of each factor; the number of utterances is the factor ``utterances``."""
-
-
 def condition_name(condition: Levels) -> str:
     """Return words for a table.
 
@@ -492,7 +346,7 @@ def compare_conditions(
     linkability : mapping of Levels to mapping of str to float
         Linkability by speaker in each condition, at least 2 of them with the same factors.
     rule : {"nearest", "include", "exclude", "random"}
-        For equal speakers; see `evaluation.linkage.agreement`.
+        For equal speakers; see `evaluation.linkage.quarters`.
     permutations : int
         For means over pairs and joint similarities.
     seed : int
@@ -576,6 +430,14 @@ def compare_conditions(
         settings={"tie_rule": rule, "level": level, "permutations": permutations, "seed": seed},
         notes=tuple(notes),
     )
+
+
+def _against(drawn: NDArray[np.float64], jaccard: float, level: float, intersection: float, union: float) -> Agreement:
+    chance = float(drawn.mean())
+    low, high = (float(end) for end in np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]))
+    # the sample itself is one of the permutations
+    p_value = float((1 + (drawn >= jaccard - 1e-12).sum()) / (1 + len(drawn)))
+    return Agreement(intersection, union, jaccard, chance, low, high, corrected_for_chance(jaccard, chance), p_value)
 
 
 def _without(condition: Levels, factor: str) -> Levels:

@@ -18,9 +18,10 @@ Measures of N. The mean over N of a row has a closed form, with H the harmonic n
 from 2 to G counts 1 / N, that is evenly spaced on a log scale, (G (H_G - H_k) / (G - k) - 1) / (H_G - 1); `uniform`,
 where each N counts the same, (G / (k + 1) - 1) / (G - 1). Neither depends on a grid of sizes.
 
-**Intervals of linkability: speakers are resampled, and every size of the gallery gets an interval.**
-
-Each choice is made for a reason, and docs/linkability.md shows how often such intervals hold the true value:
+Intervals
+---------
+Speakers are resampled, and every size of the gallery gets an interval. Each choice is made for a reason, and
+docs/linkability.md shows how often such intervals hold the true value:
 
 * *Speakers are drawn, with all rows of each*, since rows of a speaker are alike: P out of P with replacement. So an
   interval says how sure the mean over speakers *like these* is.
@@ -28,26 +29,28 @@ Each choice is made for a reason, and docs/linkability.md shows how often such i
   Against another gallery the mean is less sure.
 * *Student's t on the logit scale*, from the standard deviation of the resampled values, as in
   `evaluation.uncertainty.intervals`: a mean of probabilities is skewed near 0 and 1, its logit hardly, and the ends
-stay inside.
+  stay inside.
 * *Degrees of freedom by how many speakers carry the value*: (sum x)^2 / (sum x^2) of what is linked, or of what is
   missing to 1, whichever are fewer; at least 1. Near 1 few speakers account for all that is missing, and near 0 few for
   all there is, and resamples then hardly show the spread: with P - 1 degrees intervals hold far too seldom.
 * *No wider than the interval of Clopper and Pearson for a share out of P*: a mean of numbers from 0 to 1 is as sure as
   a share at least. This is the whole interval where resamples show no spread, such as where all speakers are linked.
 
-**Linkability over draws: several anonymised versions of the same trials, each with random numbers of its own.**
-
-The mean over draws is the linkability of all rows together, and resamples of speakers take all rows of a speaker, of
-all draws. What the draws add to such an interval is in `evaluation.uncertainty.intervals`; linkability is a mean over
-speakers, so the three parts of its variance need no resamples. With r_pd for the sum over the rows of speaker p in
-draw d minus as many times the draw's mean, in units of the mean number of rows:
+Draws
+-----
+Draws are several anonymised versions of the same trials, each with its own random numbers. The mean over draws is the
+linkability of all rows together, and resamples of speakers take all rows of a speaker, of all draws. What the draws add
+to such an interval is in `evaluation.uncertainty.intervals`; linkability is a mean over speakers, so the three parts of
+its variance need no resamples. With r_pd for the sum over the rows of speaker p in draw d minus as many times the
+draw's mean, in units of the mean number of rows:
 
     S = sum over p of (mean over d of r_pd)^2 / (P (P - 1))
     I = sum over p and d of (r_pd - mean over d of r_pd)^2 / (P (P - 1) D (D - 1))
 
-**Linkability in one call: from embeddings, or from scores with their key, to the curve over sizes of the gallery.**
-
-What it puts together can be used step by step: `ranks` finds where target speakers rank, `curve` and `intervals` make
+Steps
+-----
+`linkability` goes from embeddings, or scores with their key, to the curve over sizes of the gallery in one call. Its
+steps can be used one by one: `ranks` finds where target speakers rank, `curve` and `intervals` make
 curves and intervals of ranks, `evaluation.reports.linkability` everything that the command reports.
 
 References

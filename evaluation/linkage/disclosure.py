@@ -12,9 +12,8 @@ disclosure is the sum of p(r) log2(N p(r)), that is log2 N minus the entropy of 
 r. For p the default is the beta-binomial distribution of largest likelihood, since there are seldom enough trials for N
 bins; the histogram, which is far too high where trials are fewer than ranks, is reported with it.
 
-**The largest impostor scores of each trial: what a tail is fitted to beyond the gallery.**
-
-**Worst case of scores with their key:** what `evaluation.metrics.worst_case` says, with the ranks of target speakers.
+The module also finds the largest impostor scores of each trial, to which a tail is fitted beyond the gallery, and joins
+the worst case of scores (`evaluation.metrics.worst_case`) with the ranks of target speakers.
 
 References
 ----------

@@ -4,17 +4,16 @@ From embeddings there is one row a trial speaker, and all are compared with the 
 row a segment that has a target trial, or with `utterances` one a speaker, whose scores are means over segments.
 Segments without a target trial have no target speaker among the enrolled and make no row.
 
-**Where the target speaker of each trial ranks: a table of counts, and its file.**
-
+Table of counts
+---------------
 A *row* is one trial: a trial embedding with one gallery, or a tested segment with the models that it was scored
 against. Its target speaker is the enrolled speaker that it comes from; all others are impostors. A row knows how many
 impostors score strictly higher than the target speaker (beaters), how many the same (ties), and how many there are.
 
 The file is an npz with the columns of each table under its number of utterances, such as ``3/beaters``.
 
-**How many of a gallery score higher than the target speaker: blocked float32 products, and exact integers out of
-them.**
-
+Exact counts from float32 products
+----------------------------------
 The matrix of similarities is never held. A block of the gallery times a block of the trials gives cosines in float32,
 which are compared with the target speaker's cosine from float64, a margin above it and a margin below. The margin is
 1e-5, or the largest error that a float32 product of so many dimensions can have, whichever is larger; so what lies

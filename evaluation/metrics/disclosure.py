@@ -44,13 +44,20 @@ from spkbase.errors import DataError
 from spkbase.files import load_yaml, read_yaml_text
 from spkbase.work import one_blas_thread
 
-# Z(a) = a/6 - a^2/24 + ... around 0, where the closed form cancels; from the power of 1 on
-_SERIES = (0, 1 / 6, -1 / 24, 1 / 360, 1 / 1440, -1 / 10080, -1 / 60480, 1 / 302400, 1 / 2419200)
-_SERIES_BELOW = 0.1
-_PRINTED_AS_DECIMAL = 5e-4
-
 # Upper end of |log10 LLR| for each tag; what lies above the last one has no bound
 SCALE = (("0", 0.0), ("A", 1.0), ("B", 2.0), ("C", 4.0), ("D", 5.0), ("E", 6.0), ("F", np.inf))
+
+# Z(a) = a/6 - a^2/24 + ... around 0, where the closed form cancels; from the power of 1 on
+_SERIES = (0, 1 / 6, -1 / 24, 1 / 360, 1 / 1440, -1 / 10080, -1 / 60480, 1 / 302400, 1 / 2419200)
+
+_SERIES_BELOW = 0.1
+_PRINTED_AS_DECIMAL = 5e-4
+_MATED_PER_BIN = 10
+_MAX_BINS = 100
+_FEW_BINS = 10
+
+# the reference's value may leave the tie-safe one by this much, either way, before it is said to mislead
+_MISLEADS = 0.1
 
 
 @dataclass(frozen=True)
@@ -315,13 +322,6 @@ def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
     """
     values = f"Population: {format_value(result.population)} bit\nIndividual: {format_value(result.individual)}"
     return f"\n{label}\n{values} ({result.tag})\n"
-
-
-_MATED_PER_BIN = 10
-_MAX_BINS = 100
-_FEW_BINS = 10
-# the reference's value may leave the tie-safe one by this much, either way, before it is said to mislead
-_MISLEADS = 0.1
 
 
 def d_sys(target: GivenScores, nontarget: ArrayLike | None = None, *, omega: float = 1.0) -> float:

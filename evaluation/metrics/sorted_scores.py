@@ -9,9 +9,8 @@ The corners between the blocks are the vertices of the ROC convex hull.
 Each metric takes two arrays of scores, or one of these objects, which find blocks and hull once for all metrics. A
 resample of the trials is new weights at the same thresholds, without another sort.
 
-**Curves of errors: the receiver operating characteristic, its convex hull, and either on probit axes.**
-
-A curve runs from accepting all, (p_miss, p_fa) = (0, 1), to rejecting all, (1, 0).
+Error curves are the receiver operating characteristic and its convex hull, also on probit axes. A curve runs from
+accepting all, (p_miss, p_fa) = (0, 1), to rejecting all, (1, 0).
 
 References
 ----------

@@ -40,8 +40,12 @@ from spkbase.work import one_blas_thread
 HULL_FACTOR = 1 / (2 ** (2 / 3) - 1)
 COST_FACTOR = (1 + HULL_FACTOR) / 2
 DIFFERENCE_WIDENING = 1.1
-
 Scale = Literal["identity", "log", "inverse root", "logit", "complement", "percentile", "none"]
+
+RESERVED = ("n_target", "n_nontarget", "convention", "intervals", "notes", "interval_methods", "groups")
+"""Keys of the JSON report that no metric may have."""
+
+PRIORS = ("0.001", "0.01", "0.05", "0.5")
 
 _SCALES = {
     "identity": "linear",
@@ -50,6 +54,8 @@ _SCALES = {
     "logit": "logit",
     "complement": "log(maximum - x)",
 }
+
+_WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain", "eer": "EER"}
 
 
 @dataclass(frozen=True)
@@ -84,10 +90,6 @@ class Method:
             return self.scale
         bias = f", {self.factor:.2f} times the bias removed" if self.factor else ""
         return f"t on the {_SCALES[self.scale]} scale{bias}"
-
-
-RESERVED = ("n_target", "n_nontarget", "convention", "intervals", "notes", "interval_methods", "groups")
-"""Keys of the JSON report that no metric may have."""
 
 
 @dataclass(frozen=True)
@@ -225,9 +227,6 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
             raise DataError(text, remedy="put it into the table before")
 
 
-PRIORS = ("0.001", "0.01", "0.05", "0.5")
-
-
 def metrics_with(scale: Sequence[tuple[str, float]]) -> tuple[Metric, ...]:
     """Return the table of the built-in metrics with other tags of ZEBRA; see `evaluation.metrics.read_scale`."""
     beside = partial(_ceiling_and_tag, scale)
@@ -343,15 +342,6 @@ def _unresolved(found: TrueAccept, scores: SortedScores, convention: str, rate: 
     return None if found.resolved else f"not resolved: {text}"
 
 
-def _rate_at(side: int, thresholds: dict[str, float], scores: SortedScores, point: str) -> RateAt:
-    cut = int(np.searchsorted(scores.thresholds, thresholds[point]))
-    return RateAt(scores.error_rates(cut)[side], thresholds[point])
-
-
-def _threshold_used(found: RateAt, scores: SortedScores, convention: str, point: str) -> str:
-    return f"accepted at {found.threshold:.6g} and above"
-
-
 def _ceiling_and_tag(scale: Sequence[tuple[str, float]], value: float, scores: SortedScores) -> dict[str, float | str]:
     ceiling = disclosure.individual_ceiling(scores.n_target, scores.n_nontarget)
     return {"individual_ceiling": ceiling, "tag": disclosure.tag(value, scale=scale)}
@@ -419,8 +409,6 @@ METRICS = (
            about="Number of misses where it equals the number of false alarms on the hull"),
 )
 # fmt: on
-
-_WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain", "eer": "EER"}
 
 
 def number_text(value: float, form: str) -> str:
@@ -697,3 +685,12 @@ def evaluate(
     else:
         scores = sort_scores(**split_by_labels(target, labels, weights))
     return Metrics(priors, convention, tuple(metrics)).evaluate(scores)
+
+
+def _rate_at(side: int, thresholds: dict[str, float], scores: SortedScores, point: str) -> RateAt:
+    cut = int(np.searchsorted(scores.thresholds, thresholds[point]))
+    return RateAt(scores.error_rates(cut)[side], thresholds[point])
+
+
+def _threshold_used(found: RateAt, scores: SortedScores, convention: str, point: str) -> str:
+    return f"accepted at {found.threshold:.6g} and above"

@@ -28,11 +28,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_log = logging.getLogger(__name__)
-
-
 Systems = Sequence[tuple[str, ArrayLike, ArrayLike] | tuple[str, Scores, Key] | tuple[str, metrics.SortedScores]]
 """Names of systems for the legend, each with target and nontarget scores, scores and key, or sorted scores."""
+
+_log = logging.getLogger(__name__)
+_LEVELS_LOW = (5e-4, 1e-4, 1e-5, 1e-6)
+_LEVELS_HIGH = (0.5, 0.8, 0.95, 0.99)
+_TICKS = (0.0001, 0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40, 60, 80, 90, 95, 98)
+_LOW_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40)
+_WIDE_TICKS = (0.001, 0.01, 0.1, 1, 5, 20, 40, 60, 80, 95, 99)
+_SMALL_TICKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_HIGH_TICKS = (1, 2, 5, 10, *range(20, 90, 20), 90, 95, 98, 99)
+_MOST_POINTS = 20_000
+_ODDS = "Prior log-odds log(P / (1 - P)) of a target trial"
+_DEFAULT = plain("#000000", 1.4, (10, 3))
 
 
 def sorted_systems(
@@ -49,9 +58,6 @@ def sorted_systems(
             _log.warning("plot of %s: %s", name, turned.text)
         found.append((name, scores))
     return found if order is None else sorted(found, key=lambda system: order(system[1]))
-
-
-# ---- detection error trade-off and receiver operating characteristic
 
 
 @one_line
@@ -73,13 +79,6 @@ class Window:
     ticks_miss: tuple[float, ...]
 
 
-_LEVELS_LOW = (5e-4, 1e-4, 1e-5, 1e-6)
-_LEVELS_HIGH = (0.5, 0.8, 0.95, 0.99)
-_TICKS = (0.0001, 0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40, 60, 80, 90, 95, 98)
-_LOW_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40)
-_WIDE_TICKS = (0.001, 0.01, 0.1, 1, 5, 20, 40, 60, 80, 95, 99)
-_SMALL_TICKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-_HIGH_TICKS = (1, 2, 5, 10, *range(20, 90, 20), 90, 95, 98, 99)
 WINDOWS = {
     "old": Window((5e-4, 0.5), (5e-4, 0.5), _LOW_TICKS, _LOW_TICKS),
     "new": Window((5e-6, 5e-3), (0.01, 0.99), _SMALL_TICKS, _HIGH_TICKS),
@@ -91,7 +90,6 @@ WINDOWS = {
         (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40, 60, 80, 90),
     ),
 }
-_MOST_POINTS = 20_000
 
 
 def fitting_window(rates: Sequence[float]) -> Window:
@@ -218,39 +216,6 @@ def plot_det(
         return style.finish(axes, canvas, title, x, y, entries, "\n".join(notes), square=True)
 
 
-def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]]) -> None:
-    """Draw lines of 30 errors, in the systems' colours where their numbers of trials differ; the first has a label."""
-    from scipy.special import ndtri
-
-    ends = [ndtri(side) for side in (window.p_fa, window.p_miss)]
-    for across, (low, high) in ((False, window.p_fa), (True, window.p_miss)):
-        numbers = [n_target if across else n_nontarget for n_target, n_nontarget in counts]
-        shares = []
-        for number in dict.fromkeys(number for number in numbers if low < 30 / number < high):
-            shares.append(float((ndtri(30 / number) - ndtri(low)) / (ndtri(high) - ndtri(low))))
-            colour = GREY if len(set(numbers)) == 1 else line_of(numbers.index(number))["color"]
-            there = np.full(2, ndtri(30 / number))
-            axes.plot(*((ends[0], there) if across else (there, ends[1])), **plain(colour, 1.1, (1, 2)))
-        if shares:
-            style.write_in_margin(axes, "30 misses" if across else "30 false alarms", min(shares), across=across)
-
-
-def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: Style) -> int:
-    """Draw a curve that leaves the window and comes back; return the number of its pieces."""
-    if not len(x):
-        return 0
-    x, y = x.reshape(-1, points), y.reshape(-1, points)
-    breaks = np.flatnonzero((x[1:, 0] != x[:-1, -1]) | (y[1:, 0] != y[:-1, -1])) + 1
-    pieces = list(zip(np.split(x, breaks), np.split(y, breaks), strict=True))
-    for xs, ys in pieces:
-        axes.plot(xs.ravel(), ys.ravel(), **look)
-    return len(pieces)
-
-
-def _from_the_highest_eer(scores: metrics.SortedScores) -> float:
-    return -float(metrics.eer(scores))
-
-
 def plot_roc(
     systems: Systems, *, lowest_fpr: float | None = None, sort: bool = False, **canvas: Unpack[Canvas]
 ) -> Figure:
@@ -292,9 +257,6 @@ def plot_roc(
             entries.append((line_of(number), named(name, f"EER {100 * metrics.eer(scores):.2f} %")))
         x, y = ("False-accept rate", lowest_fpr, 1.0, ticks), ("True-accept rate", 0.0, 1.0)
         return style.finish(axes, canvas, "Receiver operating characteristic", x, y, entries, square=True)
-
-
-# ---- densities
 
 
 def plot_histogram(systems: Systems, *, bins: int = 60, own_scale: bool = False, **canvas: Unpack[Canvas]) -> Figure:
@@ -361,18 +323,6 @@ def draw_steps(axes: Axes, edges: np.ndarray, heights: np.ndarray, look: Style, 
     axes.fill_between(x, y, base, color=look["color"], alpha=0.25, linewidth=0)
 
 
-def _edges(systems: Sequence[metrics.SortedScores], bins: int) -> np.ndarray:
-    finite = np.concatenate([scores.thresholds[np.isfinite(scores.thresholds)] for scores in systems])
-    if not len(finite):
-        raise DataError("expected finite scores to plot, got infinite ones alone")
-    low, high = float(finite.min()), float(finite.max())
-    if not np.isfinite(1.1 * high - 1.1 * low):
-        text = f"scores from {low:.3g} to {high:.3g} are too far apart for bins"
-        raise DataError(text, remedy="calibrate them, or leave the extreme ones out")
-    margin = 0.5 if high == low else 0.0
-    return np.linspace(low - margin, high + margin, bins + 1)
-
-
 def plot_reliability(systems: Systems, *, sort: bool = False, prior: float = 0.5, **canvas: Unpack[Canvas]) -> Figure:
     """Plot how often a trial is a target trial against the probability that its score claims.
 
@@ -416,24 +366,6 @@ def reliability(scores: metrics.SortedScores, prior: float) -> tuple[np.ndarray,
     ends = np.stack([scores.blocks.first, scores.blocks.last], axis=1).ravel()
     claimed, share = scores.thresholds[ends], np.repeat(scores.blocks.llr, 2)
     return expit(claimed + logit(prior)), expit(share + logit(prior))
-
-
-# ---- curves over the prior
-
-
-_ODDS = "Prior log-odds log(P / (1 - P)) of a target trial"
-_DEFAULT = plain("#000000", 1.4, (10, 3))
-
-
-def _priors(log_odds: tuple[float, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the prior log-odds at which curves are computed, the priors, and their entropies in bits, each (201,)."""
-    from scipy.special import entr, expit
-
-    low, high = log_odds
-    if not -30 <= low < high <= 30:
-        raise DataError(f"expected prior log-odds that rise within -30 and 30, got {low:g} to {high:g}")
-    grid = np.linspace(low, high, 201)
-    return grid, expit(grid), (entr(expit(grid)) + entr(expit(-grid))) / np.log(2)
 
 
 def plot_zebra(
@@ -554,6 +486,79 @@ def plot_ape(
     return _plot_pairs(known, grid, default, label, canvas, with_eer=with_eer)
 
 
+def are_no_llrs(actual: float, least: float) -> bool:
+    """Return whether scores can hardly be meant as log-likelihood ratios.
+
+    Parameters
+    ----------
+    actual, least : float
+        Cllr of the scores and its least value over all calibrations (bit). They are no LLRs above 1.05 bit, where no
+        scores at all would serve better, and where calibration would save more than half of Cllr and over 0.1 bit.
+
+    Examples
+    --------
+    >>> are_no_llrs(0.85, 0.1), are_no_llrs(0.15, 0.1), are_no_llrs(1.01, 0.97)
+    (True, False, False)
+    """
+    return actual > 1.05 or actual - least > max(0.1, least)
+
+
+def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]]) -> None:
+    """Draw lines of 30 errors, in the systems' colours where their numbers of trials differ; the first has a label."""
+    from scipy.special import ndtri
+
+    ends = [ndtri(side) for side in (window.p_fa, window.p_miss)]
+    for across, (low, high) in ((False, window.p_fa), (True, window.p_miss)):
+        numbers = [n_target if across else n_nontarget for n_target, n_nontarget in counts]
+        shares = []
+        for number in dict.fromkeys(number for number in numbers if low < 30 / number < high):
+            shares.append(float((ndtri(30 / number) - ndtri(low)) / (ndtri(high) - ndtri(low))))
+            colour = GREY if len(set(numbers)) == 1 else line_of(numbers.index(number))["color"]
+            there = np.full(2, ndtri(30 / number))
+            axes.plot(*((ends[0], there) if across else (there, ends[1])), **plain(colour, 1.1, (1, 2)))
+        if shares:
+            style.write_in_margin(axes, "30 misses" if across else "30 false alarms", min(shares), across=across)
+
+
+def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: Style) -> int:
+    """Draw a curve that leaves the window and comes back; return the number of its pieces."""
+    if not len(x):
+        return 0
+    x, y = x.reshape(-1, points), y.reshape(-1, points)
+    breaks = np.flatnonzero((x[1:, 0] != x[:-1, -1]) | (y[1:, 0] != y[:-1, -1])) + 1
+    pieces = list(zip(np.split(x, breaks), np.split(y, breaks), strict=True))
+    for xs, ys in pieces:
+        axes.plot(xs.ravel(), ys.ravel(), **look)
+    return len(pieces)
+
+
+def _from_the_highest_eer(scores: metrics.SortedScores) -> float:
+    return -float(metrics.eer(scores))
+
+
+def _edges(systems: Sequence[metrics.SortedScores], bins: int) -> np.ndarray:
+    finite = np.concatenate([scores.thresholds[np.isfinite(scores.thresholds)] for scores in systems])
+    if not len(finite):
+        raise DataError("expected finite scores to plot, got infinite ones alone")
+    low, high = float(finite.min()), float(finite.max())
+    if not np.isfinite(1.1 * high - 1.1 * low):
+        text = f"scores from {low:.3g} to {high:.3g} are too far apart for bins"
+        raise DataError(text, remedy="calibrate them, or leave the extreme ones out")
+    margin = 0.5 if high == low else 0.0
+    return np.linspace(low - margin, high + margin, bins + 1)
+
+
+def _priors(log_odds: tuple[float, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the prior log-odds at which curves are computed, the priors, and their entropies in bits, each (201,)."""
+    from scipy.special import entr, expit
+
+    low, high = log_odds
+    if not -30 <= low < high <= 30:
+        raise DataError(f"expected prior log-odds that rise within -30 and 30, got {low:g} to {high:g}")
+    grid = np.linspace(low, high, 201)
+    return grid, expit(grid), (entr(expit(grid)) + entr(expit(-grid))) / np.log(2)
+
+
 def _plot_pairs(
     known: list[tuple[str, metrics.SortedScores, Any, Any]],
     grid: np.ndarray,
@@ -590,20 +595,3 @@ def _plot_pairs(
         top = min(1.08 * highest, 2 * float(default.max()))  # badly calibrated scores leave the picture
         x, title = (_ODDS, grid[0], grid[-1]), label.removesuffix(" (bit)")
         return style.finish(axes, canvas, title, x, (label, 0.0, top), entries)
-
-
-def are_no_llrs(actual: float, least: float) -> bool:
-    """Return whether scores can hardly be meant as log-likelihood ratios.
-
-    Parameters
-    ----------
-    actual, least : float
-        Cllr of the scores and its least value over all calibrations (bit). They are no LLRs above 1.05 bit, where no
-        scores at all would serve better, and where calibration would save more than half of Cllr and over 0.1 bit.
-
-    Examples
-    --------
-    >>> are_no_llrs(0.85, 0.1), are_no_llrs(0.15, 0.1), are_no_llrs(1.01, 0.97)
-    (True, False, False)
-    """
-    return actual > 1.05 or actual - least > max(0.1, least)

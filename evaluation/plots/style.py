@@ -27,8 +27,39 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Paths = str | Path | Sequence[str | Path]
+
 Style = dict[str, Any]
 """How a line looks: keywords of ``Axes.plot``."""
+
+EXTENSIONS = (".png", ".pdf", ".svg", ".tex")
+PICTURES = EXTENSIONS[:3]
+
+# Okabe and Ito's colours, distinguishable by colour-blind readers too; with the line styles also in grey
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+
+GREY, PALE, GRID = "#606060", "#b0b0b0", "#e0e0e0"
+MARKERS = ("o", "s", "^", "D", "v")
+
+SETTINGS: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10.0,
+    "axes.labelsize": 11.0,
+    "axes.titlesize": 12.0,
+    "legend.fontsize": 9.5,
+    "legend.title_fontsize": 9.5,
+    "text.parse_math": False,  # names of systems may hold dollar signs
+    "text.usetex": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "spkver",
+    "pdf.fonttype": 42,
+    "axes.grid": False,
+    "path.simplify": True,
+}
+
+_DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)), (0, (10, 3)))
+_LEGEND_WIDTH, _NARROW_LEGEND = 72, 46  # characters
+_SMALLEST = 2 / 3  # of the fonts
+_NO_DATE: dict[str, dict[str, None]] = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
 class Canvas(TypedDict, total=False):
@@ -54,33 +85,6 @@ class Canvas(TypedDict, total=False):
     title: str | None
     notes: bool
     width: float | None
-
-
-EXTENSIONS = (".png", ".pdf", ".svg", ".tex")
-PICTURES = EXTENSIONS[:3]
-# Okabe and Ito's colours, distinguishable by colour-blind readers too; with the line styles also in grey
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-GREY, PALE, GRID = "#606060", "#b0b0b0", "#e0e0e0"
-MARKERS = ("o", "s", "^", "D", "v")
-_DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)), (0, (10, 3)))
-_LEGEND_WIDTH, _NARROW_LEGEND = 72, 46  # characters
-_SMALLEST = 2 / 3  # of the fonts
-_NO_DATE: dict[str, dict[str, None]] = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
-SETTINGS: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10.0,
-    "axes.labelsize": 11.0,
-    "axes.titlesize": 12.0,
-    "legend.fontsize": 9.5,
-    "legend.title_fontsize": 9.5,
-    "text.parse_math": False,  # names of systems may hold dollar signs
-    "text.usetex": False,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "spkver",
-    "pdf.fonttype": 42,
-    "axes.grid": False,
-    "path.simplify": True,
-}
 
 
 def line_of(number: int, **changes: Any) -> Style:
@@ -249,10 +253,6 @@ def legend_below(axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]
     where.legend(handles, labels, **options, title=title or None, handlelength=4.5, frameon=False, alignment="left")
 
 
-def _wrapped(text: str, width: int) -> str:
-    return "\n".join(part for line in text.split("\n") for part in wrap(line, width) or [""])
-
-
 def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False) -> None:
     """Write at a share of the side above the axes, or right of them, but not round a corner."""
     import matplotlib
@@ -262,6 +262,10 @@ def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False
     turned = {"rotation": 90, "ha": "left", "va": "center"} if across else {"ha": "center", "va": "bottom"}
     look = {"color": GREY, "fontsize": matplotlib.rcParams["legend.fontsize"], "textcoords": "offset points"}
     axes.annotate(text, place, shift, xycoords="axes fraction", **look, **turned)
+
+
+def _wrapped(text: str, width: int) -> str:
+    return "\n".join(part for line in text.split("\n") for part in wrap(line, width) or [""])
 
 
 @cache

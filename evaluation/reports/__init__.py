@@ -1,5 +1,5 @@
-"""Reports: the files of linkability, and of a privacy evaluation ``results.json`` (whose format is in `results`), its
-tables and the HTML page."""
+"""Reports: the files of a linkability evaluation; and the results of a privacy evaluation, ``results.json`` (format in
+`results`), as tables and as an HTML page."""
 
 from evaluation.reports.linkability import (
     ALL,

@@ -1,18 +1,19 @@
-"""Linkability as the command reports it: all numbers of each number of utterances, of larger populations, and files.
+"""Reports of linkability: all figures for each number of utterances and for larger populations, and their files.
 
-The mean of a speaker over sizes is closed-form and needs no grid; over several numbers of utterances it is the plain
-mean of theirs. Ranks are counted from 1 in the whole gallery, in the middle of ties under the rule `shared`.
+The linkability of a speaker is the mean over sizes, in closed form without a grid; over several numbers of utterances,
+it is the mean of their linkabilities. Ranks are counted from 1 in the whole gallery; the rule `shared` takes the middle
+of tied ranks.
 
 =========================  =========================================================================================
-``linkability.json``       all numbers
+``linkability.json``       all figures
 ``per_speaker.csv``        ``speaker,linkability_mean,rank_L...,linkability_L...``, and ``linkability_L..._N...`` for
-                           sizes that were asked for by number
+                           sizes that were given as numbers
 ``curve.csv``              ``utterances,size,linkability,low,high,chance,kind``; kind is ``measured`` or
                            ``extrapolated``
-``cmc.csv``                ``utterances,place,share``: the target speaker among the first places of the whole gallery
+``cmc.csv``                ``utterances,place,share``: the target speaker is among the first places of the gallery
 ``ranks.npz``              beaters and ties of each trial (`evaluation.linkage.ranks`)
 ``extrapolation.csv``      ``utterances,size,method,linkability,low,high,measured_to,kind``, all ``extrapolated``
-``linkability.png``        and ``.svg``: measured curves, and extrapolated ones on grey ground
+``linkability.png``        and ``.svg``: measured curves, and extrapolated curves on grey ground
 ``extrapolation_L*.png``   and ``.svg``: the estimates of each method
 ``cmc.png``                and ``.svg``
 ``speakers.png``           and ``.svg``: distribution of linkability over speakers, with quartiles
@@ -38,40 +39,41 @@ from spkbase.files import format_csv, write_json, write_text
 from spkbase.showing import Tabular, one_line
 
 ALL = 0
-"""Key of "all utterances" where numbers of utterances are keys."""
+"""Stands for "all utterances" among numbers of utterances."""
 
 REPORT, RANKS = "linkability.json", "ranks.npz"
-SHOWN = "normal"
-"""Method whose estimate is in `curve.csv` and in the plot of all curves, within the span of all intervals."""
 
-_LEFT = 50  # impostors of each trial that a back-test leaves at least
+SHOWN = "normal"
+"""Method whose estimate `curve.csv` and the plot of all curves show, with the span of all methods' intervals."""
+
+Sizes = Literal["all", "log", "published"] | tuple[int, ...]
+
+_LEFT = 50  # fewest impostors of each trial that a back-test leaves
 _LEAST_SPEAKERS = 4  # for quarters
 _WRITTEN = re.compile(
     r"(linkability\.json|(ranks|impostors)\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
     r"|(linkability|cmc|speakers|extrapolation_L(\d+|all))\.(png|svg)|(easy|hard)_speakers_L(\d+|all)\.txt)"
 )
 
-Sizes = Literal["all", "log", "published"] | tuple[int, ...]
-
 
 @one_line
 @dataclass(frozen=True)
 class Settings:
-    """What is computed of ranks.
+    """What is computed from ranks.
 
     Attributes
     ----------
     sizes : {"all", "log", "published"} or tuple of int
-        All sizes, a thousand alike on a log scale (also for `all` above 100,000), those of the Speaker-Linkability
-        tool, or these.
+        Sizes of the gallery: all, a thousand that are evenly spaced on a log scale (also for `all` above 100,000), the
+        sizes of the Speaker-Linkability tool, or the given ones.
     top : tuple of int
-        Numbers r of "among the first r", beside 1.
+        Numbers r for the probability to be among the first r, in addition to 1.
     ties : {"shared", "strict", "lenient"}
-        What a tie counts.
+        How a tie counts.
     resamples, seed, level
-        Resamples of the intervals, 0 for none, seed of all random numbers, and coverage.
+        Number of resamples for the intervals (0 for no intervals), seed of all random numbers, and coverage.
     runs : int
-        Repetitions of the published random galleries; 0 for the closed form.
+        Number of random galleries, as in the published method; 0 for the closed form.
     """
 
     sizes: Sizes = "all"
@@ -84,7 +86,7 @@ class Settings:
 
     @property
     def resampling(self) -> Resampling:
-        """How speakers are resampled for the intervals."""
+        """Resampling of speakers for the intervals."""
         return Resampling(self.resamples, self.seed, self.level)
 
     def gallery_sizes(self, ranks: linkage.Ranks) -> NDArray[np.int64]:
@@ -93,7 +95,7 @@ class Settings:
         Raises
         ------
         DataError
-            If the published sizes are asked for, and the gallery is smaller than all of them.
+            If the published sizes are requested and the gallery is smaller than all of them.
         """
         largest = ranks.largest_size
         if isinstance(self.sizes, tuple):
@@ -110,18 +112,18 @@ class Settings:
 @one_line
 @dataclass(frozen=True, eq=False)
 class Linkage(Tabular):
-    """Ranks by number of utterances, with what was computed of them.
+    """Ranks by number of utterances, with the figures computed from them.
 
     Attributes
     ----------
     ranks : dict of int to Ranks
-        By number of utterances; `ALL` for all of them.
+        Ranks by number of utterances; `ALL` for all utterances.
     curves : dict of int to Curve
-        Linkability, by number of utterances.
+        Linkability by number of utterances.
     report : dict
-        All numbers, as `linkability.json` has them.
+        All figures, as in `linkability.json`.
     settings : Settings
-        How they were computed.
+        Settings of the figures.
     """
 
     ranks: Mapping[int, linkage.Ranks]
@@ -130,7 +132,7 @@ class Linkage(Tabular):
     settings: Settings
 
     def to_columns(self) -> dict[str, Any]:
-        """Return a row for each number of utterances (``all`` for all of them) and size of the gallery."""
+        """Return a row for each number of utterances (or ``all``) and size of the gallery."""
         numbers = ["all" if number == ALL else str(number) for number in self.curves]
         columns = [curve.to_columns() for curve in self.curves.values()]
         utterances = [name for name, table in zip(numbers, columns, strict=True) for _ in table["size"]]
@@ -141,16 +143,16 @@ class Linkage(Tabular):
 @one_line
 @dataclass(frozen=True, eq=False)
 class Beyond:
-    """One number of utterances beyond the gallery.
+    """Linkability beyond the gallery, for one number of utterances.
 
     Attributes
     ----------
     populations : Extrapolation
-        At the sizes that were asked for.
+        Estimates at the requested sizes.
     curve : Extrapolation
-        The same from the whole gallery to the largest of them, for a plot.
+        Estimates from the size of the gallery to the largest requested size, for a plot.
     backtest : list of Backtest
-        What the methods predict of the gallery itself from a part of it; empty where it is too small.
+        Predictions of each method for the gallery from a part of it; empty if the gallery is too small.
     """
 
     populations: linkage.Extrapolation
@@ -159,12 +161,12 @@ class Beyond:
 
 
 def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | None = None) -> Linkage:
-    """Return all numbers of ranks.
+    """Compute all figures from ranks.
 
     Parameters
     ----------
     ranks : mapping of int to Ranks
-        By number of utterances; `ALL` for all of them.
+        Ranks by number of utterances; `ALL` for all utterances.
     settings : Settings, optional
         What to compute.
 
@@ -212,25 +214,25 @@ def extrapolate_linkage(
     impostor_scores: Mapping[int, ArrayLike] | None = None,
     resamples: int = 200,
 ) -> dict[int, Beyond]:
-    """Return each number of utterances at larger populations, with a test of the methods on the gallery itself.
+    """Extrapolate each number of utterances to larger populations, and test the methods on the gallery itself.
 
     Parameters
     ----------
     measured : mapping of int to Ranks
-        By number of utterances.
+        Ranks by number of utterances.
     settings : Settings
-        Of which ties, seed and level are used.
+        Their ties, seed and level are used.
     populations : sequence of int
         Sizes, larger than the gallery.
     impostor_scores : mapping of int to array_like, optional
-        By number of utterances; see `evaluation.linkage.largest_impostor_scores`.
+        Largest impostor scores by number of utterances; see `evaluation.linkage.largest_impostor_scores`.
     resamples : int
-        Resamples of the speakers.
+        Number of resamples of the speakers.
 
     Returns
     -------
     dict of int to Beyond
-        By number of utterances.
+        Estimates by number of utterances.
 
     Raises
     ------
@@ -268,7 +270,7 @@ def report_extrapolation(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
 
 
 def mean_by_speaker(ranks: linkage.Ranks, settings: Settings) -> dict[str, float]:
-    """Return each speaker's linkability, the mean over sizes and over its rows."""
+    """Return each speaker's linkability, the mean over sizes and the speaker's rows."""
     over_sizes = linkage.linkability_over_sizes(ranks, ties=settings.ties)
     return linkage.by_speaker(ranks.speakers, over_sizes)
 
@@ -276,7 +278,7 @@ def mean_by_speaker(ranks: linkage.Ranks, settings: Settings) -> dict[str, float
 def speaker_quarters(
     measured: Linkage, *, rule: linkage.TieSets = "nearest"
 ) -> dict[int, linkage.DisclosureSets | None]:
-    """Return the easy and the hard speakers of each number of utterances; None where there are fewer than four."""
+    """Return the easy and the hard speakers for each number of utterances; None with fewer than four speakers."""
     quarters: dict[int, linkage.DisclosureSets | None] = {}
     for number, ranks in measured.ranks.items():
         means = mean_by_speaker(ranks, measured.settings)
@@ -286,7 +288,7 @@ def speaker_quarters(
 
 
 def match_curves(measured: Linkage) -> dict[int, NDArray[np.float64]]:
-    """Return the cumulative match characteristic of each number of utterances whose galleries have one size."""
+    """Return the cumulative match characteristic for each number of utterances whose galleries have equal sizes."""
     ties = measured.settings.ties
     return {
         number: linkage.cumulative_match(ranks, ties=ties)
@@ -296,7 +298,7 @@ def match_curves(measured: Linkage) -> dict[int, NDArray[np.float64]]:
 
 
 def speaker_table(measured: Linkage) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return header and rows of ``per_speaker.csv``; at single sizes too where those were asked for by number."""
+    """Return header and rows of ``per_speaker.csv``, with single sizes if these were given as numbers."""
     settings = measured.settings
     places, means, points = {}, {}, {}
     for number, ranks in measured.ranks.items():
@@ -317,7 +319,7 @@ def speaker_table(measured: Linkage) -> tuple[tuple[str, ...], list[tuple[Any, .
 
 
 def utterances_name(number: int) -> str:
-    """Return a number of utterances as it is written.
+    """Return a number of utterances as text.
 
     Examples
     --------
@@ -327,44 +329,6 @@ def utterances_name(number: int) -> str:
     return "all" if number == ALL else str(number)
 
 
-def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, dict[str, Any]]:
-    """Compute the numbers of one number of utterances."""
-    sizes = settings.gallery_sizes(ranks)
-    common: dict[str, Any] = {"ties": settings.ties}
-    curve = linkage.linkability_curve(ranks, sizes, resampling=settings.resampling, **common)
-    extra: dict[str, Any] = {}
-    if settings.runs:
-        drawn = linkage.monte_carlo(ranks, sizes, runs=settings.runs, seed=settings.seed, **common)
-        error = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
-        extra = {"exact": curve.values, "runs": settings.runs, "standard_error": error, "single_runs": drawn}
-        curve = replace(curve, values=drawn.mean(axis=0))
-    over_sizes = linkage.linkability_over_sizes(ranks, ties=settings.ties)
-    low, high = ranks.span(settings.ties)
-    least, most = int(ranks.impostors.min()) + 1, int(ranks.impostors.max()) + 1
-    notes = [*ranks.notes]
-    if least < most:
-        notes.append(f"galleries differ between trials, {least} to {most} speakers: sizes end at the smallest")
-        reason = "galleries differ in size between trials"
-        disclosed: dict[str, Any] = {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": reason}
-    else:
-        disclosure = linkage.similarity_rank_disclosure(ranks, ties=settings.ties)
-        disclosed = {f"srd_{name}": value for name, value in disclosure.items()}
-    block: dict[str, Any] = {
-        "n_trial": len(ranks),
-        "sizes": curve.sizes,
-        "linkability": curve.values,
-        "low": curve.low,
-        "high": curve.high,
-        "chance": curve.chance,
-        **extra,
-        # how often the owner is first in the whole gallery of its trial
-        "rank1": float(np.where(low == 0, 1 / (high - low + 1), 0.0).mean()),
-        "linkability_mean": float(over_sizes.mean()),
-        "top": {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top, **common) for top in settings.top},
-    }
-    return curve, block | disclosed | {"notes": notes}
-
-
 def write_linkage(
     folder: str | Path,
     measured: Linkage,
@@ -372,30 +336,30 @@ def write_linkage(
     beyond: Mapping[int, Beyond] | None = None,
     plots: bool = False,
 ) -> dict[str, Any]:
-    """Write linkability into a folder, `linkability.json` at last, and return what that file holds.
+    """Write linkability into a folder, `linkability.json` last, and return the contents of that file.
 
-    What an earlier run wrote there, by the names of this module, is removed first.
+    Files of an earlier run, which the names of this module identify, are removed first.
 
     Parameters
     ----------
     folder : path
-        Made if it is missing.
+        Created if it is missing.
     measured : Linkage
-        What to write.
+        Figures to write.
     beyond : mapping of int to Beyond, optional
-        Larger populations: ``extrapolation.csv``, and ``curve.csv`` behind the measured sizes.
+        Larger populations, for ``extrapolation.csv`` and the end of ``curve.csv``.
     plots : bool
         Write the plots too.
 
     Returns
     -------
     dict
-        The report, with the paths of the table and of the lists of speakers.
+        The report, with the paths of the table and the lists of speakers.
 
     Raises
     ------
     DataError
-        If the folder cannot be written, or a file of an earlier run not be removed.
+        If the folder cannot be written, or a file of an earlier run cannot be removed.
     """
     folder, beyond = Path(folder), beyond or {}
     if any((folder / name).is_file() for name in (REPORT, RANKS)):
@@ -435,7 +399,7 @@ def write_linkage(
         for method, columns in methods.items():
             for size, *values in _points(sizes, *columns):
                 every.append((name, size, method, *values, found_of.measured_to, "extrapolated"))
-        shown = methods.get(SHOWN, (unknown,))[0]  # within the span of all intervals
+        shown = methods.get(SHOWN, (unknown,))[0]  # with the span of all intervals
         points = _points(sizes, shown, *found_of.span(), linkage.chance(found_of.sizes))
         rows += [(name, *point, "extrapolated") for point in points]
     write_text(folder / "curve.csv", _csv(("utterances", "size", "linkability", "low", "high", "chance", "kind"), rows))
@@ -447,6 +411,44 @@ def write_linkage(
     write_text(folder / "cmc.csv", _csv(("utterances", "place", "share"), rows))
     write_json(folder / REPORT, report)
     return report
+
+
+def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, dict[str, Any]]:
+    """Compute the curve and the figures for one number of utterances."""
+    sizes = settings.gallery_sizes(ranks)
+    common: dict[str, Any] = {"ties": settings.ties}
+    curve = linkage.linkability_curve(ranks, sizes, resampling=settings.resampling, **common)
+    extra: dict[str, Any] = {}
+    if settings.runs:
+        drawn = linkage.monte_carlo(ranks, sizes, runs=settings.runs, seed=settings.seed, **common)
+        error = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
+        extra = {"exact": curve.values, "runs": settings.runs, "standard_error": error, "single_runs": drawn}
+        curve = replace(curve, values=drawn.mean(axis=0))
+    over_sizes = linkage.linkability_over_sizes(ranks, ties=settings.ties)
+    low, high = ranks.span(settings.ties)
+    least, most = int(ranks.impostors.min()) + 1, int(ranks.impostors.max()) + 1
+    notes = [*ranks.notes]
+    if least < most:
+        notes.append(f"galleries differ between trials, {least} to {most} speakers: sizes end at the smallest")
+        reason = "galleries differ in size between trials"
+        disclosed: dict[str, Any] = {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": reason}
+    else:
+        disclosure = linkage.similarity_rank_disclosure(ranks, ties=settings.ties)
+        disclosed = {f"srd_{name}": value for name, value in disclosure.items()}
+    block: dict[str, Any] = {
+        "n_trial": len(ranks),
+        "sizes": curve.sizes,
+        "linkability": curve.values,
+        "low": curve.low,
+        "high": curve.high,
+        "chance": curve.chance,
+        **extra,
+        # how often the target speaker is first in the whole gallery
+        "rank1": float(np.where(low == 0, 1 / (high - low + 1), 0.0).mean()),
+        "linkability_mean": float(over_sizes.mean()),
+        "top": {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top, **common) for top in settings.top},
+    }
+    return curve, block | disclosed | {"notes": notes}
 
 
 def _write_plots(folder: Path, measured: Linkage, beyond: Mapping[int, Beyond]) -> None:
@@ -477,5 +479,5 @@ def _points(*columns: NDArray[Any]) -> list[tuple[Any, ...]]:
 
 
 def _csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay rows out with commas; what is undefined stays blank."""
+    """Lay out rows with commas; undefined values stay blank."""
     return format_csv(header, ([None if cell != cell else cell for cell in row] for row in rows))

@@ -1,8 +1,8 @@
-"""One self-contained HTML page of a privacy evaluation: no network, no script, for screen and paper.
+"""A self-contained HTML page of a privacy evaluation, for screen and paper, without scripts or network access.
 
 `write_page` makes it from the results of a recipe and the score files that they name; `write_comparison` puts several
-anonymisers side by side. The text is in the templates ``page.html.j2``, ``comparison.html.j2`` and
-``parts.html.j2``, which escape every value; here are the values that they show.
+anonymisers side by side. The templates ``page.html.j2``, ``comparison.html.j2`` and ``parts.html.j2`` hold the text and
+escape every value; this module computes the values.
 """
 
 from __future__ import annotations
@@ -40,18 +40,29 @@ from spkbase.errors import DataError, few
 from spkbase.files import write_text
 
 MISSING = "n/a"
-_RESAMPLES = 200  # for paired differences
 SPACE, DASH = "\N{NO-BREAK SPACE}", "\N{EN DASH}"
 CHANCE = 0.5
+
 SCENARIO_NAMES = {
     "original": "Original\N{NO-BREAK SPACE}speech",
     "ignorant": "Ignorant",
     "lazy-informed": "Lazy\N{NON-BREAKING HYPHEN}informed",
     "semi-informed": "Semi\N{NON-BREAKING HYPHEN}informed",
 }
+
+# measures of utility: name, whether lower is better, and whether they are shown in percent
+MEASURES = {
+    "wer": ("Word error rate", True, True),
+    "cer": ("Character error rate", True, True),
+    "uar": ("Unweighted average recall", False, True),
+    "f0": ("F0 correlation", False, False),
+}
+
+_RESAMPLES = 200  # for paired differences
 _BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
-# notes on other metrics, which the page does not show, are in the results alone
+
+# the page leaves out notes on metrics that it does not show; the results have them
 _NOTED = ("eer.rocch", "min_cllr", "zebra", "linkability", "intervals:", "intervals.eer.rocch", "intervals.zebra")
 
 
@@ -61,32 +72,33 @@ def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Pa
     Parameters
     ----------
     results : mapping
-        As ``results.json`` holds them; see `evaluation.reports.parse_results`.
+        Contents of ``results.json``; see `evaluation.reports.parse_results`.
     path : path
         The HTML file.
     folder : path
-        Where the paths of scores and keys in the results start.
+        Folder to which the paths of scores and keys in the results are relative.
 
     Raises
     ------
     DataError
-        If the results are malformed or the file cannot be written. Missing scores leave a plot out, as the page says.
+        If the results are malformed or the file cannot be written. If scores are missing, the page has a note in place
+        of the plot.
     """
-    # links to scores only in a page inside the folder: one outside may be handed on alone and names no folder of ours
+    # only a page inside the folder links to scores; one outside may be passed on, and must name no local folder
     place, root = Path(path).absolute().parent.resolve(), Path(folder).resolve()
     base = "../" * len(place.relative_to(root).parts) if place.is_relative_to(root) else None
     write_text(path, render_page(results, folder=folder, base=base))
 
 
 def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | None = None) -> str:
-    """Return the page as text; see `write_page`. `base` leads from it to the folder, for links to scores."""
+    """Return the page as text; see `write_page`. `base` leads from the page to the folder, for links to scores."""
     parsed = parse_results(results)
     with one_error():
         return _render("page.html.j2", _values(parsed, Path(folder), base))
 
 
 def write_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]], path: str | Path) -> None:
-    """Write one page of several privacy evaluations; see `render_comparison`.
+    """Write one page for several privacy evaluations; see `render_comparison`.
 
     Raises
     ------
@@ -102,8 +114,7 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
     Parameters
     ----------
     sources : sequence of (mapping, path)
-        Results as ``results.json`` holds them, with the folder where their paths start. Equal names are
-        numbered.
+        Contents of ``results.json``, and the folder to which their paths are relative. Equal names are numbered.
     """
     if len(sources) < 2:
         raise DataError(f"expected results of at least 2 anonymisers to compare, got {len(sources)}")
@@ -140,12 +151,12 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
 
 
 def check_attackers(systems: Mapping[str, Results]) -> None:
-    """Refuse to compare anonymisers that other attackers were run on: the strongest of more attackers is stronger.
+    """Refuse to compare anonymisers with different attackers, as the strongest of more attackers is stronger.
 
     Raises
     ------
     DataError
-        If a data set and scenario of several anonymisers has other attackers in one of them.
+        If the attackers on a data set and scenario differ between anonymisers.
     """
     run: dict[str, dict[str, set[str]]] = {}
     for name, results in systems.items():
@@ -162,25 +173,25 @@ def check_attackers(systems: Mapping[str, Results]) -> None:
 def paired_rates(
     systems: Mapping[str, Results], folders: Mapping[str, Path]
 ) -> list[tuple[str, dict[str, Interval], str]]:
-    """Return by how much the equal error rates of anonymisers differ from those of the first one, on the same trials.
+    """Return the differences in EER between each anonymiser and the first one, on the same trials.
 
-    Speakers are resampled once for both, as often as the first results say but at most 200 times, as the interval needs
-    the standard deviation alone; what is easy or hard for both cancels. The scenario is the best informed one that both
-    have.
+    Both anonymisers share the resamples of speakers, so that effects of easy and hard speakers cancel. The number of
+    resamples is that of the first results, at most 200, because the interval needs only the standard deviation. The
+    scenario is the best informed one that both have.
 
     Parameters
     ----------
     systems : mapping of str to Results
-        By name; the others are compared with the first.
+        Results by name; the others are compared with the first.
     folders : mapping of str to path
-        Where the paths in the results start.
+        Folders to which the paths in the results are relative, by name.
 
     Returns
     -------
     list of (str, dict of str to Interval, str)
-        For each pair and data set what is compared, the differences with intervals and p-values (corrected for the
-        number of attackers, `holm`) by attacker, first that of the strongest ones where these differ, and why there are
-        none.
+        For each pair and data set a title; the differences by attacker, with intervals and p-values (corrected for the
+        number of attackers with `holm`); and the reason if there are none. If the strongest attackers differ, their
+        difference comes first.
     """
     (base, first), *others = systems.items()
     config = first.raw.get("config") or {}
@@ -217,22 +228,18 @@ def paired_rates(
 
 
 def samples_of(row: Condition, folder: Path) -> list[Sample]:
-    """Return the trials of each draw of a condition, as they are resampled."""
+    """Return the trials of each draw of a condition, ready to be resampled."""
     files, key, speakers = pictures.files_of(row, folder)
     maps, trials = read_speakers(speakers) if speakers else None, read_key(key)
     return [sample_from(read_scores(file), trials, segment_speakers=maps, bootstrap_by="id")[0] for file in files]
 
 
-def _rate(scores: SortedScores) -> dict[str, float]:
-    return {"eer.rocch": eer(scores)}
-
-
 def unlike_in(systems: Mapping[str, Results]) -> list[str]:
     """Return a sentence for each difference between evaluations that may make their figures incomparable.
 
-    Compared are, for each data set that several of them have, scenarios, and numbers of enrolled speakers
-    and trials; the number of anonymised versions of the training speech; whether speech is simulated. What results do
-    not state is not compared.
+    It compares scenarios and numbers of enrolled speakers and trials on each data set that several of them have, the
+    number of anonymised versions of the training speech, and whether speech is simulated, as far as the results state
+    these.
     """
     found: dict[str, dict[str, str]] = {}
     for dataset in dict.fromkeys(name for results in systems.values() for name in results.datasets()):
@@ -252,8 +259,188 @@ def unlike_in(systems: Mapping[str, Results]) -> list[str]:
     ]
 
 
+def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interval]]:
+    """Return measure, nested names and value for each value of utility, in the order of the results.
+
+    The names are the data set, ``original`` or the anonymised speech, and the sex.
+    """
+
+    def walk(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Interval]]:
+        if not isinstance(block, Mapping):
+            yield place, Interval(number(block))
+        elif "value" in block:
+            yield place, interval_from(block)
+        else:
+            for name, inner in block.items():
+                yield from walk(inner, (*place, name))
+
+    utility = results.raw.get("utility") or {}
+    return [(measure, place, value) for measure, block in utility.items() for place, value in walk(block, ())]
+
+
+def gathered(notes: Iterable[str]) -> list[str]:
+    """Merge notes that differ only in numbers, and give the smallest and the largest number.
+
+    >>> gathered(["worth 0.2 errors", "worth 1.7 errors", "worth 0.9 errors", "no error"])
+    ['worth 0.2 to 1.7 errors (3 times)', 'no error']
+    """
+    alike: dict[tuple[str, ...], list[list[str]]] = {}
+    for note in notes:
+        alike.setdefault(tuple(_NUMBER.split(note)), []).append(_NUMBER.findall(note))
+    found = []
+    for texts, rows in alike.items():
+        columns = [sorted(set(column), key=float) for column in zip(*rows, strict=True)]
+        values = [column[0] if len(column) == 1 else f"{column[0]} to {column[-1]}" for column in columns]
+        note = "".join(chain(*zip_longest(texts, values, fillvalue="")))
+        found.append(f"{note} ({len(rows)} times)" if len(rows) > 1 else note)
+    return found
+
+
+def decimal(value: Any, decimals: int = 2) -> str:
+    """Format a number with decimals; infinity as a sign, NaN as n/a."""
+    value = number(value)
+    if math.isnan(value):
+        return MISSING
+    if math.isinf(value):
+        return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
+    return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def percent(share: Any, decimals: int = 1) -> str:
+    """Format a share in percent.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(float("nan"))
+    ('12.3\\xa0%', 'n/a')
+    """
+    share = number(share)
+    return f"{100 * share:.{decimals}f}{SPACE}%" if math.isfinite(share) else decimal(share)
+
+
+def count_of(value: Any) -> str:
+    """Format a whole number with separators of thousands.
+
+    Examples
+    --------
+    >>> count_of(12345.0), count_of(2.5), count_of(None)
+    ('12,345', '2.5', 'n/a')
+    """
+    value = number(value)
+    return f"{value:,.0f}" if math.isfinite(value) and value == round(value) else decimal(value, 1)
+
+
+def decimal_ends(figure: Interval, decimals: int, between: str = DASH) -> str:
+    """Format the ends of an interval; "" without an interval."""
+    return between.join(decimal(end, decimals) for end in (figure.low, figure.high)) if figure.has_interval else ""
+
+
+def ends(share: Interval) -> str:
+    """Format the interval of a share in percent; "" without an interval.
+
+    Examples
+    --------
+    >>> ends(Interval(0.2, 0.125, 0.3))
+    '12.5–30.0\\xa0%'
+    """
+    return decimal_ends(Interval(0.0, 100 * share.low, 100 * share.high), 1) + f"{SPACE}%" * share.has_interval
+
+
+def seconds(value: Any) -> str:
+    """Format a duration in seconds.
+
+    Examples
+    --------
+    >>> [seconds(value) for value in (0.034, 12.34, 75, 7384)]
+    ['0.03 s', '12.3 s', '1 min 15 s', '2 h 3 min']
+    """
+    value = number(value)
+    if value < 60:
+        return f"{value:.2f} s" if value < 1 else f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def unbroken(text: str) -> str:
+    """Keep numbers on one line with their units.
+
+    Examples
+    --------
+    >>> unbroken("1.9 % of 70 trials")
+    '1.9\\xa0% of 70 trials'
+    """
+    return _BREAK.sub(SPACE, text)
+
+
+def level_class(level: int | None) -> str:
+    return "level-none" if level is None else f"level-{level}"
+
+
+def on_ruler(eer: float) -> str:
+    """Return the position of an EER on the ruler from 0 to chance, in percent."""
+    return f"{100 * min(max(eer, 0.0), CHANCE) / CHANCE:.4g}%"
+
+
+def among(candidates: tuple[int, int]) -> str:
+    least, most = candidates
+    return "among all enrolled" if not most else f"of {most}" if least == most else f"of {least} to {most}"
+
+
+def in_short(outcome: Outcome) -> str:
+    """Summarise levels of knowledge, identification and closed set in a few words; "" without them."""
+    beside = outcome.beside
+    others = {level: one for level, one in beside.levels.items() if one.attacker != outcome.attacker}
+    parts = [f"{level} {percent(one.rate.value)}" for level, one in others.items()]
+    if beside.identification.attacker:
+        parts.append(f"identified {percent(beside.identification.rate.value, 0)}")
+    if beside.closed_set.attacker:
+        parts.append(f"closed set {percent(beside.closed_set.rate.value)}")
+    return ", ".join(parts)
+
+
+def linked_among(outcome: Outcome) -> str:
+    if not outcome.linkability.known or math.isnan(outcome.n_enrolled):
+        return ""
+    # lists without trials across the sexes
+    within = ", of their sex" if outcome.n_enrolled < number(outcome.values.get("n_enrolled")) else ""
+    return f"of {count_of(outcome.n_enrolled)}{within}"
+
+
+def category(outcome: Outcome) -> str:
+    zebra = outcome.values.get("zebra") or {}
+    if not zebra.get("tag"):
+        return ""
+    note = ceiling_note(number(zebra["individual"]), number(zebra.get("individual_ceiling")))
+    return f"category {zebra['tag']}" + (f", {note}" if note else "")
+
+
+def supported(value: Any, outcome: Outcome) -> str:
+    """Format evidence; above the `individual_ceiling`, which the number of trials sets, format that ceiling."""
+    most = number(find(outcome.values, "zebra", "individual_ceiling"))
+    return f"over {decimal(most)}" if number(value) > most * (1 + 1e-9) else decimal(value)
+
+
+def group_name(results: Results, dataset: str, gender: str) -> str:
+    """Name the speakers, with their number and numbers of trials if all conditions agree on these."""
+    rows = [row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender)]
+    words = {"n_enrolled": "enrolled", "n_target": "target trials", "n_nontarget": "nontarget trials"}
+    alike = {name: noun for name, noun in words.items() if len({row.get(name) for row in rows}) == 1}
+    parts = _counts(rows[0], alike)
+    return GENDERS.get(gender, gender).capitalize() + (f" ({', '.join(parts)})" if parts else "")
+
+
+def perfect(results: Results, worst: Outcome) -> Mapping[str, Any] | None:
+    """Return the smallest rate with a perfect anonymiser, if the results state it."""
+    rows = [row for row in results.raw.get("summary") or () if (row["dataset"], row["gender"]) == worst.place[:2]]
+    return next((found for row in rows if (found := find(row, "minimum_over_scenarios", "perfect"))), None)
+
+
+def _rate(scores: SortedScores) -> dict[str, float]:
+    return {"eer.rocch": eer(scores)}
+
+
 def _sizes(results: Results, dataset: str) -> str:
-    """Say how large the lists of a data set are; all conditions of one sex have the same."""
+    """Describe the sizes of the lists of a data set, which all conditions of one sex share."""
     parts = []
     for gender in results.main_genders(dataset):
         row = next(row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender))
@@ -264,7 +451,7 @@ def _sizes(results: Results, dataset: str) -> str:
 
 
 def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
-    """What the template of a page shows."""
+    """Return the values that the template of a page shows."""
     level = number(find(results.raw, "config", "evaluation", "level"))
     averages: dict[str, dict[str, Any]] = {}
     for row in results.raw.get("averages") or ():
@@ -305,13 +492,13 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
 
 
 def _exposure(speaker: Mapping[str, Any]) -> tuple[float, float, str]:
-    """Order of speakers: the highest linkability first, then the lowest EER; unknown ones last."""
+    """Sort key for speakers: highest linkability, then lowest EER first; unknown values last."""
     value, eer = number(speaker["linkability_mean"]), number(speaker["eer"])
     return 1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, speaker["speaker"]
 
 
 def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Picture]]]:
-    """Each data set with its entries on voice similarity, and the matrices of the first one of each sex."""
+    """Return each data set, its entries on voice similarity, and pictures of the first entry of each sex."""
     known = [entry for entry in results.raw.get("similarity") or () if interval_from(entry.get("deid")).known]
     found = []
     for count, dataset in enumerate(results.datasets(), 1):
@@ -325,38 +512,10 @@ def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Pictur
     return found
 
 
-# measures of utility: name, whether lower is better, and whether they are shown in percent
-MEASURES = {
-    "wer": ("Word error rate", True, True),
-    "cer": ("Character error rate", True, True),
-    "uar": ("Unweighted average recall", False, True),
-    "f0": ("F0 correlation", False, False),
-}
-
-
-def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interval]]:
-    """Return every value of every measure, in the order of the results: measure, names that lead to it, and value.
-
-    The names are of the data set, ``original`` or the anonymised speech, and the sex.
-    """
-
-    def walk(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Interval]]:
-        if not isinstance(block, Mapping):
-            yield place, Interval(number(block))
-        elif "value" in block:
-            yield place, interval_from(block)
-        else:
-            for name, inner in block.items():
-                yield from walk(inner, (*place, name))
-
-    utility = results.raw.get("utility") or {}
-    return [(measure, place, value) for measure, block in utility.items() for place, value in walk(block, ())]
-
-
 def _utility_pictures(
     results: Results, values: Sequence[tuple[str, tuple[str, ...], Interval]]
 ) -> Iterator[pictures.Picture]:
-    """Draw each value over all speakers against the equal error rate of its data set, or of the worst one."""
+    """Draw each value over all speakers against the EER of its data set or else of the worst data set."""
     worst = {headline.worst.dataset: headline.worst for headline in reversed(headlines(results))}
     for measure in ("wer", "uar"):
         points = []
@@ -382,7 +541,7 @@ def _utility_pictures(
 
 
 def _notes(results: Results) -> list[str]:
-    """Notes on the numbers that are shown."""
+    """Return the notes on the numbers that the page shows."""
     told = [
         f"{name}: {note}"
         for condition in results.conditions
@@ -391,105 +550,8 @@ def _notes(results: Results) -> list[str]:
     return gathered(sorted(note for note in told if note.startswith(_NOTED)))
 
 
-def gathered(notes: Iterable[str]) -> list[str]:
-    """Merge notes that differ in numbers alone, with the smallest and the largest number.
-
-    >>> gathered(["worth 0.2 errors", "worth 1.7 errors", "worth 0.9 errors", "no error"])
-    ['worth 0.2 to 1.7 errors (3 times)', 'no error']
-    """
-    alike: dict[tuple[str, ...], list[list[str]]] = {}
-    for note in notes:
-        alike.setdefault(tuple(_NUMBER.split(note)), []).append(_NUMBER.findall(note))
-    found = []
-    for texts, rows in alike.items():
-        columns = [sorted(set(column), key=float) for column in zip(*rows, strict=True)]
-        values = [column[0] if len(column) == 1 else f"{column[0]} to {column[-1]}" for column in columns]
-        note = "".join(chain(*zip_longest(texts, values, fillvalue="")))
-        found.append(f"{note} ({len(rows)} times)" if len(rows) > 1 else note)
-    return found
-
-
-# ---- how values are shown; what is not known is shown as n/a
-
-
-def decimal(value: Any, decimals: int = 2) -> str:
-    """Return a number with decimals; infinite ones as a sign, NaN as n/a."""
-    value = number(value)
-    if math.isnan(value):
-        return MISSING
-    if math.isinf(value):
-        return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
-    return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
-
-
-def percent(share: Any, decimals: int = 1) -> str:
-    """Return a share in percent.
-
-    Examples
-    --------
-    >>> percent(0.1234), percent(float("nan"))
-    ('12.3\\xa0%', 'n/a')
-    """
-    share = number(share)
-    return f"{100 * share:.{decimals}f}{SPACE}%" if math.isfinite(share) else decimal(share)
-
-
-def count_of(value: Any) -> str:
-    """Return a whole number, thousands apart.
-
-    Examples
-    --------
-    >>> count_of(12345.0), count_of(2.5), count_of(None)
-    ('12,345', '2.5', 'n/a')
-    """
-    value = number(value)
-    return f"{value:,.0f}" if math.isfinite(value) and value == round(value) else decimal(value, 1)
-
-
-def decimal_ends(figure: Interval, decimals: int, between: str = DASH) -> str:
-    """Return the ends of an interval, or nothing."""
-    return between.join(decimal(end, decimals) for end in (figure.low, figure.high)) if figure.has_interval else ""
-
-
-def ends(share: Interval) -> str:
-    """Return the ends of the interval of a share in percent, or nothing.
-
-    Examples
-    --------
-    >>> ends(Interval(0.2, 0.125, 0.3))
-    '12.5–30.0\\xa0%'
-    """
-    return decimal_ends(Interval(0.0, 100 * share.low, 100 * share.high), 1) + f"{SPACE}%" * share.has_interval
-
-
-def seconds(value: Any) -> str:
-    """Return a duration.
-
-    Examples
-    --------
-    >>> [seconds(value) for value in (0.034, 12.34, 75, 7384)]
-    ['0.03 s', '12.3 s', '1 min 15 s', '2 h 3 min']
-    """
-    value = number(value)
-    if value < 60:
-        return f"{value:.2f} s" if value < 1 else f"{value:.1f} s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def unbroken(text: str) -> str:
-    """Keep a number on one line with its unit.
-
-    Examples
-    --------
-    >>> unbroken("1.9 % of 70 trials")
-    '1.9\\xa0% of 70 trials'
-    """
-    return _BREAK.sub(SPACE, text)
-
-
 def _place(of: Condition | tuple[str, str]) -> str:
-    """Name a data set, with the sex where it is one."""
+    """Name a data set, with the sex unless all speakers are pooled."""
     dataset, gender = of if isinstance(of, tuple) else (of.dataset, of.gender)
     return (
         pictures.short(dataset)
@@ -502,73 +564,10 @@ def _scenario(name: str) -> str:
     return SCENARIO_NAMES.get(name, pictures.short(name))
 
 
-def level_class(level: int | None) -> str:
-    return "level-none" if level is None else f"level-{level}"
-
-
-def on_ruler(eer: float) -> str:
-    """Place of an EER on the ruler from 0 to chance."""
-    return f"{100 * min(max(eer, 0.0), CHANCE) / CHANCE:.4g}%"
-
-
-def among(candidates: tuple[int, int]) -> str:
-    least, most = candidates
-    return "among all enrolled" if not most else f"of {most}" if least == most else f"of {least} to {most}"
-
-
-def in_short(outcome: Outcome) -> str:
-    """Levels of knowledge, identification and closed set in a few words, or nothing."""
-    beside = outcome.beside
-    others = {level: one for level, one in beside.levels.items() if one.attacker != outcome.attacker}
-    parts = [f"{level} {percent(one.rate.value)}" for level, one in others.items()]
-    if beside.identification.attacker:
-        parts.append(f"identified {percent(beside.identification.rate.value, 0)}")
-    if beside.closed_set.attacker:
-        parts.append(f"closed set {percent(beside.closed_set.rate.value)}")
-    return ", ".join(parts)
-
-
-def linked_among(outcome: Outcome) -> str:
-    if not outcome.linkability.known or math.isnan(outcome.n_enrolled):
-        return ""
-    # where there are no trials across the sexes
-    within = ", of their sex" if outcome.n_enrolled < number(outcome.values.get("n_enrolled")) else ""
-    return f"of {count_of(outcome.n_enrolled)}{within}"
-
-
-def category(outcome: Outcome) -> str:
-    zebra = outcome.values.get("zebra") or {}
-    if not zebra.get("tag"):
-        return ""
-    note = ceiling_note(number(zebra["individual"]), number(zebra.get("individual_ceiling")))
-    return f"category {zebra['tag']}" + (f", {note}" if note else "")
-
-
-def supported(value: Any, outcome: Outcome) -> str:
-    """Return evidence as a number; where it is more than so many trials can support, the `individual_ceiling`."""
-    most = number(find(outcome.values, "zebra", "individual_ceiling"))
-    return f"over {decimal(most)}" if number(value) > most * (1 + 1e-9) else decimal(value)
-
-
 def _counts(values: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
-    """Name the counts that are known."""
+    """Format the known counts with their nouns."""
     known = {name: noun for name, noun in words.items() if values.get(name) is not None}
     return [f"{count_of(values[name])} {noun}" for name, noun in known.items()]
-
-
-def group_name(results: Results, dataset: str, gender: str) -> str:
-    """Name the speakers, with the numbers of trials where all conditions agree on them."""
-    rows = [row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender)]
-    words = {"n_enrolled": "enrolled", "n_target": "target trials", "n_nontarget": "nontarget trials"}
-    alike = {name: noun for name, noun in words.items() if len({row.get(name) for row in rows}) == 1}
-    parts = _counts(rows[0], alike)
-    return GENDERS.get(gender, gender).capitalize() + (f" ({', '.join(parts)})" if parts else "")
-
-
-def perfect(results: Results, worst: Outcome) -> Mapping[str, Any] | None:
-    """The smallest rate with a perfect anonymiser, where the results state it."""
-    rows = [row for row in results.raw.get("summary") or () if (row["dataset"], row["gender"]) == worst.place[:2]]
-    return next((found for row in rows if (found := find(row, "minimum_over_scenarios", "perfect"))), None)
 
 
 def _leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str]]:
@@ -583,7 +582,7 @@ def _leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, st
 
 
 def _yaml(config: Mapping[str, Any]) -> str:
-    """Write a configuration as YAML, which is how it was given."""
+    """Format a configuration as YAML, the form in which it was given."""
     import yaml
 
     return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True, width=110)).strip()
@@ -600,7 +599,7 @@ def _render(template: str, values: Mapping[str, Any]) -> str:
 
 @cache
 def _environment() -> Any:
-    """The templates, with their filters; every text is escaped, and characters that HTML forbids are replaced."""
+    """Return the templates with their filters; texts are escaped, and characters that HTML forbids are replaced."""
     import jinja2
     from markupsafe import Markup
 
@@ -614,18 +613,8 @@ def _environment() -> Any:
         extensions=["jinja2.ext.do"],
     )
     shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, one_in)
-    shown += (
-        among,
-        category,
-        group_name,
-        in_short,
-        level_class,
-        linked_among,
-        on_ruler,
-        perfect,
-        pictures.short,
-        supported,
-    )
+    shown += (among, category, group_name, in_short, level_class, linked_among, on_ruler, perfect, supported)
+    shown += (pictures.short,)
     filters: dict[str, Any] = {function.__name__: function for function in shown}
     environment.filters |= filters | {
         "count": count_of,

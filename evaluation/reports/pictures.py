@@ -1,4 +1,4 @@
-"""The plots of the page, drawn by `evaluation.plots` from the results and their score files, as SVG inside it."""
+"""The plots of the page: `evaluation.plots` draws the results and their score files as SVG inside the page."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from evaluation.metrics import eer, sort_scores
 from evaluation.reports.results import Condition, Outcome, find, number
 from spkbase.errors import DataError
 
-_log = logging.getLogger(__name__)
-_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
-_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLOURS = {
     "#ffffff": "paper",
     "#000000": "ink",
@@ -35,14 +32,18 @@ COLOURS = {
     "#56b4e9": "sky",
     "#e69f00": "orange",
 }
-"""Colours of plots, and the names by which the page's style sheet sets them anew on a dark screen."""
+"""Colours of plots, and their names in the page's style sheet, which changes them on a dark screen."""
 
 Picture = dict[str, str]
-"""``kind``, ``svg`` (empty where nothing could be drawn) and then ``problem``."""
+"""``kind``, ``svg`` and, where the plot could not be drawn and ``svg`` is empty, ``problem``."""
+
+_log = logging.getLogger(__name__)
+_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
+_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def printable(text: str) -> str:
-    """Replace what neither HTML nor SVG can hold: control characters and halves of surrogate pairs."""
+    """Replace characters that neither HTML nor SVG can hold: control characters and lone surrogates."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -53,18 +54,18 @@ def short(name: str, most: int = 60) -> str:
 
 
 def picture(kind: str, plot: Callable[..., object], *given: Any, title: str, name: str, **options: Any) -> Picture:
-    """Draw a plot for the page; where it cannot be drawn, a problem says why.
+    """Draw a plot for the page; if it cannot be drawn, ``problem`` says why.
 
     Parameters
     ----------
     kind : str
-        Name of its caption in ``parts.html.j2``.
+        Name of the caption in ``parts.html.j2``.
     plot : callable
-        Takes what is given, the title, the options, and `path`, an SVG file to write.
+        Takes `given`, the title, the options, and `path`, the SVG file to write.
     title : str
-        Title, also for those who do not see the plot.
+        Title, also read aloud by screen readers.
     name : str
-        Prefix of each id; another one for each picture of a page.
+        Prefix of the ids in the SVG, unique in the page.
     """
     with TemporaryDirectory() as folder:
         path = Path(folder, "plot.svg")
@@ -77,9 +78,9 @@ def picture(kind: str, plot: Callable[..., object], *given: Any, title: str, nam
 
 
 def inline(svg: str, *, name: str, label: str) -> str:
-    """Turn an SVG file of matplotlib into an element of a page: unique ids, colours that follow the page.
+    """Turn a matplotlib SVG file into an element of the page, with unique ids and the page's colours.
 
-    Comments, metadata, style sheets and ids that nothing refers to are left out.
+    Comments, metadata, style sheets and unused ids are left out.
     """
     from markupsafe import Markup
 
@@ -106,23 +107,18 @@ def inline(svg: str, *, name: str, label: str) -> str:
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
-def _variable(colour: re.Match[str]) -> str:
-    name = COLOURS.get(colour[0])
-    return f"var(--plot-{name}, {colour[0]})" if name else colour[0]
-
-
 def label_of(outcome: Condition) -> str:
-    """Return the name of a condition in a legend."""
+    """Return the legend text of a condition."""
     return f"{short(outcome.scenario)}, {short(outcome.attacker)}"
 
 
 def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str, name: str) -> list[Picture]:
-    """Draw DET and ZEBRA plots, and say of which outcomes the scores are missing or are no longer those of the results.
+    """Draw DET and ZEBRA plots, and report outcomes whose scores are missing or have changed since the evaluation.
 
     Parameters
     ----------
     outcomes : mapping of str to (str, Outcome, path)
-        By their names in messages: the names in the legend, and where the paths of the results start.
+        Legend text, outcome and folder of its paths, by its name in messages.
     where : str
         The data set.
     name : str
@@ -153,13 +149,13 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
 
 
 def files_of(condition: Condition, folder: Path) -> tuple[list[Path], Path, Path | None]:
-    """Return the files of the scores of a condition, one for each draw, of its key, and of its speakers.
+    """Return the files of a condition: the scores of each draw, the key, and the speakers if there are any.
 
     Raises
     ------
     DataError
-        If the results name none, or one outside their folder: results that came from elsewhere must not bring files of
-        this machine into the page.
+        If the results name no scores or no key, or a file outside their folder: results from elsewhere must not bring
+        files of this machine into the page.
     """
     draws = condition.values.get("draws") or [condition.values]
     names = [condition.values.get("key"), *(draw.get("scores") for draw in draws)]
@@ -174,7 +170,7 @@ def files_of(condition: Condition, folder: Path) -> tuple[list[Path], Path, Path
 
 
 def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, name: str) -> Picture:
-    """Draw linkability over the number of enrolled speakers, a curve for each scenario."""
+    """Draw linkability over the number of enrolled speakers, with a curve for each scenario."""
     curves = {label_of(outcome): curve for outcome in outcomes if (curve := _curve(outcome, level))}
     if not curves:
         return {"kind": "linkability", "svg": "", "problem": "No linkability plot: the results hold no curve."}
@@ -182,20 +178,8 @@ def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, n
     return picture("linkability", plots.plot_linkability, curves, title=title, name=f"{name}-link")
 
 
-def _curve(condition: Condition, level: float) -> Curve | None:
-    """Return the linkability of a condition, or None where it holds none that can be drawn."""
-    block = condition.values.get("linkability") or {}
-    columns = [[number(value) for value in block.get(name) or ()] for name in ("sizes", "linkability", "low", "high")]
-    sizes, values, low, high = np.array([column or [np.nan] * len(columns[0]) for column in columns])
-    shown = sizes >= 2
-    if shown.sum() < 2:
-        return None
-    sizes = sizes[shown]
-    return Curve(sizes.astype(np.int64), values[shown], low[shown], high[shown], 1 / sizes, level=level)
-
-
 def speakers_picture(speakers: Sequence[Mapping[str, Any]], where: str, name: str) -> list[Picture]:
-    """Draw the linkability of all speakers, the most exposed first; nothing of fewer than two."""
+    """Draw the linkability of all speakers, the most exposed first; draw nothing for fewer than two speakers."""
     if len(speakers) < 2:
         return []
     values = [(one["linkability_mean"], short(one["gender"])) for one in speakers]
@@ -203,14 +187,14 @@ def speakers_picture(speakers: Sequence[Mapping[str, Any]], where: str, name: st
 
 
 def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[Picture]:
-    """Draw how often target speakers are among the first; nothing where the results do not say it."""
+    """Draw cumulative match characteristics; draw nothing if the results have none."""
     curves = {label_of(one): cmc for one in outcomes if len(cmc := one.values.get("cmc") or ()) > 1}
     title = f"Target speaker among the first: {where}"
     return [picture("cmc", plots.plot_cmc, curves, title=title, name=name)] if curves else []
 
 
 def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list[Picture]:
-    """Draw the voice similarity matrices of an entry of the results; nothing where it has none."""
+    """Draw the voice similarity matrices of an entry of the results; draw nothing if it has none."""
     matrices = {kind: entry["matrices"][kind] for kind in plots.VOICES if (entry.get("matrices") or {}).get(kind)}
     if not matrices:
         return []
@@ -221,3 +205,20 @@ def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list
     names = next(iter(matrices.values()))["speakers"]
     title = f"Voice similarity: {where}"
     return [picture("similarity", plots.plot_similarity, cells, names, title=title, name=name)]
+
+
+def _variable(colour: re.Match[str]) -> str:
+    name = COLOURS.get(colour[0])
+    return f"var(--plot-{name}, {colour[0]})" if name else colour[0]
+
+
+def _curve(condition: Condition, level: float) -> Curve | None:
+    """Return the linkability curve of a condition, or None if it has fewer than two points."""
+    block = condition.values.get("linkability") or {}
+    columns = [[number(value) for value in block.get(name) or ()] for name in ("sizes", "linkability", "low", "high")]
+    sizes, values, low, high = np.array([column or [np.nan] * len(columns[0]) for column in columns])
+    shown = sizes >= 2
+    if shown.sum() < 2:
+        return None
+    sizes = sizes[shown]
+    return Curve(sizes.astype(np.int64), values[shown], low[shown], high[shown], 1 / sizes, level=level)

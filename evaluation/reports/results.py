@@ -1,11 +1,12 @@
-"""Results of a privacy evaluation: the format of ``results.json``, and what reports and pages use of it.
+"""Results of a privacy evaluation: the format of ``results.json``, and its parts for reports and pages.
 
 `spkver.voiceprivacy` writes results in this format. ``conditions`` has an entry for each set, sex, scenario and
 attacker: ``dataset``, ``gender``, ``scenario``, ``attacker``, ``eer`` (readings by name), ``intervals``, ``zebra``,
-``linkability`` and more. An entry also has ``level``, what the attacker may use (`evaluation.trials.LEVELS`);
-``content``, whether it uses the words spoken, which an anonymiser must keep; ``draws``, what each anonymised version of
-the trials gives, of which the other numbers are means; ``closed_set``, error rate and identification where the attacker
-knows the enrolled. ``summary`` has the strongest attacker of each set, sex and scenario, who leaves the least privacy.
+``linkability`` and more. An entry also has ``level``, the attacker's level of knowledge
+(`evaluation.trials.LEVELS`); ``content``, whether the attacker uses the words spoken, which an anonymiser must keep;
+``draws``, the results for each anonymised version of the trials, whose means are the other numbers; ``closed_set``,
+error rate and identification by an attacker who knows the enrolled speakers. ``summary`` has the strongest attacker of
+each set, sex and scenario, who leaves the least privacy.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from spkbase.showing import Tabular, html_table, one_line
 Entry = TypeVar("Entry", bound=Mapping[str, Any])
 
 FORMAT = 1
-"""Version of the format; a file with another one is refused."""
+"""Version of the format; files with other versions are refused."""
 GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
 
 
 def number(value: Any) -> float:
-    """Return a number as JSON has it: null for NaN, infinite ones as text.
+    """Return a number from JSON, where NaN is null and infinite numbers are texts.
 
     Examples
     --------
@@ -43,7 +44,7 @@ def number(value: Any) -> float:
 
 
 def find(values: Mapping[str, Any], *names: str) -> Any:
-    """Return a nested value, None where a name or a block is missing.
+    """Return a nested value; None if a name or a block is missing.
 
     Examples
     --------
@@ -74,8 +75,8 @@ def strongest(conditions: Sequence[Entry]) -> Entry:
     Returns
     -------
     mapping
-        That with the smallest EER; of equal ones that with the most disclosed evidence, then by name. One without an
-        EER only where none has one.
+        The condition with the smallest EER; ties are broken by the most disclosed evidence, then by name. A condition
+        without an EER is returned only if all lack one.
 
     Examples
     --------
@@ -95,13 +96,13 @@ def strongest(conditions: Sequence[Entry]) -> Entry:
 @one_line
 @dataclass(frozen=True)
 class AttackerRate:
-    """A rate of an attacker; no name where there is none."""
+    """A rate and its attacker; the name is empty if there is no such attacker."""
 
     attacker: str = ""
     rate: Interval = field(default_factory=Interval)
 
     def to_dict(self, name: str) -> dict[str, Any] | None:
-        """Return attacker, rate under a name, and its ends, as the summary of the results has them; None without."""
+        """Return attacker, rate (under the given name) and interval for the summary; None without an attacker."""
         if not self.attacker:
             return None
         ends = {"low": self.rate.low, "high": self.rate.high}
@@ -113,24 +114,25 @@ class AttackerRate:
 @one_line
 @dataclass(frozen=True)
 class SecondaryResults:
-    """Secondary results, shown with the EER of a scenario, which is that of its strongest attacker.
+    """Secondary results of a scenario, shown beside its main result, the EER of the strongest attacker.
 
     Attributes
     ----------
     levels : dict of str to AttackerRate
-        EER of the strongest attacker of each level of knowledge that has one, in the order of `LEVELS`.
+        EER of the strongest attacker at each level of knowledge that has attackers, in the order of `LEVELS`.
     without_content : AttackerRate
-        EER of the strongest attacker that does not use the words spoken; none where no attacker does.
+        EER of the strongest attacker that does not use the words spoken; empty if all or none of the attackers do.
     tested : tuple of int
-        Recordings that each list of trials tests, which whole-list attackers adapt to; empty where it is not known.
+        Numbers of test recordings in each trial list, to which whole-list attackers adapt; empty if unknown.
     closed_set : AttackerRate
-        Least EER of scores that are centred over the enrolled, with the interval of the minimum over attackers.
+        Smallest EER of scores that are centred over the enrolled speakers, with the interval of the minimum over
+        attackers.
     identification : AttackerRate
         Largest share of utterances whose speaker is first among all enrolled.
     candidates : (int, int)
-        Least and largest number of enrolled speakers that an utterance was compared with; 0 where it is not known.
+        Smallest and largest number of enrolled speakers that an utterance was compared with; 0 if unknown.
     draws : tuple of float
-        EER of the strongest attacker in each draw; empty where it is not known.
+        EER of the strongest attacker in each draw; empty if unknown.
     """
 
     levels: dict[str, AttackerRate] = field(default_factory=dict)
@@ -152,7 +154,8 @@ def secondary_results(
     conditions : sequence of mappings
         Entries of ``results.json`` for one set, sex and scenario; at least one.
     minima : mapping, optional
-        By level of knowledge, and ``without_content``, the interval of the minimum, in place of the attacker's own.
+        Intervals of the minimum over attackers, by level of knowledge and ``without_content``; they replace the
+        attacker's own interval.
 
     Examples
     --------
@@ -203,9 +206,9 @@ class Condition:
     Attributes
     ----------
     dataset, gender, scenario, attacker : str
-        Which one it is.
+        Its place in the evaluation.
     values : mapping
-        Everything that the results say of it.
+        Its entry in the results.
     """
 
     dataset: str
@@ -220,13 +223,13 @@ class Condition:
         return self.dataset, self.gender, self.scenario, self.attacker
 
     def interval(self, *names: str) -> Interval:
-        """Return a number by its nested names, such as ``"eer", "rocch"``, with its interval."""
+        """Return a number with its interval; nested names lead to it, such as ``"eer", "rocch"``."""
         ends = find(self.values, "intervals", ".".join(names)) or {}
         return Interval(number(find(self.values, *names)), number(ends.get("low")), number(ends.get("high")))
 
     @property
     def linkability(self) -> Interval:
-        """Probability that a speaker is found where everybody is enrolled."""
+        """Probability that a speaker is found among all enrolled speakers."""
         curve = self.values.get("linkability")
         if not curve:
             return Interval()
@@ -236,7 +239,7 @@ class Condition:
 
     @property
     def n_enrolled(self) -> float:
-        """Number of speakers that `linkability` is among."""
+        """Number of enrolled speakers to which `linkability` refers."""
         sizes = find(self.values, "linkability", "sizes")
         return number(max(sizes) if sizes else self.values.get("n_enrolled"))
 
@@ -261,16 +264,16 @@ class Outcome(Condition):
 @one_line
 @dataclass(frozen=True)
 class Results(Tabular):
-    """All of it; see `parse_results`.
+    """All results of an evaluation; see `parse_results`.
 
     Attributes
     ----------
     conditions : tuple of Condition
         In the order of the file.
     outcomes : tuple of Outcome
-        The strongest attacker of each scenario, by data set, then sex, then scenario from the weakest knowledge on.
+        Strongest attacker of each scenario, sorted by data set, sex, and knowledge in the scenario, the weakest first.
     raw : mapping
-        The results as they were read.
+        Contents of ``results.json``.
     """
 
     conditions: tuple[Condition, ...]
@@ -292,7 +295,7 @@ class Results(Tabular):
 
     @property
     def verdict(self) -> str:
-        """What the results say of themselves, or nothing."""
+        """Verdict that the results state, or ""."""
         return (self.raw.get("verdict") or "").strip()
 
     @property
@@ -311,20 +314,20 @@ class Results(Tabular):
         return list(dict.fromkeys(condition.dataset for condition in self.conditions))
 
     def genders(self, dataset: str) -> list[str]:
-        """Return the sexes of a data set, pooled ones first."""
+        """Return the sexes of a data set, "all" (pooled) first."""
         return _ordered({row.gender for row in self.conditions if row.dataset == dataset}, tuple(GENDERS))
 
     def main_genders(self, dataset: str) -> list[str]:
-        """Return all speakers pooled where the results have that, else the sexes."""
+        """Return "all" if the results have pooled speakers, else the sexes."""
         genders = self.genders(dataset)
         return ["all"] if "all" in genders else genders
 
     def main_places(self) -> list[tuple[str, str]]:
-        """Return each data set with its sexes as in `main_genders`."""
+        """Return pairs of each data set and its `main_genders`."""
         return [(dataset, gender) for dataset in self.datasets() for gender in self.main_genders(dataset)]
 
     def scenarios(self, dataset: str) -> list[str]:
-        """Return the scenarios of a data set, that without anonymisation first."""
+        """Return the scenarios of a data set, "original" (without anonymisation) first."""
         return _ordered({row.scenario for row in self.conditions if row.dataset == dataset}, SCENARIO_ORDER)
 
     def attackers(self, dataset: str) -> list[str]:
@@ -332,7 +335,7 @@ class Results(Tabular):
         return list(dict.fromkeys(row.attacker for row in self.conditions if row.dataset == dataset))
 
     def eer(self, *place: str) -> Interval:
-        """Return the EER of an attacker; of the strongest one with the interval of the minimum, as its outcome has."""
+        """Return the EER of an attacker; the strongest attacker's has the interval of the minimum."""
         for outcome in self.outcomes:
             if outcome.place == place:
                 return outcome.eer
@@ -343,14 +346,14 @@ class Results(Tabular):
         return [outcome for outcome in self.outcomes if (outcome.dataset, outcome.gender) == (dataset, gender)]
 
     def worst(self, dataset: str, gender: str) -> Outcome | None:
-        """Return the outcome with the least privacy where speech is anonymised, or that without where it is alone."""
+        """Return the outcome with the least privacy of anonymised speech, or else of original speech."""
         known = [outcome for outcome in self.outcomes_of(dataset, gender) if outcome.eer.known]
         anonymised = [outcome for outcome in known if outcome.scenario != "original"]
         return min(anonymised or known, key=lambda outcome: outcome.eer.value, default=None)
 
 
 def read_results(path: str | Path) -> dict[str, Any]:
-    """Return what the JSON file of the results holds; see `parse_results` for what it must hold.
+    """Read the JSON file of the results, which `parse_results` checks.
 
     Raises
     ------
@@ -365,7 +368,7 @@ def read_results(path: str | Path) -> dict[str, Any]:
 
 @contextmanager
 def one_error(file: str | Path | None = None) -> Iterator[None]:
-    """Turn what goes wrong with a block of damaged or foreign results into one DataError."""
+    """Turn any error that damaged or foreign results raise in the block into one DataError."""
     try:
         yield
     except DataError:
@@ -377,21 +380,21 @@ def one_error(file: str | Path | None = None) -> Iterator[None]:
 
 
 def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> Results:
-    """Return results checked and in order. Blocks that are missing may also be null.
+    """Check and sort results. Optional blocks may be missing or null.
 
     Parameters
     ----------
     raw : mapping
-        With ``format`` 1 and ``conditions``; each condition has ``dataset``, ``gender``, ``scenario`` and ``attacker``
-        and what ``spkver-eval metrics --json`` writes.
+        Has ``format`` 1 and ``conditions``; each condition has ``dataset``, ``gender``, ``scenario`` and ``attacker``,
+        and the entries that ``spkver-eval metrics --json`` writes.
     file : path, optional
         For messages.
 
     Raises
     ------
     DataError
-        If the format is another one, there is no condition, conditions lack names or repeat, or a block is not as the
-        recipe writes it.
+        If the format has another version, there are no conditions, conditions lack names or are repeated, or a block
+        has another form than the recipe writes.
     """
     if raw.get("format") != FORMAT:
         remedy = "make the results anew with this version"
@@ -425,7 +428,7 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
 
 
 def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
-    """Take what the summary states, and the rest from the condition of the strongest attacker."""
+    """Join the summary's entry with the condition of the strongest attacker, which has the rest."""
     entries = [condition.values for condition in part]
     best = stated.get("strongest") or strongest(entries)["attacker"]
     condition = {condition.attacker: condition for condition in part}[best]
@@ -438,5 +441,5 @@ def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
 
 
 def _ordered(names: set[str], order: tuple[str, ...]) -> list[str]:
-    """Put names in a known order, unknown ones behind by the alphabet."""
+    """Sort names in a known order, with unknown names last in alphabetical order."""
     return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))

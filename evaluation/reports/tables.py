@@ -1,4 +1,4 @@
-"""Results of a privacy evaluation as tables in Markdown and LaTeX: the result of each scenario, and all attackers."""
+"""Markdown and LaTeX tables of a privacy evaluation: the result of each scenario, and all attackers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from evaluation.uncertainty import Interval
 from spkbase.files import escape_markdown, format_table
 
 MISSING = "n/a"
+Rows = list[dict[str, str]]
+
 _TEXTS = {"Dataset", "Speakers", "Scenario", "Attacker", "Category", "Strongest"}
 _LEGEND = (
     f"{'; '.join(f'{level}: {words}' for level, words in LEVELS.items())}. Identification: utterances whose speaker is"
     " first among so many enrolled. Closed set: scores centred over the enrolled. Attackers are named where they are"
     " not the strongest one."
 )
-Rows = list[dict[str, str]]
 
 
 def summary_rows(results: Results) -> Rows:
-    """Return a row for the strongest attacker of each data set, sex and scenario; texts by the names of the columns."""
+    """Return a row for the strongest attacker of each data set, sex and scenario: texts by column name."""
     return [
         {
             "Dataset": outcome.dataset,
@@ -43,10 +44,10 @@ def summary_rows(results: Results) -> Rows:
 
 
 def glance_rows(results: Results) -> Rows:
-    """Return a row for each scenario of each data set, all speakers where they are pooled: the main figures.
+    """Return a row with the main figures for each scenario of each data set, pooled over the sexes where possible.
 
-    Identification and the closed set are those of the attacker that is strongest there, which is named where it is not
-    the strongest one overall.
+    Identification and the closed set have strongest attackers of their own, who are named if they are not the strongest
+    one overall.
     """
     several = any(len(outcome.beside.draws) > 1 for outcome in results.outcomes)
     rows = []
@@ -93,7 +94,7 @@ def format_markdown(results: Mapping[str, Any]) -> str:
     Parameters
     ----------
     results : mapping
-        As ``results.json`` holds them; see `evaluation.reports.parse_results`.
+        Contents of ``results.json``; see `evaluation.reports.parse_results`.
 
     Raises
     ------
@@ -113,13 +114,13 @@ def format_markdown(results: Mapping[str, Any]) -> str:
 
 
 def format_latex(results: Mapping[str, Any]) -> str:
-    r"""Return all tables as LaTeX that ``\input`` takes, without packages; see `format_markdown`."""
+    r"""Return all tables as LaTeX for ``\input``, which needs no packages; see `format_markdown`."""
     found = _tables(parse_results(results))
     return "\n".join(f"% {title}\n{latex_table(list(rows[0]), rows, _TEXTS)}" for title, rows in found)
 
 
 def latex_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], texts: Collection[str]) -> str:
-    """Lay out rows by name as a ``tabular``: the columns that are `texts` to the left, numbers to the right."""
+    """Lay out rows as a ``tabular``, with the columns in `texts` aligned to the left and numbers to the right."""
     cells = [columns, *([str(row.get(name, "")) for name in columns] for row in rows)]
     lines = [" & ".join(map(escape, line)) + r" \\" for line in cells]
     kinds = "".join("l" if name in texts else "r" for name in columns)
@@ -137,13 +138,13 @@ def _tables(results: Results) -> list[tuple[str, Rows]]:
 
 
 def _percent(figure: Interval, decimals: int = 1) -> str:
-    """A share in percent with its interval in brackets."""
+    """Format a share in percent, with its interval in brackets."""
     value, low, high = (_decimals(100 * share, decimals) for share in (figure.value, figure.low, figure.high))
     return f"{value} [{low}, {high}]" if figure.has_interval else value
 
 
 def _as_zebra(figure: Interval) -> str:
-    """As the reference of ZEBRA prints its numbers."""
+    """Format a figure as the ZEBRA reference implementation prints it."""
     value, low, high = (format_value(number) for number in (figure.value, figure.low, figure.high))
     return f"{value} [{low}, {high}]" if figure.has_interval else MISSING if math.isnan(figure.value) else value
 

@@ -1,4 +1,4 @@
-"""The verdict of the page: how much protection is left, as a level and a rate for each data set."""
+"""The verdict of the page: how much protection each data set has, as a level and an error rate."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Headline:
     Attributes
     ----------
     worst : Outcome
-        List, scenario and attacker that leave the least privacy to anonymised speech; its interval is that of the
-        smallest rate over scenarios.
+        List, scenario and attacker with the least privacy of anonymised speech; its EER is the smallest over the
+        scenarios, with the interval of that minimum.
     original : Interval
         EER without anonymisation.
     judged : Interval
         Basis of the verdict: the smallest rate over lists (each sex and pooled trials), scenarios, and open and closed
-        sets.
+        sets of speakers.
     """
 
     worst: Outcome
@@ -35,28 +35,28 @@ class Headline:
 
     @property
     def anonymised(self) -> bool:
-        """Whether there is anonymised speech at all."""
+        """Whether there is anonymised speech."""
         return self.worst.scenario != "original"
 
     @property
     def word(self) -> str:
-        """How much protection there is; see `word_of`."""
+        """Amount of protection in words; see `word_of`."""
         return word_of(self.judged)[0]
 
     @property
     def level(self) -> int | None:
-        """Place of the word in `WORDS`; None where there is none."""
+        """Index of the word in `WORDS`; None if there is none."""
         return word_of(self.judged)[1] if self.anonymised else None
 
     @property
     def reach(self) -> tuple[str, str]:
-        """The least and the largest level that the interval reaches."""
+        """The lowest and the highest level that the interval reaches."""
         low, high = (WORDS[level_of(end)].lower() for end in (self.judged.low, self.judged.high))
         return low, high
 
 
 def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
-    """Return the place of an EER among the minimum targets.
+    """Return the level of an EER: the number of minimum targets that it reaches.
 
     Examples
     --------
@@ -67,13 +67,13 @@ def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
 
 
 def word_of(eer: Interval) -> tuple[str, int | None]:
-    """Return how much protection an EER with this interval shows; and its level, None where it spans more than two.
+    """Return the protection that an EER shows in words, and its level (None if the interval spans more than two).
 
     Examples
     --------
     >>> [word_of(Interval(0.12, *ends))[0] for ends in ((0.11, 0.19), (0.08, 0.19), (0.08, 0.21))]
     ['Weak protection', 'Between very weak and weak protection', 'Too few speakers or draws to say']
-    >>> word_of(Interval(0.0, 0.0, 0.36))  # no error was seen: certain of these speakers, not of others
+    >>> word_of(Interval(0.0, 0.0, 0.36))  # no error seen: certain for these speakers only
     ('No protection of these speakers, too few to say of others', 0)
     """
     if not eer.has_interval:
@@ -88,7 +88,7 @@ def word_of(eer: Interval) -> tuple[str, int | None]:
 
 
 def headlines(results: Results) -> list[Headline]:
-    """Return one for each data set, of the list that leaves the least privacy; the least privacy first."""
+    """Return a headline for each data set, for the list with the least privacy; least privacy first."""
     found = []
     for dataset in results.datasets():
         every = [outcome for outcome in results.outcomes if outcome.dataset == dataset and outcome.eer.known]
@@ -112,14 +112,8 @@ def headlines(results: Results) -> list[Headline]:
     return sorted(found, key=lambda headline: (not headline.anonymised, headline.judged.value))
 
 
-def _smallest(eers: Sequence[Interval]) -> Interval:
-    """The smallest rate with the interval of the smallest; with none where one has none."""
-    found = minimum_of(eers)
-    return found if all(eer.has_interval for eer in eers) else Interval(found.value)
-
-
 def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]:
-    """Return the verdict in a few words and its level: by the interval of the smallest rate over all that is judged."""
+    """Return the verdict in a few words and its level, from the interval of the smallest rate over all data sets."""
     if refused := [check["check"] for check in results.sanity if check["level"] == "error"]:
         return f"No verdict: {', '.join(dict.fromkeys(refused))}", None
     if not found:
@@ -132,7 +126,7 @@ def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]
 
 
 def one_in(share: float) -> str:
-    """Return a share as one in so many.
+    """Return a share in words, such as "1 in 8".
 
     Examples
     --------
@@ -146,3 +140,9 @@ def one_in(share: float) -> str:
     if share > 0.22:
         return f"{round(10 * share)} in 10" if round(10 * share) != 4 else "2 in 5"
     return f"1 in {round(1 / share):,}"
+
+
+def _smallest(eers: Sequence[Interval]) -> Interval:
+    """Return the minimum of rates with its interval, or without one if any rate has none."""
+    found = minimum_of(eers)
+    return found if all(eer.has_interval for eer in eers) else Interval(found.value)

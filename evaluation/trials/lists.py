@@ -30,7 +30,42 @@ from numpy.typing import ArrayLike
 from spkbase.errors import DataError, few
 from spkbase.showing import Tabular, html_table
 
+Self = TypeVar("Self", bound="Trials")
+
 logger = logging.getLogger(__name__)
+
+_PAIRS = ("target nontarget", "1 0", "1 -1", "true false", "tar imp", "tgt imp", "genuine impostor", "same different")
+
+TRUTHS = {word: word == pair.split()[0] for pair in _PAIRS for word in pair.split()}
+"""The meaning of each label, in upper or lower case."""
+
+COLUMN_NAMES = {
+    "model": (
+        *("model", "model_id", "modelid", "enrol", "enroll", "enrolment", "enrollment", "enrol_id", "enroll_id"),
+        *("enrolment_id", "enrollment_id", "reference", "bio_ref_template_id", "bio_ref_subject_id"),
+        *("enrol_utt", "enroll_utt", "enrol_path", "enroll_path", "enrol_file", "enroll_file", "enrol_wav"),
+        *("enroll_wav", "utt1", "file1", "path1", "wav1", "audio1", "id1"),
+    ),
+    "segment": (
+        *("segment", "segment_id", "segmentid", "test", "test_id", "trial", "trial_id", "utterance", "utt"),
+        *("probe", "probe_id", "probe_template_id", "probe_key"),
+        *("test_utt", "test_path", "test_file", "test_wav", "utt2", "file2", "path2", "wav2", "audio2", "id2"),
+    ),
+    "score": (
+        *("score", "scores", "llr", "value", "similarity", "cos_sim", "cosine", "cosine_score", "cosine_similarity"),
+        *("plda", "plda_score", "sim"),
+    ),
+    "label": (
+        *("target", "is_target", "label", "targettype", "truth", "labels", "same", "is_same", "same_speaker"),
+        *("ground_truth", "gt", "y_true"),
+    ),
+    "claimed": ("bio_ref_subject_id",),
+    "real": ("probe_subject_id",),
+}
+"""Known names of columns in headers of tables and data frames, by role, in upper or lower case."""
+
+_MANY = 20  # from this number on, values of 0 and 1 given with other numbers are labels
+_ROWS = 10  # in a notebook
 
 
 class TrialError(DataError):
@@ -116,36 +151,6 @@ def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return the place of each id in another table, or -1."""
     places = {identity: place for place, identity in enumerate(table.tolist())}
     return np.array([places.get(identity, -1) for identity in ids.tolist()], np.int32)
-
-
-_PAIRS = ("target nontarget", "1 0", "1 -1", "true false", "tar imp", "tgt imp", "genuine impostor", "same different")
-TRUTHS = {word: word == pair.split()[0] for pair in _PAIRS for word in pair.split()}
-"""The meaning of each label, in upper or lower case."""
-COLUMN_NAMES = {
-    "model": (
-        *("model", "model_id", "modelid", "enrol", "enroll", "enrolment", "enrollment", "enrol_id", "enroll_id"),
-        *("enrolment_id", "enrollment_id", "reference", "bio_ref_template_id", "bio_ref_subject_id"),
-        *("enrol_utt", "enroll_utt", "enrol_path", "enroll_path", "enrol_file", "enroll_file", "enrol_wav"),
-        *("enroll_wav", "utt1", "file1", "path1", "wav1", "audio1", "id1"),
-    ),
-    "segment": (
-        *("segment", "segment_id", "segmentid", "test", "test_id", "trial", "trial_id", "utterance", "utt"),
-        *("probe", "probe_id", "probe_template_id", "probe_key"),
-        *("test_utt", "test_path", "test_file", "test_wav", "utt2", "file2", "path2", "wav2", "audio2", "id2"),
-    ),
-    "score": (
-        *("score", "scores", "llr", "value", "similarity", "cos_sim", "cosine", "cosine_score", "cosine_similarity"),
-        *("plda", "plda_score", "sim"),
-    ),
-    "label": (
-        *("target", "is_target", "label", "targettype", "truth", "labels", "same", "is_same", "same_speaker"),
-        *("ground_truth", "gt", "y_true"),
-    ),
-    "claimed": ("bio_ref_subject_id",),
-    "real": ("probe_subject_id",),
-}
-"""Known names of columns in headers of tables and data frames, by role, in upper or lower case."""
-_MANY = 20  # from this number on, values of 0 and 1 given with other numbers are labels
 
 
 def column_of(values: Any, name: str) -> np.ndarray:
@@ -337,19 +342,6 @@ def ids_of(column: Any, name: str) -> list[str]:
             text = f"expected {name} as text, got {cell!r:.60}"
             raise TrialError(text, [row], remedy="read the column as text, no gaps")
     return ids
-
-
-# the columns of a data frame by role: name of the argument of `from_ids`, how it is read, and what it is, for errors
-_READ: dict[str, tuple[str, Any, str]] = {
-    "model": ("models", ids_of, "ids of models"),
-    "segment": ("segments", ids_of, "ids of segments"),
-    "label": ("is_target", lambda column, _: truth_of(column), "labels"),
-    "score": ("values", numbers_of, "scores"),
-    "type": ("types", ids_of, "types"),
-}
-_ROWS = 10  # in a notebook
-
-Self = TypeVar("Self", bound="Trials")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -606,10 +598,6 @@ class Scores(Trials):
         return super().to_columns() | {"score": self.values}
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
 def order_free_digest(key: Key) -> int:
     """Return a number that is equal for keys with the same trials and the same truth, in any order.
 
@@ -746,6 +734,20 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
     n_segments = len(within.segment_ids)
     wanted = np.where((models < 0) | (segments < 0), -1, models.astype(np.int64) * n_segments + segments)
     return pandas.Index(within.models.astype(np.int64) * n_segments + within.segments).get_indexer(wanted)
+
+
+# the columns of a data frame by role: name of the argument of `from_ids`, how it is read, and what it is, for errors
+_READ: dict[str, tuple[str, Any, str]] = {
+    "model": ("models", ids_of, "ids of models"),
+    "segment": ("segments", ids_of, "ids of segments"),
+    "label": ("is_target", lambda column, _: truth_of(column), "labels"),
+    "score": ("values", numbers_of, "scores"),
+    "type": ("types", ids_of, "types"),
+}
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _without_score(trials: Trials, rows: np.ndarray) -> TrialError:

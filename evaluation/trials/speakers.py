@@ -10,18 +10,19 @@ is an error.
 
 Nontarget trials within one speaker are allowed, such as the right speaker with the wrong sentence.
 
-**Ambiguous ids: whether ids can serve as speakers without a map.**
-
+Ambiguous ids
+-------------
 A command that resamples speakers must know them. An id without a map counts as a speaker, which makes intervals far
 too narrow where it is one of several models, or one of several recordings, of a speaker. Two observations suggest
 this: a segment that is a target of several models, and several ids with a common beginning up to a separator
 (``m101_001``, ``m101_002``).
 
-**Tables about models, segments or speakers (sex, accent, language, ...), and the groups of trials that they make.**
-
-A table has a header; its first column holds ids of models, of segments, or of speakers. Where both sides of a trial
-have a group, the trial belongs to it if they agree; a trial across groups belongs to none. Where the table knows the
-ids of one side alone, that side decides.
+Groups
+------
+Tables about models, segments or speakers (sex, accent, language, ...) divide trials into groups. A table has a header;
+its first column holds ids of models, of segments, or of speakers. Where both sides of a trial have a group, the trial
+belongs to it if they agree; a trial across groups belongs to none. Where the table knows the ids of one side alone,
+that side decides.
 """
 
 from __future__ import annotations

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+TRIAL_BY_TRIAL, WHOLE_LIST, INVERTING = "trial-by-trial", "whole-list", "inverting"
+
+LEVELS = {
+    TRIAL_BY_TRIAL: "scores a trial from the enrolment and one test recording, as NIST and the challenge's attacker do",
+    WHOLE_LIST: "adapts to all test recordings of a list, without labels",
+    INVERTING: "inverts the anonymisation: it knows the family of anonymisers, or learns from original and anonymised"
+    " speech of the same people",
+}
+"""What an attacker may use besides what its scenario gives it, from the least to the most."""
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -24,12 +34,3 @@ SCENARIOS = (
 """From the least to the best informed attacker."""
 
 SCENARIO_ORDER = tuple(scenario.name for scenario in SCENARIOS)
-
-TRIAL_BY_TRIAL, WHOLE_LIST, INVERTING = "trial-by-trial", "whole-list", "inverting"
-LEVELS = {
-    TRIAL_BY_TRIAL: "scores a trial from the enrolment and one test recording, as NIST and the challenge's attacker do",
-    WHOLE_LIST: "adapts to all test recordings of a list, without labels",
-    INVERTING: "inverts the anonymisation: it knows the family of anonymisers, or learns from original and anonymised"
-    " speech of the same people",
-}
-"""What an attacker may use besides what its scenario gives it, from the least to the most."""

@@ -16,11 +16,12 @@ True
 `resampling` says what is drawn, `intervals` how an interval is made of it and by which method for each metric,
 docs/uncertainty.md how often such intervals hold the true value.
 
-**The interval of a minimum: the smallest error rate of several attackers on the same trials.**
-
-Who takes the smallest of many rates takes what chance made small, so that the smallest is below the true minimum on
-average. The *true minimum* is the smallest of the attackers' true rates. With [L_a, U_a] for attacker a, L_a at the
-usual level and U_a at one at which `AT_ONCE` attackers hold at once (Bonferroni), its interval is
+Interval of a minimum
+---------------------
+The smallest of several error rates is often one that chance made small, so that it lies below the true minimum on
+average. The *true minimum* is the smallest true rate of several attackers on the same trials. With [L_a, U_a] for
+attacker a, L_a at the usual level and U_a at one at which `AT_ONCE` attackers hold at once (Bonferroni), its interval
+is
 
     low = min over a of L_a,    high = min over a of U_a.
 

@@ -23,15 +23,16 @@ Error rates of few errors have another interval, see below.
 On a log or logit scale resampled values of 0 count as half an error. Where resampled values are infinite, an interval
 is one of percentiles. Where they are all the same, nothing is known about the spread, and the interval is undefined.
 
-**Intervals of error rates where errors are few: resamples of a handful of errors do not show how many there might be.**
-
-The resamples' variance v says how many independent trials a rate p is worth, p (1 - p) / v, and p times that how many
-independent errors it is based on (Korn and Graubard [3]_ do so for surveys). With at least `PLENTY` independent errors
-the usual interval holds. Below, an exact interval (Clopper and Pearson's [4]_) takes its place: its ends are the rates
-at which so many errors or more, and so many or fewer, are seen in 2.5 % of the cases. How often a speaker's trials fail
-together cannot be seen in a handful of errors, so they are assumed to do so as scores of which `OF_SPEAKERS` of the
-variance is the speaker's, which is more than in studies of ours. Between `ALONE` and `PLENTY` errors the two intervals
-are mixed on the logit scale, so that nothing jumps.
+Few errors
+----------
+Resamples of a handful of errors do not show how many there might be. The resamples' variance v says how many
+independent trials a rate p is worth, p (1 - p) / v, and p times that how many independent errors it is based on (Korn
+and Graubard [3]_ do so for surveys). With at least `PLENTY` independent errors the usual interval holds. Below, an
+exact interval (Clopper and Pearson's [4]_) takes its place: its ends are the rates at which so many errors or more, and
+so many or fewer, are seen in 2.5 % of the cases. How often a speaker's trials fail together cannot be seen in a handful
+of errors, so they are assumed to do so as scores of which `OF_SPEAKERS` of the variance is the speaker's, which is more
+than in studies of ours. Between `ALONE` and `PLENTY` errors the two intervals are mixed on the logit scale, so that
+nothing jumps.
 
 Without an error the interval is a bound from above alone, at the whole level: the rate at which no error is seen in 5 %
 of the cases. No interval of more errors ends below that bound, so that the upper end does not fall as errors grow.
@@ -39,13 +40,11 @@ of the cases. No interval of more errors ends below that bound, so that the uppe
 Several draws of a recording are not several trials: all counts are of one draw, and draws narrow an interval only as
 far as their errors differ, which shows in the variance of the resampled means.
 
-**Intervals by the name of their metric: dicts that show themselves as tables.**
-
-**Intervals of a mean over draws: several anonymised versions of the same trials, each with random numbers of its own.**
-
-The speakers are the same in every draw, so there are two factors that cross, P speakers and D draws. With effects of
-speakers (variance a), of draws (b) and of a speaker in a draw (c, which holds utterances and trials too) the mean over
-draws has the variance
+Mean over draws
+---------------
+Draws are several anonymised versions of the same trials, each with its own random numbers. The speakers are the same in
+every draw, so there are two factors that cross, P speakers and D draws. With effects of speakers (variance a), of draws
+(b) and of a speaker in a draw (c, which holds utterances and trials too) the mean over draws has the variance
 
     a / P + b / D + c / (P D).
 

@@ -15,10 +15,8 @@ trials share speakers; see docs/uncertainty.md.
 
 Resamples depend on the seed and on the number of their block only, never on the number of workers.
 
-**What a bootstrap draws: how often each unit (a speaker, or a trial) comes in each resample.**
-
-Out of n units n are drawn with replacement. Every draw depends on a generator that the caller gives: `block_generator`
-is that of the blocks in which long bootstraps are made, so that their draws do not depend on the number of workers.
+Out of n units (speakers or trials) n are drawn with replacement, by a generator that the caller gives. Long bootstraps
+are made in blocks, each with its `block_generator`, so that their draws do not depend on the number of workers.
 
 References
 ----------

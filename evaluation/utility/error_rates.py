@@ -8,10 +8,10 @@ costs 1); the total is unique, its split into kinds is that of one best alignmen
 with the blanks between words, as jiwer counts them, or without (``characters without blanks``, for scripts that write
 none). An utterance without words in the reference adds its insertions.
 
-**Normalisation of transcripts before they are compared; its name is part of every result.**
+Transcripts are normalised before they are compared; the name of the normaliser is part of every result:
 
 none
-    Nothing: words are what white space separates, as in VoicePrivacy 2022 and 2024, whose transcripts are upper case.
+    No normalisation: white space separates words, as in VoicePrivacy 2022 and 2024, whose transcripts are upper case.
 basic
     Unicode NFKC, lower case, typographic apostrophes to ', punctuation and symbols to blanks. An apostrophe inside a
     word stays, a hyphen splits it. VoicePrivacy 2026 removes punctuation from its multilingual sets in such a way.
@@ -44,8 +44,13 @@ from spkbase.packages import imported
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
+Unit = Literal["words", "characters", "characters without blanks"]
+UNITS: tuple[Unit, ...] = ("words", "characters", "characters without blanks")
+Missing = Literal["error", "empty", "drop"]
+
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u0060\u00b4\uff07", "'"))
 _OUTER_APOSTROPHE = re.compile(r"(?<!\w)'|'(?!\w)")
+_KINDS = ("hits", "substitutions", "deletions", "insertions")
 
 
 def _none(text: str) -> str:
@@ -61,13 +66,6 @@ def _basic(text: str) -> str:
 
 NORMALISERS: Mapping[str, Callable[[str], str]] = {"none": _none, "basic": _basic}
 """Functions from a transcript to its words, with single blanks between them, by name."""
-
-
-Unit = Literal["words", "characters", "characters without blanks"]
-UNITS: tuple[Unit, ...] = ("words", "characters", "characters without blanks")
-Missing = Literal["error", "empty", "drop"]
-
-_KINDS = ("hits", "substitutions", "deletions", "insertions")
 
 
 @one_line

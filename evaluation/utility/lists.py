@@ -1,10 +1,11 @@
-"""Kaldi's lists about utterances: `text`, `utt2emo`, `wav.scp`, with every problem of a file in one error.
+"""Kaldi's lists about utterances (`text`, `utt2emo`, `wav.scp`), and intervals of measures over utterances.
 
-**Bootstrap of speakers for measures that are sums or means over utterances.**
+All problems of a list are in one error.
 
-Utterances of a speaker are alike, so speakers are drawn: out of P speakers P with replacement, each with all of its
-utterances. A measure is computed anew from the weights of the speakers; systems that are compared share the resamples.
-Intervals are made as `evaluation.uncertainty.intervals` says, with Student's t on the scale of the measure.
+For measures that are sums or means over utterances there is a bootstrap. Utterances of a speaker are alike, so speakers
+are drawn: out of P speakers P with replacement, each with all of its utterances. A measure is computed anew from the
+weights of the speakers; systems that are compared share the resamples. Intervals are made as
+`evaluation.uncertainty.intervals` says, with Student's t on the scale of the measure.
 """
 
 from __future__ import annotations

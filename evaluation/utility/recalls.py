@@ -1,4 +1,4 @@
-"""Unweighted average recall of recognised emotions (or any labels), over folds, with intervals by speaker.
+"""Unweighted average recall (UAR) of emotions or other labels, and attributes of speakers predicted from vectors.
 
 Conventions
 -----------
@@ -17,10 +17,10 @@ pooled       one fold of all utterances
 Under a bootstrap of speakers a fold weighs as the mean weight of its speakers, so that a speaker drawn twice
 counts as two.
 
-**Leakage of speakers' attributes (sex, age, accent, ...) from vectors, before and after anonymisation.**
-
-A linear classifier predicts an attribute from vectors of held-out speakers; the measure is the unweighted average
-recall over all utterances, with an interval by speakers. The scenarios are
+Leakage of attributes
+---------------------
+A linear classifier predicts an attribute (sex, age, accent, ...) from vectors of held-out speakers, before and after
+anonymisation; the measure is the UAR over all utterances, with an interval by speakers. The scenarios are
 
 ============  =================  =================
 scenario      trained on         tested on
@@ -37,8 +37,8 @@ References
 ----------
 .. [1] B. Schuller, S. Steidl and A. Batliner, "The INTERSPEECH 2009 Emotion Challenge", Interspeech 2009 (the measure).
 .. [2] N. Tomashenko et al., "The VoicePrivacy 2024 Challenge evaluation plan", arXiv 2404.02677.
-P.-G. Noé et al., "Towards a unified assessment framework of speech pseudonymisation", Computer Speech & Language 72,
-2022 (attributes other than identity).
+.. [3] P.-G. Noé et al., "Towards a unified assessment framework of speech pseudonymisation", Computer Speech & Language
+   72, 2022 (attributes other than identity).
 """
 
 from __future__ import annotations
@@ -64,7 +64,16 @@ from spkbase.work import one_blas_thread
 Convention = Literal["default", "vpc2024", "pooled"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2024", "pooled")
 
+FOLDS = 10
+"""Of the tested speakers, where there is no training set; fewer where a class has fewer speakers."""
+
+PENALTY = 0.1
+"""C of the logistic regression on standardised vectors: of 1, 0.1, 0.01 and 0.001 the best for the sex of 251 training
+speakers by two networks."""
+
 _DIGITS = 3  # of percent, as the challenge rounds
+_ROUNDS = 2000
+_LEAST = 1e-6  # of the largest deviation: a dimension that varies less is constant
 
 
 @one_line
@@ -270,33 +279,6 @@ def uar(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64
     return values
 
 
-def _fold_recalls(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """UAR of each fold, shape (F,); NaN for one without weight."""
-    n_classes = len(counted.classes)
-    table = np.zeros((len(counted.fold_names), n_classes, n_classes))
-    np.add.at(table, counted.folds, counted.counts * weights[:, None, None])
-    size = table.sum(axis=2)
-    hits = np.diagonal(table, axis1=1, axis2=2)
-    counts = size > 0
-    if counted.convention == "vpc2024":
-        counts = counts | (table.sum(axis=1) > 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        recalls = np.where(size > 0, hits / size, 0.0)
-        found = (recalls * counts).sum(axis=1) / counts.sum(axis=1)
-    return np.round(100 * found, _DIGITS) / 100 if counted.convention == "vpc2024" else found
-
-
-FOLDS = 10
-"""Of the tested speakers, where there is no training set; fewer where a class has fewer speakers."""
-
-PENALTY = 0.1
-"""C of the logistic regression on standardised vectors: of 1, 0.1, 0.01 and 0.001 the best for the sex of 251 training
-speakers by two networks."""
-
-_ROUNDS = 2000
-_LEAST = 1e-6  # of the largest deviation: a dimension that varies less is constant
-
-
 class Sides(NamedTuple):
     """Vectors of the same utterances before and after anonymisation.
 
@@ -444,6 +426,22 @@ def attribute_leakage(
     recalls = {scenario: average_recall(found, resampling) for scenario, found in counted.items()}
     differences = dict(zip(list(counted)[1:], recall_differences(list(counted.values()), resampling), strict=True))
     return Leakage(recalls, differences, "folds" if training is None else "training", tuple(notes))
+
+
+def _fold_recalls(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """UAR of each fold, shape (F,); NaN for one without weight."""
+    n_classes = len(counted.classes)
+    table = np.zeros((len(counted.fold_names), n_classes, n_classes))
+    np.add.at(table, counted.folds, counted.counts * weights[:, None, None])
+    size = table.sum(axis=2)
+    hits = np.diagonal(table, axis1=1, axis2=2)
+    counts = size > 0
+    if counted.convention == "vpc2024":
+        counts = counts | (table.sum(axis=1) > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        recalls = np.where(size > 0, hits / size, 0.0)
+        found = (recalls * counts).sum(axis=1) / counts.sum(axis=1)
+    return np.round(100 * found, _DIGITS) / 100 if counted.convention == "vpc2024" else found
 
 
 def _labels_of(

@@ -1,6 +1,4 @@
-"""From scores to voice similarity: calibration by other speakers, three matrices, DeID and G_VD with intervals.
-
-**Voice similarity matrices, de-identification (DeID) and the gain of voice distinctiveness (G_VD).**
+"""Voice similarity matrices, de-identification (DeID) and the gain of voice distinctiveness (G_VD), with intervals.
 
 The similarity of the voices of speakers i and j is the sigmoid of the mean log-likelihood ratio over the trials between
 them, of two different recordings where i = j:
@@ -40,6 +38,18 @@ from evaluation.uncertainty import Interval, Resampling, interval
 from spkbase.errors import DataError, few
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
+
+Calibration = Literal["folds", "pav", "none"]
+CALIBRATIONS: dict[Calibration, str] = {
+    "folds": "an affine map by logistic regression, trained on trials of other speakers only (folds)",
+    "pav": "isotonic regression on the same trials, with Laplace's rule, as VoicePrivacy 2022 intends",
+    "none": "none: the scores are taken as log-likelihood ratios",
+}
+
+RIDGE = 1e-3
+"""Keeps the map finite where scores separate the classes without error; see `evaluation.calibration.train_affine`."""
+
+_FOLDS = 5
 
 
 def similarity_matrix(llr: ArrayLike, first: ArrayLike, second: ArrayLike, n_speakers: int) -> NDArray[np.float64]:
@@ -175,17 +185,6 @@ class SimilarityMatrix:
         """Return it for a report, rounded to a millionth; null where there is no trial."""
         rows = [[None if np.isnan(cell) else round(cell, 6) for cell in row] for row in self.values.tolist()]
         return {"speakers": list(self.speakers), "n_trials": self.n_trials, "values": rows}
-
-
-Calibration = Literal["folds", "pav", "none"]
-CALIBRATIONS: dict[Calibration, str] = {
-    "folds": "an affine map by logistic regression, trained on trials of other speakers only (folds)",
-    "pav": "isotonic regression on the same trials, with Laplace's rule, as VoicePrivacy 2022 intends",
-    "none": "none: the scores are taken as log-likelihood ratios",
-}
-RIDGE = 1e-3
-"""Keeps the map finite where scores separate the classes without error; see `evaluation.calibration.train_affine`."""
-_FOLDS = 5
 
 
 @one_line

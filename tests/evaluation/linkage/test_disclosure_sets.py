@@ -15,16 +15,15 @@ from hypothesis import strategies as st
 
 from evaluation.linkage.agreement import (
     PUBLISHED,
-    RULES,
     Levels,
     compare_conditions,
     condition_name,
-    disclosure_sets,
     joint_agreement,
     mean_agreement,
     pair_agreement,
     published,
 )
+from evaluation.linkage.quarters import RULES, disclosure_sets
 from evaluation.linkage.ranks import Ranks, write_ranks
 from spkbase.errors import DataError
 from spkver.evaluation_cli import main
