@@ -51,6 +51,17 @@ USUAL = {"alpha": (0.2, 2), "speed": (0.5, 2), "warp": (0, 0.5), "pitch": (0.3, 
 LEVELS = ("utterance", "speaker")
 SEEDINGS = ("utterance", "vpc2024")
 
+# The first eight hexadecimal digits of the SHA-256 of "VPC2024".
+_VPC2024_SEED = 4284258105
+
+Anonymizer = Callable[[NDArray[Any], int, str, np.random.Generator], NDArray[Any]]
+
+_WINDOW, _SHIFT = 0.032, 0.008  # s
+_QUEFRENCY = 0.002  # s: what is below belongs to the vocal tract
+
+Outputs = list[NDArray[Any] | DataError]
+Change = Callable[[Sequence[NDArray[np.float32]], Sequence[int], Sequence[float]], Outputs]
+
 
 @dataclass(frozen=True)
 class AnonymizerConfig:
@@ -122,10 +133,6 @@ class AnonymizerConfig:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in used}
 
 
-# The first eight hexadecimal digits of the SHA-256 of "VPC2024".
-_VPC2024_SEED = 4284258105
-
-
 def stream_name(utterance: str, speaker: str, position: int, *, level: str, seeding: str, side: str = "") -> str:
     """Name of the stream of random numbers that an utterance is anonymised with.
 
@@ -167,12 +174,6 @@ def named_stream(name: str, seed: int) -> np.random.Generator:
     assert isinstance(generator.bit_generator, np.random.PCG64)
     generator.bit_generator.advance(int(identifier))
     return generator
-
-
-Anonymizer = Callable[[NDArray[Any], int, str, np.random.Generator], NDArray[Any]]
-
-_WINDOW, _SHIFT = 0.032, 0.008  # s
-_QUEFRENCY = 0.002  # s: what is below belongs to the vocal tract
 
 
 def none(samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator) -> NDArray[Any]:
@@ -242,20 +243,6 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
     return changed
 
 
-def _if_any(output: NDArray[Any], samples: NDArray[Any]) -> NDArray[Any]:
-    """Return the output; a DataError if it is empty."""
-    if not len(output):
-        raise DataError(f"{len(samples)} samples are too few", remedy="leave the utterance out")
-    return output
-
-
-def _read_between(rows: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
-    """Read rows at fractional columns, between two columns by a straight line."""
-    low = np.minimum(position.astype(int), rows.shape[1] - 2)
-    share = position - low
-    return (1 - share) * rows[:, low] + share * rows[:, low + 1]
-
-
 def world(
     samples: NDArray[Any],
     rate: int,
@@ -291,29 +278,6 @@ def import_world() -> Any:
     return imported("pyworld", "pyworld", "the anonymiser 'world'")
 
 
-def _mcadams(samples: NDArray[Any], rate: int, alpha: float) -> NDArray[Any]:
-    (output,) = turn_poles([samples], [rate], [alpha])
-    if isinstance(output, DataError):
-        raise output
-    return output
-
-
-_CHANGES = {"mcadams": _mcadams, "vtln": warp_envelope, "resampling": change_speed}
-"""Of one signal by the number of its recording."""
-
-
-def _by_one_number(
-    samples: NDArray[Any],
-    rate: int,
-    utterance: str,
-    rng: np.random.Generator,
-    *,
-    name: str,
-    bounds: tuple[float, float],
-) -> NDArray[Any]:
-    return _CHANGES[name](samples, rate, INVERSES[name].draw(bounds, rng))
-
-
 @lru_cache(maxsize=4)
 def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Anonymizer:
     """Build the function that a configuration names.
@@ -343,31 +307,6 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
         return partial(world, **config.parameters())
     function: Anonymizer = load_plugin(config.name, "anonymiser", kind="function")[0]
     return function
-
-
-def _by_command(
-    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator, *, template: str, folder: Path | None
-) -> NDArray[Any]:
-    """Anonymise by a shell command that turns one WAV file (16 bits, one channel) into another.
-
-    Both files lie in a temporary folder below `folder`, so that the next run removes what a killed process leaves.
-    Output at another sampling rate is resampled.
-    """
-    with tempfile.TemporaryDirectory(prefix=".speech.", suffix=TEMPORARY, dir=folder) as place:
-        source, target = Path(place) / "input.wav", Path(place) / "output.wav"
-        write_audio(source, samples, rate)
-        values = {"input": source, "output": target, "utterance": utterance, "rate": rate}
-        run_command(fill_places(template, {**values, "seed": int(rng.integers(1 << 31))}))
-        if not target.is_file():
-            raise DataError("the command wrote no {output}")
-        try:
-            return read_audio(target, rate=rate, resample=True).samples
-        except DataError as error:
-            raise DataError(f"the command's output {error.text}") from error
-
-
-Outputs = list[NDArray[Any] | DataError]
-Change = Callable[[Sequence[NDArray[np.float32]], Sequence[int], Sequence[float]], Outputs]
 
 
 @one_line
@@ -436,3 +375,61 @@ INVERSES = {
         bounds=lambda bounds: bounds,
     ),
 }
+
+
+def _if_any(output: NDArray[Any], samples: NDArray[Any]) -> NDArray[Any]:
+    """Return the output; a DataError if it is empty."""
+    if not len(output):
+        raise DataError(f"{len(samples)} samples are too few", remedy="leave the utterance out")
+    return output
+
+
+def _read_between(rows: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
+    """Read rows at fractional columns, between two columns by a straight line."""
+    low = np.minimum(position.astype(int), rows.shape[1] - 2)
+    share = position - low
+    return (1 - share) * rows[:, low] + share * rows[:, low + 1]
+
+
+def _mcadams(samples: NDArray[Any], rate: int, alpha: float) -> NDArray[Any]:
+    (output,) = turn_poles([samples], [rate], [alpha])
+    if isinstance(output, DataError):
+        raise output
+    return output
+
+
+_CHANGES = {"mcadams": _mcadams, "vtln": warp_envelope, "resampling": change_speed}
+"""Of one signal by the number of its recording."""
+
+
+def _by_one_number(
+    samples: NDArray[Any],
+    rate: int,
+    utterance: str,
+    rng: np.random.Generator,
+    *,
+    name: str,
+    bounds: tuple[float, float],
+) -> NDArray[Any]:
+    return _CHANGES[name](samples, rate, INVERSES[name].draw(bounds, rng))
+
+
+def _by_command(
+    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator, *, template: str, folder: Path | None
+) -> NDArray[Any]:
+    """Anonymise by a shell command that turns one WAV file (16 bits, one channel) into another.
+
+    Both files lie in a temporary folder below `folder`, so that the next run removes what a killed process leaves.
+    Output at another sampling rate is resampled.
+    """
+    with tempfile.TemporaryDirectory(prefix=".speech.", suffix=TEMPORARY, dir=folder) as place:
+        source, target = Path(place) / "input.wav", Path(place) / "output.wav"
+        write_audio(source, samples, rate)
+        values = {"input": source, "output": target, "utterance": utterance, "rate": rate}
+        run_command(fill_places(template, {**values, "seed": int(rng.integers(1 << 31))}))
+        if not target.is_file():
+            raise DataError("the command wrote no {output}")
+        try:
+            return read_audio(target, rate=rate, resample=True).samples
+        except DataError as error:
+            raise DataError(f"the command's output {error.text}") from error

@@ -234,6 +234,58 @@ def make_twin(
     return twin
 
 
+def recorded_anonymizer(folder: str | Path) -> AnonymizerConfig | None:
+    """Return the anonymiser that the record of a folder names; None without a valid record."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        settings: dict[str, Any] = files.load_json(Path(folder) / RECORD)["anonymizer"]
+        for key, value in settings.items():
+            settings[key] = tuple(value) if isinstance(value, list) else value
+        return AnonymizerConfig(**settings)
+    return None
+
+
+def undo_datadir(
+    source: DataDir,
+    target: str | Path,
+    anonymizer: str,
+    values: Mapping[str, float],
+    *,
+    jobs: int | None = None,
+    force: bool = False,
+) -> DataDir:
+    """Invert the anonymisation of all utterances of a data directory, into another folder.
+
+    As by `anonymize_datadir`, recordings that were made from the same audio by the same number are kept, and the output
+    does not depend on the number of workers.
+
+    Parameters
+    ----------
+    source : DataDir
+        Anonymised speech.
+    target : path
+        The folder, see `anonymize_datadir`.
+    anonymizer : str
+        A name of `INVERSES`.
+    values : mapping of str to float
+        The anonymiser's number for each utterance.
+    jobs, force
+        As for `anonymize_datadir`.
+
+    Raises
+    ------
+    DataError
+        As for `anonymize_datadir`, or if an utterance has no number.
+    """
+    if absent := sorted(source.recordings.keys() - values.keys()):
+        text = f"{len(absent)} of {len(source)} utterances have no {INVERSES[anonymizer].parameter}: {few(absent)}"
+        raise DataError(text, file=source.path)
+    streams = {utterance: f"undone {float(values[utterance])!r}" for utterance in source.recordings}
+    made_by = files.fingerprint(__version__, "undone", anonymizer)
+    header = {"anonymizer": {"name": f"the inverse of {anonymizer}"}, "version": __version__, "made_by": made_by}
+    undo = partial(_undo, anonymizer=anonymizer)
+    return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)
+
+
 def _output(target: Path, utterance: str) -> Path:
     return target / "wav" / f"{utterance}.wav"
 
@@ -250,9 +302,6 @@ def _check_target(source: DataDir, target: Path) -> None:
     if theirs and not (target / RECORD).is_file():
         text = f"the folder holds other files (no {RECORD}) and is left unchanged"
         raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
-
-
-# --- the record -------------------------------------------------------------------------------------------------------
 
 
 def _read_record(folder: Path) -> Record:
@@ -293,9 +342,6 @@ def _is_as_stamped(path: Path, stamp: Record) -> bool:
     if size is None or size != stamp.get("size"):
         return False
     return changed == stamp["time"] or files.file_digest(path) == stamp["sha256"]
-
-
-# --- recordings -------------------------------------------------------------------------------------------------------
 
 
 def _write_outputs(tasks: Sequence[Task], change: Callable[[Signals], Outputs]) -> dict[str, Record | DataError]:
@@ -370,61 +416,6 @@ def _copy_lists(source: DataDir, target: Path) -> list[str]:
         files.write_text(target / path.name, text)
         copied.append(path.name)
     return copied
-
-
-# --- inverting --------------------------------------------------------------------------------------------------------
-
-
-def recorded_anonymizer(folder: str | Path) -> AnonymizerConfig | None:
-    """Return the anonymiser that the record of a folder names; None without a valid record."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        settings: dict[str, Any] = files.load_json(Path(folder) / RECORD)["anonymizer"]
-        for key, value in settings.items():
-            settings[key] = tuple(value) if isinstance(value, list) else value
-        return AnonymizerConfig(**settings)
-    return None
-
-
-def undo_datadir(
-    source: DataDir,
-    target: str | Path,
-    anonymizer: str,
-    values: Mapping[str, float],
-    *,
-    jobs: int | None = None,
-    force: bool = False,
-) -> DataDir:
-    """Invert the anonymisation of all utterances of a data directory, into another folder.
-
-    As by `anonymize_datadir`, recordings that were made from the same audio by the same number are kept, and the output
-    does not depend on the number of workers.
-
-    Parameters
-    ----------
-    source : DataDir
-        Anonymised speech.
-    target : path
-        The folder, see `anonymize_datadir`.
-    anonymizer : str
-        A name of `INVERSES`.
-    values : mapping of str to float
-        The anonymiser's number for each utterance.
-    jobs, force
-        As for `anonymize_datadir`.
-
-    Raises
-    ------
-    DataError
-        As for `anonymize_datadir`, or if an utterance has no number.
-    """
-    if absent := sorted(source.recordings.keys() - values.keys()):
-        text = f"{len(absent)} of {len(source)} utterances have no {INVERSES[anonymizer].parameter}: {few(absent)}"
-        raise DataError(text, file=source.path)
-    streams = {utterance: f"undone {float(values[utterance])!r}" for utterance in source.recordings}
-    made_by = files.fingerprint(__version__, "undone", anonymizer)
-    header = {"anonymizer": {"name": f"the inverse of {anonymizer}"}, "version": __version__, "made_by": made_by}
-    undo = partial(_undo, anonymizer=anonymizer)
-    return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)
 
 
 def _undo(signals: Signals, anonymizer: str) -> Outputs:

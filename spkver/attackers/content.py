@@ -48,6 +48,15 @@ _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'"))
 _LENGTH = 3  # characters of a sequence
 _PRODUCTS = 65536  # trials at a time
 
+FOLDS = 3
+_LEAST = 4  # speakers with two texts, for folds
+_SPEAKERS = 150  # that try, at most
+_TESTS = 5  # texts of a speaker that are tested, at most
+_AGAINST = 2000  # texts of the background that a machine is trained against, at most
+_PENALTY = 10.0
+
+AUTO = "auto"
+
 
 def words(text: str) -> list[str]:
     """Return the words of a text, in lower case and without punctuation.
@@ -99,14 +108,6 @@ def term_vectors(background: Sequence[Terms], *groups: Sequence[Terms]) -> list[
     terms = sorted({term for group in groups for document in group for term in document})
     vectorizer = TfidfVectorizer(analyzer=list, vocabulary=terms or [""], sublinear_tf=True).fit(background or [[]])
     return [vectorizer.transform(group) for group in groups]
-
-
-FOLDS = 3
-_LEAST = 4  # speakers with two texts, for folds
-_SPEAKERS = 150  # that try, at most
-_TESTS = 5  # texts of a speaker that are tested, at most
-_AGAINST = 2000  # texts of the background that a machine is trained against, at most
-_PENALTY = 10.0
 
 
 class TextMethod(NamedTuple):
@@ -212,24 +213,6 @@ def choose_method(
     best = max(known, key=lambda method: areas[method])  # the first of equal ones
     found = "; ".join(f"{method} {areas[method]:.4f}" for method in known)
     return best, f"chosen by the area under the ROC over {len(folds)} folds of {len(fit)} background speakers: {found}"
-
-
-def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: TextMethod) -> float:
-    from sklearn.metrics import roc_auc_score
-
-    inside = set(fold)
-    background = [text for speaker in sorted(texts) if speaker not in inside for text in texts[speaker]]
-    halves = {speaker: (len(texts[speaker]) + 1) // 2 for speaker in fold}
-    said = [texts[speaker][: halves[speaker]] for speaker in fold]
-    tests = [(row, text) for row, speaker in enumerate(fold) for text in texts[speaker][halves[speaker] :][:_TESTS]]
-    owners = np.array([row for row, _ in tests])
-    rows, columns = (side.ravel() for side in np.meshgrid(np.arange(len(fold)), np.arange(len(tests)), indexing="ij"))
-    scores = compare_texts(method, background, said, [text for _, text in tests], rows, columns)
-    is_target = rows == owners[columns]
-    return float(roc_auc_score(is_target, scores))
-
-
-AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -369,3 +352,18 @@ def content_attacker(name: str, settings: Mapping[str, Any], context: Context) -
     text = {"text": context.hypotheses} if context.hypotheses else {}
     with naming(name):
         return ContentAttacker(load_config(ContentConfig, defaults=merged(text, settings, {"name": name})))
+
+
+def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: TextMethod) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    inside = set(fold)
+    background = [text for speaker in sorted(texts) if speaker not in inside for text in texts[speaker]]
+    halves = {speaker: (len(texts[speaker]) + 1) // 2 for speaker in fold}
+    said = [texts[speaker][: halves[speaker]] for speaker in fold]
+    tests = [(row, text) for row, speaker in enumerate(fold) for text in texts[speaker][halves[speaker] :][:_TESTS]]
+    owners = np.array([row for row, _ in tests])
+    rows, columns = (side.ravel() for side in np.meshgrid(np.arange(len(fold)), np.arange(len(tests)), indexing="ij"))
+    scores = compare_texts(method, background, said, [text for _, text in tests], rows, columns)
+    is_target = rows == owners[columns]
+    return float(roc_auc_score(is_target, scores))

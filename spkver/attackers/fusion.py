@@ -29,7 +29,8 @@ from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
 from spkver.attackers import lists
-from spkver.attackers.folds import Fold, background_folds, needs_pieces
+from spkver.attackers.folds import Fold, background_folds
+from spkver.attackers.pieces import needs_pieces
 from spkver.attackers.protocol import ENDING, NOWHERE, Attack, Attacker, Place, Scorer, TrainingSet, level_of, speech_of
 from spkver.attackers.vector_attacker import Context, Settings
 from spkver.datadir import DataDir
@@ -42,6 +43,17 @@ MOST_SPEAKERS = 60
 
 MOST_TESTED = 6
 """Recordings of each that are tested, at most."""
+
+OF_THE_RECORDING = ("session",)
+"""Presets that recognise a recording, not a voice: where speakers have one each, the background cannot distinguish
+the two."""
+
+UNDONE = "-undone"
+_LEVELS = list(LEVELS)
+_FORMAT = "spkver fusion of attackers"
+_METHOD = 1  # number of the way in which weights are learnt
+_LEAST_SPEAKERS = 4
+_KEY = 8  # digits
 
 
 def kind_of(training: TrainingSet, *, inverting: bool) -> str:
@@ -96,26 +108,6 @@ def fold_attacks(background: TrainingSet, kind: str, place: Place) -> list[Fold]
     return made
 
 
-def _fewer(fold: Fold, seed: int) -> Fold:
-    """The same fold with fewer speakers and tests, where there are many: time is for learning."""
-    order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[:MOST_SPEAKERS]
-    speakers = tuple(sorted(fold.speakers[place] for place in order))
-    chosen = set(speakers)
-    tested: set[str] = set()
-    for speaker, names in fold.attack.tested.by_speaker().items():
-        if speaker in chosen:
-            places = np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
-            tested |= {names[place] for place in places}
-    key = fold.key
-    rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
-    key = key.subset(np.array(rows, np.int64))
-    (enrolment,) = fold.attack.enrolment
-    enrolment = lists.select(enrolment, {name for name, speaker in enrolment.speakers.items() if speaker in chosen})
-    tests = lists.select(fold.attack.tested, tested)
-    attack = replace(fold.attack, enrolment=(enrolment,), tested=tests, trials=key.trials())
-    return replace(fold, speakers=speakers, attack=attack, key=key)
-
-
 def fold_scores(
     members: Mapping[str, Attacker], place: Place, background: TrainingSet, kind: str
 ) -> tuple[list[Fold], dict[str, list[Stage[Scores]] | str]]:
@@ -149,34 +141,6 @@ def fold_scores(
                     logger.info("%s", name, exc_info=error, extra={"file_only": True})
     made.update({name: stages for name, stages in due.items() if name not in made})
     return folds, made
-
-
-def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage[Scores]:
-    """Have an attacker learn from a fold and score it, unless it has."""
-    attack, speech = fold.attack, speech_of(attacker, fold.attack)
-    known = [sorted(directory.speakers.items()) for directory in speech]
-    run = Run(make_folder(place.output / folder), place.jobs, place.force, quiet=True)
-    return run.stage(
-        f"fold {fold.number} by {attacker.name}",
-        f"{fold.number}/{attacker.name}/scores",
-        make=lambda path: write_scores(path, attack.scored_by(attacker.fit(attack.training))),
-        read=read_scores,
-        inputs=[attacker.record(attack), place.seed, attack.trials, known],
-        sources=lists.recordings_of(speech),
-        libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
-    )
-
-
-OF_THE_RECORDING = ("session",)
-"""Presets that recognise a recording, not a voice: where speakers have one each, the background cannot distinguish
-the two."""
-
-UNDONE = "-undone"
-_LEVELS = list(LEVELS)
-_FORMAT = "spkver fusion of attackers"
-_METHOD = 1  # number of the way in which weights are learnt
-_LEAST_SPEAKERS = 4
-_KEY = 8  # digits
 
 
 @one_line
@@ -368,17 +332,6 @@ def learn_weights(
     }
 
 
-def _error_rate(values: NDArray, is_target: NDArray) -> float:
-    return float(eer(sort_scores(values[is_target], values[~is_target]), method="interpolated"))
-
-
-def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:
-    is_target = fold.key.is_target
-    counts = {"targets": int(is_target.sum()), "nontargets": int((~is_target).sum())}
-    rates = {"cllr": float(cllr_of_trials(llr, is_target).sum()), "eer": _error_rate(llr, is_target)}
-    return {"fold": fold.number, "speakers": len(fold.speakers), **counts, **rates}
-
-
 def fusion_attacker(name: str, settings: Settings, context: Context) -> Fusion:
     """Make the fusion of all other attackers but for those by content, which anonymisation must keep."""
     if settings:
@@ -401,3 +354,50 @@ def put_to_work(attackers: Sequence[Attacker], place: Place) -> list[Attacker]:
     fusions = [replace(one, members=members) for one in made if isinstance(one, Fusion)]
     alone = [one for one in made if not isinstance(one, Fusion)]
     return [*alone, *(each for fusion in fusions for each in (fusion, *fusion.further()))]
+
+
+def _fewer(fold: Fold, seed: int) -> Fold:
+    """The same fold with fewer speakers and tests, where there are many: time is for learning."""
+    order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[:MOST_SPEAKERS]
+    speakers = tuple(sorted(fold.speakers[place] for place in order))
+    chosen = set(speakers)
+    tested: set[str] = set()
+    for speaker, names in fold.attack.tested.by_speaker().items():
+        if speaker in chosen:
+            places = np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
+            tested |= {names[place] for place in places}
+    key = fold.key
+    rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
+    key = key.subset(np.array(rows, np.int64))
+    (enrolment,) = fold.attack.enrolment
+    enrolment = lists.select(enrolment, {name for name, speaker in enrolment.speakers.items() if speaker in chosen})
+    tests = lists.select(fold.attack.tested, tested)
+    attack = replace(fold.attack, enrolment=(enrolment,), tested=tests, trials=key.trials())
+    return replace(fold, speakers=speakers, attack=attack, key=key)
+
+
+def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage[Scores]:
+    """Have an attacker learn from a fold and score it, unless it has."""
+    attack, speech = fold.attack, speech_of(attacker, fold.attack)
+    known = [sorted(directory.speakers.items()) for directory in speech]
+    run = Run(make_folder(place.output / folder), place.jobs, place.force, quiet=True)
+    return run.stage(
+        f"fold {fold.number} by {attacker.name}",
+        f"{fold.number}/{attacker.name}/scores",
+        make=lambda path: write_scores(path, attack.scored_by(attacker.fit(attack.training))),
+        read=read_scores,
+        inputs=[attacker.record(attack), place.seed, attack.trials, known],
+        sources=lists.recordings_of(speech),
+        libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
+    )
+
+
+def _error_rate(values: NDArray, is_target: NDArray) -> float:
+    return float(eer(sort_scores(values[is_target], values[~is_target]), method="interpolated"))
+
+
+def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:
+    is_target = fold.key.is_target
+    counts = {"targets": int(is_target.sum()), "nontargets": int((~is_target).sum())}
+    rates = {"cllr": float(cllr_of_trials(llr, is_target).sum()), "eer": _error_rate(llr, is_target)}
+    return {"fold": fold.number, "speakers": len(fold.speakers), **counts, **rates}

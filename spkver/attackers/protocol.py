@@ -20,6 +20,9 @@ from spkver.datadir import DataDir
 ENDING = (MemoryError, WorkerError, ConfigError)
 """Errors that no attacker is to blame for: they end a run."""
 
+Scorer = Callable[[tuple[DataDir, ...], DataDir, Trials], Scores]
+"""``score(enrolment, tested, trials)``: scores trials, in their order; see `Attack` for what the arguments hold."""
+
 
 @one_line
 @dataclass(frozen=True, eq=False)
@@ -96,10 +99,6 @@ class Attack:
 def folder_name(training: TrainingSet, enrolment: Sequence[DataDir], tested: DataDir) -> str:
     """Return the name of a list of trials, and of its folder: by what was learnt from, and by the data directories."""
     return f"{training.name}/{enrolment[0].path.name}-{tested.path.name}"
-
-
-Scorer = Callable[[tuple[DataDir, ...], DataDir, Trials], Scores]
-"""``score(enrolment, tested, trials)``: scores trials, in their order; see `Attack` for what the arguments hold."""
 
 
 class Attacker(Protocol):

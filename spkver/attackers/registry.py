@@ -26,12 +26,58 @@ from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
-from spkver.attackers import content, fusion, inverting, mixtures, supplied, vector_attacker
+from spkver.attackers import alignment, classic, content, fusion, ready, sources, supplied, undoing, vector_attacker
 from spkver.attackers.protocol import Attacker, naming
 from spkver.attackers.vector_attacker import ADAPTED_COSINE, SINGLE_TEST_COSINE, Context, Settings, network_is_absent
 
 _EXTRACTOR = vector_attacker.extractor_attacker
 Make = Callable[[str, Settings, Context], Any]
+
+ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
+_ENDINGS = {
+    "adapted": "adapted to the list of trials",
+    "single-test": "adapted to the enrolled speakers alone",
+    "undone": "on speech with the anonymisation inverted",
+    "aligned": "after a map to original vectors",
+}
+_UNDOING, _ADAPTING = 15, 2  # seconds as above; those that adapt use vectors that others have
+
+_CLASSIC_SUMMARIES = {
+    "gmm-ubm": "log-likelihood ratio of a mixture adapted to the speaker and a background mixture",
+    "gmm-svm": "a support vector machine for each speaker, on supervectors",
+    "gmm-svm-cms": "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
+    "supervector-cosine": "cosine of projected supervectors",
+}
+_ADAPT = "adapted single-test"
+_UNDO = "adapted-undone single-test-undone"
+
+DEFAULT: tuple[str, ...] = (
+    *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
+    *("campplus-single-test", "supervector-single-test"),
+    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector"),
+    *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "campplus-aligned"),
+    *("prosody", "content", "session"),
+    "fusion",  # of those before it
+)
+"""Attackers that run by default: voices, first those that adapt to the trials; the same with the anonymisation
+inverted; other cues than the voice, each about from the strongest to the weakest; then all together. Of several of a
+kind, those that were ahead on some speech."""
+
+_STRONGER, _WEAKER = "campplus", "ge2e"
+"""Of the second network, which was never ahead of the first, the attackers run where the first has no weights."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
+_LONGEST = 40
+_INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|env|nice)[0-9.]*")
+
+OUTSIDE = {
+    "": ("MODULE:FUNCTION or FILE.py:FUNCTION", "a Python function"),
+    "command": ("command:COMMAND", "a shell command with placeholders"),
+    "scores": ("scores:FOLDER", "scores made elsewhere"),
+    "vectors": ("vectors:FOLDER", "embeddings made elsewhere"),
+    "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the list of trials"),
+}
+"""Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
 
 
 @one_line
@@ -61,16 +107,6 @@ class Row:
     is_network: bool = False
 
 
-ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
-_ENDINGS = {
-    "adapted": "adapted to the list of trials",
-    "single-test": "adapted to the enrolled speakers alone",
-    "undone": "on speech with the anonymisation inverted",
-    "aligned": "after a map to original vectors",
-}
-_UNDOING, _ADAPTING = 15, 2  # seconds as above; those that adapt use vectors that others have
-
-
 def on_top(make: Make, ending: str) -> Make:
     """Return what makes an attacker with something on top: see `_ENDINGS`.
 
@@ -87,9 +123,16 @@ def on_top(make: Make, ending: str) -> Make:
             return make(name, merged(of_base, {"adapted": ADAPTING[ending]}, settings), context)
         # other settings make another attacker, which is kept elsewhere
         of_it = make(name if settings else base, merged(of_base, settings), context)
-        return inverting.UndoneAttacker(name, of_it) if ending == "undone" else inverting.AlignedAttacker(name, of_it)
+        return undoing.UndoneAttacker(name, of_it) if ending == "undone" else alignment.AlignedAttacker(name, of_it)
 
     return made
+
+
+# a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
+_CLASSIC = [Row(name, _CLASSIC_SUMMARIES[name], classic.classic_attacker, seconds=6) for name in classic.PRESETS]
+_GE2E = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", _EXTRACTOR, seconds=40, is_network=True)
+# user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
+_CAMPPLUS = Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", _EXTRACTOR, seconds=70, is_network=True)
 
 
 def _with_endings(row: Row, endings: str) -> dict[str, Row]:
@@ -104,21 +147,8 @@ def _with_endings(row: Row, endings: str) -> dict[str, Row]:
     return rows
 
 
-_CLASSIC_SUMMARIES = {
-    "gmm-ubm": "log-likelihood ratio of a mixture adapted to the speaker and a background mixture",
-    "gmm-svm": "a support vector machine for each speaker, on supervectors",
-    "gmm-svm-cms": "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
-    "supervector-cosine": "cosine of projected supervectors",
-}
-_ADAPT = "adapted single-test"
-_UNDO = "adapted-undone single-test-undone"
-# user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
-_CAMPPLUS = Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", _EXTRACTOR, seconds=70, is_network=True)
-_GE2E = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", _EXTRACTOR, seconds=40, is_network=True)
 # of a run with it alone, on a machine that did other work too: less exact
-_IVECTOR = Row("ivector", "i-vectors, trained on the background", mixtures.ivector_attacker, seconds=30)
-# a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
-_CLASSIC = [Row(name, _CLASSIC_SUMMARIES[name], mixtures.classic_attacker, seconds=6) for name in mixtures.PRESETS]
+_IVECTOR = Row("ivector", "i-vectors, trained on the background", sources.ivector_attacker, seconds=30)
 _ROWS = [
     *_CLASSIC,
     _CAMPPLUS,
@@ -129,28 +159,13 @@ _ROWS = [
     *(row for base in _CLASSIC for row in _with_endings(base, "undone").values()),
     *(row for base in (_CAMPPLUS, _GE2E) for row in _with_endings(base, f"undone aligned {_ADAPT} {_UNDO}").values()),
     *_with_endings(_IVECTOR, f"undone aligned {_ADAPT}").values(),
-    *_with_endings(Row("supervector", "supervectors", mixtures.supervector_attacker), f"{_ADAPT} {_UNDO}").values(),
+    *_with_endings(Row("supervector", "supervectors", sources.supervector_attacker), f"{_ADAPT} {_UNDO}").values(),
     Row("prosody", "pitch, rhythm and pauses", _EXTRACTOR, seconds=20),
     Row("content", "spoken words, where there are transcripts", content.content_attacker, seconds=1),
     Row("session", "noise and channel, in the pauses", _EXTRACTOR, seconds=15),
     Row("fusion", "weighted sum of the scores of all others, trained on background speakers", fusion.fusion_attacker),
 ]
 CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _ROWS}
-
-DEFAULT: tuple[str, ...] = (
-    *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
-    *("campplus-single-test", "supervector-single-test"),
-    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector"),
-    *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "campplus-aligned"),
-    *("prosody", "content", "session"),
-    "fusion",  # of those before it
-)
-"""Attackers that run by default: voices, first those that adapt to the trials; the same with the anonymisation
-inverted; other cues than the voice, each about from the strongest to the weakest; then all together. Of several of a
-kind, those that were ahead on some speech."""
-
-_STRONGER, _WEAKER = "campplus", "ge2e"
-"""Of the second network, which was never ahead of the first, the attackers run where the first has no weights."""
 
 
 def cost_of(name: str, others: Collection[str]) -> float | None:
@@ -259,21 +274,6 @@ def make_attacker(entry: str, name: str, settings: Settings, context: Context) -
     )
 
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
-_LONGEST = 40
-_INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|env|nice)[0-9.]*")
-
-
-OUTSIDE = {
-    "": ("MODULE:FUNCTION or FILE.py:FUNCTION", "a Python function"),
-    "command": ("command:COMMAND", "a shell command with placeholders"),
-    "scores": ("scores:FOLDER", "scores made elsewhere"),
-    "vectors": ("vectors:FOLDER", "embeddings made elsewhere"),
-    "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the list of trials"),
-}
-"""Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
-
-
 def is_outside(spec: str) -> bool:
     """Return whether an entry in a list of attackers names a plug-in, such as a file, not a preset alone.
 
@@ -288,7 +288,7 @@ def is_outside(spec: str) -> bool:
 
 def is_supplied(attacker: Attacker) -> bool:
     """Return whether an attacker is a plug-in: it can be asked what it lacks before anything is made."""
-    return isinstance(attacker, supplied.KINDS)
+    return isinstance(attacker, supplied.OwnCode | ready.ReadyScores | ready.ReadyVectors)
 
 
 def attacker_name(entry: str) -> str:
@@ -355,9 +355,9 @@ def open_outside(
             raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")
         level = level or TRIAL_BY_TRIAL
         if prefix == "scores":
-            return supplied.ReadyScores(name, Path(rest), level)
+            return ready.ReadyScores(name, Path(rest), level)
         if prefix in ("vectors", "adapted"):
-            return supplied.ReadyVectors(name, Path(rest), prefix == "adapted")
+            return ready.ReadyVectors(name, Path(rest), prefix == "adapted")
         if prefix == "command":
             return supplied.OwnCommand(name, rest, seed, time_limit, level)
         file = load_plugin(spec, "attacker", kind="function")[1]

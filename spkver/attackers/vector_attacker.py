@@ -38,7 +38,8 @@ from spkbase.runs import Run, append_line, read_lines, versions
 from spkbase.showing import one_line
 from spkbase.work import Work, chunks, one_blas_thread
 from spkver.attackers import lists
-from spkver.attackers.folds import ENROLLED, FOLDS, PIECES, SHORTEST, TESTED, Fold, background_folds, with_pieces
+from spkver.attackers.folds import ENROLLED, FOLDS, TESTED, Fold, background_folds
+from spkver.attackers.pieces import PIECES, SHORTEST, with_pieces
 from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, naming
 from spkver.backend import Backend, format_chain, parse_chain, read_backend, train_chain, write_backend
 from spkver.datadir import DataDir
@@ -58,6 +59,13 @@ _WCCN, _WHITEN = f"wccn: {SHRINK}", f"whiten: {{shrink: {SHRINK}}}"
 _RANKS = (50, 100, 150)
 _RIDGE = 0.01  # of the calibration that gives the Cllr: folds without an error have none that is finite
 _COHORT = 20  # speakers that an adaptive cohort needs
+
+_KEY = 16  # digits
+
+UTTERANCES = 8000
+"""Recordings of a training set that are used at most: a large one would cost hours."""
+
+Settings = Mapping[str, Any]
 
 
 @one_line
@@ -173,12 +181,6 @@ def adapted_chains(scorer: str, dimension: int, n_speakers: int, most_vectors: i
     return [scorer, *(f"[centre, {steps}, {scorer}]" for steps in maps)]
 
 
-def _discriminants(dimension: int, n_speakers: int) -> list[str]:
-    most = min(dimension, n_speakers - 1)
-    ranks = [rank for rank in _RANKS if rank <= most] or [most]
-    return [f"lda: {{rank: {rank}, shrink: {SHRINK}}}, length" for rank in ranks]
-
-
 @one_blas_thread()
 def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json:
     """Return how a chain does in each fold.
@@ -261,9 +263,6 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
         lowest = judged[best]["chain"]
         why = f"it is the simplest within one standard error, or one error, of the lowest mean EER, that of {lowest}"
     return {"chosen": judged[chosen]["chain"], "why": why, "chains": judged}
-
-
-_KEY = 16  # digits
 
 
 @one_line
@@ -361,10 +360,6 @@ class VectorStore:
         digests = Work(self.jobs).map(file_digest, [path for path, *_ in due])
         self._digests.update(zip(due, digests, strict=True))
         return [self._digests[stamp] for stamp in stamps]
-
-
-UTTERANCES = 8000
-"""Recordings of a training set that are used at most: a large one would cost hours."""
 
 
 class VectorSource(Protocol):
@@ -497,43 +492,6 @@ def learn_backend(
     return read_backend(folder / "backend.h5"), found
 
 
-def _choose(
-    source: VectorSource, choice: BackendChoice, training: tuple[DataDir, ...], place: Place
-) -> tuple[dict[str, Any], Backend]:
-    whole = source.vectors(lists.merge_versions(with_pieces(training, place) if choice.cut else training))
-    whole.norms()
-    rounds: list[Fold] = []
-    options: dict[str, Any] = {"folds": choice.folds, "enrolled": choice.enrolled, "cut": choice.cut}
-    for dealt in range(choice.folds) if len(choice.chains) != 1 else ():  # of few speakers, several times dealt anew
-        if dealt == 0 or 0 < len(rounds) < choice.folds:
-            dealing = background_folds(training, replace(place, seed=place.seed + dealt), **options)
-            known = {fold.speakers for fold in rounds}  # the same speakers again would count their errors twice
-            further = [fold for fold in dealing if fold.speakers not in known]
-            rounds += [replace(fold, number=len(rounds) + number) for number, fold in enumerate(further, 1)]
-    folds = []
-    for fold in rounds:
-        others = ~np.isin(whole.speakers.astype(str), fold.speakers)
-        learnt_from = Embeddings(whole.ids[others], whole.speakers[others], np.asarray(whole.vectors)[others])
-        enrolled, tested = map(source.vectors, fold.attack.sides)
-        folds.append(FoldVectors(learnt_from, enrolled, tested, fold.key))
-    least = min([len(set(fold.training.speakers)) for fold in folds] or [len(set(whole.speakers))])
-    most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
-    known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
-    chains = list(choice.chains) or known_chains(whole.vectors.shape[1], least, int(most))
-    found = choose_chain(chains, folds, seed=place.seed, jobs=place.jobs)
-    tried = [
-        {
-            "number": fold.number,
-            "speakers": list(fold.speakers),
-            "targets": int(fold.key.is_target.sum()),
-            "trials": len(fold.key),
-        }
-        for fold in rounds
-    ]
-    facts = {"vectors": len(whole), "speakers": len(set(whole.speakers)), "versions": len(training), "folds": tried}
-    return {**facts, **found}, train_chain(whole, found["chosen"], seed=place.seed)
-
-
 @one_line
 @dataclass(frozen=True, eq=False)
 class VectorAttacker:
@@ -633,9 +591,6 @@ def score_vectors(
     return backend.score(enrolled, tests, trials)
 
 
-Settings = Mapping[str, Any]
-
-
 @one_line
 @dataclass(frozen=True)
 class Context:
@@ -711,3 +666,46 @@ def network_is_absent(preset: str) -> str:
     except ConfigError as error:
         return f"{error.text}; get them by: spkver weights {preset}"
     return ""
+
+
+def _discriminants(dimension: int, n_speakers: int) -> list[str]:
+    most = min(dimension, n_speakers - 1)
+    ranks = [rank for rank in _RANKS if rank <= most] or [most]
+    return [f"lda: {{rank: {rank}, shrink: {SHRINK}}}, length" for rank in ranks]
+
+
+def _choose(
+    source: VectorSource, choice: BackendChoice, training: tuple[DataDir, ...], place: Place
+) -> tuple[dict[str, Any], Backend]:
+    whole = source.vectors(lists.merge_versions(with_pieces(training, place) if choice.cut else training))
+    whole.norms()
+    rounds: list[Fold] = []
+    options: dict[str, Any] = {"folds": choice.folds, "enrolled": choice.enrolled, "cut": choice.cut}
+    for dealt in range(choice.folds) if len(choice.chains) != 1 else ():  # of few speakers, several times dealt anew
+        if dealt == 0 or 0 < len(rounds) < choice.folds:
+            dealing = background_folds(training, replace(place, seed=place.seed + dealt), **options)
+            known = {fold.speakers for fold in rounds}  # the same speakers again would count their errors twice
+            further = [fold for fold in dealing if fold.speakers not in known]
+            rounds += [replace(fold, number=len(rounds) + number) for number, fold in enumerate(further, 1)]
+    folds = []
+    for fold in rounds:
+        others = ~np.isin(whole.speakers.astype(str), fold.speakers)
+        learnt_from = Embeddings(whole.ids[others], whole.speakers[others], np.asarray(whole.vectors)[others])
+        enrolled, tested = map(source.vectors, fold.attack.sides)
+        folds.append(FoldVectors(learnt_from, enrolled, tested, fold.key))
+    least = min([len(set(fold.training.speakers)) for fold in folds] or [len(set(whole.speakers))])
+    most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
+    known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
+    chains = list(choice.chains) or known_chains(whole.vectors.shape[1], least, int(most))
+    found = choose_chain(chains, folds, seed=place.seed, jobs=place.jobs)
+    tried = [
+        {
+            "number": fold.number,
+            "speakers": list(fold.speakers),
+            "targets": int(fold.key.is_target.sum()),
+            "trials": len(fold.key),
+        }
+        for fold in rounds
+    ]
+    facts = {"vectors": len(whole), "speakers": len(set(whole.speakers)), "versions": len(training), "folds": tried}
+    return {**facts, **found}, train_chain(whole, found["chosen"], seed=place.seed)

@@ -1,16 +1,4 @@
-"""What attackers by a mixture share: features, mixtures and statistics, kept in a folder; vectors that come of these.
-
-    WORK/<data directory>-<key>/features.h5              cepstra of its recordings
-    WORK/<data directory>-<key>/data/stat_*.h5           their statistics, one file for each universal background model
-    WORK/<data directory>-<key>/data/stat_sessions-*.h5  those of the sessions that a training set is cut into
-    WORK/ubm-<key>/gmm/ubm.h5                            universal background models
-
-A key is made from the files (path, size, time of change) and from the configuration: what is equal is worked out once.
-
-Here are also attackers by i-vectors and by supervectors, whose mixture and matrix are trained on the background alone;
-no network is needed. Their backend is that of any attacker by vectors, see `spkver.attackers.vector_attacker`.
-
-The classic attackers, each trained on data directories and kept as one folder that scores alone.
+"""The classic attackers, each trained on data directories and kept as one folder that scores alone.
 
     ATTACKER/attacker.yaml    format, configuration, seed, what it was trained on, SHA-256 of the others, fingerprint
     ATTACKER/attacker.h5      universal background model, digests of the training speakers
@@ -35,11 +23,10 @@ with joint factor analysis", ICASSP 2009.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,14 +37,14 @@ from spkbase.configuration import check_values, load_config, merged, read_yaml, 
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import file_digest, fingerprint, make_folder, write_text
 from spkbase.hdf5 import read_arrays, write_arrays
-from spkbase.runs import Origin, Run, Stamp, versions
+from spkbase.runs import Run, versions
 from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers import lists
-from spkver.attackers.folds import with_pieces
 from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, naming
-from spkver.attackers.vector_attacker import BackendChoice, Context, Settings, VectorAttacker, check_chains
+from spkver.attackers.sources import SMALL_MIXTURE, Workplace
+from spkver.attackers.vector_attacker import Context, Settings, check_chains
 from spkver.backend import (
     Backend,
     Chain,
@@ -69,249 +56,36 @@ from spkver.backend import (
     write_backend,
 )
 from spkver.datadir import DataDir
-from spkver.features import FeatureConfig, Frames, check_recordings
-from spkver.idmap import IdMap
+from spkver.features import FeatureConfig, check_recordings
 from spkver.mixture import GaussianMixture, Statistics, UbmConfig, check_ubm
-from spkver.vectors import MapConfig, TotalVariabilityConfig, adapt_multisession, adapt_supervectors, extract_ivectors
-
-_KEY = 16  # digits of a key
-
-
-@dataclass(frozen=True)
-class Workplace:
-    """A folder with what attackers share.
-
-    Attributes
-    ----------
-    folder : Path
-    jobs : int or None
-        Workers; all cores by default.
-    """
-
-    folder: Path
-    jobs: int | None = None
-
-    def recordings(self, name: str, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> Prepared:
-        """Return the features of recordings; `name` is for those who look into the folder."""
-        stamps = {}
-        for recording, path in sorted(recordings.items()):
-            status = Path(path).stat()
-            stamps[recording] = [str(Path(path).resolve()), status.st_size, status.st_mtime_ns]
-        run = self.run(f"{name}-{fingerprint(stamps, config.extraction(), seed)[:_KEY]}")
-        return Prepared(run, tuple(sorted(recordings)), pipeline.features(run, recordings, config, seed=seed))
-
-    def ubm(self, prepared: Prepared, config: UbmConfig) -> GaussianMixture:
-        """Return the universal background model of all recordings."""
-        run = self.run(f"ubm-{fingerprint(prepared.frames.fingerprint, config)[:_KEY]}")
-        return pipeline.universal_model(run, prepared.frames, prepared.names, config).value.mixture
-
-    def run(self, name: str, force: bool = False) -> Run:
-        """Return a run in a subfolder."""
-        return Run(make_folder(self.folder / name), jobs=self.jobs, force=force, quiet=True)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Recordings with their features.
-
-    Attributes
-    ----------
-    run : Run
-        In the folder of these recordings.
-    names : tuple of str
-        The recordings, sorted.
-    frames : spkver.pipeline.FramesStage
-        Their frames; computed on first access to the value.
-    """
-
-    run: Run
-    names: tuple[str, ...]
-    frames: pipeline.FramesStage
-
-    def statistics(self, ubm: GaussianMixture) -> Statistics:
-        """Return the statistics of each recording; models and segments are the recordings."""
-        names: Any = list(self.names)
-        return self._found("", ubm, self.frames, IdMap(names, names))
-
-    def session_statistics(self, ubm: GaussianMixture, speakers: Mapping[str, str], length: float | None) -> Statistics:
-        """Return those of sessions of about `length` frames, see `cut_sessions`; models are the speakers."""
-        frames, recordings = cut_sessions(self.frames.value, length)
-        key = fingerprint(self.frames.fingerprint, frames.ids, frames.offsets)
-        sessions = SessionFrames(frames, key, [*self.frames.origins, Stamp("sessions", key)])
-        order = sorted(range(len(frames)), key=lambda row: (speakers[recordings[row]], recordings[row]))
-        owners: Any = [speakers[recordings[row]] for row in order]
-        return self._found("sessions-", ubm, sessions, IdMap(owners, frames.ids[order].tolist()))
-
-    def _found(self, kind: str, ubm: GaussianMixture, frames: Any, idmap: IdMap) -> Statistics:
-        mixture = Stamp("ubm", fingerprint(ubm), ubm)
-        key = kind + fingerprint(frames.fingerprint, mixture.fingerprint)[:_KEY]
-        found = pipeline.statistics(self.run, key, mixture, frames, idmap).value
-        self.frames.release()
-        return found
-
-
-class SessionFrames(NamedTuple):
-    """Frames of sessions, with what stages that read them depend on; as `spkver.pipeline.FramesStage`."""
-
-    value: Frames
-    fingerprint: str
-    origins: list[Origin]
-
-
-def cut_sessions(frames: Frames, length: float | None) -> tuple[Frames, list[str]]:
-    """Cut recordings into sessions.
-
-    Pieces of different recordings are never put together: they may differ in what an anonymiser drew, and this is what
-    the scatter within speakers should show.
-
-    Parameters
-    ----------
-    frames : Frames
-        Of recordings.
-    length : float or None
-        A recording is divided into equal pieces of about so many frames; shorter ones stay whole. None: all stay whole.
-
-    Returns
-    -------
-    frames : Frames
-        The same frames; ids are recording and first frame.
-    recordings : list of str
-        The recording of each session.
-    """
-    ids, recordings, edges = [], [], [0]
-    pairs = frames.offsets[:-1].tolist(), frames.offsets[1:].tolist()
-    for recording, begin, end in zip(frames.ids.tolist(), *pairs, strict=True):
-        size = end - begin
-        count = 1 if length is None else max(1, min(round(size / length), size))
-        bounds = [round(number * size / count) for number in range(count + 1)]
-        ids += [f"{recording} {start}" for start in bounds[:-1]]
-        recordings += [recording] * count
-        edges += [begin + stop for stop in bounds[1:]]
-    return Frames(np.array(ids, object), np.array(edges, np.int64), frames.values), recordings
-
-
-@one_line
-@dataclass(frozen=True, eq=False)
-class MixtureSource:
-    """Vectors from statistics of one mixture; see `spkver.attackers.vector_attacker.VectorSource`.
-
-    Attributes
-    ----------
-    work : Workplace
-    seed : int
-        Of the dither.
-    features : FeatureConfig
-    ubm : GaussianMixture
-    extract : callable
-        Makes vectors of statistics: `IVectors` or `Supervectors`.
-    """
-
-    work: Workplace = field(repr=False)
-    seed: int
-    features: FeatureConfig
-    ubm: GaussianMixture = field(repr=False)
-    extract: Callable[[Statistics], Any] = field(repr=False)
-    _known: dict[Path, NDArray[np.floating]] = field(default_factory=dict, repr=False)
-
-    def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
-        """Return the vectors of a data directory, or of some of its utterances with their speakers."""
-
-        def rows_of(names: list[str]) -> list[NDArray[np.floating]]:
-            # folds are made of recordings of the training set: theirs are known, in whatever directory they are
-            paths = {name: Path(directory.recordings[name]) for name in names}
-            if due := {name: path for name, path in paths.items() if path not in self._known}:
-                prepared = self.work.recordings(directory.name, due, self.features, seed=self.seed)
-                found = self.extract(prepared.statistics(self.ubm))
-                rows = np.asarray(found.vectors)
-                self._known.update({due[str(name)]: row for name, row in zip(found.segments, rows, strict=True)})
-            return [self._known[path] for path in paths.values()]
-
-        return lists.rows_as_embeddings(directory, utterances, rows_of)
-
-
-@dataclass(frozen=True)
-class MixtureConfig(BackendChoice):
-    """How an attacker by such vectors is made; each part as for the classic attackers."""
-
-    features: FeatureConfig = field(default_factory=FeatureConfig)
-    ubm: UbmConfig = field(default_factory=UbmConfig)
-
-
-@dataclass(frozen=True)
-class IVectorConfig(MixtureConfig):
-    """How an attacker by i-vectors is made; `total_variability` as for `spkver rsr2015 ivector`."""
-
-    total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
-
-
-@dataclass(frozen=True)
-class SupervectorConfig(MixtureConfig):
-    """How an attacker by supervectors is made."""
-
-    map: MapConfig = field(default_factory=MapConfig)
-
-
-Config = TypeVar("Config", bound=MixtureConfig)
-SMALL_MIXTURE: dict[str, Any] = {"features": {"preset": "wideband"}, "ubm": {"components": 64}}
-"""Features and mixture of all attackers, where nothing else is set."""
-
-
-def _config(kind: type[Config], defaults: Mapping[str, Any], name: str, settings: Any, context: Context) -> Config:
-    """A configuration; features and mixture are those of ``attacker_settings.all`` where it has them."""
-    shared = {key: context.shared[key] for key in ("features", "ubm") if key in context.shared}
-    with naming(name):
-        return load_config(kind, defaults=merged(SMALL_MIXTURE, defaults, shared, settings, {"name": name}))
-
-
-def _trained(config: MixtureConfig, training: tuple[DataDir, ...], place: Place) -> tuple[Prepared, MixtureSource]:
-    """Train the mixture on all recordings of the versions of a training set, or take that of an earlier run."""
-    speech, work = lists.merge_versions(training), Workplace(place.work, place.jobs)
-    recordings = {name: Path(path) for name, path in speech.recordings.items()}
-    prepared = work.recordings(speech.name, recordings, config.features, seed=place.seed)
-    ubm = work.ubm(prepared, config.ubm)
-    return prepared, MixtureSource(work, place.seed, config.features, ubm, extract=lambda found: found)
-
-
-def ivector_attacker(name: str, settings: Mapping[str, Any], context: Context) -> VectorAttacker:
-    """Make the attacker by i-vectors.
-
-    Where speakers have one recording, the pieces of it train mixture and matrix, see `spkver.attackers.with_pieces`;
-    the rank is lowered to what the recordings allow.
-    """
-    config = _config(IVectorConfig, {"total_variability": {"rank": 100, "rounds": 10}}, name, settings, context)
-
-    def learn(place: Place, training: tuple[DataDir, ...]) -> MixtureSource:
-        prepared, source = _trained(config, with_pieces(training, place), place)
-        statistics = prepared.statistics(source.ubm)
-        most = max(1, min(len(statistics) - 1, source.ubm.means.size))
-        wanted = replace(config.total_variability, rank=min(config.total_variability.rank, most))
-        mixture = Stamp("ubm", fingerprint(source.ubm), source.ubm)
-        accumulated = Stamp("statistics", fingerprint(prepared.frames.fingerprint, mixture.fingerprint), statistics)
-        run = source.work.run(f"total-variability-{fingerprint(accumulated.fingerprint, wanted)[:_KEY]}", place.force)
-        matrix = pipeline.total_variability(run, mixture, accumulated, wanted).value
-        return replace(source, extract=partial(extract_ivectors, matrix, work=Work(place.jobs)))
-
-    return VectorAttacker(config, [config.features, config.ubm, config.total_variability], learn)
-
-
-def supervector_attacker(name: str, settings: Mapping[str, Any], context: Context) -> VectorAttacker:
-    """Make the attacker by supervectors; features and mixture are those of supervector-cosine by default."""
-    # no other chain is tried: maps of thousands of dimensions take minutes to learn, and a background of many speakers
-    chains = [settings.get("adapted") or "cosine"]
-    config = _config(SupervectorConfig, {"chains": chains}, name, settings, context)
-
-    def learn(place: Place, training: tuple[DataDir, ...]) -> MixtureSource:
-        source, workers = _trained(config, training, place)[1], Work(place.jobs)
-        return replace(source, extract=partial(adapt_supervectors, source.ubm, config=config.map, work=workers))
-
-    return VectorAttacker(config, [config.features, config.ubm, config.map], learn)
-
+from spkver.vectors import MapConfig, adapt_multisession, adapt_supervectors
 
 logger = logging.getLogger(__name__)
 
 LDA_SPEAKERS, LDA_UTTERANCES, NORM_SPEAKERS = 50, 2.0, 30
 """A chain with LDA is for training sets of so many speakers and utterances of each, all versions counted (pieces of one
 utterance do not show how a speaker's utterances differ); one with snorm for so many speakers."""
+
+_SHARED: dict[str, Any] = {**SMALL_MIXTURE, "training": {"session_seconds": 2.5}}
+_SVM = {**_SHARED, "chains": ["[centre, nap: 20, length, svm: {balanced: true, most: 1000}]"]}
+PRESETS: dict[str, dict[str, Any]] = {
+    "gmm-ubm": _SHARED,
+    "gmm-svm": _SVM,
+    # the mean of the cepstra is what an anonymiser changes most: without it, original and anonymised speech compare
+    "gmm-svm-cms": {**_SVM, "features": {"preset": "wideband", "log_energy": True, "normalisation": "cms"}},
+    "supervector-cosine": {
+        **_SHARED,
+        "chains": [
+            "[centre, length, pca: 250, lda: {rank: 120, shrink: 0.2}, length, snorm]",
+            "[centre, nap: 20, length, snorm]",
+            "[centre, nap: 20, length]",
+        ],
+    },
+}
+
+_FORMAT = 2
+_DESCRIPTION, _ARRAYS, _BACKEND = "attacker.yaml", "attacker.h5", "backend.h5"
+_AGAIN = "train the attacker again"
 
 
 @dataclass(frozen=True)
@@ -363,24 +137,6 @@ class AttackerConfig:
         if not self.name or self.name in (".", "..") or set(self.name) & set("/\\\0") or self.name != self.name.strip():
             raise ConfigError(f"name is {self.name!r}: expected the name of a folder")
         check_chains(self.chains)
-
-
-_SHARED: dict[str, Any] = {**SMALL_MIXTURE, "training": {"session_seconds": 2.5}}
-_SVM = {**_SHARED, "chains": ["[centre, nap: 20, length, svm: {balanced: true, most: 1000}]"]}
-PRESETS: dict[str, dict[str, Any]] = {
-    "gmm-ubm": _SHARED,
-    "gmm-svm": _SVM,
-    # the mean of the cepstra is what an anonymiser changes most: without it, original and anonymised speech compare
-    "gmm-svm-cms": {**_SVM, "features": {"preset": "wideband", "log_energy": True, "normalisation": "cms"}},
-    "supervector-cosine": {
-        **_SHARED,
-        "chains": [
-            "[centre, length, pca: 250, lda: {rank: 120, shrink: 0.2}, length, snorm]",
-            "[centre, nap: 20, length, snorm]",
-            "[centre, nap: 20, length]",
-        ],
-    },
-}
 
 
 def attacker_config(
@@ -465,34 +221,6 @@ class TrainedAttacker:
         return score_gmm_ubm(ubm, adapted, tests.frames.value, trials, work=workers)
 
 
-def _supervectors(ubm: GaussianMixture, statistics: Statistics, config: MapConfig, workers: Work) -> Embeddings:
-    """Supervectors of the rows of statistics; an utterance that enrols several models is there several times."""
-    found = adapt_supervectors(ubm, statistics, config, work=workers)
-    ids, models = found.segments, found.models
-    if len(set(ids)) < len(ids):
-        ids = np.array([f"{model} {name}" for model, name in zip(models, ids, strict=True)], object)
-    return Embeddings(ids, models, np.asarray(found.vectors))
-
-
-def _model_statistics(
-    found: Statistics, models: NDArray, segments: NDArray, version_of: Mapping[str, str]
-) -> Statistics:
-    """Statistics of each enrolment utterance, the mean over its versions, under the id of its model."""
-    row_of = {name: row for row, name in enumerate(found.segments)}
-    sessions: dict[tuple[str, str], list[int]] = {}
-    for model, segment in zip(models, segments, strict=True):
-        sessions.setdefault((model, version_of.get(segment, segment)), []).append(row_of[segment])
-    arrays = (np.asarray(values) for values in (found.zeroth, found.first))
-    zeroth, first = (np.stack([values[rows].mean(axis=0) for rows in sessions.values()]) for values in arrays)
-    names = np.array(list(sessions), object)
-    return Statistics(names[:, 0], names[:, 1], zeroth, first)
-
-
-_FORMAT = 2
-_DESCRIPTION, _ARRAYS, _BACKEND = "attacker.yaml", "attacker.h5", "backend.h5"
-_AGAIN = "train the attacker again"
-
-
 def save_attacker(attacker: TrainedAttacker, folder: str | Path) -> None:
     """Write an attacker as one folder; other files in it stay."""
     import yaml
@@ -515,10 +243,6 @@ def save_attacker(attacker: TrainedAttacker, folder: str | Path) -> None:
     }
     description["fingerprint"] = fingerprint(description)
     write_text(folder / _DESCRIPTION, yaml.safe_dump(description, sort_keys=False, allow_unicode=True))
-
-
-def _files(config: AttackerConfig) -> tuple[str, ...]:
-    return (_ARRAYS, _BACKEND) if config.chains else (_ARRAYS,)
 
 
 def load_attacker(folder: str | Path) -> TrainedAttacker:
@@ -689,12 +413,6 @@ def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed:
     problems.raise_if_any()
 
 
-def _recordings(datadir: DataDir, config: AttackerConfig, seed: int) -> dict[str, Path]:
-    speakers = {utterance: datadir.speakers[utterance] for utterance in datadir.recordings}
-    chosen = lists.choose_utterances(speakers, limit=config.training.utterances, seed=seed)
-    return {utterance: Path(datadir.recordings[utterance]) for utterance in chosen}
-
-
 def score(
     attackers: Mapping[str, TrainedAttacker],
     enrol_dir: DataDir,
@@ -815,3 +533,36 @@ def classic_attacker(name: str, settings: Settings, context: Context) -> Classic
     with naming(name):
         values = merged(context.shared, settings, {"name": name})
         return ClassicAttacker(attacker_config(context.preset, values=values))
+
+
+def _supervectors(ubm: GaussianMixture, statistics: Statistics, config: MapConfig, workers: Work) -> Embeddings:
+    """Supervectors of the rows of statistics; an utterance that enrols several models is there several times."""
+    found = adapt_supervectors(ubm, statistics, config, work=workers)
+    ids, models = found.segments, found.models
+    if len(set(ids)) < len(ids):
+        ids = np.array([f"{model} {name}" for model, name in zip(models, ids, strict=True)], object)
+    return Embeddings(ids, models, np.asarray(found.vectors))
+
+
+def _model_statistics(
+    found: Statistics, models: NDArray, segments: NDArray, version_of: Mapping[str, str]
+) -> Statistics:
+    """Statistics of each enrolment utterance, the mean over its versions, under the id of its model."""
+    row_of = {name: row for row, name in enumerate(found.segments)}
+    sessions: dict[tuple[str, str], list[int]] = {}
+    for model, segment in zip(models, segments, strict=True):
+        sessions.setdefault((model, version_of.get(segment, segment)), []).append(row_of[segment])
+    arrays = (np.asarray(values) for values in (found.zeroth, found.first))
+    zeroth, first = (np.stack([values[rows].mean(axis=0) for rows in sessions.values()]) for values in arrays)
+    names = np.array(list(sessions), object)
+    return Statistics(names[:, 0], names[:, 1], zeroth, first)
+
+
+def _files(config: AttackerConfig) -> tuple[str, ...]:
+    return (_ARRAYS, _BACKEND) if config.chains else (_ARRAYS,)
+
+
+def _recordings(datadir: DataDir, config: AttackerConfig, seed: int) -> dict[str, Path]:
+    speakers = {utterance: datadir.speakers[utterance] for utterance in datadir.recordings}
+    chosen = lists.choose_utterances(speakers, limit=config.training.utterances, seed=seed)
+    return {utterance: Path(datadir.recordings[utterance]) for utterance in chosen}
