@@ -37,13 +37,7 @@ from spkbase.showing import one_line
 from spkver.anonymization.mcadams_coefficient import turn_poles
 from spkver.audio import read_audio, write_audio
 
-BUILT_IN = {
-    "mcadams": "alpha",
-    "resampling": "speed",
-    "vtln": "warp",
-    "world": "pitch, formants",
-    "none": "",
-}
+BUILT_IN = {"mcadams": "alpha", "resampling": "speed", "vtln": "warp", "world": "pitch, formants", "none": ""}
 # Values outside are typing errors: they overflow, or make hours of a second.
 _LIMITS = {"alpha": (0.01, 10), "speed": (0.1, 10), "warp": (0, 0.99), "pitch": (0.05, 20), "formants": (0.1, 10)}
 # Ranges in which speech stays speech, wider than any that was published.
@@ -200,8 +194,7 @@ def change_speed(samples: NDArray[Any], rate: int, factor: float) -> NDArray[Any
     """
     import soxr
 
-    changed: NDArray[Any] = soxr.resample(samples, rate * factor, rate, quality="HQ")
-    return _if_any(changed, samples)
+    return _if_any(soxr.resample(samples, rate * factor, rate, quality="HQ"), samples)
 
 
 def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]:
@@ -239,8 +232,7 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
     omega = np.pi * bins / bins[-1]
     source = omega + 2 * np.arctan2(size * np.sin(omega), 1 - size * np.cos(omega))
     warped = _read_between(envelope.T, source / np.pi * bins[-1]).T
-    changed: NDArray[Any] = transform.istft(spectrum * np.exp(warped - envelope), k1=len(samples))
-    return changed
+    return np.asarray(transform.istft(spectrum * np.exp(warped - envelope), k1=len(samples)))
 
 
 def world(
@@ -299,7 +291,7 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
         check_places(config.command, ("input", "output", "utterance", "rate", "seed"), ("input", "output"))
         return partial(_by_command, template=config.command, folder=folder)
     if config.name in INVERSES:
-        return partial(_by_one_number, name=config.name, bounds=getattr(config, INVERSES[config.name].parameter))
+        return partial(_by_one_number, config=config)
     if config.name == "none":
         return none
     if config.name == "world":
@@ -403,15 +395,10 @@ _CHANGES = {"mcadams": _mcadams, "vtln": warp_envelope, "resampling": change_spe
 
 
 def _by_one_number(
-    samples: NDArray[Any],
-    rate: int,
-    utterance: str,
-    rng: np.random.Generator,
-    *,
-    name: str,
-    bounds: tuple[float, float],
+    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator, *, config: AnonymizerConfig
 ) -> NDArray[Any]:
-    return _CHANGES[name](samples, rate, INVERSES[name].draw(bounds, rng))
+    inverse = INVERSES[config.name]
+    return _CHANGES[config.name](samples, rate, inverse.draw(getattr(config, inverse.parameter), rng))
 
 
 def _by_command(

@@ -126,11 +126,9 @@ def anonymize_datadir(
         if low < USUAL[name][0] or high > USUAL[name][1]:
             text = "anonymizer.%s is %g to %g: outside of %g to %g hardly any speech is left"
             logger.warning(text, name, low, high, *USUAL[name])
-    how = {"level": config.level, "seeding": config.seeding, "side": side}
-    streams = {
-        utterance: stream_name(utterance, source.speakers[utterance], number, **how)
-        for number, utterance in enumerate(source.recordings)
-    }
+    name_stream = partial(stream_name, level=config.level, seeding=config.seeding, side=side)
+    order = {utterance: number for number, utterance in enumerate(source.recordings)}
+    streams = {name: name_stream(name, source.speakers[name], number) for name, number in order.items()}
     module, behind = None, files_behind(config.command)  # digests of user-supplied code
     is_function = config.name not in BUILT_IN and config.name != "command"
     if is_function and (file := load_plugin(config.name, "anonymiser", kind="function")[1]):
@@ -184,10 +182,7 @@ def make_twin(
     """
     _check_target(source, target)
     check_ids(source.recordings, source.path)
-    tasks = [
-        Task(utterance, path, _output(target, utterance), streams[utterance])
-        for utterance, path in source.recordings.items()
-    ]
+    tasks = [Task(name, path, _output(target, name), streams[name]) for name, path in source.recordings.items()]
     if own := [one.utterance for one in tasks if one.target.exists() and one.target.resolve() == one.source.resolve()]:
         text = f"{len(own)} recordings of {source.path} would be replaced: {few(own)}"
         raise DataError(text, file=target, remedy="choose another suffix or folder")

@@ -140,8 +140,7 @@ def _crossing(
     """Zero of the secant where the sign changes for the nth time."""
     before = (changes[:, frames] == number).argmax(axis=0)
     low, high = values[before, frames], values[before + 1, frames]
-    crossing: NDArray[np.float64] = _GRID[before] - low * (_GRID[before + 1] - _GRID[before]) / (high - low)
-    return crossing
+    return np.asarray(_GRID[before] - low * (_GRID[before + 1] - _GRID[before]) / (high - low))
 
 
 def _improve(polynomials: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -170,5 +169,4 @@ def _improve(polynomials: NDArray[np.float64], p: NDArray[np.float64], q: NDArra
     shorter = np.minimum(1.0, _LONGEST_STEP / np.maximum(size, _LONGEST_STEP))
     p += shorter * step_p
     q += shorter * step_q
-    largest: NDArray[np.float64] = size.max(axis=0)
-    return largest
+    return np.asarray(size.max(axis=0))

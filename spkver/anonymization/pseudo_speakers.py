@@ -310,7 +310,5 @@ def _means(embeddings: Embeddings, groups: NDArray[np.object_]) -> tuple[list[st
 
 def _note(rules: PseudoSpeakerRules, n_voices: int) -> str:
     sexes = {"any": "of any sex", "random": "of a sex drawn"}.get(rules.sex, f"of the {rules.sex} sex")
-    return (
-        f"pseudo-speakers: mean of {rules.mean_of} drawn from the {rules.farthest} farthest of {n_voices} voices "
-        f"{sexes} ({rules.distance}), per {rules.level}, seed {rules.seed}"
-    )
+    drawn = f"mean of {rules.mean_of} drawn from the {rules.farthest} farthest of {n_voices} voices {sexes}"
+    return f"pseudo-speakers: {drawn} ({rules.distance}), per {rules.level}, seed {rules.seed}"

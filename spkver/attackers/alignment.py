@@ -166,9 +166,7 @@ class AlignedAttacker:
             make=make,
             read=lambda path: Alignment(**read_arrays(path, *_ALIGNMENT)),
             inputs=[_VERSION, list(MAPS), self.base.depends, sorted(sides[0].speakers.items()), self.place.seed],
-            sources={
-                f"{number} {name}": Path(side.recordings[name]) for number, side in enumerate(sides) for name in names
-            },
+            sources=lists.recordings_of([lists.select(side, set(names)) for side in sides]),
             libraries=("numpy", "scipy", "soundfile"),
             also=("alignment.json",),
         ).value

@@ -213,9 +213,8 @@ class TrainedAttacker:
         enrolled = _model_statistics(found, models.models, models.segments, enrolment.version_of)
         tests = work.recordings(tested.name, recordings, config.features, seed=self.seed)
         if self.backend is not None:
-            first, second = (
-                _supervectors(ubm, rows, config.map, workers) for rows in (enrolled, tests.statistics(ubm))
-            )
+            sides = enrolled, tests.statistics(ubm)
+            first, second = (_supervectors(ubm, rows, config.map, workers) for rows in sides)
             return self.backend.score(first, second, trials)
         adapted = adapt_multisession(ubm, enrolled, replace(config.map, normalise=False), work=workers)
         return score_gmm_ubm(ubm, adapted, tests.frames.value, trials, work=workers)
@@ -469,10 +468,8 @@ def check_trials(
     """
     models, tested = lists.match_trials(enrol_dir, trial_dir, trial_list)
     # trials of a recording against the model that was made from it look like a perfect attacker
-    own = {
-        (model, enrol_dir.recordings[name].resolve())
-        for model, name in zip(models.models, models.segments, strict=True)
-    }
+    enrolled_by = zip(models.models, models.segments, strict=True)
+    own = {(model, enrol_dir.recordings[name].resolve()) for model, name in enrolled_by}
     paths = {name: path.resolve() for name, path in tested.items()}
     if n_own := sum((model, paths[segment]) in own for model, segment in trial_list.pairs()):
         text = "%d of %d trials test a recording that their model was enrolled with"

@@ -245,11 +245,8 @@ class ContentConfig:
 
     def methods(self) -> tuple[TextMethod, ...]:
         """Return the methods that are to choose from."""
-        return tuple(
-            method
-            for method in METHODS
-            if self.units in (AUTO, method.units) and self.scoring in (AUTO, method.scoring)
-        )
+        of_units = (method for method in METHODS if self.units in (AUTO, method.units))
+        return tuple(method for method in of_units if self.scoring in (AUTO, method.scoring))
 
 
 @one_line
@@ -324,15 +321,12 @@ class ContentAttacker:
     def _background(self, training: DataDir) -> dict[str, list[str]]:
         """Texts of each training speaker; nothing where there are none."""
         if not self._file(training).is_file():
-            logger.info(
-                "%s: %s has no transcripts: those that enrol say which words are common", self.name, training.path
-            )
+            text = "%s: %s has no transcripts: those that enrol say which words are common"
+            logger.info(text, self.name, training.path)
             return {}
         texts = self._read(training)
-        return {
-            speaker: [texts[name] for name in sorted(names) if name in texts]
-            for speaker, names in sorted(training.by_speaker().items())
-        }
+        speakers = sorted(training.by_speaker().items())
+        return {speaker: [texts[name] for name in sorted(names) if name in texts] for speaker, names in speakers}
 
     def _directories(self, attack: Attack) -> tuple[DataDir, DataDir, DataDir]:
         return attack.enrolment[0], attack.tested, attack.training.versions[0]

@@ -137,12 +137,9 @@ def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enro
 
 def _pairs(names: Sequence[str], numbers: Sequence[int], most: int) -> list[tuple[int, str]]:
     """At most so many recordings in versions: all recordings first, each in the next version."""
-    turns = [
-        (numbers[(row + turn) % len(numbers)], name) for turn in range(len(numbers)) for row, name in enumerate(names)
-    ]
-    if len(turns) <= most:
-        return turns
-    if len(names) <= most:
+    count = len(numbers)
+    turns = [(numbers[(row + turn) % count], name) for turn in range(count) for row, name in enumerate(names)]
+    if len(turns) <= most or len(names) <= most:
         return turns[:most]
     return [turns[place] for place in np.linspace(0, len(names) - 1, most).round().astype(int)]
 

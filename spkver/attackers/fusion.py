@@ -86,9 +86,8 @@ def fold_attacks(background: TrainingSet, kind: str, place: Place) -> list[Fold]
     original = background_folds((background.original,), place, folds=FOLDS)
     anonymised = background_folds(background.anonymised, place, folds=FOLDS) if background.anonymised else []
     trials = original if kind == "original" else anonymised
-    if len(trials) < 2 or (
-        anonymised and [fold.speakers for fold in original] != [fold.speakers for fold in anonymised]
-    ):
+    differ = anonymised and [fold.speakers for fold in original] != [fold.speakers for fold in anonymised]
+    if len(trials) < 2 or differ:
         text = "fusion needs four background speakers with two recordings, or with one that can be cut in two"
         raise DataError(text, file=background.original.path, remedy="leave it out of 'attackers'")
     made = []
@@ -307,26 +306,23 @@ def learn_weights(
     left_out = {name: "it gives infinite scores" for name in found if name not in names}
     if not names:
         raise DataError(f"no attacker can be fused: {', '.join(left_out)} give infinite scores")
-    columns = [
-        np.column_stack([align(found[name][number], fold.key) for name in names]) for number, fold in enumerate(folds)
-    ]
-    scores = np.concatenate(columns)
-    is_target = np.concatenate([fold.key.is_target for fold in folds])
+    keys = [fold.key for fold in folds]
+    scores = np.column_stack([np.concatenate([*map(align, found[name], keys)]) for name in names])
+    is_target = np.concatenate([key.is_target for key in keys])
     numbers = np.concatenate([np.full(len(fold.key), fold.number) for fold in folds])
     speakers = np.concatenate([fold.key.model_ids[fold.key.models] for fold in folds])
     chosen = choose_fusion(scores, is_target, numbers, speakers, names)
     affine = chosen.affine
     weights = {"weights": dict(zip(names, affine.weights, strict=True)), "offset": affine.offset, "prior": affine.prior}
+    rates = [_error_rate(column, is_target) for column in scores.T]
+    alone = {name: {"cllr": chosen.alone[name], "eer": rate} for name, rate in zip(names, rates, strict=True)}
     return {
         "format": _FORMAT,
         **about,
         "left_out": {**about.get("left_out", {}), **left_out},
         "weights": {**weights, "ridge": chosen.ridge},
         "cross_validated": {"cllr": chosen.cllr, "eer": _error_rate(chosen.llr, is_target)},
-        "alone": {
-            name: {"cllr": chosen.alone[name], "eer": _error_rate(scores[:, number], is_target)}
-            for number, name in enumerate(names)
-        },
+        "alone": alone,
         "ridges": [{"ridge": ridge, "cllr": cllr} for ridge, cllr in chosen.tried.items()],
         "folds": [_described(fold, chosen.llr[numbers == fold.number]) for fold in folds],
     }

@@ -54,8 +54,7 @@ def piece_bounds(n_samples: int, rate: int) -> list[tuple[int, int]]:
     """
     if n_samples < PIECES * SHORTEST * rate:
         return [(0, n_samples)]
-    edges = [-(-n_samples * number // PIECES) for number in range(PIECES + 1)]
-    return list(pairwise(edges))
+    return list(pairwise(-(-n_samples * number // PIECES) for number in range(PIECES + 1)))
 
 
 def with_pieces(training: Sequence[DataDir], place: Place) -> tuple[DataDir, ...]:

@@ -140,9 +140,8 @@ class ReadyVectors:
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides, and of the training set where it has a part."""
         both = [self._embeddings(attack.training, side) for side in (attack.enrolment[0], attack.tested)]
-        found: dict[str, Any] = {
-            "vectors": [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]
-        }
+        digests = [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]
+        found: dict[str, Any] = {"vectors": digests}
         found |= {"adapted": ADAPTED_COSINE} if self.adapted else {}
         if (background := self.background(attack.training)) is not None:
             found |= {"background": background.digest, "choice": self.choice.record()}
@@ -243,9 +242,7 @@ class ReadySource:
     def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
         """Return the embeddings of a data directory that is made of recordings of the training set."""
         known, paths = self.known, directory.recordings
-        return lists.rows_as_embeddings(
-            directory, utterances, lambda names: [known[Path(paths[name])] for name in names]
-        )
+        return lists.rows_as_embeddings(directory, utterances, lambda ids: [known[Path(paths[one])] for one in ids])
 
 
 def _check_folder(name: str, folder: Path) -> None:

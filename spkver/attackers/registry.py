@@ -26,12 +26,18 @@ from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
-from spkver.attackers import alignment, classic, content, fusion, ready, sources, supplied, undoing, vector_attacker
+from spkver.attackers import alignment, classic, content, fusion, ready, sources, supplied, undoing
 from spkver.attackers.protocol import Attacker, naming
-from spkver.attackers.vector_attacker import ADAPTED_COSINE, SINGLE_TEST_COSINE, Context, Settings, network_is_absent
+from spkver.attackers.vector_attacker import (
+    ADAPTED_COSINE,
+    SINGLE_TEST_COSINE,
+    Context,
+    Settings,
+    extractor_attacker,
+    network_is_absent,
+)
 
-_EXTRACTOR = vector_attacker.extractor_attacker
-Make = Callable[[str, Settings, Context], Any]
+Make = Callable[[str, Settings, Context], Attacker]
 
 ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
 _ENDINGS = {
@@ -48,8 +54,6 @@ _CLASSIC_SUMMARIES = {
     "gmm-svm-cms": "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
     "supervector-cosine": "cosine of projected supervectors",
 }
-_ADAPT = "adapted single-test"
-_UNDO = "adapted-undone single-test-undone"
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
@@ -122,50 +126,55 @@ def on_top(make: Make, ending: str) -> Make:
         if ending in ADAPTING:
             return make(name, merged(of_base, {"adapted": ADAPTING[ending]}, settings), context)
         # other settings make another attacker, which is kept elsewhere
-        of_it = make(name if settings else base, merged(of_base, settings), context)
+        of_it: Any = make(name if settings else base, merged(of_base, settings), context)
         return undoing.UndoneAttacker(name, of_it) if ending == "undone" else alignment.AlignedAttacker(name, of_it)
 
     return made
 
 
-# a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
-_CLASSIC = [Row(name, _CLASSIC_SUMMARIES[name], classic.classic_attacker, seconds=6) for name in classic.PRESETS]
-_GE2E = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", _EXTRACTOR, seconds=40, is_network=True)
-# user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
-_CAMPPLUS = Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", _EXTRACTOR, seconds=70, is_network=True)
-
-
-def _with_endings(row: Row, endings: str) -> dict[str, Row]:
-    """Rows of an attacker with something on top, by their names."""
-    rows, base = {}, row.form.partition("[")[0]
+def _with_endings(row: Row, endings: str) -> list[Row]:
+    """Rows of an attacker with something on top."""
+    rows, base = [], row.form.partition("[")[0]
     for name in endings.split():
         make, words, rest = row.make, row.summary, name
         while rest:  # an ending may contain a hyphen
             ending = next(known for known in _ENDINGS if rest == known or rest.startswith(f"{known}-"))
             make, words, rest = on_top(make, ending), f"{words}, {_ENDINGS[ending]}", rest[len(ending) + 1 :]
-        rows[f"{base}-{name}"] = Row(f"{base}-{name}", words, make, is_network=row.is_network)
+        rows.append(Row(f"{base}-{name}", words, make, is_network=row.is_network))
     return rows
 
 
-# of a run with it alone, on a machine that did other work too: less exact
-_IVECTOR = Row("ivector", "i-vectors, trained on the background", sources.ivector_attacker, seconds=30)
-_ROWS = [
-    *_CLASSIC,
-    _CAMPPLUS,
-    _GE2E,
-    Row("onnx:FILE", "vectors of a network in an ONNX file", _EXTRACTOR, is_network=True),
-    Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", _EXTRACTOR),
-    _IVECTOR,
-    *(row for base in _CLASSIC for row in _with_endings(base, "undone").values()),
-    *(row for base in (_CAMPPLUS, _GE2E) for row in _with_endings(base, f"undone aligned {_ADAPT} {_UNDO}").values()),
-    *_with_endings(_IVECTOR, f"undone aligned {_ADAPT}").values(),
-    *_with_endings(Row("supervector", "supervectors", sources.supervector_attacker), f"{_ADAPT} {_UNDO}").values(),
-    Row("prosody", "pitch, rhythm and pauses", _EXTRACTOR, seconds=20),
-    Row("content", "spoken words, where there are transcripts", content.content_attacker, seconds=1),
-    Row("session", "noise and channel, in the pauses", _EXTRACTOR, seconds=15),
-    Row("fusion", "weighted sum of the scores of all others, trained on background speakers", fusion.fusion_attacker),
-]
-CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _ROWS}
+def _known_rows() -> list[Row]:
+    """The rows of `CATALOGUE`."""
+    extractor, adapt, undo = extractor_attacker, "adapted single-test", "adapted-undone single-test-undone"
+    # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
+    classic_rows = [Row(name, text, classic.classic_attacker, seconds=6) for name, text in _CLASSIC_SUMMARIES.items()]
+    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
+    campplus = Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", extractor, seconds=70, is_network=True)
+    ge2e = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", extractor, seconds=40, is_network=True)
+    # of a run with it alone, on a machine that did other work too: less exact
+    ivector = Row("ivector", "i-vectors, trained on the background", sources.ivector_attacker, seconds=30)
+    return [
+        *classic_rows,
+        campplus,
+        ge2e,
+        Row("onnx:FILE", "vectors of a network in an ONNX file", extractor, is_network=True),
+        Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", extractor),
+        ivector,
+        *(row for base in classic_rows for row in _with_endings(base, "undone")),
+        *(row for base in (campplus, ge2e) for row in _with_endings(base, f"undone aligned {adapt} {undo}")),
+        *_with_endings(ivector, f"undone aligned {adapt}"),
+        *_with_endings(Row("supervector", "supervectors", sources.supervector_attacker), f"{adapt} {undo}"),
+        Row("prosody", "pitch, rhythm and pauses", extractor, seconds=20),
+        Row("content", "spoken words, where there are transcripts", content.content_attacker, seconds=1),
+        Row("session", "noise and channel, in the pauses", extractor, seconds=15),
+        Row(
+            "fusion", "weighted sum of the scores of all others, trained on background speakers", fusion.fusion_attacker
+        ),
+    ]
+
+
+CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _known_rows()}
 
 
 def cost_of(name: str, others: Collection[str]) -> float | None:
@@ -211,11 +220,8 @@ def default_attackers() -> tuple[str, ...]:
 def named_only() -> list[str]:
     """Return the attackers that run only where they are named: none was ahead of those of `DEFAULT` on any set."""
     usual = {*DEFAULT, *default_attackers()}
-    return [
-        name
-        for name, row in CATALOGUE.items()
-        if name not in usual and not is_absent(name) and ":" not in row.form.split("[")[0]
-    ]
+    bare = (name for name, row in CATALOGUE.items() if ":" not in row.form.split("[")[0])
+    return [name for name in bare if name not in usual and not is_absent(name)]
 
 
 def find_row(entry: str) -> tuple[str, Row, str] | None:
@@ -263,15 +269,13 @@ def make_attacker(entry: str, name: str, settings: Settings, context: Context) -
     """
     found = find_row(entry)
     if found is not None:
-        made: Attacker = found[1].make(name, settings, replace(context, preset=found[0], argument=found[2]))
-        return made
+        return found[1].make(name, settings, replace(context, preset=found[0], argument=found[2]))
     if is_outside(entry):
         level = str(settings.get("level", ""))
         return open_outside(entry, name=name, seed=context.seed, time_limit=context.time_limit, level=level)
-    raise ConfigError(
-        f"attackers: {name!r} is no preset ({', '.join(row.form for row in CATALOGUE.values())})",
-        remedy=f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md",
-    )
+    remedy = f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md"
+    presets = ", ".join(row.form for row in CATALOGUE.values())
+    raise ConfigError(f"attackers: {name!r} is no preset ({presets})", remedy=remedy)
 
 
 def is_outside(spec: str) -> bool:

@@ -97,8 +97,7 @@ class Prepared:
 
     def statistics(self, ubm: GaussianMixture) -> Statistics:
         """Return the statistics of each recording; models and segments are the recordings."""
-        names: Any = list(self.names)
-        return self._found("", ubm, self.frames, IdMap(names, names))
+        return self._found("", ubm, self.frames, IdMap.from_pairs([(name, name) for name in self.names]))
 
     def session_statistics(self, ubm: GaussianMixture, speakers: Mapping[str, str], length: float | None) -> Statistics:
         """Return those of sessions of about `length` frames, see `cut_sessions`; models are the speakers."""

@@ -126,8 +126,7 @@ class FunctionProcess:
         if "error" in answer:
             logger.info("attacker %s\n%s", self.name, answer["traceback"], extra={"file_only": True})
             raise DataError(answer["error"])
-        values: list[float] = answer["values"]
-        return values
+        return list(answer["values"])
 
     def _said(self) -> str:
         """The end of what it has printed since the last time; both processes share the place in the file."""
@@ -220,10 +219,8 @@ class OwnFunction(OwnCode):
         machine."""
         versions = training.versions
         speech = lists.merge_versions(versions)
-        files = {
-            speaker: [str(speech.recordings[utterance]) for utterance in utterances]
-            for speaker, utterances in speech.by_speaker().items()
-        }
+        speakers = speech.by_speaker().items()
+        files = {speaker: [str(speech.recordings[name]) for name in utterances] for speaker, utterances in speakers}
 
         def ask(process: FunctionProcess, directory: DataDir, request: Json, speech: Iterable[DataDir]) -> list[float]:
             try:
@@ -246,14 +243,10 @@ class OwnFunction(OwnCode):
                 process = begin()
             enrolled = lists.enrolled_speech(enrolment)
             models, segments = lists.match_trials(enrolled, tested, trials)
-            asked = {
-                "enrolment": {
-                    model: [str(enrolled.recordings[name]) for name in names]
-                    for model, names in lists.sessions_of(models).items()
-                },
-                "tested": {segment: str(path) for segment, path in segments.items()},
-                "trials": list(trials.pairs()),
-            }
+            sessions = lists.sessions_of(models).items()
+            enrols = {model: [str(enrolled.recordings[name]) for name in names] for model, names in sessions}
+            tests = {segment: str(path) for segment, path in segments.items()}
+            asked = {"enrolment": enrols, "tested": tests, "trials": list(trials.pairs())}
             values = ask(process, tested, asked, (*versions, tested))
             try:
                 return lists.as_scores(trials, np.array(values))
@@ -354,10 +347,8 @@ def _write_lists(folder: Path, enrolled: DataDir, tested: DataDir, trials: Trial
 
 def _write_table(path: Path, table: Mapping[str, Path | str]) -> None:
     path.parent.mkdir(exist_ok=True)
-    lines = (
-        f"{name} {value.resolve() if isinstance(value, Path) else value}\n" for name, value in sorted(table.items())
-    )
-    path.write_text("".join(lines), encoding="utf-8")
+    rows = ((name, value.resolve() if isinstance(value, Path) else value) for name, value in sorted(table.items()))
+    path.write_text("".join(f"{name} {value}\n" for name, value in rows), encoding="utf-8")
 
 
 def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:

@@ -27,8 +27,7 @@ from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import Work
-from spkver import anonymization
-from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, recorded_anonymizer
+from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, recorded_anonymizer, undo_datadir
 from spkver.attackers import lists, warping
 from spkver.attackers.protocol import NOWHERE, Attack, Attacker, Place, Scorer, TrainingSet
 from spkver.audio import read_audio
@@ -152,20 +151,17 @@ class Undoing:
             folds = self.folds([original.speakers[name] for name in recordings for _ in range(draws)])
             estimator = warping.fit_warp_estimator(cues, values, folds, inverse.bounds(known.bounds))
             warping.write_warp_estimator(path, estimator)
-            facts = {
+            number = {
                 "anonymizer": inverse.anonymizer,
                 "parameter": inverse.parameter,
                 "range": list(known.bounds),
                 "known_by": known.by,
-                "recordings": len(recordings),
-                "speakers": len(set(original.speakers.values())),
-                "draws_of_each": draws,
-                "kernel": "Gaussian" if estimator.width else "linear",
-                "folds": FOLDS,
             }
-            write_json(
-                self.run.path("undoing.json"), {**facts, **{key: getattr(estimator, key) for key in warping.FACTS}}
-            )
+            speakers = len(set(original.speakers.values()))
+            counts = {"recordings": len(recordings), "speakers": speakers, "draws_of_each": draws}
+            method = {"kernel": "Gaussian" if estimator.width else "linear", "folds": FOLDS}
+            facts = {key: getattr(estimator, key) for key in warping.FACTS}
+            write_json(self.run.path("undoing.json"), {**number, **counts, **method, **facts})
 
         return self.run.stage(
             "estimator of the warp",
@@ -238,19 +234,14 @@ class Undoing:
                 target = self.place.output / "data" / f"{self._label(directory)}-undone"
                 inverse, place = self.known.inverse.anonymizer, self.place
                 numbers = self.numbers(directory, is_tested=is_tested)
-                selected = anonymization.undo_datadir(
-                    directory, target, inverse, numbers, jobs=place.jobs, force=place.force
-                )
+                selected = undo_datadir(directory, target, inverse, numbers, jobs=place.jobs, force=place.force)
             self._undone[directory] = selected
         return self._undone[directory]
 
     def selected(self, directory: DataDir) -> DataDir:
         """Return the same recordings of the inverted background; of a large one those that it has."""
-        undone = {
-            version.recordings[name]: path
-            for version, twin in zip(self.background.anonymised, self.undone_background, strict=True)
-            for name, path in twin.recordings.items()
-        }
+        pairs = [*zip(self.background.anonymised, self.undone_background, strict=True)]
+        undone = {before.recordings[name]: path for before, twin in pairs for name, path in twin.recordings.items()}
         recordings = {name: undone[path] for name, path in directory.recordings.items() if path in undone}
         path = directory.path.with_name(f"{directory.name}-undone")
         return replace(lists.select(directory, recordings), path=path, recordings=recordings)
@@ -268,9 +259,9 @@ class Undoing:
         versions, speakers = self.background.anonymised, self.background.original.speakers
         limit = -(-_MOST_OF_UNDOING // len(versions))
         chosen = set(lists.choose_utterances(speakers, limit=limit, seed=self.place.seed))
-        return (
-            versions if len(chosen) == len(speakers) else tuple(lists.select(version, chosen) for version in versions)
-        )
+        if len(chosen) == len(speakers):
+            return versions
+        return tuple(lists.select(version, chosen) for version in versions)
 
     @cached_property
     def undone_background(self) -> tuple[DataDir, ...]:
@@ -352,11 +343,9 @@ def _recognised(original: DataDir, anonymised: DataDir) -> Known | None:
             goal = warping.mean_spectrum(changed, changed_rate)
             outputs = inverse.apply([samples] * _GRID, [rate] * _GRID, numbers)
             seconds = len(changed) / changed_rate
-            found = [
-                warping.mean_spectrum(output, rate)
-                for output in outputs
-                if not isinstance(output, DataError) and abs(len(output) / rate - seconds) < _LONGER * seconds
-            ]
+            made = (output for output in outputs if not isinstance(output, DataError))
+            alike = (output for output in made if abs(len(output) / rate - seconds) < _LONGER * seconds)
+            found = [warping.mean_spectrum(output, rate) for output in alike]
             before += float(np.sum((warping.mean_spectrum(samples, rate) - goal) ** 2))
             nearest += min((float(np.sum((cues - goal) ** 2)) for cues in found), default=np.inf)
         explained[name] = 1 - nearest / before if before else 0.0

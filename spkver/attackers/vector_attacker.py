@@ -120,9 +120,7 @@ def simplest_of_best(
     means = np.where(np.isfinite(errors).all(axis=1), errors.mean(axis=1), np.inf)
     differences = errors - errors[int(np.argmin(means))]
     n_folds = errors.shape[1]
-    spread = np.zeros(len(errors))
-    if n_folds > 1:
-        spread = differences.std(axis=1, ddof=1) / np.sqrt(n_independent or n_folds)
+    spread = differences.std(axis=1, ddof=1) / np.sqrt(n_independent or n_folds) if n_folds > 1 else 0.0
     # both sides are sums of few numbers: equal ones may differ in the last bits
     allowed = np.maximum(spread, resolution) * (1 + 1e-9) + 1e-12
     return int(np.flatnonzero(np.isfinite(means) & (differences.mean(axis=1) <= allowed))[0])
@@ -156,11 +154,7 @@ def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[
     lda = _discriminants(dimension, n_speakers)
     plda = f"plda: {{prior: {PRIOR}}}"
     chains += [f"[centre, length, {step}]" for step in lda]
-    chains += [
-        f"[centre, length, {plda}]",
-        f"[centre, {_WHITEN}, length, {plda}]",
-        f"[centre, length, {lda[-1]}, {plda}]",
-    ]
+    chains += [f"[centre, {steps}, {plda}]" for steps in ("length", f"{_WHITEN}, length", f"length, {lda[-1]}")]
     if adaptive:
         chains += [f"[centre, length, {_WCCN}, {adaptive}]", f"[centre, length, {plda}, {adaptive}]"]
     return chains
@@ -327,11 +321,8 @@ class VectorStore:
         finished = folder / "vectors.jsonl"
         for digests, dtype, found in read_lines(finished):
             self._known.update(zip(digests, np.array(found, dtype), strict=True))
-        due = [
-            (digest, path)
-            for digest, path in sorted(wanted.items(), key=lambda item: str(item[1]))
-            if digest not in self._known
-        ]
+        missing = [(digest, path) for digest, path in wanted.items() if digest not in self._known]
+        due = sorted(missing, key=lambda item: str(item[1]))
         tasks = chunks([(str(path), path.absolute()) for _, path in due], self.extractor.extraction.batch)
         of_tasks = chunks([digest for digest, _ in due], self.extractor.extraction.batch)
         sizes = [*map(len, tasks)]
@@ -698,14 +689,9 @@ def _choose(
     known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
     chains = list(choice.chains) or known_chains(whole.vectors.shape[1], least, int(most))
     found = choose_chain(chains, folds, seed=place.seed, jobs=place.jobs)
-    tried = [
-        {
-            "number": fold.number,
-            "speakers": list(fold.speakers),
-            "targets": int(fold.key.is_target.sum()),
-            "trials": len(fold.key),
-        }
-        for fold in rounds
-    ]
+    tried = []
+    for fold in rounds:
+        counts = {"targets": int(fold.key.is_target.sum()), "trials": len(fold.key)}
+        tried.append({"number": fold.number, "speakers": list(fold.speakers), **counts})
     facts = {"vectors": len(whole), "speakers": len(set(whole.speakers)), "versions": len(training), "folds": tried}
     return {**facts, **found}, train_chain(whole, found["chosen"], seed=place.seed)

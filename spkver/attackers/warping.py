@@ -73,8 +73,7 @@ def mean_spectrum(samples: NDArray[np.floating], rate: int) -> NDArray[np.float6
     """Return the first 48 values of `warp_cues` alone: the means of the bands, minus their mean."""
     loud = _loud_frames(samples, rate)
     bands = _log_bands(loud, rate) if len(loud) else np.zeros((1, BANDS))
-    means: NDArray[np.float64] = bands.mean(axis=0) - bands.mean()
-    return means
+    return np.asarray(bands.mean(axis=0) - bands.mean())
 
 
 @one_line
@@ -232,8 +231,7 @@ def _log_bands(frames: NDArray[np.float64], rate: int) -> NDArray[np.float64]:
     bins, widths = np.fft.rfftfreq(size, 1 / rate)[:, None], np.diff(corners)
     rising, falling = (bins - corners[:-2]) / widths[:-1], (corners[2:] - bins) / widths[1:]
     filters = np.maximum(0, np.minimum(rising, falling))
-    logarithms: NDArray[np.float64] = np.log(power @ filters + 1e-10 * power.mean() + np.finfo(np.float64).tiny)
-    return logarithms
+    return np.asarray(np.log(power @ filters + 1e-10 * power.mean() + np.finfo(np.float64).tiny))
 
 
 def _complex_poles(frames: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
