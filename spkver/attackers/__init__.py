@@ -1,6 +1,7 @@
 """Attackers: they learn from data directories, and score any list of trials.
 
-`train_attacker` makes a `TrainedAttacker` of an `AttackerConfig` (presets by name), `score` gives `Scores`.
+`train_attacker` trains a classic attacker with an `AttackerConfig` (from a preset by `attacker_config`), and `score`
+scores a list of trials with it.
 """
 
 from spkver.attackers.classic import (

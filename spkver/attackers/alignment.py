@@ -1,10 +1,10 @@
-"""Attackers by vectors that first map the space of anonymised speech to that of original speech.
+"""Vector attackers that first map vectors of anonymised speech into the space of original speech.
 
     OUTPUT/attackers/<anonymised background>/<name>/alignment.h5      the map
     OUTPUT/attackers/<anonymised background>/<name>/alignment.json    the maps that were tried, and how well they link
 
-The map is learnt on pairs: recordings of the background and their anonymised versions. What comes after it is the
-attacker by vectors that learnt from original speech.
+The map is trained on pairs: recordings of the background and their anonymised versions. A vector attacker trained on
+original speech scores the mapped vectors.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ MAPS: dict[str, tuple[MapKind, float]] = {
     "ridge 0.3": ("ridge", 0.3),
     "ridge 1": ("ridge", 1.0),
 }
-"""The maps that are tried, from the simplest on: what is fitted, and its prior or ridge."""
+"""The maps to try, simplest first: kind of map, and its prior or ridge."""
 
 _VERSION = 2
-_MOST_PAIRS = 3000  # recordings that a map is learnt from
+_MOST_PAIRS = 3000  # pairs that a map is trained on, about
 _ALIGNMENT = ("source_mean", "target_mean", "matrix")
 
 
 def choose_map(
     anonymised: NDArray[np.floating], original: NDArray[np.floating], speakers: NDArray[np.object_], *, seed: int = 0
 ) -> tuple[str, dict[str, float]]:
-    """Choose how a map is fitted, by folds of speakers: by how well it links those that it did not learn from.
+    """Choose how a map is fitted, by cross-validation: how well it links speakers that it was not trained on.
 
     Parameters
     ----------
@@ -57,15 +57,15 @@ def choose_map(
         A pair in each row.
     speakers : ndarray of str of shape (n,), dtype object
     seed : int
-        Of the folds.
+        Seed of the folds.
 
     Returns
     -------
     chosen : str
         A key of `MAPS`.
     scores : dict of str to float
-        For each the mean of 1 / rank of the right speaker, in the order of the original speakers of the fold by the
-        cosine of their nearest vector. Of those that are as good to 0.001 the first is chosen.
+        Mean reciprocal rank of the right speaker for each map; the original speakers of a fold are ranked by the cosine
+        of their nearest vector. The first map within 0.001 of the best is chosen.
     """
     folds = speaker_folds(speakers.tolist(), FOLDS, seed=seed)
     scores = {}
@@ -85,7 +85,7 @@ def choose_map(
 @one_line
 @dataclass(frozen=True, eq=False)
 class AlignedSource:
-    """Vectors of a `VectorSource`; those of anonymised directories are mapped."""
+    """A `VectorSource` that maps the vectors of anonymised directories."""
 
     source: VectorSource
     alignment: Alignment
@@ -100,17 +100,17 @@ class AlignedSource:
 @one_line
 @dataclass(frozen=True, eq=False)
 class AlignedAttacker:
-    """An attacker by vectors, after a map of what is anonymised; see `spkver.attackers.Attacker`."""
+    """A vector attacker on mapped vectors of anonymised speech; see `spkver.attackers.Attacker`."""
 
     level: ClassVar[str] = INVERTING
-    scenarios: ClassVar[tuple[str, ...]] = ("lazy-informed",)  # the backend is of original speech, the sides are not
+    scenarios: ClassVar[tuple[str, ...]] = ("lazy-informed",)  # a backend of original speech, and anonymised sides
 
     name: str
     base: VectorAttacker
     place: Place = field(default=NOWHERE, repr=False)
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
-        """Return both sides, and all that the map is learnt from."""
+        """Return both sides, and the speech that the map is trained on."""
         return *attack.sides, attack.training.original, *attack.training.anonymised
 
     def record(self, attack: Attack) -> Any:
@@ -118,11 +118,11 @@ class AlignedAttacker:
         return {"alignment": [_VERSION, list(MAPS)], "base": self.base.record(attack)}
 
     def lacks(self, attack: Attack) -> str:
-        """Return why there is nothing to learn a map from, or what the base attacker lacks."""
+        """Return why no map can be trained, or what the base attacker lacks."""
         return unfit_background(attack) or self.base.lacks(attack)
 
     def fit(self, training: TrainingSet) -> Scorer:
-        """Learn the map, and have the base attacker learn from original speech."""
+        """Train the map, and train the base attacker on original speech."""
         alignment, anonymised = self.alignment(training), set[DataDir]()
 
         def aligned(place: Place, versions: tuple[DataDir, ...]) -> VectorSource:
@@ -137,10 +137,10 @@ class AlignedAttacker:
         return score
 
     def alignment(self, training: TrainingSet) -> Alignment:
-        """Choose and learn the map, or take the one that an earlier run has."""
+        """Choose and train the map, or reuse the one from an earlier run."""
         folder = make_folder(self.place.output / "attackers" / training.anonymised[0].name / self.name)
         run = Run(folder, self.place.jobs, self.place.force, quiet=True)
-        # pieces where attackers by vectors use pieces: so each recording goes through a network once
+        # the same pieces as other vector attackers use: so each goes through a network only once
         sides = with_pieces((training.original, *training.anonymised), self.place)
         shared = sorted(set(sides[0].recordings).intersection(*(side.recordings for side in sides)))
         names = shared[:: -(-len(shared) * (len(sides) - 1) // _MOST_PAIRS)]

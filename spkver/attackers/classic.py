@@ -1,12 +1,13 @@
-"""The classic attackers, each trained on data directories and kept as one folder that scores alone.
+"""The classic attackers, each trained on data directories and saved as one self-contained folder.
 
     ATTACKER/attacker.yaml    format, configuration, seed, what it was trained on, SHA-256 of the others, fingerprint
     ATTACKER/attacker.h5      universal background model, digests of the training speakers
     ATTACKER/backend.h5       the trained chain
 
-`attacker.yaml` is written last, so a folder with it is whole. An attacker is data: features, mixture, and chains of
-`spkver.backend` for the supervectors, of which the first is taken that the training set carries. Without a chain it is
-gmm-ubm, the log-likelihood ratio of a mixture adapted to the speaker and the universal background model,
+`attacker.yaml` is written last, so a folder with it is complete. A configuration defines an attacker: features,
+mixture, and chains of `spkver.backend` for the supervectors; the first chain for which the training set is large enough
+is used. Without a chain it is gmm-ubm, the log-likelihood ratio of a mixture adapted to the speaker and the universal
+background model,
 
     score = 1/T sum_t log p(x_t | adapted) - log p(x_t | ubm)
 
@@ -63,15 +64,15 @@ from spkver.vectors import MapConfig, adapt_multisession, adapt_supervectors
 logger = logging.getLogger(__name__)
 
 LDA_SPEAKERS, LDA_UTTERANCES, NORM_SPEAKERS = 50, 2.0, 30
-"""A chain with LDA is for training sets of so many speakers and utterances of each, all versions counted (pieces of one
-utterance do not show how a speaker's utterances differ); one with snorm for so many speakers."""
+"""A chain with LDA needs this many training speakers and utterances per speaker, all versions counted (pieces of one
+utterance do not show how a speaker's utterances differ); a chain with snorm needs this many speakers."""
 
 _SHARED: dict[str, Any] = {**SMALL_MIXTURE, "training": {"session_seconds": 2.5}}
 _SVM = {**_SHARED, "chains": ["[centre, nap: 20, length, svm: {balanced: true, most: 1000}]"]}
 PRESETS: dict[str, dict[str, Any]] = {
     "gmm-ubm": _SHARED,
     "gmm-svm": _SVM,
-    # the mean of the cepstra is what an anonymiser changes most: without it, original and anonymised speech compare
+    # an anonymiser changes the mean of the cepstra most: without it, original and anonymised speech are comparable
     "gmm-svm-cms": {**_SVM, "features": {"preset": "wideband", "log_energy": True, "normalisation": "cms"}},
     "supervector-cosine": {
         **_SHARED,
@@ -95,7 +96,7 @@ class TrainingConfig:
     Attributes
     ----------
     utterances : int or None
-        At most so many utterances, spread evenly over the speakers and drawn with the seed; None takes all.
+        At most this many utterances, spread evenly over the speakers and drawn with the seed; None takes all.
     session_seconds : float or None [s]
         Utterances are cut into sessions of about this length; shorter ones stay whole. Sessions are what a chain is
         trained on. None: each utterance is a session.
@@ -112,17 +113,17 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class AttackerConfig:
-    """Everything that a classic attacker is made by.
+    """The whole configuration of a classic attacker.
 
     Attributes
     ----------
     name : str
         What its folder and its results are called.
     chains : tuple of str
-        For the supervectors, as ``spkver backend train --chain`` takes them: the first is taken that the training set
-        carries, see `fitting_chain`. Empty: the log-likelihood ratio of gmm-ubm.
+        For the supervectors, as ``spkver backend train --chain`` takes them: the first for which the training set is
+        large enough is used, see `fitting_chain`. Empty: the log-likelihood ratio of gmm-ubm.
     features, ubm, map
-        See `FeatureConfig`, `UbmConfig` and `MapConfig`; of `map`, gmm-ubm uses the relevance alone.
+        See `FeatureConfig`, `UbmConfig` and `MapConfig`; gmm-ubm uses only the relevance of `map`.
     training : TrainingConfig
     """
 
@@ -176,7 +177,7 @@ def attacker_config(
 @one_line
 @dataclass(frozen=True)
 class TrainedAttacker:
-    """A classic attacker after its training: all that scoring needs.
+    """A trained classic attacker, with all that scoring needs.
 
     Attributes
     ----------
@@ -184,11 +185,11 @@ class TrainedAttacker:
     seed : int
     ubm : GaussianMixture
     backend : Backend or None
-        The trained chain; None of gmm-ubm.
+        The trained chain; None for gmm-ubm.
     trained_on : mapping
         Name of the training set, its numbers of utterances, speakers and sessions.
     heard : ndarray of uint64 of shape (S,)
-        Digests of the training speakers, see `spkver.backend.speaker_digests`; empty where they are not known.
+        Digests of the training speakers, see `spkver.backend.speaker_digests`; empty if they are not known.
     """
 
     config: AttackerConfig
@@ -204,7 +205,7 @@ class TrainedAttacker:
         return self.config.name
 
     def score(self, enrolment: DataDir, tested: DataDir, trials: Trials, work: Workplace) -> Scores:
-        """Score trials; features and statistics are kept in a folder."""
+        """Score trials; features and statistics are cached in a folder."""
         config, ubm, workers = self.config, self.ubm, Work(work.jobs)
         models, recordings = lists.match_trials(enrolment, tested, trials)
         listed = {*models.segments, *(enrolment.enrolls or ())}  # so that lists of trials share them
@@ -221,7 +222,7 @@ class TrainedAttacker:
 
 
 def save_attacker(attacker: TrainedAttacker, folder: str | Path) -> None:
-    """Write an attacker as one folder; other files in it stay."""
+    """Save an attacker to a folder; other files in it are kept."""
     import yaml
 
     folder, ubm = Path(folder), attacker.ubm
@@ -250,7 +251,7 @@ def load_attacker(folder: str | Path) -> TrainedAttacker:
     Raises
     ------
     DataError
-        If it is not there, not whole, damaged or of another format.
+        If it is missing, incomplete, damaged or of another format.
     """
     folder = Path(folder)
     file = folder / _DESCRIPTION
@@ -286,30 +287,30 @@ def train_attacker(
     force: bool = False,
     keep: bool = False,
 ) -> TrainedAttacker:
-    """Train an attacker and save it as `folder`, or take the one that is up to date.
+    """Train an attacker and save it to `folder`, or reuse one that is up to date.
 
     Parameters
     ----------
     datadirs : DataDir or sequence of DataDir
-        The training set. Several are one, see `merge_versions`: a training set that an anonymiser with random choices
-        has worked on several times teaches the projection what these choices do.
+        The training set. Several are merged, see `merge_versions`: several draws of an anonymiser teach the projection
+        what its random choices change.
     config : AttackerConfig
     folder : path
     seed : int
-        Of the dither and the choice of utterances.
+        Seed of the dither and of the choice of utterances.
     work : Workplace, optional
-        Folder that features and background models are kept in, with the workers; all cores and
-        ``folder/work`` by default. Attackers of equal `features`, `training` and `ubm` share there what these make.
+        Folder for features and background models, and the number of workers; ``folder/work`` and all cores by default.
+        Attackers with equal `features`, `training` and `ubm` share the files there.
     force : bool
-        Train again where a finished attacker of the same inputs is there.
+        Train again even if there is an attacker with the same inputs.
     keep : bool
-        Do not train over an attacker of other inputs.
+        Do not overwrite an attacker with other inputs.
 
     Raises
     ------
     DataError
-        With all problems of all recordings and the configuration, before anything long starts; or if there is another
-        attacker that is to be kept.
+        With all problems of all recordings and the configuration, before anything long starts; or if `keep` protects
+        another attacker.
     """
     folder, datadir = Path(folder), lists.merge_versions(datadirs)
     work = work or Workplace(folder / "work")
@@ -320,7 +321,7 @@ def train_attacker(
     run = Run(make_folder(folder), jobs=work.jobs, force=force)
 
     def make(path: Path) -> None:
-        # what attackers share: features, mixture and statistics are stages in separate folders
+        # features, mixture and statistics are stages in separate folders, which attackers share
         prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
         ubm = work.ubm(prepared, config.ubm)
         backend, listed = None, fingerprint(sorted(speakers.items()))
@@ -355,10 +356,11 @@ def train_attacker(
 
 
 def fitting_chain(config: AttackerConfig, sessions: Embeddings, n_utterances: int) -> Chain:
-    """Return the first of an attacker's chains that a training set carries, the last of them in any case.
+    """Return the first chain for which the training set is large enough, or else the last chain.
 
-    LDA needs `LDA_SPEAKERS` speakers with `LDA_UTTERANCES` each, snorm `NORM_SPEAKERS`. Ranks are lowered to what the
-    sessions have: NAP to the directions in which they differ within speakers, LDA to the speakers minus one.
+    LDA needs `LDA_SPEAKERS` speakers with `LDA_UTTERANCES` utterances each, snorm needs `NORM_SPEAKERS` speakers. Ranks
+    are lowered to what the sessions allow: NAP to the number of directions in which they differ within speakers, LDA to
+    the number of speakers minus one.
     """
     (n_sessions, dimension), n_speakers = sessions.vectors.shape, len(set(sessions.speakers))
     is_missing = {
@@ -385,7 +387,7 @@ def fitting_chain(config: AttackerConfig, sessions: Embeddings, n_utterances: in
 
 
 def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed: int, jobs: int | None = None) -> None:
-    """Check all headers and options of a training, before anything long starts.
+    """Check all headers and settings of a training before anything long starts.
 
     Raises
     ------
@@ -427,8 +429,8 @@ def score(
     ----------
     attackers : mapping of str to TrainedAttacker
     enrol_dir : DataDir
-        A model of the trials is a speaker, enrolled by those of its utterances that `enrolls` lists, or by all without
-        that list; or it is one utterance.
+        A model is a speaker, enrolled with the utterances that `enrolls` lists (all without that list), or a single
+        utterance.
     trial_dir : DataDir
         A segment of the trials is an utterance.
     trial_list : evaluation.trials.Trials
@@ -459,7 +461,7 @@ def check_trials(
     trial_list: Trials,
     jobs: int | None = None,
 ) -> None:
-    """Check a list of trials and the headers of all recordings that it needs, for each of some kinds of features.
+    """Check a list of trials, and the headers of all recordings that it needs for each kind of features.
 
     Raises
     ------
@@ -467,7 +469,7 @@ def check_trials(
         With all problems at once.
     """
     models, tested = lists.match_trials(enrol_dir, trial_dir, trial_list)
-    # trials of a recording against the model that was made from it look like a perfect attacker
+    # an attacker looks perfect if a recording is tested against the model that it enrolled
     enrolled_by = zip(models.models, models.segments, strict=True)
     own = {(model, enrol_dir.recordings[name].resolve()) for model, name in enrolled_by}
     paths = {name: path.resolve() for name, path in tested.items()}
@@ -486,7 +488,7 @@ def check_trials(
             check_recordings(recordings, config, work=Work(jobs), problems=of_features)
         for error in of_features.errors:
             remedy = error.remedy or ""
-            if remedy.startswith("set features."):  # which can no longer be changed
+            if remedy.startswith("set features."):  # features can no longer be changed
                 remedy = f"the attacker was trained so; train another: {remedy}"
             problems.add(error.text, file=error.file, remedy=remedy)
     problems.raise_if_any()
@@ -494,14 +496,14 @@ def check_trials(
 
 @dataclass(frozen=True)
 class ClassicAttacker:
-    """A classic attacker at work; see `spkver.attackers.Attacker`."""
+    """A classic attacker in a run; see `spkver.attackers.Attacker`."""
 
     config: AttackerConfig
     place: Place = NOWHERE
 
     @property
     def name(self) -> str:
-        """As its configuration has it."""
+        """Name from its configuration."""
         return self.config.name
 
     def record(self, attack: Attack) -> AttackerConfig:
@@ -509,7 +511,7 @@ class ClassicAttacker:
         return self.config
 
     def lacks(self, attack: Attack) -> str:
-        """Return nothing: it serves all trials."""
+        """Return an empty string: it can score all trials."""
         return ""
 
     def fit(self, training: TrainingSet) -> Scorer:
@@ -526,14 +528,14 @@ class ClassicAttacker:
 
 
 def classic_attacker(name: str, settings: Settings, context: Context) -> ClassicAttacker:
-    """Make a classic attacker of its preset."""
+    """Create a classic attacker from its preset."""
     with naming(name):
         values = merged(context.shared, settings, {"name": name})
         return ClassicAttacker(attacker_config(context.preset, values=values))
 
 
 def _supervectors(ubm: GaussianMixture, statistics: Statistics, config: MapConfig, workers: Work) -> Embeddings:
-    """Supervectors of the rows of statistics; an utterance that enrols several models is there several times."""
+    """Return the supervector of each row of statistics; an utterance that enrols several models has several rows."""
     found = adapt_supervectors(ubm, statistics, config, work=workers)
     ids, models = found.segments, found.models
     if len(set(ids)) < len(ids):
@@ -544,7 +546,7 @@ def _supervectors(ubm: GaussianMixture, statistics: Statistics, config: MapConfi
 def _model_statistics(
     found: Statistics, models: NDArray, segments: NDArray, version_of: Mapping[str, str]
 ) -> Statistics:
-    """Statistics of each enrolment utterance, the mean over its versions, under the id of its model."""
+    """Average the statistics of each enrolment utterance over its versions, under the id of its model."""
     row_of = {name: row for row, name in enumerate(found.segments)}
     sessions: dict[tuple[str, str], list[int]] = {}
     for model, segment in zip(models, segments, strict=True):

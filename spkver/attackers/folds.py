@@ -1,8 +1,7 @@
-"""Trials made of a training set: speakers are dealt into folds, and those of a fold try an attacker that has learnt
-from all others.
+"""Trials made from a training set: speakers are dealt into folds, and each fold tests attackers trained on the others.
 
-So an attacker's choices, and the weights of a fusion, are judged on speakers that it has not learnt from, and nobody
-who is enrolled or tested in the evaluation has a part in them.
+So the choices of an attacker and the weights of a fusion are judged on speakers that it was not trained on, and they do
+not depend on anybody who is enrolled or tested in the evaluation.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ from spkver.datadir import DataDir
 FOLDS = 5
 ENROLLED = 3
 TESTED = 12
-"""Recordings of a speaker that are enrolled and tested at most."""
+"""Recordings of a speaker to enrol and to test at most."""
 
-_LEAST = 4  # speakers of a fold, where there are as many
+_LEAST = 4  # fewest speakers of a fold
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Some speakers of a training set as a test of what is learnt from the others.
+    """Some speakers of a training set, as a test of attackers trained on the others.
 
     Attributes
     ----------
     number : int
         From 1.
     speakers : tuple of str
-        Those that are tested, sorted.
+        The tested speakers, sorted.
     attack : Attack
-        Their trials; its `training` are the versions of the others' speech, whole recordings.
+        Their trials; its `training` holds all versions of the other speakers' whole recordings.
     key : Key
-        Which of its trials are targets, in their order.
+        The truth of its trials, in the same order.
     """
 
     number: int
@@ -52,12 +51,12 @@ class Fold:
 
 
 def deal_speakers(genders: Mapping[str, str], n_folds: int, *, seed: int) -> list[list[str]]:
-    """Deal speakers into folds of equal size, each with as much of both sexes as can be.
+    """Deal speakers into folds of equal size, with both sexes spread evenly.
 
     Parameters
     ----------
     genders : mapping of str to str
-        Of each speaker; anything where it is not known.
+        Sex of each speaker; any other text if it is not known.
     n_folds : int
     seed : int
 
@@ -75,31 +74,31 @@ def deal_speakers(genders: Mapping[str, str], n_folds: int, *, seed: int) -> lis
 def background_folds(
     training: tuple[DataDir, ...], place: Place, *, folds: int = FOLDS, enrolled: int = ENROLLED, cut: bool = True
 ) -> list[Fold]:
-    """Return speaker-disjoint folds of a training set with trials.
+    """Return speaker-disjoint folds of a training set, each with trials.
 
-    A model is a speaker with `enrolled` recordings, which is tested with others of its recordings and with those of
-    the same sex in its fold (of all, where a sex has one speaker there or the set has no list of sexes). Of several
-    versions, such as draws of an anonymiser, the first half enrols and the others are tested: what was drawn for one
-    side is not known from the other. Where most speakers have one recording, sides are pieces of it, see
-    `spkver.attackers.with_pieces`: no trial compares the same words.
+    A model is a speaker enrolled with `enrolled` recordings. It is tested against other recordings of the speaker, and
+    of the speakers of the same sex in the fold (of all speakers if a sex has one speaker there, or if the set has no
+    list of sexes). Of several versions, such as draws of an anonymiser, the first half is enrolled and the rest is
+    tested, so that the sides share no draw. If most speakers have one recording, both sides consist of pieces of it,
+    see `spkver.attackers.with_pieces`: no trial compares the same words.
 
     Parameters
     ----------
     training : tuple of DataDir
         Versions of the same speech.
     place : Place
-        Its seed deals the speakers; pieces go below its output folder.
+        Its seed deals the speakers; pieces are written to its output folder.
     folds : int
-        Fewer are made where they would have fewer than four speakers.
+        Number of folds; fewer if a fold would have fewer than four speakers.
     enrolled : int
-        Fewer where a speaker has not so many.
+        Recordings to enrol; fewer if a speaker has fewer.
     cut : bool
-        Cut recordings into pieces where `needs_pieces` says so; else speakers with one recording are not tested.
+        Cut recordings into pieces if `needs_pieces` says so; if false, speakers with one recording are not tested.
 
     Returns
     -------
     list of Fold
-        None where there are fewer than four speakers with two recordings or pieces.
+        Empty if fewer than four speakers have two recordings or pieces.
     """
     versions = with_pieces(training, place) if cut else training
     common = set(versions[0].recordings).intersection(*(version.recordings for version in versions[1:]))
@@ -119,7 +118,7 @@ def background_folds(
 
 
 def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enrolled: int) -> tuple[DataDir, DataDir]:
-    """What enrols and what is tested, of the speakers of a fold."""
+    """Return the enrolment and the test side of the speakers of a fold."""
     numbers = range(len(versions))
     half = -(-len(versions) // 2)
     enrol_in, test_in = (numbers[:half], numbers[half:]) if len(versions) > 1 else (numbers, numbers)
@@ -136,7 +135,7 @@ def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enro
 
 
 def _pairs(names: Sequence[str], numbers: Sequence[int], most: int) -> list[tuple[int, str]]:
-    """At most so many recordings in versions: all recordings first, each in the next version."""
+    """Return at most `most` pairs of version and recording: first each recording once, in changing versions."""
     count = len(numbers)
     turns = [(numbers[(row + turn) % count], name) for turn in range(count) for row, name in enumerate(names)]
     if len(turns) <= most or len(names) <= most:
@@ -155,7 +154,7 @@ def _directory(versions: Sequence[DataDir], pairs: Sequence[tuple[int, str]], en
 
 
 def _key(enrolment: DataDir, tested: DataDir, genders: Mapping[str, str]) -> Key:
-    """All tests against all models of the sex; of all where a sex is alone."""
+    """Pair all tests with all models of the same sex, or with all models if a sex has a single one."""
     models = sorted(set(enrolment.speakers.values()))
     counts = {gender: sum(genders[model] == gender for model in models) for gender in set(genders.values())}
     together = min((count for count in counts.values() if count), default=0) < 2
@@ -169,7 +168,7 @@ def _key(enrolment: DataDir, tested: DataDir, genders: Mapping[str, str]) -> Key
 
 
 def _without(version: DataDir, speakers: set[str], number: int) -> DataDir:
-    """A version of a training set without some speakers."""
+    """Return a version of a training set without some speakers."""
     kept = lists.select(version, {name for name, speaker in version.speakers.items() if speaker not in speakers})
     sexes = {name: sex for name, sex in version.sexes.items() if name not in speakers}
     return replace(kept, path=version.path.with_name(f"{version.name}-without{number}"), sexes=sexes, enrolls=None)

@@ -1,9 +1,8 @@
-"""Training sets whose speakers have one recording each, cut into pieces: without two of a speaker nothing is learnt
-of how speech of one voice varies.
+"""Pieces of recordings, for training sets with one recording per speaker, which do not show how a voice varies.
 
     OUTPUT/data/<training set>-pieces/{wav/<utterance>-piece1.wav,...,wav.scp,utt2spk,...,pieces.json}
 
-Each version of an anonymised training set is cut by itself, so that pieces of one draw share what was drawn for it.
+Each version of an anonymised training set is cut separately, so that the pieces of a recording share its draw.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from spkver.datadir import DataDir, write_datadir
 
 PIECES = 2
 SHORTEST = 1.0
-"""Seconds that a piece must have; what cannot be cut into such pieces stays whole."""
+"""Shortest piece in seconds; a recording that gives only shorter ones stays whole."""
 
 
 def needs_pieces(training: DataDir) -> bool:
-    """Return whether most speakers of a training set have one recording alone.
+    """Return whether most speakers of a training set have only one recording.
 
     Examples
     --------
@@ -58,7 +57,7 @@ def piece_bounds(n_samples: int, rate: int) -> list[tuple[int, int]]:
 
 
 def with_pieces(training: Sequence[DataDir], place: Place) -> tuple[DataDir, ...]:
-    """Return the versions of a training set cut into pieces where `needs_pieces` says so, else as they are."""
+    """Return the versions of a training set, cut into pieces if `needs_pieces` says so."""
     if not needs_pieces(training[0]):
         return tuple(training)
     return tuple(cut_directory(version, place) for version in training)
@@ -71,20 +70,20 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
     ----------
     source : DataDir
     place : Place
-        Pieces go below ``data/`` of its output folder, or of its folder of speech.
+        Pieces are written to ``data/`` in its folder of speech, or else in its output folder.
 
     Returns
     -------
     DataDir
-        Utterances are ``<utterance>-piece<number>``, of 16 bits.
+        Utterances are ``<utterance>-piece<number>``, with 16 bits.
 
     Raises
     ------
     DataError
-        With all recordings that cannot be read or written.
+        If recordings cannot be read or written; all are named.
     """
     folder = make_folder((place.speech or place.output) / "data" / f"{source.name}-pieces")
-    run = Run(folder, jobs=place.jobs, quiet=True)  # not remade by force: these are copies, and often requested
+    run = Run(folder, jobs=place.jobs, quiet=True)  # force does not remake them: they are copies, and often requested
 
     def directory(pieces: Mapping[str, Sequence[str]]) -> DataDir:
         owners = {piece: source.speakers[utterance] for utterance in sorted(pieces) for piece in pieces[utterance]}
@@ -118,7 +117,7 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
 
 
 def _cut(recording: tuple[str, Path], *, folder: Path) -> list[str] | DataError:
-    """Cut a recording; returns its pieces, or what went wrong."""
+    """Cut a recording; return its pieces, or the error."""
     utterance, path = recording
     try:
         samples, rate = read_audio(path)

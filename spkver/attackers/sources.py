@@ -1,14 +1,14 @@
-"""What attackers by a mixture share: features, mixtures and statistics, kept in a folder; vectors that come of these.
+"""Shared resources of GMM-based attackers: cached features, mixtures, statistics, and the vectors derived from them.
 
-    WORK/<data directory>-<key>/features.h5              cepstra of its recordings
-    WORK/<data directory>-<key>/data/stat_*.h5           their statistics, one file for each universal background model
-    WORK/<data directory>-<key>/data/stat_sessions-*.h5  those of the sessions that a training set is cut into
+    WORK/<data directory>-<key>/features.h5              cepstra of its recordings WORK/<data
+    directory>-<key>/data/stat_*.h5           their statistics, one file for each universal background model WORK/<data
+    directory>-<key>/data/stat_sessions-*.h5  statistics of the sessions that a training set is cut into
     WORK/ubm-<key>/gmm/ubm.h5                            universal background models
 
-A key is made from the files (path, size, time of change) and from the configuration: what is equal is worked out once.
+A key is made from the files (path, size, time of change) and from the configuration: equal inputs are processed once.
 
-Here are also attackers by i-vectors and by supervectors, whose mixture and matrix are trained on the background alone;
-no network is needed. Their backend is that of any attacker by vectors, see `spkver.attackers.vector_attacker`.
+The i-vector and supervector attackers train their mixture and matrix on the background alone; no network is needed.
+Their backend is chosen as for all vector attackers, see `spkver.attackers.vector_attacker`.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from spkver.vectors import MapConfig, TotalVariabilityConfig, adapt_supervectors
 
 _KEY = 16  # digits of a key
 SMALL_MIXTURE: dict[str, Any] = {"features": {"preset": "wideband"}, "ubm": {"components": 64}}
-"""Features and mixture of all attackers, where nothing else is set."""
+"""Default features and mixture of all attackers."""
 
 
 @dataclass(frozen=True)
 class Workplace:
-    """A folder with what attackers share.
+    """A folder with the resources that attackers share.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Workplace:
     jobs: int | None = None
 
     def recordings(self, name: str, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> Prepared:
-        """Return the features of recordings; `name` is for those who look into the folder."""
+        """Return the features of recordings; `name` only makes the folder easy to recognise."""
         stamps = {}
         for recording, path in sorted(recordings.items()):
             status = Path(path).stat()
@@ -84,7 +84,7 @@ class Prepared:
     Attributes
     ----------
     run : Run
-        In the folder of these recordings.
+        Run in the folder of these recordings.
     names : tuple of str
         The recordings, sorted.
     frames : spkver.pipeline.FramesStage
@@ -100,7 +100,7 @@ class Prepared:
         return self._found("", ubm, self.frames, IdMap.from_pairs([(name, name) for name in self.names]))
 
     def session_statistics(self, ubm: GaussianMixture, speakers: Mapping[str, str], length: float | None) -> Statistics:
-        """Return those of sessions of about `length` frames, see `cut_sessions`; models are the speakers."""
+        """Return the statistics of sessions of about `length` frames, see `cut_sessions`; models are the speakers."""
         frames, recordings = cut_sessions(self.frames.value, length)
         key = fingerprint(self.frames.fingerprint, frames.ids, frames.offsets)
         sessions = SessionFrames(frames, key, [*self.frames.origins, Stamp("sessions", key)])
@@ -117,7 +117,7 @@ class Prepared:
 
 
 class SessionFrames(NamedTuple):
-    """Frames of sessions, with what stages that read them depend on; as `spkver.pipeline.FramesStage`."""
+    """Frames of sessions, with the fingerprint that later stages depend on; as `spkver.pipeline.FramesStage`."""
 
     value: Frames
     fingerprint: str
@@ -127,15 +127,16 @@ class SessionFrames(NamedTuple):
 def cut_sessions(frames: Frames, length: float | None) -> tuple[Frames, list[str]]:
     """Cut recordings into sessions.
 
-    Pieces of different recordings are never put together: they may differ in what an anonymiser drew, and this is what
-    the scatter within speakers should show.
+    Pieces of different recordings are never joined: an anonymiser may have drawn other numbers for each, and the
+    scatter within speakers should show that.
 
     Parameters
     ----------
     frames : Frames
-        Of recordings.
+        Frames of recordings.
     length : float or None
-        A recording is divided into equal pieces of about so many frames; shorter ones stay whole. None: all stay whole.
+        A recording is divided into equal pieces of about this many frames; shorter ones stay whole. None: all stay
+        whole.
 
     Returns
     -------
@@ -165,11 +166,11 @@ class MixtureSource:
     ----------
     work : Workplace
     seed : int
-        Of the dither.
+        Seed of the dither.
     features : FeatureConfig
     ubm : GaussianMixture
     extract : callable
-        Makes vectors of statistics: `IVectors` or `Supervectors`.
+        Computes vectors from statistics: `IVectors` or `Supervectors`.
     """
 
     work: Workplace = field(repr=False)
@@ -183,7 +184,7 @@ class MixtureSource:
         """Return the vectors of a data directory, or of some of its utterances with their speakers."""
 
         def rows_of(names: list[str]) -> list[NDArray[np.floating]]:
-            # folds are made of recordings of the training set: theirs are known, in whatever directory they are
+            # folds consist of training recordings: their vectors are known, whatever the directory
             paths = {name: Path(directory.recordings[name]) for name in names}
             if due := {name: path for name, path in paths.items() if path not in self._known}:
                 prepared = self.work.recordings(directory.name, due, self.features, seed=self.seed)
@@ -197,7 +198,7 @@ class MixtureSource:
 
 @dataclass(frozen=True)
 class MixtureConfig(BackendChoice):
-    """How an attacker by such vectors is made; each part as for the classic attackers."""
+    """Configuration of an attacker with vectors from a mixture; each part is as for the classic attackers."""
 
     features: FeatureConfig = field(default_factory=FeatureConfig)
     ubm: UbmConfig = field(default_factory=UbmConfig)
@@ -205,14 +206,14 @@ class MixtureConfig(BackendChoice):
 
 @dataclass(frozen=True)
 class IVectorConfig(MixtureConfig):
-    """How an attacker by i-vectors is made; `total_variability` as for `spkver rsr2015 ivector`."""
+    """Configuration of the i-vector attacker; `total_variability` is as for `spkver rsr2015 ivector`."""
 
     total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
 
 
 @dataclass(frozen=True)
 class SupervectorConfig(MixtureConfig):
-    """How an attacker by supervectors is made."""
+    """Configuration of the supervector attacker."""
 
     map: MapConfig = field(default_factory=MapConfig)
 
@@ -221,10 +222,10 @@ Config = TypeVar("Config", bound=MixtureConfig)
 
 
 def ivector_attacker(name: str, settings: Mapping[str, Any], context: Context) -> VectorAttacker:
-    """Make the attacker by i-vectors.
+    """Create the i-vector attacker.
 
-    Where speakers have one recording, the pieces of it train mixture and matrix, see `spkver.attackers.with_pieces`;
-    the rank is lowered to what the recordings allow.
+    If speakers have one recording each, pieces of it train mixture and matrix, see `spkver.attackers.with_pieces`; the
+    rank is lowered to what the recordings allow.
     """
     config = _config(IVectorConfig, {"total_variability": {"rank": 100, "rounds": 10}}, name, settings, context)
 
@@ -243,8 +244,8 @@ def ivector_attacker(name: str, settings: Mapping[str, Any], context: Context) -
 
 
 def supervector_attacker(name: str, settings: Mapping[str, Any], context: Context) -> VectorAttacker:
-    """Make the attacker by supervectors; features and mixture are those of supervector-cosine by default."""
-    # no other chain is tried: maps of thousands of dimensions take minutes to learn, and a background of many speakers
+    """Create the supervector attacker, by default with the features and mixture of supervector-cosine."""
+    # no other chain is tried: maps of thousands of dimensions take minutes, and need a background of many speakers
     chains = [settings.get("adapted") or "cosine"]
     config = _config(SupervectorConfig, {"chains": chains}, name, settings, context)
 
@@ -256,14 +257,14 @@ def supervector_attacker(name: str, settings: Mapping[str, Any], context: Contex
 
 
 def _config(kind: type[Config], defaults: Mapping[str, Any], name: str, settings: Any, context: Context) -> Config:
-    """A configuration; features and mixture are those of ``attacker_settings.all`` where it has them."""
+    """Return a configuration; ``attacker_settings.all`` may set features and mixture."""
     shared = {key: context.shared[key] for key in ("features", "ubm") if key in context.shared}
     with naming(name):
         return load_config(kind, defaults=merged(SMALL_MIXTURE, defaults, shared, settings, {"name": name}))
 
 
 def _trained(config: MixtureConfig, training: tuple[DataDir, ...], place: Place) -> tuple[Prepared, MixtureSource]:
-    """Train the mixture on all recordings of the versions of a training set, or take that of an earlier run."""
+    """Train the mixture on all versions of a training set, or reuse the one from an earlier run."""
     speech, work = lists.merge_versions(training), Workplace(place.work, place.jobs)
     recordings = {name: Path(path) for name, path in speech.recordings.items()}
     prepared = work.recordings(speech.name, recordings, config.features, seed=place.seed)

@@ -1,12 +1,13 @@
-"""Inverting an anonymiser: how far each recording was warped is estimated, and the warping inverted.
+"""Inversion of an anonymiser: the warping of each recording is estimated (`spkver.attackers.warping`) and inverted.
 
     OUTPUT/attackers/<anonymised background>/undoing/estimator.h5    estimates the warping of a recording
     OUTPUT/attackers/<anonymised background>/undoing/undoing.json    its accuracy
     OUTPUT/attackers/<anonymised background>/undoing/numbers/        the numbers of each data directory
     OUTPUT/data/<anonymised directory>-undone                        the speech
 
-All of it uses the anonymiser and the background alone. The numbers of a background recording are estimated without its
-speaker, so that a recogniser trained on inverted speech sees the errors that it will meet."""
+Only the anonymiser and the background are used. The number of a background recording is estimated without its speaker,
+so that a recogniser trained on inverted speech sees the same estimation errors as in the trials.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +35,15 @@ from spkver.audio import read_audio
 from spkver.datadir import DataDir
 
 VERSION = 2
-"""Of this method: scores of another version are not reused."""
+"""Version of this method; scores of other versions are not reused."""
 FOLDS = 5
-"""Of background speakers."""
+"""Folds of background speakers."""
 LEAST = 10
-"""Recordings of a background that an estimator can be learnt from."""
+"""Fewest background recordings that an estimator can be trained on."""
 
-_DRAWS, _MOST_DRAWS = 1200, 6  # anonymised versions that are aimed at, and of one recording
+_DRAWS, _MOST_DRAWS = 1200, 6  # anonymised versions to aim at, and of one recording at most
 _KEY = 8  # digits of a key
-_MOST_OF_UNDOING = 4000  # background recordings that are inverted; attackers learn from no more
+_MOST_OF_UNDOING = 4000  # background recordings to invert at most; attackers learn from no more
 _WARPING = "how far speech is warped"
 _PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `known_anonymizer`
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
@@ -51,15 +52,15 @@ _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
 @one_line
 @dataclass(frozen=True)
 class Known:
-    """What an attacker knows of the anonymiser.
+    """What an attacker knows about the anonymiser.
 
     Attributes
     ----------
     inverse : Inverse
     bounds : (low, high)
-        The range that its numbers are drawn from, as `AnonymizerConfig` has it.
+        Range that its numbers are drawn from, as in `AnonymizerConfig`.
     by : {"record", "pairs"}
-        Whether the record of a folder says so, or recordings before and after.
+        Whether it is known from the record of a folder, or from pairs of original and anonymised recordings.
     """
 
     inverse: Inverse
@@ -68,12 +69,13 @@ class Known:
 
 
 def known_anonymizer(background: TrainingSet) -> Known | None:
-    """Return what anonymised the background: by its record, else by trying which anonymiser makes such speech of it.
+    """Find the anonymiser of the background, from its record or else by trying each anonymiser with an inverse.
 
-    Without a record the first seconds of six recordings are warped by each anonymiser of `INVERSES` by 13 numbers. If
-    the mean spectra of the nearest that last as long (within 5 %) differ from those of the anonymised ones by less than
-    a fifth of what the original ones do, in squares, it is that anonymiser; None if it is none of them. Without the
-    durations a shift of the pitch that leaves them alone would be taken for resampling.
+    Without a record, each anonymiser of `INVERSES` warps the first seconds of six recordings by 13 numbers. Of the
+    results with the right duration (within 5 %), the one with the nearest mean spectrum counts. An anonymiser is
+    recognised if the squared differences between these spectra and the anonymised ones are less than a fifth of the
+    squared differences between original and anonymised spectra; else None is returned. Durations are checked because a
+    pitch shift that keeps the duration would be taken for resampling.
     """
     if not background.anonymised:
         return None
@@ -85,7 +87,7 @@ def known_anonymizer(background: TrainingSet) -> Known | None:
 
 
 def unfit_background(attack: Attack) -> str:
-    """Return why an attacker cannot learn from the background what an anonymiser does, or nothing."""
+    """Return why an attacker cannot learn from the background what the anonymiser does, or an empty string."""
     background, original = attack.training, attack.training.original
     if not background.anonymised:
         return "there is no anonymised background"
@@ -100,7 +102,7 @@ def unfit_background(attack: Attack) -> str:
 
 
 def why_not(attack: Attack) -> str:
-    """Return why the anonymisation of an attack cannot be inverted, or nothing."""
+    """Return why the anonymisation of an attack cannot be inverted, or an empty string."""
     if (unfit := unfit_background(attack)) or known_anonymizer(attack.training) is not None:
         return unfit
     name, kinds = attack.training.anonymised[0].name, ", ".join(INVERSES)
@@ -124,20 +126,20 @@ class Undoing:
 
     @cached_property
     def known(self) -> Known:
-        """What anonymised."""
+        """The anonymiser of the background."""
         known = known_anonymizer(self.background)
         assert known is not None  # see `why_not`
         return known
 
     @cached_property
     def run(self) -> Run:
-        """The folder of the estimator."""
+        """The run in the folder of the estimator."""
         folder = self.place.output / "attackers" / self.background.anonymised[0].name / "undoing"
         return Run(make_folder(folder), self.place.jobs, self.place.force, quiet=True)
 
     @cached_property
     def estimator(self) -> Stage[warping.WarpEstimator]:
-        """Estimates the number of a recording, trained on further anonymised versions of the background."""
+        """The estimator of numbers, trained on further anonymised versions of the background."""
         original, known, seed = self.background.original, self.known, self.place.seed
         chosen = lists.choose_utterances(original.speakers, limit=_DRAWS // 2, seed=seed)
         draws = min(_MOST_DRAWS, max(2, -(-_DRAWS // len(chosen))))
@@ -175,10 +177,10 @@ class Undoing:
         )
 
     def numbers(self, directory: DataDir, *, is_tested: bool = False) -> dict[str, float]:
-        """Estimate the number of each recording; where a speaker has one number, it is the mean of the estimates.
+        """Estimate the number of each recording; if each speaker has one number, average over the speaker.
 
-        Speakers of tested recordings are not disclosed: each recording has its own estimate, also in the trials of the
-        background, where speakers are known.
+        The speakers of tested recordings are not disclosed: each recording keeps its own estimate, even in trials made
+        from the background, where the speakers are known.
         """
         recordings = {name: Path(path) for name, path in sorted(directory.recordings.items())}
         is_shared = not is_tested and self.is_by_speaker(directory)
@@ -209,21 +211,21 @@ class Undoing:
 
     @staticmethod
     def is_by_speaker(directory: DataDir) -> bool:
-        """Return whether a speaker of an anonymised directory has one number, by its record."""
+        """Return whether each speaker has one number, according to the record of an anonymised directory."""
         config = _recorded(directory)
         return config is not None and config.level == "speaker"
 
     def folds(self, speakers: Sequence[str]) -> NDArray[np.int64]:
-        """Return the folds of background speakers."""
+        """Return the fold of each of some background speakers."""
         known = sorted(set(self.background.original.speakers.values()))
         fold = dict(zip(known, speaker_folds(known, FOLDS, seed=self.place.seed).tolist(), strict=True))
         return np.array([fold[speaker] for speaker in speakers], np.int64)
 
     def undone(self, directory: DataDir, *, is_tested: bool = False) -> DataDir:
-        """Return the inverted version of an anonymised data directory, below ``data/``; what is there is reused.
+        """Return the inverted version of an anonymised data directory, written to ``data/`` or reused.
 
-        Recordings of the background are those of its inverted versions, as the folds of a fusion have them; but not
-        those that are tested (`is_tested`) where the number of a speaker was estimated from all recordings.
+        Background recordings, as in the folds of a fusion, are taken from the inverted background; except tested
+        recordings (`is_tested`) if each speaker has one number, which was estimated from all recordings of the speaker.
         """
         if directory not in self._undone:
             is_apart = directory in self._parts or (is_tested and self.is_by_speaker(self.background.anonymised[0]))
@@ -239,7 +241,8 @@ class Undoing:
         return self._undone[directory]
 
     def selected(self, directory: DataDir) -> DataDir:
-        """Return the same recordings of the inverted background; of a large one those that it has."""
+        """Return the same recordings of the inverted background, as far as it has them (a large one is inverted in
+        part)."""
         pairs = [*zip(self.background.anonymised, self.undone_background, strict=True)]
         undone = {before.recordings[name]: path for before, twin in pairs for name, path in twin.recordings.items()}
         recordings = {name: undone[path] for name, path in directory.recordings.items() if path in undone}
@@ -247,7 +250,8 @@ class Undoing:
         return replace(lists.select(directory, recordings), path=path, recordings=recordings)
 
     def _label(self, directory: DataDir) -> str:
-        """Name of a directory; sides of folds, which bear that of the background, are distinguished by their ids."""
+        """Return the name of a directory; a digest of the ids distinguishes sides of folds, named like the
+        background."""
         name = directory.path.resolve().name
         versions = {version.path.resolve().name for version in self.background.anonymised}
         is_side = name in versions and directory not in self._parts
@@ -255,7 +259,7 @@ class Undoing:
 
     @cached_property
     def _parts(self) -> tuple[DataDir, ...]:
-        """The versions of the background; of a large one a part, evenly over the speakers."""
+        """The versions of the background; only a part of large ones, spread evenly over the speakers."""
         versions, speakers = self.background.anonymised, self.background.original.speakers
         limit = -(-_MOST_OF_UNDOING // len(versions))
         chosen = set(lists.choose_utterances(speakers, limit=limit, seed=self.place.seed))
@@ -265,7 +269,7 @@ class Undoing:
 
     @cached_property
     def undone_background(self) -> tuple[DataDir, ...]:
-        """The inverted versions of the background, or of its part."""
+        """The inverted versions of `_parts`."""
         return tuple(map(self.undone, self._parts))
 
 
@@ -274,8 +278,8 @@ class Undoing:
 class UndoneAttacker:
     """An attacker on speech with the anonymisation inverted; see `spkver.attackers.Attacker`.
 
-    Lazy-informed, the base attacker learns from original speech, and meets inverted enrolment and trials;
-    semi-informed, it learns from inverted versions of the background too.
+    In the lazy-informed scenario, the base attacker learns from original speech and scores inverted enrolment and
+    trials; in the semi-informed scenario, it also learns from inverted versions of the background.
     """
 
     level: ClassVar[str] = INVERTING
@@ -291,7 +295,7 @@ class UndoneAttacker:
         return *attack.sides, background.original, *background.anonymised
 
     def record(self, attack: Attack) -> Any:
-        """Return what it depends on besides the speech: the base attacker, and what is known of the anonymiser."""
+        """Return what its scores depend on besides speech: the base attacker and the anonymiser."""
         known = known_anonymizer(attack.training.whole or attack.training)
         assert known is not None  # see `lacks`
         what = [known.inverse.anonymizer, list(known.bounds)]
@@ -302,8 +306,8 @@ class UndoneAttacker:
         return why_not(attack) or self.base.lacks(attack)
 
     def fit(self, training: TrainingSet) -> Scorer:
-        """Invert the training set where it is anonymised, and have the base attacker learn from it."""
-        whole = training.whole or training  # which shows what the anonymiser does, also where the others are of a fold
+        """Invert the training set if it is anonymised, and train the base attacker on it."""
+        whole = training.whole or training  # the anonymiser is learnt from the whole set, even in a fold
         shared, key = self.place.shared, (Undoing, whole.original, whole.anonymised)
         undoing: Undoing = shared.setdefault(key, Undoing(whole, self.place))
         if training.on_anonymised:
@@ -319,7 +323,7 @@ class UndoneAttacker:
 
 
 def _recorded(directory: DataDir) -> AnonymizerConfig | None:
-    """What the record of a directory says; of a selection, which has none, that of the folder of its recordings."""
+    """Return the configuration recorded in a directory or, for a selection, in the folder that holds its recordings."""
     found = recorded_anonymizer(directory.path)
     if found is None and not directory.path.is_dir():
         folders = sorted({Path(path).parent.parent for path in directory.recordings.values()})
@@ -356,7 +360,7 @@ def _recognised(original: DataDir, anonymised: DataDir) -> Known | None:
 
 
 def _beginnings(before: Path, after: Path) -> tuple[NDArray[Any], int, NDArray[Any], int]:
-    """The first seconds of a recording before and after, the same part of both, with their rates."""
+    """Return the same first part of a recording before and after anonymisation, with the sampling rates."""
     (samples, rate), (changed, changed_rate) = read_audio(before), read_audio(after)
     part = min(1.0, _SECONDS * rate / len(samples))
     return samples[: round(part * len(samples))], rate, changed[: round(part * len(changed))], changed_rate
@@ -369,7 +373,7 @@ def _cues_of(recording: tuple[str, Path]) -> NDArray[np.float64]:
 def _drawn_cues(
     recording: tuple[str, Path], *, what: tuple[str, tuple[float, float]], draws: int, seed: int
 ) -> tuple[NDArray[np.float64], list[float]]:
-    """Cues and numbers of anonymised versions of a recording."""
+    """Return the cues and the numbers of new anonymised versions of a recording."""
     (name, path), (inverse, bounds) = recording, (INVERSES[what[0]], what[1])
     samples, rate = read_audio(path)
     generator = stream(seed, "undoing", name)

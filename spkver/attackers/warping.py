@@ -1,8 +1,9 @@
-"""How far an anonymiser has warped a recording, estimated from the recording alone.
+"""Estimation of how far an anonymiser has warped a recording.
 
-An anonymiser such as McAdams's warps the whole of a recording by one number. Spectrum and poles show it: no voice has
-all its resonances so low, or so close together. The number is estimated from the recording alone, by what is learnt
-from background speech that is anonymised again."""
+Anonymisers such as McAdams's warp a whole recording by one number. Spectrum and poles reveal it: no natural voice has
+all its resonances so low, or so close together. The number is estimated from the recording alone, by a regression
+trained on background speech that is anonymised again.
+"""
 
 from __future__ import annotations
 
@@ -22,28 +23,29 @@ from spkver.anonymization import burg, quadratic_factors
 
 BANDS, ANGLES = 48, 64
 CUES = {"bands": slice(0, 2 * BANDS), "poles": slice(2 * BANDS, None), "both": slice(None)}
-"""Which of the values of `warp_cues` an estimator looks at."""
+"""The values of `warp_cues` that an estimator may use."""
 WIDTHS = (0.0, 0.1, 0.3)
-"""Of the kernels that are tried; 0 is the inner product, ridge regression."""
+"""Kernel widths to try; 0 is the inner product, hence ridge regression."""
 RIDGES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.3, 3.0)
 
 _WINDOW, _POLES_WINDOW, _SHIFT = 0.025, 0.020, 0.010  # s
 _ORDER = 20
-_QUIET = 10**-3.5  # of the energy of loud frames: what is below does not count
+_QUIET = 10**-3.5  # share of the energy of loud frames; quieter frames are skipped
 _LOWEST, _HIGHEST = 60.0, 0.475  # Hz, share of the rate
 _FRAMES = 4096  # at a time
-_MOST = 6000  # frames that are looked at, evenly over the recording: it keeps one number, however long it is
+_MOST = 6000  # frames to analyse, evenly over the recording: it has one number, however long it is
 
 FACTS = ("cues", "width", "ridge", "rmse", "spread")
 _ARRAYS = ("centre", "scale", "points", "weights", "means", "bounds")
 
 
 def warp_cues(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
-    """Return what shows how far a recording is warped.
+    """Return features that show how far a recording is warped.
 
-    Of the frames that are not quiet: the means of 48 logarithmic mel bands, minus their mean, and their deviations
-    over time; and the square roots of two histograms of the angles of the complex poles of linear prediction of order
-    20, 64 bins of 0 to pi, per frame: poles counted alike, and weighted by the 8th power of their radius.
+    They describe the frames that are not quiet: the means of 48 logarithmic mel bands, minus the overall mean, and
+    their standard deviations over time; and the square roots of two histograms of the angles of complex poles (linear
+    prediction of order 20, 64 bins from 0 to pi, counts per frame), one with equal weights, one with the 8th power of
+    the radius as weight.
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ def warp_cues(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
 
 
 def mean_spectrum(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
-    """Return the first 48 values of `warp_cues` alone: the means of the bands, minus their mean."""
+    """Return only the first 48 values of `warp_cues`: the means of the bands, minus the overall mean."""
     loud = _loud_frames(samples, rate)
     bands = _log_bands(loud, rate) if len(loud) else np.zeros((1, BANDS))
     return np.asarray(bands.mean(axis=0) - bands.mean())
@@ -87,15 +89,15 @@ class WarpEstimator:
         A key of `CUES`.
     width, ridge : float
     centre, scale : ndarray of float64 of shape (D,)
-        Cues are standardised by them.
+        Mean and standard deviation of each cue, which standardise it.
     points : ndarray of float64 of shape (N, D)
-        Standardised cues of what it learnt from.
+        Standardised cues of the training recordings.
     weights : ndarray of float64 of shape (K + 1, N)
-        Learnt without the speakers of each fold, then from all.
+        Trained without the speakers of each of the K folds, then on all.
     means : ndarray of float64 of shape (K + 1,)
         Of the numbers.
     bounds : (low, high)
-        Estimates never leave them.
+        Estimates are clipped to this range.
     rmse, spread : float
         Root mean square error over the folds, and standard deviation of the numbers.
     """
@@ -113,14 +115,15 @@ class WarpEstimator:
     spread: float
 
     def estimate(self, cues: NDArray[np.float64], folds: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Return the numbers of recordings.
+        """Estimate the number of each recording.
 
         Parameters
         ----------
         cues : ndarray of float64 of shape (n, 224)
             See `warp_cues`.
         folds : ndarray of int of shape (n,), optional
-            Fold of each recording's speaker, if it learnt from them: what is used then did not see that speaker.
+            Fold of each recording's speaker, for recordings of the training set: weights trained without that speaker
+            are used.
         """
         kernel = warp_kernel((cues[:, CUES[self.cues]] - self.centre) / self.scale, self.points, self.width)
         rows = np.full(len(cues), len(self.weights) - 1) if folds is None else folds
@@ -130,7 +133,7 @@ class WarpEstimator:
 
 
 def warp_kernel(left: NDArray[np.float64], right: NDArray[np.float64], width: float) -> NDArray[np.float64]:
-    """Return the kernel of rows, (n, D) and (m, D): exp(-w |a - b|^2 / 2 D), or a . b / D where the width w is 0."""
+    """Return the kernel between rows, (n, D) and (m, D): exp(-w |a - b|^2 / 2 D), or a . b / D if the width w is 0."""
     from sklearn.metrics.pairwise import rbf_kernel
 
     size = left.shape[1]
@@ -145,11 +148,12 @@ def fit_warp_estimator(
     folds: NDArray[np.int64],
     bounds: tuple[float, float],
 ) -> WarpEstimator:
-    """Learn to estimate a number from cues: kernel ridge regression, all of whose settings folds of speakers choose.
+    """Train kernel ridge regression from cues to a number; cross-validation over speakers chooses its settings.
 
-    The estimate of cues x is m + k(x)' (K + l I)^-1 (y - m), with the kernel K of the recordings that were learnt from,
-    their numbers y and the mean m of these. Tried are the cues of `CUES`, the kernels of `WIDTHS` and the l of
-    `RIDGES`; the least root mean square error over the folds wins, each fold estimated by training on the others.
+    The estimate for cues x is m + k(x)' (K + l I)^-1 (y - m), where K is the kernel matrix of the training recordings,
+    y are their numbers and m is the mean of y. The cues in `CUES`, the kernels in `WIDTHS` and l in `RIDGES` are tried
+    in all combinations; the lowest root mean square error over the folds wins, where each fold is estimated from the
+    others.
 
     Parameters
     ----------
@@ -158,9 +162,9 @@ def fit_warp_estimator(
     values : ndarray of float64 of shape (N,)
         The numbers.
     folds : ndarray of int of shape (N,)
-        Fold of each recording, from 0 on, at least two; all those of a speaker in one, see `speaker_folds`.
+        Fold of each recording, from 0, at least two; each speaker is in one fold only, see `speaker_folds`.
     bounds : (low, high)
-        Of the numbers that there can be.
+        Lowest and highest possible number.
 
     Raises
     ------
@@ -211,7 +215,7 @@ def read_warp_estimator(path: Path) -> WarpEstimator:
 
 
 def _loud_frames(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
-    """Frames of 25 ms every 10 ms that are not quiet, evenly chosen where they are many; none of silence."""
+    """Return the frames of 25 ms every 10 ms that are not quiet, thinned out evenly if there are many."""
     length, shift = round(_WINDOW * rate), round(_SHIFT * rate)
     if len(samples) < length:
         return np.zeros((0, length))
@@ -223,7 +227,7 @@ def _loud_frames(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64
 
 
 def _log_bands(frames: NDArray[np.float64], rate: int) -> NDArray[np.float64]:
-    """Logarithmic energies, (T, 48), of triangles on the scale ln(1 + f / 700)."""
+    """Return the log energies, (T, 48), of triangular filters on the scale ln(1 + f / 700)."""
     size = 1 << (frames.shape[1] - 1).bit_length()
     power = np.abs(np.fft.rfft(frames * np.hamming(frames.shape[1]), size)) ** 2
     low, high = np.log1p(np.array([_LOWEST, _HIGHEST * rate]) / 700).tolist()
@@ -235,10 +239,10 @@ def _log_bands(frames: NDArray[np.float64], rate: int) -> NDArray[np.float64]:
 
 
 def _complex_poles(frames: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Angles and radii of all complex poles of all frames."""
+    """Return the angles and radii of all complex poles of all frames."""
     windowed = (frames * np.hanning(frames.shape[1])).T.copy()
     if windowed.shape[1] == 1:
-        windowed = np.repeat(windowed, 2, axis=1)  # see `burg`; both histograms are of shares
+        windowed = np.repeat(windowed, 2, axis=1)  # `burg` needs two frames
     windowed += np.finfo(np.float32).eps
     p, q = quadratic_factors(burg(windowed, min(_ORDER, len(windowed) // 2 * 2 - 2)))
     is_pair = q > p * p / 4
@@ -255,7 +259,7 @@ def _standardised(cues: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
 def _dual_weights(
     kernel: NDArray[np.float64], values: NDArray[np.float64], rows: NDArray[np.bool_], ridge: float
 ) -> tuple[NDArray[np.float64], float]:
-    """Weights, (N,), and mean that some rows are learnt with; the other rows have no weight."""
+    """Return the weights, (N,), and the mean trained on some rows; the other rows have weight 0."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     mean, weights = float(values[rows].mean()), np.zeros(len(values))
@@ -263,6 +267,6 @@ def _dual_weights(
     system[np.diag_indices(len(system))] += ridge
     try:
         weights[rows] = cho_solve(cho_factor(system, lower=True), values[rows] - mean)
-    except LinAlgError:  # a ridge that is too small for these
+    except LinAlgError:  # the ridge is too small for these rows
         weights[:] = np.nan
     return weights, mean
