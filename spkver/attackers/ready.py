@@ -1,4 +1,4 @@
-"""Attackers by results made elsewhere: score files, or embeddings that are scored here by cosine."""
+"""Attackers from results computed elsewhere: score files, or embeddings that are scored here."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CACHES = "emb_xvect"
 
 @dataclass(frozen=True)
 class ReadyScores:
-    """Scores made elsewhere, laid out as below a run's ``exp``; see `spkver.attackers.Attacker`.
+    """Scores computed elsewhere, laid out as in a run's ``exp``; see `spkver.attackers.Attacker`.
 
-    FOLDER/asv_orig/<enrolment>-<trials>/scores            by an attacker that learnt from original speech
+    FOLDER/asv_orig/<enrolment>-<trials>/scores            attacker trained on original speech
     FOLDER/asv_anon<suffix>/<enrolment>-<trials>/scores    from anonymised speech
 
-    Where there is no such file, that of an attacker's folder is taken, ``<enrolment>-<trials>/<attacker>/scores``: of
-    one that has this attacker's name, or of the only one.
+    If there is no such file, ``<enrolment>-<trials>/<attacker>/scores`` is read, from the folder with this attacker's
+    name or from the only folder.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ReadyScores:
             raise ConfigError(text, file=self.folder, remedy=remedy)
 
     def file(self, name: str) -> Path:
-        """Return the file of scores for the trials of an attack, by its name, whether it is there or not."""
+        """Return the path of the scores for an attack, by its name; the file may be missing."""
         place = self.folder / name
         if not (place / "scores").is_file():
             found = self._of_attackers(name)
@@ -65,7 +65,7 @@ class ReadyScores:
         return {"scores": file_digest(self.file(attack.name))}
 
     def lacks(self, attack: Attack) -> str:
-        """Return that there is no file, or nothing; a file that is there is checked."""
+        """Return that the file is missing, or an empty string; an existing file is checked."""
         if not self.file(attack.name).is_file():
             several = ", ".join(self._of_attackers(attack.name))
             which = f", and of {several} none is called {self.name}" if several else ""
@@ -74,7 +74,7 @@ class ReadyScores:
         return ""
 
     def fit(self, training: TrainingSet) -> Scorer:
-        """Return what reads the scores; nothing is left to be learnt."""
+        """Return a scorer that reads the file; nothing is trained."""
         return lambda enrolment, tested, trials: self._score(folder_name(training, enrolment, tested), tested, trials)
 
     def _score(self, name: str, tested: DataDir, trials: Trials) -> Scores:
@@ -85,24 +85,24 @@ class ReadyScores:
 
 
 class ReadyChoice(BackendChoice):
-    """How a backend of ready vectors is chosen: there are none of pieces of recordings."""
+    """How a backend of ready vectors is chosen: without vectors of pieces."""
 
     cut: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
 class ReadyVectors:
-    """Embeddings made elsewhere, a file or a folder for each data directory; see `spkver.attackers.Attacker`.
+    """Embeddings computed elsewhere, a file or a folder for each data directory; see `spkver.attackers.Attacker`.
 
         FOLDER/<data directory>{.h5,.hdf5,.npz,.scp,.ark,.pt,.safetensors,.csv,.tsv,/}   of any extractor
-        FOLDER/asv_anon<suffix>/<data directory>{the same}           of one that learnt from anonymised speech
-        FOLDER/asv_{orig,anon<suffix>}/emb_xvect/<data directory>/   what VoicePrivacy's toolkits keep below ``exp``
+        FOLDER/asv_anon<suffix>/<data directory>{the same}           of an extractor trained on anonymised speech
+        FOLDER/asv_{orig,anon<suffix>}/emb_xvect/<data directory>/   in ``exp`` of VoicePrivacy's toolkits
 
-    A folder is one of those that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others.
-    A semi-informed attacker has the second where they are there, else the first: weaker knowledge serves too.
+    Folders may hold all that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others. A
+    semi-informed attacker uses the second if available, else the first (weaker knowledge).
 
-    They are compared by cosine; `adapted` ones by `spkver.backend.adapted_cosine_scores`. In a run, where there are
-    embeddings of all versions of a training set too, a backend is chosen and trained on them, see
+    They are compared by cosine or, if `adapted`, by `spkver.backend.adapted_cosine_scores`. In a run with embeddings of
+    all versions of the training set, a backend is chosen and trained on them, see
     `spkver.attackers.vector_attacker.learn_backend`.
     """
 
@@ -138,7 +138,7 @@ class ReadyVectors:
         return None
 
     def record(self, attack: Attack) -> Any:
-        """Return a checksum of the embeddings of both sides, and of the training set where it has a part."""
+        """Return a checksum of the embeddings of both sides, and of the training set if it is used."""
         both = [self._embeddings(attack.training, side) for side in (attack.enrolment[0], attack.tested)]
         digests = [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]
         found: dict[str, Any] = {"vectors": digests}
@@ -148,7 +148,7 @@ class ReadyVectors:
         return found
 
     def lacks(self, attack: Attack) -> str:
-        """Return which data directory has no embeddings, or nothing; those that are there are checked."""
+        """Return which data directory has no embeddings, or an empty string; existing embeddings are checked."""
         sides = (attack.enrolment[0], attack.tested)
         absent = [side.path.name for side in sides if self.file(attack.training, side) is None]
         if absent:
@@ -159,7 +159,7 @@ class ReadyVectors:
         return lacks_models(attack) if self.adapted else ""
 
     def fit(self, training: TrainingSet) -> Scorer:
-        """Train a backend on the embeddings of the training set, where there are such."""
+        """Train a backend on the embeddings of the training set, if there are any."""
         background, backend = self.background(training), None
         if background is not None:
             with naming(self.name, self.folder):
@@ -172,18 +172,18 @@ class ReadyVectors:
             with naming(self.name, self.folder):
                 if backend is None and not self.adapted:
                     return cosine_scores(first, second, trials)
-                found = backend or train_chain(first, ADAPTED_COSINE)  # the second learns nothing
+                found = backend or train_chain(first, ADAPTED_COSINE)  # `ADAPTED_COSINE` learns nothing
                 return found.score(first, second, trials)
 
         return score
 
     def background(self, training: TrainingSet) -> ReadySource | None:
-        """Return the embeddings of the training set; None where a version of it has no file, or there is no place.
+        """Return the embeddings of the training set; None if a version has no file, or outside a run.
 
         Raises
         ------
         DataError
-            If there are files, and a recording has no embedding.
+            If there are files, but a recording has no embedding.
         """
         if self.place is NOWHERE or any(self.file(training, version) is None for version in training.versions):
             return None
@@ -196,7 +196,7 @@ class ReadyVectors:
     def _sides(
         self, training: TrainingSet, enrolment: DataDir, tested: DataDir, trials: Trials
     ) -> tuple[Embeddings, ...]:
-        """Embeddings of what enrols, by model, and of what is tested; all that are missing are reported."""
+        """Return the embeddings of enrolment, by model, and tests; all missing ones are reported."""
         models, segments = lists.match_trials(enrolment, tested, trials)
         problems, sides = Problems(), []
         for side, owners in ((enrolment, lists.owners_of(models)), (tested, dict.fromkeys(segments, "?"))):
@@ -208,7 +208,7 @@ class ReadyVectors:
     def _chosen(
         self, training: TrainingSet, directory: DataDir, owners: Mapping[str, str], otherwise: str
     ) -> Embeddings:
-        """Embeddings of some utterances of a directory, sorted, with their owners."""
+        """Return the embeddings of some utterances of a directory, sorted, with their owners."""
         embeddings = self._embeddings(training, directory)
         row, ids = {name: number for number, name in enumerate(embeddings.ids.tolist())}, sorted(owners)
         if missing := [name for name in ids if name not in row]:
@@ -236,11 +236,11 @@ class ReadySource:
 
     @property
     def digest(self) -> str:
-        """Of all embeddings."""
+        """Digest of all embeddings."""
         return fingerprint([np.asarray(self.known[path]) for path in sorted(self.known)])
 
     def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
-        """Return the embeddings of a data directory that is made of recordings of the training set."""
+        """Return the embeddings of a data directory that consists of training recordings."""
         known, paths = self.known, directory.recordings
         return lists.rows_as_embeddings(directory, utterances, lambda ids: [known[Path(paths[one])] for one in ids])
 

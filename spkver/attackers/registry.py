@@ -1,8 +1,8 @@
-"""The attackers that there are: what each is called, how it is made of its settings, and what it costs.
+"""The registry of attackers: their names, how they are made from settings, and what they cost.
 
-An entry of the configuration's list ``attackers`` is a name of `CATALOGUE`, what comes in from outside (`OUTSIDE`), or
-a user-defined name whose settings name one of these as ``preset``. To add an attacker: a function
-``make(name, settings, context)``, which gives an `Attacker`, and a row below.
+An entry of the configuration's list ``attackers`` is a name of `CATALOGUE`, a plug-in (`OUTSIDE`), or a user-defined
+name whose settings give one of these as ``preset``. To add an attacker, write a function ``make(name, settings,
+context)`` that returns an `Attacker`, and add a row below.
 
 ============================================ ==========================================================================
 ``MODULE:FUNCTION``, ``FILE.py:FUNCTION``    a Python function (`spkver.attackers.supplied`)
@@ -46,7 +46,7 @@ _ENDINGS = {
     "undone": "on speech with the anonymisation inverted",
     "aligned": "after a map to original vectors",
 }
-_UNDOING, _ADAPTING = 15, 2  # seconds as above; those that adapt use vectors that others have
+_UNDOING, _ADAPTING = 15, 2  # seconds, see `Row`; adapted attackers use vectors that others extract
 
 _CLASSIC_SUMMARIES = {
     "gmm-ubm": "log-likelihood ratio of a mixture adapted to the speaker and a background mixture",
@@ -61,14 +61,14 @@ DEFAULT: tuple[str, ...] = (
     *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector"),
     *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "campplus-aligned"),
     *("prosody", "content", "session"),
-    "fusion",  # of those before it
+    "fusion",  # of all before it
 )
-"""Attackers that run by default: voices, first those that adapt to the trials; the same with the anonymisation
-inverted; other cues than the voice, each about from the strongest to the weakest; then all together. Of several of a
-kind, those that were ahead on some speech."""
+"""Attackers that run by default: on voices, first the ones that adapt to the trials; the same with the anonymisation
+inverted; on other cues; each group about from the strongest to the weakest; then the fusion. Of similar attackers, only
+the strongest on at least one data set are listed."""
 
 _STRONGER, _WEAKER = "campplus", "ge2e"
-"""Of the second network, which was never ahead of the first, the attackers run where the first has no weights."""
+"""The GE2E attackers, never stronger than CAM++'s, run only if CAM++'s weights are missing."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
 _LONGEST = 40
@@ -92,14 +92,14 @@ class Row:
     Attributes
     ----------
     form : str
-        How it is written; what may be left out is in brackets.
+        How it is written; optional parts are in brackets.
     summary : str
         What it is, for help texts and documents.
     make : callable
-        Of its name, its settings (without ``preset``) and the context; ConfigError where they are wrong.
+        Factory, called with the name, the settings (without ``preset``) and the context; raises ConfigError.
     seconds : float or None
-        Of one core for an hour of speech, training sets and their draws included; as measured on one machine, and
-        others are faster or slower. None: not known.
+        Time of one core for an hour of speech, training sets and their draws included, measured on one machine. None:
+        not known.
     is_network : bool
         Whether it needs a neural network.
     """
@@ -112,10 +112,9 @@ class Row:
 
 
 def on_top(make: Make, ending: str) -> Make:
-    """Return what makes an attacker with something on top: see `_ENDINGS`.
+    """Return a factory for an attacker with a modifier, see `_ENDINGS`.
 
-    Its settings are those of the base attacker (of those that adapt but for its chains), and what differs from them
-    here.
+    The attacker has the settings of its base (without the chains if the modifier adapts), overridden by its own.
     """
 
     def made(name: str, settings: Settings, context: Context) -> Attacker:
@@ -125,7 +124,7 @@ def on_top(make: Make, ending: str) -> Make:
         context = replace(context, preset=base)
         if ending in ADAPTING:
             return make(name, merged(of_base, {"adapted": ADAPTING[ending]}, settings), context)
-        # other settings make another attacker, which is kept elsewhere
+        # a base with other settings is another attacker, in another folder
         of_it: Any = make(name if settings else base, merged(of_base, settings), context)
         return undoing.UndoneAttacker(name, of_it) if ending == "undone" else alignment.AlignedAttacker(name, of_it)
 
@@ -133,7 +132,7 @@ def on_top(make: Make, ending: str) -> Make:
 
 
 def _with_endings(row: Row, endings: str) -> list[Row]:
-    """Rows of an attacker with something on top."""
+    """Return the rows of an attacker with modifiers."""
     rows, base = [], row.form.partition("[")[0]
     for name in endings.split():
         make, words, rest = row.make, row.summary, name
@@ -145,7 +144,7 @@ def _with_endings(row: Row, endings: str) -> list[Row]:
 
 
 def _known_rows() -> list[Row]:
-    """The rows of `CATALOGUE`."""
+    """Return the rows of `CATALOGUE`."""
     extractor, adapt, undo = extractor_attacker, "adapted single-test", "adapted-undone single-test-undone"
     # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
     classic_rows = [Row(name, text, classic.classic_attacker, seconds=6) for name, text in _CLASSIC_SUMMARIES.items()]
@@ -178,7 +177,7 @@ CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _kn
 
 
 def cost_of(name: str, others: Collection[str]) -> float | None:
-    """Return the seconds of one core for an hour of speech of an attacker beside others, by the names of their rows.
+    """Return the seconds of one core for an hour of speech of an attacker, given the `others` of a run (row names).
 
     Examples
     --------
@@ -198,7 +197,7 @@ def cost_of(name: str, others: Collection[str]) -> float | None:
 
 
 def is_absent(name: str) -> str:
-    """Return why an attacker cannot run on this machine, by the name of its row; nothing where it can."""
+    """Return why an attacker, named by its row, cannot run on this machine, or an empty string."""
     base = name.partition("-")[0]
     return network_is_absent(base) if base in (_STRONGER, _WEAKER) else ""
 
@@ -209,23 +208,23 @@ def absent_attackers() -> dict[str, str]:
 
 
 def default_attackers() -> tuple[str, ...]:
-    """Return the attackers that run where none are named: those of `DEFAULT` that can run on this machine.
+    """Return the attackers that run if none are named: all of `DEFAULT` that can run on this machine.
 
-    Where CAM++ has no weights, GE2E takes its place if it has some.
+    If the weights of CAM++ are missing, GE2E takes its place if it has weights.
     """
     instead = {name: name.replace(_STRONGER, _WEAKER) if is_absent(name) else name for name in DEFAULT}
     return tuple(other for other in instead.values() if not is_absent(other))
 
 
 def named_only() -> list[str]:
-    """Return the attackers that run only where they are named: none was ahead of those of `DEFAULT` on any set."""
+    """Return the attackers that run only if named: on no data set was one stronger than all of `DEFAULT`."""
     usual = {*DEFAULT, *default_attackers()}
     bare = (name for name, row in CATALOGUE.items() if ":" not in row.form.split("[")[0])
     return [name for name in bare if name not in usual and not is_absent(name)]
 
 
 def find_row(entry: str) -> tuple[str, Row, str] | None:
-    """Return the name of the row that an entry stands for, the row, and what follows the colon; None where none does.
+    """Return the row name of an entry, the row, and the text after the colon; None if no row matches.
 
     Examples
     --------
@@ -236,7 +235,7 @@ def find_row(entry: str) -> tuple[str, Row, str] | None:
     Raises
     ------
     ConfigError
-        If something follows a colon that should not, or nothing does that should.
+        If the text after a colon is missing or not allowed.
     """
     name, colon, argument = entry.partition(":")
     row = CATALOGUE.get(name)
@@ -249,7 +248,7 @@ def find_row(entry: str) -> tuple[str, Row, str] | None:
 
 
 def make_attacker(entry: str, name: str, settings: Settings, context: Context) -> Attacker:
-    """Make the attacker that an entry stands for.
+    """Create the attacker of an entry.
 
     Parameters
     ----------
@@ -258,9 +257,9 @@ def make_attacker(entry: str, name: str, settings: Settings, context: Context) -
     name : str
         What it is called.
     settings : mapping
-        Of this attacker; a plug-in has the level alone.
+        Settings of this attacker; a plug-in has only the level.
     context : Context
-        Its `preset` and `argument` are those of the entry.
+        Its `preset` and `argument` are replaced by the entry's.
 
     Raises
     ------
@@ -279,7 +278,7 @@ def make_attacker(entry: str, name: str, settings: Settings, context: Context) -
 
 
 def is_outside(spec: str) -> bool:
-    """Return whether an entry in a list of attackers names a plug-in, such as a file, not a preset alone.
+    """Return whether an entry in a list of attackers names a plug-in, such as a file, rather than a mere preset.
 
     Examples
     --------
@@ -291,14 +290,14 @@ def is_outside(spec: str) -> bool:
 
 
 def is_supplied(attacker: Attacker) -> bool:
-    """Return whether an attacker is a plug-in: it can be asked what it lacks before anything is made."""
+    """Return whether an attacker is a plug-in, whose `lacks` can be asked before anything is computed."""
     return isinstance(attacker, supplied.OwnCode | ready.ReadyScores | ready.ReadyVectors)
 
 
 def attacker_name(entry: str) -> str:
-    """Return what an attacker is called in folders and tables where its settings give no name.
+    """Return the name of an attacker in folders and tables if its settings give none.
 
-    That is the entry itself, or a short name of what comes from outside: letters, digits and -_+.
+    That is the entry itself, or a short name for a plug-in: letters, digits and -_+.
 
     Examples
     --------
@@ -318,7 +317,7 @@ def attacker_name(entry: str) -> str:
         words = (Path(word).stem for word in rest.split())
         label = "command-" + next((word for word in words if word and not _INTERPRETER.fullmatch(word)), "")
     elif prefix in OUTSIDE:
-        path = Path(rest).resolve()  # of a run's folder exp, the name of the run
+        path = Path(rest).resolve()  # the folder exp of a run is named after the run
         label = f"{prefix}-{path.parent.name if path.name == 'exp' else path.name}"
     else:
         where, _, function = entry.rpartition(":")
@@ -330,25 +329,27 @@ def attacker_name(entry: str) -> str:
 def open_outside(
     spec: str, *, name: str = "", seed: int = 0, time_limit: float | None = None, level: str = ""
 ) -> Attacker:
-    """Make an attacker of a plug-in.
+    """Create an attacker from a plug-in.
 
     Parameters
     ----------
     spec : str
         See the module.
     name : str
-        What it is called; by default `attacker_name` of it.
+        Its name; by default `attacker_name` of it.
     seed : int
         For functions and commands.
     time_limit : float, optional [s]
-        For functions and commands, to learn and for each list of trials; see `spkver.attackers.supplied.usual_limit`.
+        For functions and commands, for training and for each list of trials; see
+        `spkver.attackers.supplied.usual_limit`.
     level : str
-        What a function, a command or scores look at, see `evaluation.trials.LEVELS`; trial-by-trial by default.
+        What a function, a command or ready scores may look at, see `evaluation.trials.LEVELS`; trial-by-trial by
+        default.
 
     Raises
     ------
     ConfigError
-        If there is no such function, folder or level, or a command lacks a place.
+        If there is no such function, folder or level, or a command lacks a placeholder.
     """
     prefix, _, rest = spec.partition(":")
     if not is_outside(spec):

@@ -1,6 +1,6 @@
 """User-supplied attackers: a Python function, or a shell command; see docs/own_attackers.md.
 
-A function learns, and gives a function that scores::
+A function learns, and returns a function that scores::
 
     def attack(training, seed):
         ...
@@ -18,7 +18,7 @@ trials     list of (model, segment)
 scores     one number a trial in their order, the higher the more alike
 ========== =====================================================================================
 
-Paths are those of WAV, FLAC or SPHERE files, which `spkver.audio.read_audio` reads.
+Paths point to WAV, FLAC or SPHERE files, which `spkver.audio.read_audio` reads.
 
 A function runs in a separate process, so that it can be ended, and its crash does not end the run.
 
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-_SHOWN, _REMEMBERED = 500, 1 << 14  # characters of what a function prints: in an error, in the log
+_SHOWN, _REMEMBERED = 500, 1 << 14  # characters of a function's output in an error, and in the log
 
 PLACES = ("training", "enrolment", "tested", "trials", "scores", "work", "seed")
 _NEEDED = ("enrolment", "tested", "trials", "scores")
@@ -75,7 +75,7 @@ class FunctionProcess:
     Parameters
     ----------
     name : str
-        Of the attacker, for the log.
+        Name of the attacker, for the log.
     spec : str
         ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``.
     """
@@ -98,12 +98,12 @@ class FunctionProcess:
         self._finalizer()
 
     def ask(self, request: Mapping[str, Any], seconds: float | None) -> list[float]:
-        """Have the function do something, and return what it gave.
+        """Send a request to the function, and return the numbers of its reply.
 
         Raises
         ------
         DataError
-            With what it raised, how its process ended, or if it went beyond its time; then the process is over.
+            If the function raises, if its process ends, or after the time limit, which ends the process.
         """
         pipes = self._process.stdin, self._process.stdout
         assert pipes[0] is not None
@@ -129,7 +129,7 @@ class FunctionProcess:
         return list(answer["values"])
 
     def _said(self) -> str:
-        """The end of what it has printed since the last time; both processes share the place in the file."""
+        """Return the end of its output since the last call; both processes share the position in the file."""
         end = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(end - _REMEMBERED, 0))
         said = self._errors.read().decode("utf-8", "replace").strip()
@@ -139,7 +139,7 @@ class FunctionProcess:
 
 
 def serve() -> None:
-    """Serve the function named by the command line: a reply for each request, until there are no more."""
+    """Serve the function named on the command line: one reply per request, until there are no more."""
     spec = sys.argv[1]
     requests, replies = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -155,7 +155,7 @@ def serve() -> None:
                 answer = {"values": _score(held, asked).tolist()}
         except DataError as error:
             answer = {"error": error.text, "traceback": ""}
-        except BaseException as error:  # whatever it raises, it is the attacker's
+        except BaseException as error:  # whatever it raises is the attacker's fault
             answer = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
         sys.stdout.flush()
         replies.write(json.dumps(answer) + "\n")
@@ -173,11 +173,11 @@ class OwnCode:
         ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``, or a shell command.
     seed : int
     time_limit : float or None [s]
-        To learn, and for a list of trials; None: `usual_limit`.
+        For training, and for each list of trials; None: `usual_limit`.
     level : str
-        What it looks at, as the user says, see `evaluation.trials.LEVELS`.
+        What it may look at, as the user says, see `evaluation.trials.LEVELS`.
     file : Path or None
-        Of a function's module.
+        File of a function's module.
     """
 
     name: str
@@ -189,7 +189,7 @@ class OwnCode:
 
     @cached_property
     def code(self) -> dict[str, Any]:
-        """What it is, with the checksums of files that scores are made anew for when they change."""
+        """The code, with the checksums of files whose changes make its scores out of date."""
         raise NotImplementedError
 
     def record(self, attack: Attack) -> Any:
@@ -197,7 +197,7 @@ class OwnCode:
         return self.code
 
     def lacks(self, attack: Attack) -> str:
-        """Return nothing: it serves all trials."""
+        """Return an empty string: it can score all trials."""
         return ""
 
 
@@ -207,7 +207,7 @@ class OwnFunction(OwnCode):
 
     @cached_property
     def code(self) -> dict[str, Any]:
-        """Its name, with the checksums of its module and of what this imports from its folder."""
+        """Its name, with the checksums of its module and of the modules imported from the same folder."""
         found: dict[str, Any] = {"function": self.spec, "module": None}
         if self.file is None:
             return found
@@ -215,8 +215,7 @@ class OwnFunction(OwnCode):
         return found | {"module": file_digest(self.file)} | ({"imports": behind} if behind else {})
 
     def fit(self, training: TrainingSet) -> Scorer:
-        """Have it learn, in a separate process; BLAS has one thread, so that its products do not depend on the
-        machine."""
+        """Train it in a separate process, with one BLAS thread, so that products do not depend on the machine."""
         versions = training.versions
         speech = lists.merge_versions(versions)
         speakers = speech.by_speaker().items()
@@ -239,7 +238,7 @@ class OwnFunction(OwnCode):
 
         def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
             nonlocal process
-            if not process.is_alive:  # another list of trials was its end
+            if not process.is_alive:  # another list of trials ended it
                 process = begin()
             enrolled = lists.enrolled_speech(enrolment)
             models, segments = lists.match_trials(enrolled, tested, trials)
@@ -260,10 +259,10 @@ class OwnFunction(OwnCode):
 class OwnCommand(OwnCode):
     """A user-supplied shell command.
 
-    Its places are filled in with folders and files, quoted for the shell: {training} with wav.scp and utt2spk;
+    Its placeholders are replaced by folders and files, quoted for the shell: {training} with wav.scp and utt2spk;
     {enrolment} with wav.scp and spk2utt, the utterances of each model; {tested} with wav.scp; the list {trials}, lines
-    ``model segment``; {scores}, which it writes, lines ``model segment score``; {work}, a folder that stays from one
-    list of trials to the next of the same training, while the evaluation runs; {seed}.
+    ``model segment``; {scores}, which it writes, lines ``model segment score``; {work}, a folder that all lists of
+    trials with the same training share while the evaluation runs; {seed}.
     """
 
     def __post_init__(self) -> None:
@@ -278,11 +277,11 @@ class OwnCommand(OwnCode):
     def fit(self, training: TrainingSet) -> Scorer:
         """Write the lists of the training set; the command learns from them when it likes."""
         versions = training.versions
-        holder = tempfile.TemporaryDirectory()  # goes with the scorer that holds it
+        holder = tempfile.TemporaryDirectory()  # removed with the scorer that holds it
         work, learnt = Path(holder.name) / "work", Path(holder.name) / "training"
         work.mkdir()
         speech = lists.merge_versions(versions)
-        ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}  # those of versions have a blank
+        ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}  # ids of merged versions have a blank
         _write_table(learnt / "wav.scp", {ids[name]: path for name, path in speech.recordings.items()})
         _write_table(learnt / "utt2spk", {ids[name]: speaker for name, speaker in speech.speakers.items()})
 
@@ -333,7 +332,7 @@ def _score(held: Json, asked: Json) -> NDArray[np.float64]:
 
 
 def _write_lists(folder: Path, enrolled: DataDir, tested: DataDir, trials: Trials) -> dict[str, Path]:
-    """Write the lists of an attack; returns the places that stand for them."""
+    """Write the lists of an attack; return the values of their placeholders."""
     models, segments = lists.match_trials(enrolled, tested, trials)
     places = {name: folder / name for name in ("enrolment", "tested", "trials", "scores")}
     recordings = {utterance: Path(enrolled.recordings[utterance]) for utterance in models.segments}
