@@ -321,7 +321,7 @@ class ContentAttacker:
     def _background(self, training: DataDir) -> dict[str, list[str]]:
         """Return the texts of each training speaker; empty if there are none."""
         if not self._file(training).is_file():
-            text = "%s: %s has no transcripts: those that enrol say which words are common"
+            text = "%s: %s has no transcripts: the enrolled texts define which words are common"
             logger.info(text, self.name, training.path)
             return {}
         texts = self._read(training)
