@@ -1,4 +1,4 @@
-"""Anonymisation of speech: baselines to compare with, and plug-ins of users.
+"""Anonymisation of speech: baselines to compare with, and users' plug-ins.
 
 `anonymize_datadir` makes an anonymised data directory, with a record of how it was made.
 `AnonymizerConfig` names the anonymiser and its parameters.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spkbase.work import chunk_bounds
 
-# Frames that are worked on together: their samples should stay in the processor's second cache.
+# Frames that are processed together: their samples should stay in the processor's second cache.
 _BURG_FRAMES, _FILTER_FRAMES = 256, 512
 _FILTER_SAMPLES = 32
 _TINY = np.finfo(np.float64).tiny
@@ -22,9 +22,9 @@ _PREDICTABLE = 1e-5
 def burg(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
     """Compute linear predictors by Burg's method [1]_.
 
-    The sums over the prediction errors are those over the frame's correlations, minus some samples of its ends, and
-    each order follows from the one before [2]_: a fifth of the work. Frames that are predicted so well that little is
-    left of large sums (tones, digital silence) go through the lattice.
+    The sums over prediction errors follow from the frame's correlations and some samples at its ends, and each order
+    follows from the one before [2]_: a fifth of the work. Frames that are predicted almost perfectly (tones, digital
+    silence) leave little of large sums and go through the lattice.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def pole_zero(zeros: NDArray[np.float64], poles: NDArray[np.float64], frames: ND
 
 
 def _pieces(n_frames: int, size: int) -> list[slice]:
-    """Slices of at most `size` + 1 frames, none of a single one."""
+    """Return slices of at most `size` + 1 frames, none of a single frame."""
     if n_frames < 2:
         raise ValueError("one frame alone: repeat it, so that its sums are taken as those of others are")
     starts = list(range(0, n_frames - 1, size))
@@ -90,7 +90,7 @@ def _pieces(n_frames: int, size: int) -> list[slice]:
 
 
 def _by_correlations(frames: NDArray[np.float64], coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Write the coefficients, (order + 1, F), of zeros; give the share of the energy that is not predicted, (F,).
+    """Write the coefficients, (order + 1, F), into zeros; return the share of energy that is not predicted, (F,).
 
     With u the m + 1 samples up to time t, the newest first, R the sum over t of u u' and of u u' turned in both
     directions, and a the polynomial of order m - 1 with a zero behind, `image` is R a: the energy of both prediction

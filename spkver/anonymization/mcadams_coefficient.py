@@ -17,8 +17,8 @@ ORDER = 20
 _WINDOW, _SHIFT = 0.020, 0.010  # s
 _EPS = np.finfo(np.float32).eps  # added to samples and to windowed frames, so that silence can be predicted
 _FULL_SCALE = 32766
-# Share of the radius of a pole that is left to it where the inverse would take it beyond pi. Of 0, .3, .5, .6 and .8 it
-# gave the spectra nearest to the original ones on both backgrounds of the README, over alpha of .5 to .9.
+# Factor on the radius of a pole that the inverse would rotate beyond pi. Of 0, .3, .5, .6 and .8 it gave the spectra
+# nearest to the original ones on both backgrounds of the README, over alpha of .5 to .9.
 _BEYOND = 0.5
 _FRAMES = 1024  # at once: many for each array operation, few enough for the cache
 
@@ -26,15 +26,15 @@ _FRAMES = 1024  # at once: many for each array operation, few enough for the cac
 def turn_poles(
     signals: Sequence[NDArray[np.float32]], rates: Sequence[int], coefficients: Sequence[float], *, back: bool = False
 ) -> list[NDArray[np.float64] | DataError]:
-    """Anonymise by McAdams coefficients, for each signal its own: baseline B2 of VoicePrivacy 2020 to 2026.
+    """Anonymise each signal by its own McAdams coefficient: baseline B2 of VoicePrivacy 2020 to 2026.
 
     The angles of the poles of linear prediction are raised to the power alpha. Outputs are peak-normalised multiples of
     1/32768; silence for silence.
 
-    Several signals together are faster where they are short; each gets the bits that it has alone.
+    Several short signals are faster together; each gets the same bits as alone.
 
     *Back*, a pole at the angle w is rotated to w**(1 / alpha), where it came from. No pole of speech came from beyond
-    pi: one that would go there is an artefact of the prediction (after alpha < 1 speech has no resonances above
+    pi: a pole that would go there is an artefact of the prediction (after alpha < 1 speech has no resonances above
     pi**alpha, but the prediction has poles there). It goes to pi, with half its radius: at its folded angle, or with
     its full radius, it would be louder than the speech.
 
@@ -44,7 +44,7 @@ def turn_poles(
         With full scale 1.
     rates : sequence of int [Hz]
     coefficients : sequence of float
-        The alpha of each.
+        The alpha of each signal.
     back : bool
         Invert the anonymisation with the same coefficients.
 
@@ -112,7 +112,7 @@ _Piece = tuple[_Framed, int, int]
 
 
 def _blocks(signals: Iterable[_Framed]) -> Iterator[list[_Piece]]:
-    """Gather the frames of signals in blocks that are worked on together; each block has frames of one length."""
+    """Gather the frames of signals in blocks that are processed together; each block has frames of one length."""
     block: list[_Piece] = []
     size = 0
     for signal in signals:
@@ -127,13 +127,13 @@ def _blocks(signals: Iterable[_Framed]) -> Iterator[list[_Piece]]:
 
 
 def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64], back: bool) -> NDArray[np.float64]:
-    """Change the frames of a block, in `room` where it is large enough; return the room for the next block.
+    """Change the frames of a block, in `room` if it is large enough; return the room for the next block.
 
     Fresh memory for each block would cost a fifth of the time.
     """
     counts = [stop - start for _, start, stop in block]
     places = np.cumsum([0, *counts])
-    alone = places[-1] == 1  # see the module
+    alone = places[-1] == 1  # `burg` needs two frames
     length, n_frames = block[0][0].length, places[-1] + alone
     if room.size < length * n_frames:
         room = np.empty(length * n_frames)
@@ -144,7 +144,7 @@ def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64], back: bool) 
     exponents = np.pad(np.repeat([signal.exponent for signal, _, _ in block], counts), (0, int(alone)))
     frames += _EPS
     polynomials = burg(frames, ORDER)
-    frames -= _EPS  # only the prediction knows the constant
+    frames -= _EPS  # the constant is for the prediction only
     pole_zero(polynomials, product(*_raised(*quadratic_factors(polynomials), exponents, back)), frames)
     for (signal, start, stop), column in zip(block, places, strict=False):
         signal.add(frames[:, column : column + stop - start], start)

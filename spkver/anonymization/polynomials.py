@@ -2,9 +2,9 @@
 
 A factor z**2 + p z + q holds a pair of conjugate roots or two real ones, so all arithmetic is real and no root has to
 be classified on the way. All factors of a polynomial are improved at the same time: the remainder of the polynomial
-divided by a factor, over the product of the other factors, both modulo this factor, is its correction (the iteration
-of Durand and Kerner in the ring of polynomials modulo the factor; it converges quadratically). What does not converge
-goes to the eigenvalues of the companion matrix.
+divided by a factor, over the product of the other factors, both modulo this factor, is its correction (the iteration of
+Durand and Kerner in the ring of polynomials modulo the factor; it converges quadratically). Polynomials that do not
+converge are factored by the eigenvalues of their companion matrices.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LONGEST_STEP = 0.25
 # Relative error of the coefficients that the factors multiply to.
 _PRODUCT_ERROR = 1e-9
 _START_RADIUS = 0.95
-# Finished polynomials are improved further for nothing until they are so many that it pays to move the others.
+# Finished polynomials are iterated on in vain until they are so many that moving the others pays.
 _WORTH_MOVING = 0.8
 _GRID = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 24))  # denser towards -1 and 1, where real roots gather
 
 
 def quadratic_factors(polynomials: NDArray[np.float64]) -> Factors:
-    """Factor real polynomials of even degree, made for those whose roots lie in or near the unit circle.
+    """Factor real polynomials of even degree; it is made for roots in or near the unit circle.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def quadratic_factors(polynomials: NDArray[np.float64]) -> Factors:
     -------
     p, q : ndarray of shape (m, F)
         Polynomial f is the product over i of z**2 + p[i, f] z + q[i, f]. Its coefficients agree to 1e-9, relative to
-        the largest; for polynomials that the iteration cannot do, to what LAPACK reaches.
+        the largest; if the iteration fails, to the precision of LAPACK.
 
     References
     ----------
@@ -110,7 +110,7 @@ def _iterate(polynomials: NDArray[np.float64]) -> Factors:
 
 
 def _start(polynomials: NDArray[np.float64]) -> Factors:
-    """First factors: a pair of real roots for two sign changes on the real axis, the others around a circle.
+    """Return first factors: a pair of real roots for two sign changes on the real axis, the others around a circle.
 
     Without the right number of real roots the iteration has to pass through a double root, and most often fails.
     """
@@ -137,14 +137,14 @@ def _start(polynomials: NDArray[np.float64]) -> Factors:
 def _crossing(
     values: NDArray[np.float64], changes: NDArray[np.int64], frames: NDArray[np.int64], number: int
 ) -> NDArray[np.float64]:
-    """Zero of the secant where the sign changes for the nth time."""
+    """Return the zero of the secant where the sign changes for the nth time."""
     before = (changes[:, frames] == number).argmax(axis=0)
     low, high = values[before, frames], values[before + 1, frames]
     return np.asarray(_GRID[before] - low * (_GRID[before + 1] - _GRID[before]) / (high - low))
 
 
 def _improve(polynomials: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Improve all factors in place, and give the size of the largest correction of each polynomial, (F,)."""
+    """Improve all factors in place, and return the size of the largest correction of each polynomial, (F,)."""
     # remainder v z + u: the last steps of the synthetic division
     v, before = polynomials[1] - p, np.ones(p.shape)
     for coefficient in polynomials[2:-1]:
