@@ -112,8 +112,7 @@ class AnonymizerConfig:
 
     @property
     def changes_duration(self) -> bool:
-        """Whether utterances may become longer or shorter; true for user-supplied anonymisers, since it is not
-        known."""
+        """Whether utterances may become longer or shorter; true for user-supplied anonymisers, which may do so."""
         return self.name == "resampling" or self.name not in BUILT_IN
 
     def parameters(self) -> dict[str, Any]:

@@ -332,7 +332,7 @@ def _stamp(path: Path) -> Record:
 
 
 def _is_as_stamped(path: Path, stamp: Record) -> bool:
-    """Whether a file is unchanged, by size and time of change, or by its SHA-256 where the time differs."""
+    """Return whether a file is unchanged, by size and time of change, or by its SHA-256 if the time differs."""
     size, changed = files.size_and_time(path)
     if size is None or size != stamp.get("size"):
         return False

@@ -86,7 +86,7 @@ def factors_by_eigenvalues(polynomials: NDArray[np.float64]) -> Factors:
 
 
 def _iterate(polynomials: NDArray[np.float64]) -> Factors:
-    """Improve factors until their corrections are small; NaN where they do not become so.
+    """Improve factors until their corrections are small; NaN if they do not become small.
 
     Each polynomial stops at its own time, so that its factors do not depend on the polynomials beside it.
     """

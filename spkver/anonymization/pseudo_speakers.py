@@ -118,7 +118,7 @@ def drawn_mean(
 @one_line
 @dataclass(frozen=True)
 class PseudoSpeakerRules:
-    """How pseudo-speakers are chosen; the defaults are those of B1 in VoicePrivacy 2020.
+    """How pseudo-speakers are chosen; the defaults are as in B1 of VoicePrivacy 2020.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ class ReadyScores:
     """Scores computed elsewhere, laid out as in a run's ``exp``; see `spkver.attackers.Attacker`.
 
     FOLDER/asv_orig/<enrolment>-<trials>/scores            attacker trained on original speech
-    FOLDER/asv_anon<suffix>/<enrolment>-<trials>/scores    from anonymised speech
+    FOLDER/asv_anon<suffix>/<enrolment>-<trials>/scores    attacker trained on anonymised speech
 
     If there is no such file, ``<enrolment>-<trials>/<attacker>/scores`` is read, from the folder with this attacker's
     name or from the only folder.

@@ -6,9 +6,9 @@ context)`` that returns an `Attacker`, and add a row below.
 
 ============================================ ==========================================================================
 ``MODULE:FUNCTION``, ``FILE.py:FUNCTION``    a Python function (`spkver.attackers.supplied`)
-``command:COMMAND``                          a shell command with places (`spkver.attackers.supplied`)
-``scores:FOLDER``                            scores made elsewhere (`spkver.attackers.supplied`)
-``vectors:FOLDER``                           embeddings made elsewhere (`spkver.attackers.supplied`)
+``command:COMMAND``                          a shell command with placeholders (`spkver.attackers.supplied`)
+``scores:FOLDER``                            scores computed elsewhere (`spkver.attackers.ready`)
+``vectors:FOLDER``                           embeddings computed elsewhere (`spkver.attackers.ready`)
 ``adapted:FOLDER``                           the same, adapted to the trials
 ============================================ ==========================================================================
 """

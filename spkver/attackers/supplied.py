@@ -275,7 +275,7 @@ class OwnCommand(OwnCode):
         return {"command": self.spec} | ({"files": behind} if behind else {})
 
     def fit(self, training: TrainingSet) -> Scorer:
-        """Write the lists of the training set; the command learns from them when it likes."""
+        """Write the lists of the training set; the command may learn from them whenever it runs."""
         versions = training.versions
         holder = tempfile.TemporaryDirectory()  # removed with the scorer that holds it
         work, learnt = Path(holder.name) / "work", Path(holder.name) / "training"

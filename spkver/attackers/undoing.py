@@ -241,8 +241,7 @@ class Undoing:
         return self._undone[directory]
 
     def selected(self, directory: DataDir) -> DataDir:
-        """Return the same recordings of the inverted background, as far as it has them (a large one is inverted in
-        part)."""
+        """Return the same recordings of the inverted background, as far as it has them (see `_parts`)."""
         pairs = [*zip(self.background.anonymised, self.undone_background, strict=True)]
         undone = {before.recordings[name]: path for before, twin in pairs for name, path in twin.recordings.items()}
         recordings = {name: undone[path] for name, path in directory.recordings.items() if path in undone}
@@ -250,7 +249,7 @@ class Undoing:
         return replace(lists.select(directory, recordings), path=path, recordings=recordings)
 
     def _label(self, directory: DataDir) -> str:
-        """Return the name of a directory; a digest of the ids distinguishes sides of folds, named like the
+        """Return the name of a directory, with a digest of its ids if it is a side of a fold, named as the
         background."""
         name = directory.path.resolve().name
         versions = {version.path.resolve().name for version in self.background.anonymised}
@@ -259,7 +258,7 @@ class Undoing:
 
     @cached_property
     def _parts(self) -> tuple[DataDir, ...]:
-        """The versions of the background; only a part of large ones, spread evenly over the speakers."""
+        """The versions of the background; of a large one only a part, spread evenly over the speakers."""
         versions, speakers = self.background.anonymised, self.background.original.speakers
         limit = -(-_MOST_OF_UNDOING // len(versions))
         chosen = set(lists.choose_utterances(speakers, limit=limit, seed=self.place.seed))
