@@ -1,18 +1,14 @@
-"""Anonymisation of speech: baselines to compare with, and plug-ins of users.
+"""Anonymisation of speech: baselines to compare with, and users' plug-ins.
 
 `anonymize_datadir` makes an anonymised data directory, with a record of how it was made.
 `AnonymizerConfig` names the anonymiser and its parameters.
 """
 
 from spkver.anonymization.anonymizers import BUILT_IN, INVERSES, LEVELS, AnonymizerConfig, Inverse, make_anonymizer
-from spkver.anonymization.directories import (
-    RECORD,
-    anonymize_datadir,
-    progress,
-    recorded_anonymizer,
-    undo_datadir,
-)
-from spkver.anonymization.mcadams_coefficient import burg, quadratic_factors, turn_poles
+from spkver.anonymization.directories import RECORD, anonymize_datadir, progress, recorded_anonymizer, undo_datadir
+from spkver.anonymization.linear_prediction import burg
+from spkver.anonymization.mcadams_coefficient import turn_poles
+from spkver.anonymization.polynomials import quadratic_factors
 from spkver.anonymization.pseudo_speakers import (
     PLDA_CHAIN,
     PseudoSpeakerRules,

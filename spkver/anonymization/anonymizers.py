@@ -1,7 +1,7 @@
-"""Anonymisers: baselines and plug-ins of users, their random numbers, and the inverses that are known.
+"""Anonymisers: baselines and users' plug-ins, their random numbers, and known inverses.
 
-Each anonymiser is one function ``samples, rate, utterance, rng -> samples``. Those with one number a recording have an
-inverse, once it is known:
+Each anonymiser is a function ``samples, rate, utterance, rng -> samples``. Anonymisers with one number per recording
+can be inverted once the number is known:
 
 ========== ======== ========================================= ===========================================
 anonymiser number   effect                                    inverse
@@ -11,7 +11,7 @@ vtln       warp     warps the envelope by the bilinear map    the map of -warp
 resampling speed    plays so many times as fast               playing 1 / speed times as fast
 ========== ======== ========================================= ===========================================
 
-Of other anonymisers no inverse is known here: an attacker has to learn one, see `evaluation.embeddings`.
+Other anonymisers have no known inverse: an attacker has to learn one, see `evaluation.embeddings`.
 """
 
 from __future__ import annotations
@@ -37,35 +37,40 @@ from spkbase.showing import one_line
 from spkver.anonymization.mcadams_coefficient import turn_poles
 from spkver.audio import read_audio, write_audio
 
-BUILT_IN = {
-    "mcadams": "alpha",
-    "resampling": "speed",
-    "vtln": "warp",
-    "world": "pitch, formants",
-    "none": "",
-}
-# Values outside are typing errors: they overflow, or make hours of a second.
+BUILT_IN = {"mcadams": "alpha", "resampling": "speed", "vtln": "warp", "world": "pitch, formants", "none": ""}
+# Values outside are typing errors: they overflow, or turn a second into hours.
 _LIMITS = {"alpha": (0.01, 10), "speed": (0.1, 10), "warp": (0, 0.99), "pitch": (0.05, 20), "formants": (0.1, 10)}
-# Ranges in which speech stays speech, wider than any that was published.
+# Ranges in which speech stays speech, wider than any published range.
 USUAL = {"alpha": (0.2, 2), "speed": (0.5, 2), "warp": (0, 0.5), "pitch": (0.3, 3), "formants": (0.5, 2)}
 LEVELS = ("utterance", "speaker")
 SEEDINGS = ("utterance", "vpc2024")
 
+# The first eight hexadecimal digits of the SHA-256 of "VPC2024".
+_VPC2024_SEED = 4284258105
+
+Anonymizer = Callable[[NDArray[Any], int, str, np.random.Generator], NDArray[Any]]
+
+_WINDOW, _SHIFT = 0.032, 0.008  # s
+_QUEFRENCY = 0.002  # s; lower quefrencies belong to the vocal tract
+
+Outputs = list[NDArray[Any] | DataError]
+Change = Callable[[Sequence[NDArray[np.float32]], Sequence[int], Sequence[float]], Outputs]
+
 
 @dataclass(frozen=True)
 class AnonymizerConfig:
-    """An anonymiser and its parameters; those of the others are not used.
+    """An anonymiser and its parameters; parameters of other anonymisers are ignored.
 
     Attributes
     ----------
     name : str
-        "mcadams", "resampling", "vtln", "world", "none"; ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` for a function
-        of the user's; "command" for a shell command.
+        "mcadams", "resampling", "vtln", "world", "none"; ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` for a user's
+        function; "command" for a shell command.
     level : {"utterance", "speaker"}
         Whether random numbers are drawn for each utterance or for each speaker.
     seeding : {"utterance", "vpc2024"}
-        Random numbers from the seed and the id of utterance or speaker; or those of the VoicePrivacy Challenge 2024,
-        which on utterance level depend on the order of ``wav.scp`` and know no seed.
+        Random numbers from the seed and the id of utterance or speaker; or as in the VoicePrivacy Challenge 2024, where
+        on utterance level they depend on the order of ``wav.scp`` and not on the seed.
     alpha : (low, high)
         McAdams coefficient, uniform.
     speed : (low, high)
@@ -75,7 +80,7 @@ class AnonymizerConfig:
     pitch, formants : (low, high)
         Factors of F0 and of the formants through WORLD, log-uniform.
     command : str
-        Shell command with the places {input} and {output}, and optionally {utterance}, {rate} and {seed}.
+        Shell command with the placeholders {input} and {output}, and optionally {utterance}, {rate} and {seed}.
     """
 
     name: str = "mcadams"
@@ -107,7 +112,7 @@ class AnonymizerConfig:
 
     @property
     def changes_duration(self) -> bool:
-        """Whether utterances may become longer or shorter; of user-supplied anonymisers that is not known."""
+        """Whether utterances may become longer or shorter; true for user-supplied anonymisers, which may do so."""
         return self.name == "resampling" or self.name not in BUILT_IN
 
     def parameters(self) -> dict[str, Any]:
@@ -122,18 +127,14 @@ class AnonymizerConfig:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in used}
 
 
-# The first eight hexadecimal digits of the SHA-256 of "VPC2024".
-_VPC2024_SEED = 4284258105
-
-
 def stream_name(utterance: str, speaker: str, position: int, *, level: str, seeding: str, side: str = "") -> str:
-    """Name of the stream of random numbers that an utterance is anonymised with.
+    """Return the name of the stream of random numbers that an utterance is anonymised with.
 
     Parameters
     ----------
     utterance, speaker : str
     position : int
-        Of the utterance in ``wav.scp``, from 0.
+        Position of the utterance in ``wav.scp``, from 0.
     level : {"utterance", "speaker"}
     seeding : {"utterance", "vpc2024"}
     side : str
@@ -155,7 +156,7 @@ def stream_name(utterance: str, speaker: str, position: int, *, level: str, seed
 def named_stream(name: str, seed: int) -> np.random.Generator:
     """Return the generator of a stream, the same on every machine and in every order; see `stream_name`.
 
-    The challenge draws one number an utterance from one generator, in the order of the list: the stream of a position
+    The challenge draws one number per utterance from one generator, in the order of the list: the stream of a position
     is that generator, advanced. On speaker level it makes a generator from the hash of the speaker's id.
     """
     seeding, kind, identifier = name.split(" ", 2)
@@ -169,19 +170,13 @@ def named_stream(name: str, seed: int) -> np.random.Generator:
     return generator
 
 
-Anonymizer = Callable[[NDArray[Any], int, str, np.random.Generator], NDArray[Any]]
-
-_WINDOW, _SHIFT = 0.032, 0.008  # s
-_QUEFRENCY = 0.002  # s: what is below belongs to the vocal tract
-
-
 def none(samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator) -> NDArray[Any]:
     """Return the speech unchanged, for comparison."""
     return samples
 
 
 def log_uniform(bounds: tuple[float, float], rng: np.random.Generator) -> float:
-    """Draw a factor, such as that of tempo or pitch."""
+    """Draw a factor, such as of tempo or pitch."""
     return float(np.exp(rng.uniform(*np.log(bounds))))
 
 
@@ -199,8 +194,7 @@ def change_speed(samples: NDArray[Any], rate: int, factor: float) -> NDArray[Any
     """
     import soxr
 
-    changed: NDArray[Any] = soxr.resample(samples, rate * factor, rate, quality="HQ")
-    return _if_any(changed, samples)
+    return _if_any(soxr.resample(samples, rate * factor, rate, quality="HQ"), samples)
 
 
 def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]:
@@ -215,7 +209,8 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
         At least 32 ms.
     rate : int [Hz]
     size : float
-        Between -1 and 1; the envelope at omega is that of omega + 2 atan(size sin(omega) / (1 - size cos(omega))).
+        Between -1 and 1; the new envelope at omega is the old one at omega + 2 atan(size sin(omega) / (1 - size
+        cos(omega))).
 
     References
     ----------
@@ -238,22 +233,7 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
     omega = np.pi * bins / bins[-1]
     source = omega + 2 * np.arctan2(size * np.sin(omega), 1 - size * np.cos(omega))
     warped = _read_between(envelope.T, source / np.pi * bins[-1]).T
-    changed: NDArray[Any] = transform.istft(spectrum * np.exp(warped - envelope), k1=len(samples))
-    return changed
-
-
-def _if_any(output: NDArray[Any], samples: NDArray[Any]) -> NDArray[Any]:
-    """Return the output; a DataError if it is empty."""
-    if not len(output):
-        raise DataError(f"{len(samples)} samples are too few", remedy="leave the utterance out")
-    return output
-
-
-def _read_between(rows: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
-    """Read rows at fractional columns, between two columns by a straight line."""
-    low = np.minimum(position.astype(int), rows.shape[1] - 2)
-    share = position - low
-    return (1 - share) * rows[:, low] + share * rows[:, low + 1]
+    return np.asarray(transform.istft(spectrum * np.exp(warped - envelope), k1=len(samples)))
 
 
 def world(
@@ -291,29 +271,6 @@ def import_world() -> Any:
     return imported("pyworld", "pyworld", "the anonymiser 'world'")
 
 
-def _mcadams(samples: NDArray[Any], rate: int, alpha: float) -> NDArray[Any]:
-    (output,) = turn_poles([samples], [rate], [alpha])
-    if isinstance(output, DataError):
-        raise output
-    return output
-
-
-_CHANGES = {"mcadams": _mcadams, "vtln": warp_envelope, "resampling": change_speed}
-"""Of one signal by the number of its recording."""
-
-
-def _by_one_number(
-    samples: NDArray[Any],
-    rate: int,
-    utterance: str,
-    rng: np.random.Generator,
-    *,
-    name: str,
-    bounds: tuple[float, float],
-) -> NDArray[Any]:
-    return _CHANGES[name](samples, rate, INVERSES[name].draw(bounds, rng))
-
-
 @lru_cache(maxsize=4)
 def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Anonymizer:
     """Build the function that a configuration names.
@@ -322,12 +279,12 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
     ----------
     config : AnonymizerConfig
     folder : path, optional
-        Where a command's files are while it runs; the system's folder of temporary files by default.
+        Folder for a command's files while it runs; the system's folder of temporary files by default.
 
     Raises
     ------
     ConfigError
-        If a user-supplied function cannot be imported, or a command's places are wrong.
+        If a user-supplied function cannot be imported, or a command's placeholders are wrong.
     DataError
         If a package is missing.
     """
@@ -335,7 +292,7 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
         check_places(config.command, ("input", "output", "utterance", "rate", "seed"), ("input", "output"))
         return partial(_by_command, template=config.command, folder=folder)
     if config.name in INVERSES:
-        return partial(_by_one_number, name=config.name, bounds=getattr(config, INVERSES[config.name].parameter))
+        return partial(_by_one_number, config=config)
     if config.name == "none":
         return none
     if config.name == "world":
@@ -343,31 +300,6 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
         return partial(world, **config.parameters())
     function: Anonymizer = load_plugin(config.name, "anonymiser", kind="function")[0]
     return function
-
-
-def _by_command(
-    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator, *, template: str, folder: Path | None
-) -> NDArray[Any]:
-    """Anonymise by a shell command that turns one WAV file (16 bits, one channel) into another.
-
-    Both files lie in a temporary folder below `folder`, so that the next run removes what a killed process leaves.
-    Output at another sampling rate is resampled.
-    """
-    with tempfile.TemporaryDirectory(prefix=".speech.", suffix=TEMPORARY, dir=folder) as place:
-        source, target = Path(place) / "input.wav", Path(place) / "output.wav"
-        write_audio(source, samples, rate)
-        values = {"input": source, "output": target, "utterance": utterance, "rate": rate}
-        run_command(fill_places(template, {**values, "seed": int(rng.integers(1 << 31))}))
-        if not target.is_file():
-            raise DataError("the command wrote no {output}")
-        try:
-            return read_audio(target, rate=rate, resample=True).samples
-        except DataError as error:
-            raise DataError(f"the command's output {error.text}") from error
-
-
-Outputs = list[NDArray[Any] | DataError]
-Change = Callable[[Sequence[NDArray[np.float32]], Sequence[int], Sequence[float]], Outputs]
 
 
 @one_line
@@ -382,9 +314,9 @@ class Inverse:
     parameter : str
         Name of the number, the key of its range in the configuration.
     draw : callable
-        The number of a recording, from the range and its random numbers.
+        Draws the number of a recording, from the range and a random generator.
     apply, undo : callable
-        From signals, their rates and numbers: samples, or a DataError for each.
+        Take signals, their rates and numbers; return samples or a DataError for each.
     bounds : callable
         Lowest and highest number that a range can give.
     """
@@ -398,7 +330,7 @@ class Inverse:
 
 
 def _each(change: Callable[[NDArray[Any], int, float], NDArray[Any]]) -> Change:
-    """Make a function of one signal one of several; errors of too short ones are returned."""
+    """Extend a function of one signal to several signals; errors of too short ones are returned."""
 
     def change_all(signals: Sequence[NDArray[np.float32]], rates: Sequence[int], values: Sequence[float]) -> Outputs:
         outputs: Outputs = []
@@ -436,3 +368,56 @@ INVERSES = {
         bounds=lambda bounds: bounds,
     ),
 }
+
+
+def _if_any(output: NDArray[Any], samples: NDArray[Any]) -> NDArray[Any]:
+    """Return the output; a DataError if it is empty."""
+    if not len(output):
+        raise DataError(f"{len(samples)} samples are too few", remedy="leave the utterance out")
+    return output
+
+
+def _read_between(rows: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
+    """Read rows at fractional columns by linear interpolation."""
+    low = np.minimum(position.astype(int), rows.shape[1] - 2)
+    share = position - low
+    return (1 - share) * rows[:, low] + share * rows[:, low + 1]
+
+
+def _mcadams(samples: NDArray[Any], rate: int, alpha: float) -> NDArray[Any]:
+    (output,) = turn_poles([samples], [rate], [alpha])
+    if isinstance(output, DataError):
+        raise output
+    return output
+
+
+_CHANGES = {"mcadams": _mcadams, "vtln": warp_envelope, "resampling": change_speed}
+"""Changes of one signal, given the number of its recording."""
+
+
+def _by_one_number(
+    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator, *, config: AnonymizerConfig
+) -> NDArray[Any]:
+    inverse = INVERSES[config.name]
+    return _CHANGES[config.name](samples, rate, inverse.draw(getattr(config, inverse.parameter), rng))
+
+
+def _by_command(
+    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator, *, template: str, folder: Path | None
+) -> NDArray[Any]:
+    """Anonymise by a shell command that turns one WAV file (16 bits, one channel) into another.
+
+    Both files lie in a temporary folder below `folder`, so that the next run removes what a killed process leaves.
+    Output at another sampling rate is resampled.
+    """
+    with tempfile.TemporaryDirectory(prefix=".speech.", suffix=TEMPORARY, dir=folder) as place:
+        source, target = Path(place) / "input.wav", Path(place) / "output.wav"
+        write_audio(source, samples, rate)
+        values = {"input": source, "output": target, "utterance": utterance, "rate": rate}
+        run_command(fill_places(template, {**values, "seed": int(rng.integers(1 << 31))}))
+        if not target.is_file():
+            raise DataError("the command wrote no {output}")
+        try:
+            return read_audio(target, rate=rate, resample=True).samples
+        except DataError as error:
+            raise DataError(f"the command's output {error.text}") from error

@@ -1,4 +1,4 @@
-"""Anonymisation of a data directory into a folder with all its lists, remade only where something has changed.
+"""Anonymisation of a data directory into a folder with all its lists; only changed recordings are remade.
 
     TARGET/wav/UTTERANCE.wav, TARGET/wav.scp, utt2spk, ... and TARGET/anonymization.json
 
@@ -7,7 +7,7 @@ size, time of change and SHA-256 of source and output: a recording is remade if 
 recordings are appended to ``anonymization.journal``, so that a killed run resumes with the others. ``wav.scp`` is
 written last, so an unfinished folder is not taken for a data directory. One run works on a folder at a time.
 
-Where the numbers of recordings are known or estimated, the anonymisation is inverted in the same way.
+If the numbers of recordings are known or estimated, the anonymisation is inverted in the same way.
 
 Workers write the recordings themselves: on a cluster source and target lie on a file system that all machines see
 under the same paths.
@@ -51,7 +51,7 @@ from spkver.datadir import DataDir, check_ids, unfit_id, write_datadir
 logger = logging.getLogger(__name__)
 
 RECORD, JOURNAL = "anonymization.json", "anonymization.journal"
-# Lists that are written from what was read, or that describe the audio of the original.
+# Lists that are written anew, or that describe the original audio.
 _NOT_COPIED = frozenset(
     ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "segments", "utt2dur", "reco2dur",
      "utt2num_frames", "utt2num_samples", "frame_shift", "reco2file_and_channel", RECORD, JOURNAL)
@@ -89,8 +89,8 @@ def anonymize_datadir(
     """Anonymise all utterances of a data directory into another folder, a complete data directory.
 
     Recordings are written as WAV with 16 bits at the rate of their source, whatever its format and bits; a source with
-    several channels is an error. What is louder than full scale is scaled down to it. The output depends on the seed
-    and the ids (or, by `config.seeding`, on the order of ``wav.scp``), not on the number of workers.
+    several channels is an error. Output louder than full scale is scaled down to it. The output depends on the seed and
+    the ids (or, by `config.seeding`, on the order of ``wav.scp``), not on the number of workers.
 
     Parameters
     ----------
@@ -126,11 +126,9 @@ def anonymize_datadir(
         if low < USUAL[name][0] or high > USUAL[name][1]:
             text = "anonymizer.%s is %g to %g: outside of %g to %g hardly any speech is left"
             logger.warning(text, name, low, high, *USUAL[name])
-    how = {"level": config.level, "seeding": config.seeding, "side": side}
-    streams = {
-        utterance: stream_name(utterance, source.speakers[utterance], number, **how)
-        for number, utterance in enumerate(source.recordings)
-    }
+    name_stream = partial(stream_name, level=config.level, seeding=config.seeding, side=side)
+    order = {utterance: number for number, utterance in enumerate(source.recordings)}
+    streams = {name: name_stream(name, source.speakers[name], number) for name, number in order.items()}
     module, behind = None, files_behind(config.command)  # digests of user-supplied code
     is_function = config.name not in BUILT_IN and config.name != "command"
     if is_function and (file := load_plugin(config.name, "anonymiser", kind="function")[1]):
@@ -142,7 +140,7 @@ def anonymize_datadir(
 
 
 def progress(folder: str | Path) -> tuple[int, int] | None:
-    """Return the number of finished utterances of an anonymised folder, and of all; None without a record.
+    """Return the numbers of finished and of all utterances of an anonymised folder; None without a record.
 
     Nothing is written, so a run may be active in it.
     """
@@ -177,31 +175,28 @@ def make_twin(
     header : mapping
         What makes the recordings, for the record: `anonymizer`, with its `name`, and the fingerprint `made_by`.
     change : callable
-        Of some tasks with their samples and rates: new samples, or a DataError for each; it may be called in another
-        process.
+        Takes tasks with their samples and rates, and returns new samples or a DataError for each; it may be called in
+        another process.
     jobs, force
         As for `anonymize_datadir`; so are the errors.
     """
     _check_target(source, target)
     check_ids(source.recordings, source.path)
-    tasks = [
-        Task(utterance, path, _output(target, utterance), streams[utterance])
-        for utterance, path in source.recordings.items()
-    ]
+    tasks = [Task(name, path, _output(target, name), streams[name]) for name, path in source.recordings.items()]
     if own := [one.utterance for one in tasks if one.target.exists() and one.target.resolve() == one.source.resolve()]:
         text = f"{len(own)} recordings of {source.path} would be replaced: {few(own)}"
         raise DataError(text, file=target, remedy="choose another suffix or folder")
     before, made_by = _read_record(target), header["made_by"]
     record = {**header, "utterances": len(tasks), "files": before["files"], "lists": before["lists"]}
     due = [task for task in tasks if force or not _is_current(task, made_by, before["files"].get(task.utterance, {}))]
-    check_headers({task.utterance: task.source for task in due}, jobs=jobs)  # before there is a folder
+    check_headers({task.utterance: task.source for task in due}, jobs=jobs)  # before the folder is made
     with sole_use(target):
-        remove_temporaries(target)  # what a run that was killed was writing
+        remove_temporaries(target)  # unfinished files of a killed run
         if due:
             (target / "wav.scp").unlink(missing_ok=True)
             name = header["anonymizer"]["name"]
             logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), name)
-            _write_record(target, record)  # the folder is known as ours from here on
+            _write_record(target, record)  # marks the folder as ours
             files.make_folder(target / "wav")
             problems, batches, write = Problems(), chunks(due, _BATCH), partial(_write_outputs, change=change)
             sizes = [*map(len, batches)]
@@ -234,6 +229,58 @@ def make_twin(
     return twin
 
 
+def recorded_anonymizer(folder: str | Path) -> AnonymizerConfig | None:
+    """Return the anonymiser that the record of a folder names; None without a valid record."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        settings: dict[str, Any] = files.load_json(Path(folder) / RECORD)["anonymizer"]
+        for key, value in settings.items():
+            settings[key] = tuple(value) if isinstance(value, list) else value
+        return AnonymizerConfig(**settings)
+    return None
+
+
+def undo_datadir(
+    source: DataDir,
+    target: str | Path,
+    anonymizer: str,
+    values: Mapping[str, float],
+    *,
+    jobs: int | None = None,
+    force: bool = False,
+) -> DataDir:
+    """Invert the anonymisation of all utterances of a data directory, into another folder.
+
+    As in `anonymize_datadir`, recordings made from the same audio with the same number are kept, and the output does
+    not depend on the number of workers.
+
+    Parameters
+    ----------
+    source : DataDir
+        Anonymised speech.
+    target : path
+        The folder, see `anonymize_datadir`.
+    anonymizer : str
+        A name of `INVERSES`.
+    values : mapping of str to float
+        The anonymiser's number for each utterance.
+    jobs, force
+        As for `anonymize_datadir`.
+
+    Raises
+    ------
+    DataError
+        As for `anonymize_datadir`, or if an utterance has no number.
+    """
+    if absent := sorted(source.recordings.keys() - values.keys()):
+        text = f"{len(absent)} of {len(source)} utterances have no {INVERSES[anonymizer].parameter}: {few(absent)}"
+        raise DataError(text, file=source.path)
+    streams = {utterance: f"undone {float(values[utterance])!r}" for utterance in source.recordings}
+    made_by = files.fingerprint(__version__, "undone", anonymizer)
+    header = {"anonymizer": {"name": f"the inverse of {anonymizer}"}, "version": __version__, "made_by": made_by}
+    undo = partial(_undo, anonymizer=anonymizer)
+    return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)
+
+
 def _output(target: Path, utterance: str) -> Path:
     return target / "wav" / f"{utterance}.wav"
 
@@ -246,17 +293,14 @@ def _check_target(source: DataDir, target: Path) -> None:
         raise DataError("is the source itself", file=target, remedy="give a suffix or another folder")
     if target.exists() and not target.is_dir():
         raise DataError("is a file", file=target, remedy="choose another suffix")
-    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))  # a killed run may leave no more
+    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))  # a killed run may leave only these
     if theirs and not (target / RECORD).is_file():
         text = f"the folder holds other files (no {RECORD}) and is left unchanged"
         raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
 
 
-# --- the record -------------------------------------------------------------------------------------------------------
-
-
 def _read_record(folder: Path) -> Record:
-    """The record of a folder with the journal of a killed run; without entries where it is damaged."""
+    """Return the record of a folder, with the journal of a killed run; without entries if it is damaged."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         record = files.load_json(folder / RECORD)
         entries = dict(record["files"])
@@ -267,7 +311,7 @@ def _read_record(folder: Path) -> Record:
 
 
 def _write_record(folder: Path, record: Record) -> None:
-    """Write the record, with all that the journal holds; the file is left as it is where it says the same."""
+    """Write the record, which includes the journal; a file with the same content is not touched."""
     text = json.dumps(record, indent=1, sort_keys=True) + "\n"
     path = folder / RECORD
     if not path.is_file() or path.read_bytes() != text.encode():
@@ -276,7 +320,7 @@ def _write_record(folder: Path, record: Record) -> None:
 
 
 def _is_current(task: Task, made_by: str, entry: Record) -> bool:
-    """Whether a recording exists, and neither it nor its source or anonymiser has changed."""
+    """Return whether a recording exists, and neither it nor its source or anonymiser has changed."""
     is_same = (entry.get("made_by"), entry.get("stream")) == (made_by, task.stream)
     sides = (task.source, entry.get("source", {})), (task.target, entry.get("output", {}))
     return is_same and all(_is_as_stamped(*side) for side in sides)
@@ -288,20 +332,17 @@ def _stamp(path: Path) -> Record:
 
 
 def _is_as_stamped(path: Path, stamp: Record) -> bool:
-    """Whether a file is unchanged, by size and time of change, or by its SHA-256 where the time differs."""
+    """Return whether a file is unchanged, by size and time of change, or by its SHA-256 if the time differs."""
     size, changed = files.size_and_time(path)
     if size is None or size != stamp.get("size"):
         return False
     return changed == stamp["time"] or files.file_digest(path) == stamp["sha256"]
 
 
-# --- recordings -------------------------------------------------------------------------------------------------------
-
-
 def _write_outputs(tasks: Sequence[Task], change: Callable[[Signals], Outputs]) -> dict[str, Record | DataError]:
     """Read the sources of some tasks, change their samples, and write the output as WAV of 16 bits.
 
-    For each utterance the stream and the stamps of its source and output are returned, or an error.
+    Return, for each utterance, its stream and the stamps of its source and output, or an error.
     """
     results: dict[str, Record | DataError] = {}
     signals, stamps = [], {}
@@ -342,7 +383,7 @@ def _anonymize(signals: Signals, config: AnonymizerConfig, seed: int) -> Outputs
 
 
 def _checked(output: Any) -> NDArray[Any]:
-    """Output of an anonymiser as samples with full scale 1; scaled down where it is louder."""
+    """Return the output of an anonymiser as samples with full scale 1, scaled down if it is louder."""
     samples = np.asarray(output)
     if samples.ndim != 1 or not len(samples) or not np.issubdtype(samples.dtype, np.floating):
         text = f"the anonymiser gave {samples.dtype} of shape {samples.shape}, expected floats of shape (n,)"
@@ -370,61 +411,6 @@ def _copy_lists(source: DataDir, target: Path) -> list[str]:
         files.write_text(target / path.name, text)
         copied.append(path.name)
     return copied
-
-
-# --- inverting --------------------------------------------------------------------------------------------------------
-
-
-def recorded_anonymizer(folder: str | Path) -> AnonymizerConfig | None:
-    """Return the anonymiser that the record of a folder names; None without a valid record."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        settings: dict[str, Any] = files.load_json(Path(folder) / RECORD)["anonymizer"]
-        for key, value in settings.items():
-            settings[key] = tuple(value) if isinstance(value, list) else value
-        return AnonymizerConfig(**settings)
-    return None
-
-
-def undo_datadir(
-    source: DataDir,
-    target: str | Path,
-    anonymizer: str,
-    values: Mapping[str, float],
-    *,
-    jobs: int | None = None,
-    force: bool = False,
-) -> DataDir:
-    """Invert the anonymisation of all utterances of a data directory, into another folder.
-
-    As by `anonymize_datadir`, recordings that were made from the same audio by the same number are kept, and the output
-    does not depend on the number of workers.
-
-    Parameters
-    ----------
-    source : DataDir
-        Anonymised speech.
-    target : path
-        The folder, see `anonymize_datadir`.
-    anonymizer : str
-        A name of `INVERSES`.
-    values : mapping of str to float
-        The anonymiser's number for each utterance.
-    jobs, force
-        As for `anonymize_datadir`.
-
-    Raises
-    ------
-    DataError
-        As for `anonymize_datadir`, or if an utterance has no number.
-    """
-    if absent := sorted(source.recordings.keys() - values.keys()):
-        text = f"{len(absent)} of {len(source)} utterances have no {INVERSES[anonymizer].parameter}: {few(absent)}"
-        raise DataError(text, file=source.path)
-    streams = {utterance: f"undone {float(values[utterance])!r}" for utterance in source.recordings}
-    made_by = files.fingerprint(__version__, "undone", anonymizer)
-    header = {"anonymizer": {"name": f"the inverse of {anonymizer}"}, "version": __version__, "made_by": made_by}
-    undo = partial(_undo, anonymizer=anonymizer)
-    return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)
 
 
 def _undo(signals: Signals, anonymizer: str) -> Outputs:

@@ -1,10 +1,10 @@
 """Pseudo-speakers in vector space: which voice an anonymiser puts in place of the speaker's, without any synthesis.
 
-Baseline B1 of the VoicePrivacy Challenges replaces the x-vector of a speaker or an utterance: of a pool of other
-speakers those farthest from it are candidates, some of them are drawn, and their mean is the new voice. A synthesiser
-then speaks with it. The new vectors by themselves, scored as recordings' vectors are, show what the choice of voices
-reveals: a synthesiser that renders them faithfully cannot be more private, whatever else of the speaker (prosody,
-words, noise) it lets through comes on top. One that renders them inexactly may blur them.
+Baseline B1 of the VoicePrivacy Challenges replaces the x-vector of a speaker or an utterance: the speakers of a pool
+that are farthest from it are candidates, some of them are drawn, and their mean is the new voice. A synthesiser then
+speaks with it. Scored like the vectors of recordings, the new vectors show what the choice of voices reveals: a
+synthesiser that renders them faithfully cannot be more private, and other traits of the speaker that it lets through
+(prosody, words, noise) come on top. An inexact synthesiser may blur them.
 
 References
 ----------
@@ -33,7 +33,7 @@ from spkver.backend import Backend, Sessions, parse_chain, train_chain
 DISTANCES = ("plda", "cosine")
 SEXES = ("same", "other", "random", "any")
 PLDA_CHAIN = "centre,length,plda"
-"""What is trained on the pool where no backend is given: the mean subtracted, unit length, a PLDA."""
+"""The chain that is trained on the pool if no backend is given: the mean subtracted, unit length, a PLDA."""
 
 _BLOCK = 256
 Affinity = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -61,12 +61,12 @@ def cosine_affinities(vectors: NDArray[np.float64], pool: NDArray[np.float64]) -
 
 
 def farthest_voices(affinities: NDArray[np.float64], allowed: NDArray[np.bool_], count: int) -> NDArray[np.int64]:
-    """Return the rows of a pool with the least affinities, from the least on; of equal ones the first rows.
+    """Return the rows of a pool with the lowest affinities, in ascending order; of equal ones the first rows.
 
     Parameters
     ----------
     affinities : ndarray of shape (P,)
-        Of a source with each voice of the pool, such as log-likelihood ratios of a PLDA.
+        Affinity of a source with each voice of the pool, such as log-likelihood ratios of a PLDA.
     allowed : ndarray of bool of shape (P,)
         Which voices may be chosen.
     count : int
@@ -79,7 +79,7 @@ def farthest_voices(affinities: NDArray[np.float64], allowed: NDArray[np.bool_],
     Raises
     ------
     DataError
-        If fewer are allowed.
+        If fewer than `count` are allowed.
 
     Examples
     --------
@@ -118,14 +118,15 @@ def drawn_mean(
 @one_line
 @dataclass(frozen=True)
 class PseudoSpeakerRules:
-    """How pseudo-speakers are chosen; the defaults are those of B1 in VoicePrivacy 2020.
+    """How pseudo-speakers are chosen; the defaults are as in B1 of VoicePrivacy 2020.
 
     Attributes
     ----------
     distance : {"plda", "cosine"}
-        What is small between voices far apart: a log-likelihood ratio, or the cosine.
+        Measure of affinity, small between voices far apart: a log-likelihood ratio, or the cosine.
     sex : {"same", "other", "random", "any"}
-        Of the voices, by the source speaker's; "random" draws one for each pseudo-speaker, "any" needs no sexes.
+        Sex of the voices relative to the source speaker's; "random" draws one for each pseudo-speaker, "any" needs no
+        sexes.
     level : {"speaker", "utterance"}
         One pseudo-speaker for all utterances of a speaker, chosen by the mean of their vectors, or one for each.
     farthest : int
@@ -133,7 +134,7 @@ class PseudoSpeakerRules:
     mean_of : int
         How many of the candidates are drawn and averaged.
     seed : int
-        Of all draws, which depend on it and on the id of the speaker or utterance alone.
+        Seed of all draws, which depend only on it and on the id of the speaker or utterance.
     draws : int
         Realisations of each vector, for sets that attackers learn from; ids of further ones end with -draw2 and so on.
     """
@@ -179,14 +180,14 @@ def anonymize_embeddings(
     sexes : mapping of str to str, optional
         "f" or "m" of the speakers of both; needed unless `rules.sex` is "any".
     backend : Backend, optional
-        Whose score of a source and a voice is their affinity; by default a PLDA that is trained on the pool
+        Its score of a source and a voice is their affinity; by default a PLDA that is trained on the pool
         (`PLDA_CHAIN`). Not with the cosine.
 
     Returns
     -------
     Embeddings
-        In the order of the source, draw after draw, in its floating type. None depends on the order of the source or of
-        the pool, nor on other speakers or, on utterance level, other utterances.
+        In the order of the source, draw after draw, in its floating type. Each vector is independent of the order of
+        source and pool, of other speakers and, on utterance level, of other utterances.
 
     Raises
     ------
@@ -289,7 +290,7 @@ def _affinity(
 def _allowed(
     females: NDArray[np.bool_], sex: str | None, rule: str, generator: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Voices that may replace the speaker's."""
+    """Return which voices may replace the speaker's."""
     if rule == "any":
         return np.ones(len(females), bool)
     is_female = sex == "f"
@@ -310,7 +311,5 @@ def _means(embeddings: Embeddings, groups: NDArray[np.object_]) -> tuple[list[st
 
 def _note(rules: PseudoSpeakerRules, n_voices: int) -> str:
     sexes = {"any": "of any sex", "random": "of a sex drawn"}.get(rules.sex, f"of the {rules.sex} sex")
-    return (
-        f"pseudo-speakers: mean of {rules.mean_of} drawn from the {rules.farthest} farthest of {n_voices} voices "
-        f"{sexes} ({rules.distance}), per {rules.level}, seed {rules.seed}"
-    )
+    drawn = f"mean of {rules.mean_of} drawn from the {rules.farthest} farthest of {n_voices} voices {sexes}"
+    return f"pseudo-speakers: {drawn} ({rules.distance}), per {rules.level}, seed {rules.seed}"

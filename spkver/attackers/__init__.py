@@ -1,22 +1,21 @@
 """Attackers: they learn from data directories, and score any list of trials.
 
-`train_attacker` makes a `TrainedAttacker` of an `AttackerConfig` (presets by name), `score` gives `Scores`.
+`train_attacker` trains a classic attacker with an `AttackerConfig` (from a preset by `attacker_config`), and `score`
+scores a list of trials with it.
 """
 
-from spkver.attackers.folds import with_pieces
-from spkver.attackers.fusion import Fusion, put_to_work
-from spkver.attackers.inverting import Undoing, fit_warp_estimator, known_anonymizer, warp_cues
-from spkver.attackers.mixtures import (
+from spkver.attackers.classic import (
     PRESETS,
     AttackerConfig,
     TrainedAttacker,
-    Workplace,
     attacker_config,
     check_training,
     load_attacker,
     score,
     train_attacker,
 )
+from spkver.attackers.fusion import Fusion, put_to_work
+from spkver.attackers.pieces import with_pieces
 from spkver.attackers.protocol import (
     ENDING,
     Attack,
@@ -44,4 +43,7 @@ from spkver.attackers.registry import (
     named_only,
     open_outside,
 )
+from spkver.attackers.sources import Workplace
+from spkver.attackers.undoing import Undoing, known_anonymizer
 from spkver.attackers.vector_attacker import Context, VectorAttacker, VectorStore
+from spkver.attackers.warping import fit_warp_estimator, warp_cues

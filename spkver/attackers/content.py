@@ -1,11 +1,11 @@
-"""An attacker by content: speakers are recognised by their words, not by the voice.
+"""The content attacker, which recognises speakers by their words, not by their voice.
 
-It takes transcripts: the file ``text`` of the data directories, or hypotheses of a recogniser. Anonymisation does not
-change words, so true transcripts serve all scenarios equally well; give the hypotheses of a recogniser on the
-anonymised speech (setting `text`) for an attacker that has the audio alone.
+It reads transcripts: the file ``text`` of the data directories, or hypotheses of a recogniser. Anonymisation does not
+change words, so true transcripts serve all scenarios equally well; for an attacker that has only the audio, give a
+recogniser's hypotheses on the anonymised speech (setting `text`).
 
-Texts are vectors of how often each word, or sequence of characters, occurs, against how common it is. How they are
-compared is chosen on speakers of the background, dealt into folds.
+Texts become vectors of word counts, or counts of character sequences, weighted by rarity. The method of comparison is
+chosen by cross-validation on background speakers.
 
 References
 ----------
@@ -48,6 +48,15 @@ _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'"))
 _LENGTH = 3  # characters of a sequence
 _PRODUCTS = 65536  # trials at a time
 
+FOLDS = 3
+_LEAST = 4  # fewest speakers with two texts, for folds
+_SPEAKERS = 150  # in the folds, at most
+_TESTS = 5  # texts of a speaker that are tested, at most
+_AGAINST = 2000  # background texts that a machine is trained against, at most
+_PENALTY = 10.0
+
+AUTO = "auto"
+
 
 def words(text: str) -> list[str]:
     """Return the words of a text, in lower case and without punctuation.
@@ -61,7 +70,7 @@ def words(text: str) -> list[str]:
 
 
 def characters(text: str) -> list[str]:
-    """Return the sequences of three characters of a text, blanks at the ends of words counted.
+    """Return the sequences of three characters of a text, including the blanks around words.
 
     Examples
     --------
@@ -77,36 +86,28 @@ UNITS: Mapping[str, Callable[[str], list[str]]] = {"words": words, "characters":
 
 
 def term_vectors(background: Sequence[Terms], *groups: Sequence[Terms]) -> list[Any]:
-    """Return groups of documents as sparse vectors of length 1: of each term (1 + log of its count) times its weight.
+    """Return groups of documents as sparse vectors of length 1: for each term, (1 + log of its count) times its weight.
 
-    The weight of a term that stands in n of the N background documents is log((1 + N) / (1 + n)) + 1; one that stands
-    in none has most.
+    The weight of a term that occurs in n of the N background documents is log((1 + N) / (1 + n)) + 1, and highest if n
+    is 0.
 
     Parameters
     ----------
     background : sequence of sequence of str
-        Terms of each document that says how common terms are.
+        Terms of each background document, which define how common terms are.
     *groups : sequence of sequence of str
         Terms of each document.
 
     Returns
     -------
     list of scipy.sparse.csr_matrix of float64 of shape (n, D)
-        For each group; D are the terms of all of them. A document without terms is 0.
+        One for each group; D is the number of terms in all groups. A document without terms is a zero vector.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     terms = sorted({term for group in groups for document in group for term in document})
     vectorizer = TfidfVectorizer(analyzer=list, vocabulary=terms or [""], sublinear_tf=True).fit(background or [[]])
     return [vectorizer.transform(group) for group in groups]
-
-
-FOLDS = 3
-_LEAST = 4  # speakers with two texts, for folds
-_SPEAKERS = 150  # that try, at most
-_TESTS = 5  # texts of a speaker that are tested, at most
-_AGAINST = 2000  # texts of the background that a machine is trained against, at most
-_PENALTY = 10.0
 
 
 class TextMethod(NamedTuple):
@@ -117,8 +118,8 @@ class TextMethod(NamedTuple):
     units : str
         See `spkver.attackers.content.UNITS`.
     scoring : str
-        "cosine" of the texts of a model, put together, with the tested one; or "classifier", the decision value of a
-        linear support vector machine, the model's texts against those of the background.
+        "cosine" between the joined texts of a model and the tested text; or "classifier", the decision value of a
+        linear support vector machine that separates the model's texts from background texts.
     """
 
     units: str
@@ -145,7 +146,7 @@ def compare_texts(
     ----------
     method : TextMethod
     background : sequence of str
-        Texts of others, which say how common terms are; where there are none, those of the models do.
+        Texts of other speakers, which define how common terms are; without any, the models' texts do.
     said : sequence of sequence of str
         Texts that each model is enrolled with.
     tested : sequence of str
@@ -155,7 +156,7 @@ def compare_texts(
     Returns
     -------
     ndarray of shape (T,)
-        Finite; 0 by cosine where a text holds no words.
+        Finite; a cosine is 0 if a text has no words.
     """
     split = UNITS[method.units]
     others, tests = [split(text) for text in background], [split(text) for text in tested]
@@ -185,16 +186,16 @@ def choose_method(
 ) -> tuple[TextMethod, str]:
     """Return the method that distinguishes background speakers best, and why.
 
-    Speakers with two texts or more are dealt into folds. The first half of a speaker's texts enrols, the others, five
-    at most, are tested against all speakers of the fold; what is common and the machines' other side come from the
-    speakers of the other folds. The measure is the area under the ROC, whose mean over folds is compared.
+    Speakers with two texts or more are dealt into folds. The first half of a speaker's texts is enrolled; the others,
+    five at most, are tested against all speakers of the fold. Term weights and negative examples come from the speakers
+    of the other folds. Methods are compared by the area under the ROC, averaged over folds.
 
     Parameters
     ----------
     texts : mapping of str to sequence of str
-        Of each speaker.
+        Texts of each speaker.
     methods : sequence of Method
-        The first one where there are too few speakers; a classifier needs a background.
+        The first one is used if there are too few speakers; a classifier needs a background.
     seed : int
     """
     fit = sorted(speaker for speaker, of in texts.items() if len(of) > 1)
@@ -214,27 +215,9 @@ def choose_method(
     return best, f"chosen by the area under the ROC over {len(folds)} folds of {len(fit)} background speakers: {found}"
 
 
-def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: TextMethod) -> float:
-    from sklearn.metrics import roc_auc_score
-
-    inside = set(fold)
-    background = [text for speaker in sorted(texts) if speaker not in inside for text in texts[speaker]]
-    halves = {speaker: (len(texts[speaker]) + 1) // 2 for speaker in fold}
-    said = [texts[speaker][: halves[speaker]] for speaker in fold]
-    tests = [(row, text) for row, speaker in enumerate(fold) for text in texts[speaker][halves[speaker] :][:_TESTS]]
-    owners = np.array([row for row, _ in tests])
-    rows, columns = (side.ravel() for side in np.meshgrid(np.arange(len(fold)), np.arange(len(tests)), indexing="ij"))
-    scores = compare_texts(method, background, said, [text for _, text in tests], rows, columns)
-    is_target = rows == owners[columns]
-    return float(roc_auc_score(is_target, scores))
-
-
-AUTO = "auto"
-
-
 @dataclass(frozen=True)
 class ContentConfig:
-    """How the attacker by words is made.
+    """Configuration of the content attacker.
 
     Attributes
     ----------
@@ -242,9 +225,9 @@ class ContentConfig:
     text : str
         File of the transcripts in each data directory: lines ``utterance words``.
     units : str
-        Terms that are counted: words, characters (sequences of three), or auto, what is better on the background.
+        Terms that are counted: words, characters (sequences of three), or auto, whichever is better on the background.
     scoring : str
-        cosine, classifier (a linear machine for each model, its utterances against those of the background), or auto.
+        cosine, classifier (a linear machine for each model, its utterances against background utterances), or auto.
     """
 
     name: str = "content"
@@ -261,20 +244,17 @@ class ContentConfig:
             raise ConfigError(f"{text} {AUTO} or one of {', '.join(scorings)}")
 
     def methods(self) -> tuple[TextMethod, ...]:
-        """Return the methods that are to choose from."""
-        return tuple(
-            method
-            for method in METHODS
-            if self.units in (AUTO, method.units) and self.scoring in (AUTO, method.scoring)
-        )
+        """Return the methods to choose from."""
+        of_units = (method for method in METHODS if self.units in (AUTO, method.units))
+        return tuple(method for method in of_units if self.scoring in (AUTO, method.scoring))
 
 
 @one_line
 @dataclass(frozen=True)
 class ContentAttacker:
-    """The attacker by words; see `spkver.attackers.Attacker`.
+    """The content attacker; see `spkver.attackers.Attacker`.
 
-    How it chose stands in ``OUTPUT/attackers/<training set>/<name>/choice.json``.
+    Its choice of a method is saved in ``OUTPUT/attackers/<training set>/<name>/choice.json``.
     """
 
     config: ContentConfig
@@ -282,12 +262,12 @@ class ContentAttacker:
 
     @property
     def name(self) -> str:
-        """As its configuration has it."""
+        """Name from its configuration."""
         return self.config.name
 
     @property
     def content(self) -> str:
-        """Whether the transcripts come with the data, an oracle of the words, or from a recogniser."""
+        """Whether the words come from transcripts of the data (an oracle) or from a recogniser."""
         return "oracle" if self.config.text == "text" else "recognised"
 
     def record(self, attack: Attack) -> Any:
@@ -297,7 +277,7 @@ class ContentAttacker:
         return {**settings, "transcripts": [file_digest(file) for file in files]}
 
     def lacks(self, attack: Attack) -> str:
-        """Return which side has no transcripts, or nothing."""
+        """Return which side has no transcripts, or an empty string."""
         try:
             enrolment, tested, _ = self._directories(attack)
             models, segments = lists.match_trials(enrolment, tested, attack.trials)
@@ -311,12 +291,12 @@ class ContentAttacker:
                     return f"{self._file(directory)}: {text}"
                 if not any(words(found[name]) for name in needed):
                     return f"{self._file(directory)}: no transcript holds a word"
-        except DataError as error:  # others score what it cannot read
+        except DataError as error:  # reported here, since other attackers need no transcripts
             return str(error)
         return ""
 
     def fit(self, training: TrainingSet) -> Scorer:
-        """Count the words of the background, and choose on it how texts are compared; versions of it say the same."""
+        """Choose how texts are compared on the background, whose versions all have the same words."""
         speech = training.versions[0]
         background = self._background(speech)
         method, why = choose_method(background, self.config.methods(), self.place.seed)
@@ -330,7 +310,7 @@ class ContentAttacker:
             texts = self._read(enrolment[0])
             said = {model: [texts[name] for name in names] for model, names in lists.sessions_of(models).items()}
             heard, names, segments = self._read(tested), sorted(said), sorted(recordings)
-            # ids without a trial are not among them, and have no place that is used
+            # ids without a trial are not among them, and their positions are not used
             rows = np.searchsorted(names, trials.model_ids.tolist())[trials.models]
             columns = np.searchsorted(segments, trials.segment_ids.tolist())[trials.segments]
             texts_of, tests = [said[name] for name in names], [heard[name] for name in segments]
@@ -339,17 +319,14 @@ class ContentAttacker:
         return score
 
     def _background(self, training: DataDir) -> dict[str, list[str]]:
-        """Texts of each training speaker; nothing where there are none."""
+        """Return the texts of each training speaker; empty if there are none."""
         if not self._file(training).is_file():
-            logger.info(
-                "%s: %s has no transcripts: those that enrol say which words are common", self.name, training.path
-            )
+            text = "%s: %s has no transcripts: the enrolled texts define which words are common"
+            logger.info(text, self.name, training.path)
             return {}
         texts = self._read(training)
-        return {
-            speaker: [texts[name] for name in sorted(names) if name in texts]
-            for speaker, names in sorted(training.by_speaker().items())
-        }
+        speakers = sorted(training.by_speaker().items())
+        return {speaker: [texts[name] for name in sorted(names) if name in texts] for speaker, names in speakers}
 
     def _directories(self, attack: Attack) -> tuple[DataDir, DataDir, DataDir]:
         return attack.enrolment[0], attack.tested, attack.training.versions[0]
@@ -362,10 +339,25 @@ class ContentAttacker:
 
 
 def content_attacker(name: str, settings: Mapping[str, Any], context: Context) -> ContentAttacker:
-    """Make the attacker of its settings; it reads hypotheses of a recogniser where the configuration names them.
+    """Create the content attacker; it reads hypotheses of a recogniser if the configuration names them.
 
-    It is asked what it lacks when the anonymised versions and their lists are there.
+    Its `lacks` is asked when the anonymised versions and their lists exist.
     """
     text = {"text": context.hypotheses} if context.hypotheses else {}
     with naming(name):
         return ContentAttacker(load_config(ContentConfig, defaults=merged(text, settings, {"name": name})))
+
+
+def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: TextMethod) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    inside = set(fold)
+    background = [text for speaker in sorted(texts) if speaker not in inside for text in texts[speaker]]
+    halves = {speaker: (len(texts[speaker]) + 1) // 2 for speaker in fold}
+    said = [texts[speaker][: halves[speaker]] for speaker in fold]
+    tests = [(row, text) for row, speaker in enumerate(fold) for text in texts[speaker][halves[speaker] :][:_TESTS]]
+    owners = np.array([row for row, _ in tests])
+    rows, columns = (side.ravel() for side in np.meshgrid(np.arange(len(fold)), np.arange(len(tests)), indexing="ij"))
+    scores = compare_texts(method, background, said, [text for _, text in tests], rows, columns)
+    is_target = rows == owners[columns]
+    return float(roc_auc_score(is_target, scores))

@@ -1,173 +1,47 @@
-"""Trials made of a training set: speakers are dealt into folds, and those of a fold try an attacker that has learnt
-from all others.
+"""Trials made from a training set: speakers are dealt into folds, and each fold tests attackers trained on the others.
 
-So an attacker's choices, and the weights of a fusion, are judged on speakers that it has not learnt from, and nobody
-who is enrolled or tested in the evaluation has a part in them.
-
-**Training sets whose speakers have one recording each, cut into pieces:** without two of a speaker nothing is learnt of
-how speech of one voice varies.
-
-    OUTPUT/data/<training set>-pieces/{wav/<utterance>-piece1.wav,...,wav.scp,utt2spk,...,pieces.json}
-
-Each version of an anonymised training set is cut by itself, so that pieces of one draw share what was drawn for it.
+So the choices of an attacker and the weights of a fusion are judged on speakers that it was not trained on, and they do
+not depend on anybody who is enrolled or tested in the evaluation.
 """
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from evaluation.trials import Key
-from spkbase.errors import DataError, Problems
-from spkbase.files import load_json, make_folder, write_json
-from spkbase.runs import Run
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import Work
 from spkver.attackers import lists
+from spkver.attackers.pieces import with_pieces
 from spkver.attackers.protocol import Attack, Place, TrainingSet
-from spkver.audio import read_audio, write_audio
-from spkver.datadir import DataDir, write_datadir
-
-logger = logging.getLogger(__name__)
-
-PIECES = 2
-SHORTEST = 1.0
-"""Seconds that a piece must have; what cannot be cut into such pieces stays whole."""
-
-
-def needs_pieces(training: DataDir) -> bool:
-    """Return whether most speakers of a training set have one recording alone.
-
-    Examples
-    --------
-    >>> needs_pieces(DataDir(Path("d"), {}, {"a1": "a", "a2": "a", "b1": "b"}))
-    False
-    >>> needs_pieces(DataDir(Path("d"), {}, {"a1": "a", "b1": "b"}))
-    True
-    """
-    counts = Counter(training.speakers.values())
-    return 2 * sum(count > 1 for count in counts.values()) < len(counts)
-
-
-def piece_bounds(n_samples: int, rate: int) -> list[tuple[int, int]]:
-    """Return where the pieces of a recording begin and end: `PIECES` of equal length, or the whole if it is short.
-
-    Examples
-    --------
-    >>> piece_bounds(5, 1), piece_bounds(3, 2)
-    ([(0, 3), (3, 5)], [(0, 3)])
-    """
-    if n_samples < PIECES * SHORTEST * rate:
-        return [(0, n_samples)]
-    edges = [-(-n_samples * number // PIECES) for number in range(PIECES + 1)]
-    return list(pairwise(edges))
-
-
-def with_pieces(training: Sequence[DataDir], place: Place) -> tuple[DataDir, ...]:
-    """Return the versions of a training set cut into pieces where `needs_pieces` says so, else as they are."""
-    if not needs_pieces(training[0]):
-        return tuple(training)
-    return tuple(cut_directory(version, place) for version in training)
-
-
-def cut_directory(source: DataDir, place: Place) -> DataDir:
-    """Cut the recordings of a data directory into pieces, which are written once.
-
-    Parameters
-    ----------
-    source : DataDir
-    place : Place
-        Pieces go below ``data/`` of its output folder, or of its folder of speech.
-
-    Returns
-    -------
-    DataDir
-        Utterances are ``<utterance>-piece<number>``, of 16 bits.
-
-    Raises
-    ------
-    DataError
-        With all recordings that cannot be read or written.
-    """
-    folder = make_folder((place.speech or place.output) / "data" / f"{source.name}-pieces")
-    run = Run(folder, jobs=place.jobs, quiet=True)  # not remade by force: these are copies, and often requested
-
-    def directory(pieces: Mapping[str, Sequence[str]]) -> DataDir:
-        owners = {piece: source.speakers[utterance] for utterance in sorted(pieces) for piece in pieces[utterance]}
-        recordings = {piece: folder / "wav" / f"{piece}.wav" for piece in owners}
-        return replace(source, path=folder, recordings=recordings, speakers=owners, enrolls=None, trials=None)
-
-    def make(path: Path) -> None:
-        (folder / "wav").mkdir(exist_ok=True)
-        recordings, cut = sorted(source.recordings.items()), partial(_cut, folder=folder)
-        problems, found = Problems(), dict[str, list[str]]()
-        made = Work(place.jobs).map(cut, recordings, processes=True, description="pieces")
-        for (utterance, recording), pieces in zip(recordings, made, strict=True):
-            if isinstance(pieces, DataError):
-                text = f"{utterance}: {pieces.text}"
-                problems.note(DataError(text, file=pieces.file or recording, remedy=pieces.remedy))
-            else:
-                found[utterance] = pieces
-        problems.raise_if_any()
-        write_datadir(directory(found))
-        write_json(path, found)
-
-    pieces = run.stage(
-        f"pieces of {source.name}",
-        "pieces.json",
-        make=make,
-        read=load_json,
-        inputs=[PIECES, SHORTEST, sorted(source.speakers.items())],
-        sources=source.recordings,
-    ).value
-    return directory(pieces)
-
-
-def _cut(recording: tuple[str, Path], *, folder: Path) -> list[str] | DataError:
-    """Cut a recording; returns its pieces, or what went wrong."""
-    utterance, path = recording
-    try:
-        samples, rate = read_audio(path)
-        bounds = piece_bounds(len(samples), rate)
-        pieces = [f"{utterance}-piece{number}" for number in range(1, 1 + len(bounds))]
-        for piece, (start, stop) in zip(pieces, bounds, strict=True):
-            write_audio(folder / "wav" / f"{piece}.wav", np.asarray(samples[start:stop]), rate)
-        return pieces
-    except DataError as error:
-        return error
-
+from spkver.datadir import DataDir
 
 FOLDS = 5
 ENROLLED = 3
 TESTED = 12
-"""Recordings of a speaker that are enrolled and tested at most."""
+"""Recordings of a speaker to enrol and to test at most."""
 
-_LEAST = 4  # speakers of a fold, where there are as many
+_LEAST = 4  # fewest speakers of a fold
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Some speakers of a training set as a test of what is learnt from the others.
+    """Some speakers of a training set, as a test of attackers trained on the others.
 
     Attributes
     ----------
     number : int
         From 1.
     speakers : tuple of str
-        Those that are tested, sorted.
+        The tested speakers, sorted.
     attack : Attack
-        Their trials; its `training` are the versions of the others' speech, whole recordings.
+        Their trials; its `training` holds all versions of the other speakers' whole recordings.
     key : Key
-        Which of its trials are targets, in their order.
+        The truth of its trials, in the same order.
     """
 
     number: int
@@ -177,12 +51,12 @@ class Fold:
 
 
 def deal_speakers(genders: Mapping[str, str], n_folds: int, *, seed: int) -> list[list[str]]:
-    """Deal speakers into folds of equal size, each with as much of both sexes as can be.
+    """Deal speakers into folds of equal size, with both sexes spread evenly.
 
     Parameters
     ----------
     genders : mapping of str to str
-        Of each speaker; anything where it is not known.
+        Sex of each speaker; any other text if it is not known.
     n_folds : int
     seed : int
 
@@ -200,31 +74,31 @@ def deal_speakers(genders: Mapping[str, str], n_folds: int, *, seed: int) -> lis
 def background_folds(
     training: tuple[DataDir, ...], place: Place, *, folds: int = FOLDS, enrolled: int = ENROLLED, cut: bool = True
 ) -> list[Fold]:
-    """Return speaker-disjoint folds of a training set with trials.
+    """Return speaker-disjoint folds of a training set, each with trials.
 
-    A model is a speaker with `enrolled` recordings, which is tested with others of its recordings and with those of
-    the same sex in its fold (of all, where a sex has one speaker there or the set has no list of sexes). Of several
-    versions, such as draws of an anonymiser, the first half enrols and the others are tested: what was drawn for one
-    side is not known from the other. Where most speakers have one recording, sides are pieces of it, see
-    `spkver.attackers.with_pieces`: no trial compares the same words.
+    A model is a speaker enrolled with `enrolled` recordings. It is tested against other recordings of the speaker, and
+    of the speakers of the same sex in the fold (of all speakers if a sex has one speaker there, or if the set has no
+    list of sexes). Of several versions, such as draws of an anonymiser, the first half is enrolled and the rest is
+    tested, so that the sides share no draw. If most speakers have one recording, both sides consist of pieces of it,
+    see `spkver.attackers.with_pieces`: no trial compares the same words.
 
     Parameters
     ----------
     training : tuple of DataDir
         Versions of the same speech.
     place : Place
-        Its seed deals the speakers; pieces go below its output folder.
+        Its seed deals the speakers; pieces are written to its output folder.
     folds : int
-        Fewer are made where they would have fewer than four speakers.
+        Number of folds; fewer if a fold would have fewer than four speakers.
     enrolled : int
-        Fewer where a speaker has not so many.
+        Recordings to enrol; fewer if a speaker has fewer.
     cut : bool
-        Cut recordings into pieces where `needs_pieces` says so; else speakers with one recording are not tested.
+        Cut recordings into pieces if `needs_pieces` says so; if false, speakers with one recording are not tested.
 
     Returns
     -------
     list of Fold
-        None where there are fewer than four speakers with two recordings or pieces.
+        Empty if fewer than four speakers have two recordings or pieces.
     """
     versions = with_pieces(training, place) if cut else training
     common = set(versions[0].recordings).intersection(*(version.recordings for version in versions[1:]))
@@ -244,7 +118,7 @@ def background_folds(
 
 
 def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enrolled: int) -> tuple[DataDir, DataDir]:
-    """What enrols and what is tested, of the speakers of a fold."""
+    """Return the enrolment and the test side of the speakers of a fold."""
     numbers = range(len(versions))
     half = -(-len(versions) // 2)
     enrol_in, test_in = (numbers[:half], numbers[half:]) if len(versions) > 1 else (numbers, numbers)
@@ -261,13 +135,10 @@ def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enro
 
 
 def _pairs(names: Sequence[str], numbers: Sequence[int], most: int) -> list[tuple[int, str]]:
-    """At most so many recordings in versions: all recordings first, each in the next version."""
-    turns = [
-        (numbers[(row + turn) % len(numbers)], name) for turn in range(len(numbers)) for row, name in enumerate(names)
-    ]
-    if len(turns) <= most:
-        return turns
-    if len(names) <= most:
+    """Return at most `most` pairs of version and recording: first each recording once, in changing versions."""
+    count = len(numbers)
+    turns = [(numbers[(row + turn) % count], name) for turn in range(count) for row, name in enumerate(names)]
+    if len(turns) <= most or len(names) <= most:
         return turns[:most]
     return [turns[place] for place in np.linspace(0, len(names) - 1, most).round().astype(int)]
 
@@ -283,7 +154,7 @@ def _directory(versions: Sequence[DataDir], pairs: Sequence[tuple[int, str]], en
 
 
 def _key(enrolment: DataDir, tested: DataDir, genders: Mapping[str, str]) -> Key:
-    """All tests against all models of the sex; of all where a sex is alone."""
+    """Pair all tests with all models of the same sex, or with all models if a sex has a single one."""
     models = sorted(set(enrolment.speakers.values()))
     counts = {gender: sum(genders[model] == gender for model in models) for gender in set(genders.values())}
     together = min((count for count in counts.values() if count), default=0) < 2
@@ -297,7 +168,7 @@ def _key(enrolment: DataDir, tested: DataDir, genders: Mapping[str, str]) -> Key
 
 
 def _without(version: DataDir, speakers: set[str], number: int) -> DataDir:
-    """A version of a training set without some speakers."""
+    """Return a version of a training set without some speakers."""
     kept = lists.select(version, {name for name, speaker in version.speakers.items() if speaker not in speakers})
     sexes = {name: sex for name, sex in version.sexes.items() if name not in speakers}
     return replace(kept, path=version.path.with_name(f"{version.name}-without{number}"), sexes=sexes, enrolls=None)

@@ -1,12 +1,12 @@
-"""Fusion of attackers, which counts as one attacker more: weights learnt from trials of background speakers.
+"""Fusion of attackers, itself an attacker: its weights are trained on trials of background speakers.
 
-Each attacker learns from two thirds of the background speakers and scores trials of the others; from these scores, of
-people who are neither enrolled nor tested, `evaluation.calibration.choose_fusion` learns a weight for each. So a fused
-score is a log-likelihood ratio, of the background's speech.
+Each attacker is trained on two thirds of the background speakers and scores trials of the others. From these scores, of
+people who are neither enrolled nor tested, `evaluation.calibration.choose_fusion` learns a weight for each attacker. So
+a fused score is a log-likelihood ratio, calibrated on background speech.
 
-    OUTPUT/attackers/<training set>/<fusion>/weights-<key>.json    weights, folds, and what was left out
+    OUTPUT/attackers/<training set>/<fusion>/weights-<key>.json    weights, folds, and attackers left out
 
-    OUTPUT/attackers/<training set>/folds-<kind>/<fold>/<attacker>/scores    what it is trained on
+    OUTPUT/attackers/<training set>/folds-<kind>/<fold>/<attacker>/scores    scores that it is trained on
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
 from spkver.attackers import lists
-from spkver.attackers.folds import Fold, background_folds, needs_pieces
+from spkver.attackers.folds import Fold, background_folds
+from spkver.attackers.pieces import needs_pieces
 from spkver.attackers.protocol import ENDING, NOWHERE, Attack, Attacker, Place, Scorer, TrainingSet, level_of, speech_of
 from spkver.attackers.vector_attacker import Context, Settings
 from spkver.datadir import DataDir
@@ -38,17 +39,28 @@ logger = logging.getLogger(__name__)
 
 FOLDS = 3
 MOST_SPEAKERS = 60
-"""Background speakers of a fold who are tried, at most."""
+"""Background speakers of a fold in trials, at most."""
 
 MOST_TESTED = 6
-"""Recordings of each that are tested, at most."""
+"""Tested recordings of each speaker, at most."""
+
+OF_THE_RECORDING = ("session",)
+"""Presets that recognise a recording, not a voice: with one recording per speaker, the background cannot tell them
+apart."""
+
+UNDONE = "-undone"
+_LEVELS = list(LEVELS)
+_FORMAT = "spkver fusion of attackers"
+_METHOD = 1  # version of the method of training weights
+_LEAST_SPEAKERS = 4
+_KEY = 8  # digits
 
 
 def kind_of(training: TrainingSet, *, inverting: bool) -> str:
-    """Return which trials of the background a fusion with this training set is trained on.
+    """Return the kind of background trials that a fusion with this training set is trained on.
 
-    Those whose members may look at both sides of the background (`inverting`) are trained on the trials of their
-    scenario. Others know no more than original trials in all scenarios whose attackers learn from original speech.
+    A fusion whose members may use both sides of the background (`inverting`) is trained on the trials of its scenario.
+    Other fusions know only original trials in all scenarios whose attackers learn from original speech.
     """
     if training.on_anonymised:
         return "semi-informed"
@@ -56,7 +68,7 @@ def kind_of(training: TrainingSet, *, inverting: bool) -> str:
 
 
 def fold_attacks(background: TrainingSet, kind: str, place: Place) -> list[Fold]:
-    """Return folds of the background speakers with trials of a kind, each with what attackers may learn from.
+    """Return folds of the background speakers, each with trials of a kind and with a training set.
 
     Parameters
     ----------
@@ -74,9 +86,8 @@ def fold_attacks(background: TrainingSet, kind: str, place: Place) -> list[Fold]
     original = background_folds((background.original,), place, folds=FOLDS)
     anonymised = background_folds(background.anonymised, place, folds=FOLDS) if background.anonymised else []
     trials = original if kind == "original" else anonymised
-    if len(trials) < 2 or (
-        anonymised and [fold.speakers for fold in original] != [fold.speakers for fold in anonymised]
-    ):
+    differ = anonymised and [fold.speakers for fold in original] != [fold.speakers for fold in anonymised]
+    if len(trials) < 2 or differ:
         text = "fusion needs four background speakers with two recordings, or with one that can be cut in two"
         raise DataError(text, file=background.original.path, remedy="leave it out of 'attackers'")
     made = []
@@ -88,32 +99,12 @@ def fold_attacks(background: TrainingSet, kind: str, place: Place) -> list[Fold]
             name=f"folds/{background.versions[0].name}-{fold.number}-{kind}",
             whole=background,
         )
-        # under the name of the set, by which vectors that were made elsewhere are found
+        # under the name of the set, since embeddings computed elsewhere are found by it
         path = (background.original if kind == "original" else background.anonymised[0]).path
         enrolment, tested = (replace(side, path=path) for side in fold.attack.sides)
         attack = Attack(training, (enrolment,), tested, fold.attack.trials, kind)
         made.append(_fewer(replace(fold, attack=attack), place.seed))
     return made
-
-
-def _fewer(fold: Fold, seed: int) -> Fold:
-    """The same fold with fewer speakers and tests, where there are many: time is for learning."""
-    order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[:MOST_SPEAKERS]
-    speakers = tuple(sorted(fold.speakers[place] for place in order))
-    chosen = set(speakers)
-    tested: set[str] = set()
-    for speaker, names in fold.attack.tested.by_speaker().items():
-        if speaker in chosen:
-            places = np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
-            tested |= {names[place] for place in places}
-    key = fold.key
-    rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
-    key = key.subset(np.array(rows, np.int64))
-    (enrolment,) = fold.attack.enrolment
-    enrolment = lists.select(enrolment, {name for name, speaker in enrolment.speakers.items() if speaker in chosen})
-    tests = lists.select(fold.attack.tested, tested)
-    attack = replace(fold.attack, enrolment=(enrolment,), tested=tests, trials=key.trials())
-    return replace(fold, speakers=speakers, attack=attack, key=key)
 
 
 def fold_scores(
@@ -125,7 +116,7 @@ def fold_scores(
     -------
     folds : list of Fold
     made : dict of str to list of Stage, or str
-        For each attacker its scores in each fold, made by now and kept at the place; or why it has none.
+        For each attacker, its cached scores in each fold, or the reason there are none.
     """
     key = "folds", background.original, *background.anonymised, kind
     if key not in place.shared:
@@ -133,7 +124,7 @@ def fold_scores(
     folds, made = place.shared[key]
     due: dict[str, list[Stage[Scores]]] = {name: [] for name in members if name not in made}
     training = background.anonymised[0] if kind == "semi-informed" else background.original
-    for fold in folds:  # attackers share what they make of a fold
+    for fold in folds:  # attackers share the features and vectors of a fold
         for name in [name for name in due if name not in made]:
             try:
                 if why := members[name].lacks(fold.attack):
@@ -142,7 +133,7 @@ def fold_scores(
                 due[name].append(_score_fold(members[name], fold, place, folder))
             except ENDING:
                 raise
-            except Exception as error:  # whatever it is: the others are fused
+            except Exception as error:  # whatever it is, the others are fused
                 made[name] = why = error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
                 logger.warning("fusion leaves out %s: %s", name, why)
                 if not isinstance(error, SpkverError):
@@ -151,48 +142,20 @@ def fold_scores(
     return folds, made
 
 
-def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage[Scores]:
-    """Have an attacker learn from a fold and score it, unless it has."""
-    attack, speech = fold.attack, speech_of(attacker, fold.attack)
-    known = [sorted(directory.speakers.items()) for directory in speech]
-    run = Run(make_folder(place.output / folder), place.jobs, place.force, quiet=True)
-    return run.stage(
-        f"fold {fold.number} by {attacker.name}",
-        f"{fold.number}/{attacker.name}/scores",
-        make=lambda path: write_scores(path, attack.scored_by(attacker.fit(attack.training))),
-        read=read_scores,
-        inputs=[attacker.record(attack), place.seed, attack.trials, known],
-        sources=lists.recordings_of(speech),
-        libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
-    )
-
-
-OF_THE_RECORDING = ("session",)
-"""Presets that recognise a recording, not a voice: where speakers have one each, the background cannot distinguish
-the two."""
-
-UNDONE = "-undone"
-_LEVELS = list(LEVELS)
-_FORMAT = "spkver fusion of attackers"
-_METHOD = 1  # number of the way in which weights are learnt
-_LEAST_SPEAKERS = 4
-_KEY = 8  # digits
-
-
 @one_line
 @dataclass(frozen=True)
 class Fusion:
-    """A fusion of attackers; the scores that it fuses come from outside, see `fuse`.
+    """A fusion of attackers; the caller gives the scores to fuse, see `fuse`.
 
     Attributes
     ----------
     name : str
     members : mapping of str to Attacker
-        Those that may have a part in it.
+        Attackers that may be fused.
     of_recording : tuple of str
         Attackers that recognise recordings.
     highest : str
-        Level of knowledge that no member that has a part in it exceeds, see `evaluation.trials.LEVELS`.
+        Highest level of knowledge allowed for its members, see `evaluation.trials.LEVELS`.
     """
 
     name: str
@@ -202,7 +165,7 @@ class Fusion:
     place: Place = field(default=NOWHERE, repr=False)
 
     def further(self) -> list[Fusion]:
-        """Return the fusions of other members: those that score trial by trial alone; all, where some invert."""
+        """Return further fusions: of only the trial-by-trial members, and of all members if some invert."""
         levels = {level_of(member) for member in self.members.values()}
         found: list[Fusion] = []
         if levels >= {TRIAL_BY_TRIAL, WHOLE_LIST}:
@@ -213,13 +176,13 @@ class Fusion:
 
     @property
     def level(self) -> str:
-        """The highest level of knowledge of those that may have a part in it."""
+        """The highest level of knowledge of its members."""
         levels = [level_of(member) for name, member in self.members.items() if self.takes(name)]
         return max(levels, key=_LEVELS.index, default=TRIAL_BY_TRIAL)
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """The scenarios that it serves; all, where no member inverts."""
+        """The scenarios that it is made for; empty, for all, if no member inverts."""
         return ("lazy-informed", "semi-informed") if self.highest == INVERTING else ()
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
@@ -229,7 +192,7 @@ class Fusion:
         return tuple(dict.fromkeys((*attack.sides, *both)))
 
     def takes(self, name: str) -> bool:
-        """Return whether an attacker may have a part in it."""
+        """Return whether an attacker may be a member."""
         member = self.members.get(name)
         return member is not None and _LEVELS.index(level_of(member)) <= _LEVELS.index(self.highest)
 
@@ -238,12 +201,12 @@ class Fusion:
         return {"fusion": _METHOD, "folds": [FOLDS, MOST_SPEAKERS, MOST_TESTED], "of_recording": self.of_recording}
 
     def lacks(self, attack: Attack) -> str:
-        """Return that there are too few background speakers, or nothing."""
+        """Return that there are too few background speakers, or an empty string."""
         count = len(set(attack.training.versions[0].speakers.values()))
         return "" if count >= _LEAST_SPEAKERS else f"{count} background speakers: a fusion needs {_LEAST_SPEAKERS}"
 
     def fit(self, training: TrainingSet) -> Scorer:
-        """Return what has every member score the trials, and fuses that."""
+        """Return a scorer that fuses the scores of all members."""
         scorers = {name: member.fit(training) for name, member in self.members.items() if self.takes(name)}
 
         def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
@@ -252,7 +215,7 @@ class Fusion:
         return score
 
     def file(self, training: TrainingSet, names: Sequence[str]) -> Path:
-        """Return the file of the weights of some attackers with a training set."""
+        """Return the path of the weights of some attackers with a training set."""
         folder = self.place.output / "attackers" / training.versions[0].name / self.name
         kind = kind_of(training, inverting=self.highest == INVERTING)
         return folder / f"weights-{fingerprint(kind, list(names))[:_KEY]}.json"
@@ -264,7 +227,7 @@ class Fusion:
         ----------
         training : TrainingSet
         found : mapping of str to Scores
-            By attacker; weights are learnt where they are not known.
+            Scores by attacker; weights are trained unless they are there.
 
         Raises
         ------
@@ -278,7 +241,7 @@ class Fusion:
         return lists.as_scores(trials, apply_affine(affine, columns))
 
     def weights(self, training: TrainingSet, names: Sequence[str]) -> Stage[dict[str, Any]]:
-        """Learn the weights of some attackers with a training set, from what they score on the background.
+        """Train the weights of some attackers with a training set, on their scores of the background.
 
         Raises
         ------
@@ -324,63 +287,49 @@ class Fusion:
 def learn_weights(
     folds: Sequence[Fold], found: Mapping[str, Sequence[Scores]], about: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Learn the weights of attackers from what they score in the folds.
+    """Train the weights of attackers on their scores in the folds.
 
     Parameters
     ----------
     folds : sequence of Fold
     found : mapping of str to sequence of Scores
-        By attacker, one for each fold.
+        Scores by attacker, one for each fold.
     about : mapping
         Further entries of the file.
 
     Returns
     -------
     dict
-        Weights, how they were chosen, and Cllr and EER of each attacker and of the fusion by weights of other folds.
+        Weights, how they were chosen, and Cllr and EER of each attacker and of the cross-validated fusion.
     """
     names = [name for name, of_folds in found.items() if all(np.isfinite(scores.values).all() for scores in of_folds)]
     left_out = {name: "it gives infinite scores" for name in found if name not in names}
     if not names:
         raise DataError(f"no attacker can be fused: {', '.join(left_out)} give infinite scores")
-    columns = [
-        np.column_stack([align(found[name][number], fold.key) for name in names]) for number, fold in enumerate(folds)
-    ]
-    scores = np.concatenate(columns)
-    is_target = np.concatenate([fold.key.is_target for fold in folds])
+    keys = [fold.key for fold in folds]
+    scores = np.column_stack([np.concatenate([*map(align, found[name], keys)]) for name in names])
+    is_target = np.concatenate([key.is_target for key in keys])
     numbers = np.concatenate([np.full(len(fold.key), fold.number) for fold in folds])
     speakers = np.concatenate([fold.key.model_ids[fold.key.models] for fold in folds])
     chosen = choose_fusion(scores, is_target, numbers, speakers, names)
     affine = chosen.affine
     weights = {"weights": dict(zip(names, affine.weights, strict=True)), "offset": affine.offset, "prior": affine.prior}
+    rates = [_error_rate(column, is_target) for column in scores.T]
+    alone = {name: {"cllr": chosen.alone[name], "eer": rate} for name, rate in zip(names, rates, strict=True)}
     return {
         "format": _FORMAT,
         **about,
         "left_out": {**about.get("left_out", {}), **left_out},
         "weights": {**weights, "ridge": chosen.ridge},
         "cross_validated": {"cllr": chosen.cllr, "eer": _error_rate(chosen.llr, is_target)},
-        "alone": {
-            name: {"cllr": chosen.alone[name], "eer": _error_rate(scores[:, number], is_target)}
-            for number, name in enumerate(names)
-        },
+        "alone": alone,
         "ridges": [{"ridge": ridge, "cllr": cllr} for ridge, cllr in chosen.tried.items()],
         "folds": [_described(fold, chosen.llr[numbers == fold.number]) for fold in folds],
     }
 
 
-def _error_rate(values: NDArray, is_target: NDArray) -> float:
-    return float(eer(sort_scores(values[is_target], values[~is_target]), method="interpolated"))
-
-
-def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:
-    is_target = fold.key.is_target
-    counts = {"targets": int(is_target.sum()), "nontargets": int((~is_target).sum())}
-    rates = {"cllr": float(cllr_of_trials(llr, is_target).sum()), "eer": _error_rate(llr, is_target)}
-    return {"fold": fold.number, "speakers": len(fold.speakers), **counts, **rates}
-
-
 def fusion_attacker(name: str, settings: Settings, context: Context) -> Fusion:
-    """Make the fusion of all other attackers but for those by content, which anonymisation must keep."""
+    """Create the fusion of all other attackers except the content attacker: anonymisation must keep the words."""
     if settings:
         raise ConfigError(f"attacker_settings of {name}: {', '.join(settings)}: a fusion has none")
     presets = {other: of_it["preset"] for other, of_it in context.settings.items() if "preset" in of_it}
@@ -389,7 +338,7 @@ def fusion_attacker(name: str, settings: Settings, context: Context) -> Fusion:
 
 
 def put_to_work(attackers: Sequence[Attacker], place: Place) -> list[Attacker]:
-    """Return attackers as they work at a place, fusions after those that they fuse, with further fusions if need be."""
+    """Return attackers set up at a place, the fusions last, each followed by its further fusions."""
 
     def at_work(attacker: Any) -> Any:
         base = getattr(attacker, "base", None)
@@ -401,3 +350,50 @@ def put_to_work(attackers: Sequence[Attacker], place: Place) -> list[Attacker]:
     fusions = [replace(one, members=members) for one in made if isinstance(one, Fusion)]
     alone = [one for one in made if not isinstance(one, Fusion)]
     return [*alone, *(each for fusion in fusions for each in (fusion, *fusion.further()))]
+
+
+def _fewer(fold: Fold, seed: int) -> Fold:
+    """Reduce the speakers and tests of a large fold: the time is better spent on training."""
+    order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[:MOST_SPEAKERS]
+    speakers = tuple(sorted(fold.speakers[place] for place in order))
+    chosen = set(speakers)
+    tested: set[str] = set()
+    for speaker, names in fold.attack.tested.by_speaker().items():
+        if speaker in chosen:
+            places = np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
+            tested |= {names[place] for place in places}
+    key = fold.key
+    rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
+    key = key.subset(np.array(rows, np.int64))
+    (enrolment,) = fold.attack.enrolment
+    enrolment = lists.select(enrolment, {name for name, speaker in enrolment.speakers.items() if speaker in chosen})
+    tests = lists.select(fold.attack.tested, tested)
+    attack = replace(fold.attack, enrolment=(enrolment,), tested=tests, trials=key.trials())
+    return replace(fold, speakers=speakers, attack=attack, key=key)
+
+
+def _score_fold(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage[Scores]:
+    """Train an attacker on a fold and score it, or reuse the scores."""
+    attack, speech = fold.attack, speech_of(attacker, fold.attack)
+    known = [sorted(directory.speakers.items()) for directory in speech]
+    run = Run(make_folder(place.output / folder), place.jobs, place.force, quiet=True)
+    return run.stage(
+        f"fold {fold.number} by {attacker.name}",
+        f"{fold.number}/{attacker.name}/scores",
+        make=lambda path: write_scores(path, attack.scored_by(attacker.fit(attack.training))),
+        read=read_scores,
+        inputs=[attacker.record(attack), place.seed, attack.trials, known],
+        sources=lists.recordings_of(speech),
+        libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
+    )
+
+
+def _error_rate(values: NDArray, is_target: NDArray) -> float:
+    return float(eer(sort_scores(values[is_target], values[~is_target]), method="interpolated"))
+
+
+def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:
+    is_target = fold.key.is_target
+    counts = {"targets": int(is_target.sum()), "nontargets": int((~is_target).sum())}
+    rates = {"cllr": float(cllr_of_trials(llr, is_target).sum()), "eer": _error_rate(llr, is_target)}
+    return {"fold": fold.number, "speakers": len(fold.speakers), **counts, **rates}

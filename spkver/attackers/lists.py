@@ -1,6 +1,4 @@
-"""Operations on the speech of attackers: several training sets as one, some recordings of a large one, recordings of
-trials.
-"""
+"""Operations on data directories for attackers: merging training sets, choosing recordings, matching trials."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from spkver.idmap import IdMap
 
 
 def as_scores(trials: Trials, values: NDArray[np.floating]) -> Scores:
-    """Return values, one a trial in their order, as the scores of trials."""
+    """Return values, one per trial in their order, as the scores of trials."""
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
 
@@ -36,9 +34,9 @@ def rows_as_embeddings(
     ----------
     directory : DataDir
     utterances : mapping of str to str, optional
-        The utterances that are wanted, each with its speaker; all of the directory by default.
+        Wanted utterances, each with its speaker; all of the directory by default.
     rows_of : callable
-        The vector of each of some utterances.
+        Returns the vectors of some utterances.
     """
     owners = directory.speakers if utterances is None else utterances
     names = sorted(owners)
@@ -55,7 +53,7 @@ def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
 
 
 def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
-    """Return several training sets as one, such as versions of the same speech that differ in what an anonymiser drew.
+    """Merge several training sets, such as versions of the same speech with different draws of an anonymiser.
 
     Speakers of the same id are the same; utterances of the same id are different versions and get different
     ids. One set stays as it is.
@@ -109,20 +107,20 @@ def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: i
     for speaker, utterances in utterances_of.items():
         generator = recording_generator(speaker, seed)
         order = generator.permutation(len(utterances))
-        # the draw also decides which speakers come last, where not all can have as many
+        # the draw also decides which speakers come last, if not all can have as many
         queue += [(turn, generator.random(), utterances[number]) for turn, number in enumerate(order)]
     return sorted(utterance for _, _, utterance in sorted(queue)[:limit])
 
 
 def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tuple[IdMap, dict[str, Path]]:
-    """Find what models of trials are enrolled with, and the recordings of their segments.
+    """Find the enrolment utterances of the models of trials, and the recordings of the segments.
 
     A model is a speaker of the enrolment, or one of its utterances; a segment is a tested utterance.
 
     Raises
     ------
     DataError
-        With all models and segments that are not there, or if the list holds no trial.
+        If models or segments are missing (all are named), or if the list holds no trial.
     """
     problems = Problems()
     if not len(trials):
@@ -166,5 +164,5 @@ def owners_of(models: IdMap) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def enrolled_speech(enrolment: tuple[DataDir, ...]) -> DataDir:
-    """Return what enrols with all its anonymised versions as one, the same object each time; see `with_versions`."""
+    """Merge all anonymised versions of an enrolment, the same object each time; see `with_versions`."""
     return with_versions(enrolment[0], enrolment[1:])

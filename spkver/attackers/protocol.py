@@ -1,7 +1,7 @@
-"""What an evaluation asks of an attacker, built in or user-supplied.
+"""The interface of attackers, built in or user-supplied.
 
-An attacker learns from training recordings, then scores lists of trials from recordings that enrol and recordings that
-are tested. `spkver.attackers.registry` lists the attackers, and the ways to plug in others.
+An attacker learns from training recordings, then scores lists of trials between enrolment and tested recordings.
+`spkver.attackers.registry` lists the attackers, and the ways to plug in others.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from spkver.datadir import DataDir
 ENDING = (MemoryError, WorkerError, ConfigError)
 """Errors that no attacker is to blame for: they end a run."""
 
+Scorer = Callable[[tuple[DataDir, ...], DataDir, Trials], Scores]
+"""``score(enrolment, tested, trials)``: scores trials, in their order; see `Attack` for what the arguments hold."""
+
 
 @one_line
 @dataclass(frozen=True, eq=False)
@@ -34,12 +37,12 @@ class TrainingSet:
         Versions of it, each with other random numbers.
     on_anonymised : bool
         Whether recognisers learn from the anonymised versions, as semi-informed attackers do. Only an attacker that
-        inverts the anonymisation looks at the other side too.
+        inverts the anonymisation uses the other side too.
     name : str
-        ``asv_orig`` or ``asv_anon<suffix>``, as VoicePrivacy names what was learnt from.
+        ``asv_orig`` or ``asv_anon<suffix>``, as VoicePrivacy names training sets.
     whole : TrainingSet or None
-        Of which this is a part, without the speakers of a fold. What is learnt of the anonymiser, and of no voice, may
-        be learnt from all of it.
+        The set of which this is a part, without the speakers of a fold. Knowledge of the anonymiser (not of voices) may
+        be learnt from the whole set.
     """
 
     original: DataDir
@@ -50,7 +53,7 @@ class TrainingSet:
 
     @property
     def versions(self) -> tuple[DataDir, ...]:
-        """What recognisers learn from; several are anonymised versions of the same speech, see `merge_versions`."""
+        """The speech that recognisers learn from; several directories are anonymised versions, see `merge_versions`."""
         return self.anonymised if self.on_anonymised else (self.original,)
 
 
@@ -64,7 +67,7 @@ class Attack:
     training : TrainingSet
     enrolment : tuple of DataDir
         A model of the trials is a speaker, with the utterances that `enrolls` lists. Several are anonymised versions of
-        the same speech: who has the recordings and the anonymiser makes them.
+        the same speech: whoever enrols speakers and has the anonymiser can make them.
     tested : DataDir
         A segment of the trials is an utterance. Its speaker is not disclosed: each utterance is a speaker by itself.
     trials : Trials
@@ -84,54 +87,49 @@ class Attack:
         return folder_name(self.training, self.enrolment, self.tested)
 
     def scored_by(self, scorer: Scorer) -> Scores:
-        """Have its trials scored by what an attacker gives that has learnt from its training set."""
+        """Score its trials with a scorer that was trained on its training set."""
         return scorer(self.enrolment, self.tested, self.trials)
 
     @property
     def sides(self) -> tuple[DataDir, ...]:
-        """What enrols, in all versions, and what is tested."""
+        """All versions of the enrolment, and the tested directory."""
         return (*self.enrolment, self.tested)
 
 
 def folder_name(training: TrainingSet, enrolment: Sequence[DataDir], tested: DataDir) -> str:
-    """Return the name of a list of trials, and of its folder: by what was learnt from, and by the data directories."""
+    """Return the name of a list of trials and its folder, from the training set and the data directories."""
     return f"{training.name}/{enrolment[0].path.name}-{tested.path.name}"
 
 
-Scorer = Callable[[tuple[DataDir, ...], DataDir, Trials], Scores]
-"""``score(enrolment, tested, trials)``: scores trials, in their order; see `Attack` for what the arguments hold."""
-
-
 class Attacker(Protocol):
-    """What scores, for each trial, how alike enrolment and test are: ``fit(training)(enrolment, tested, trials)``.
+    """Scores, for each trial, how alike enrolment and test are: ``fit(training)(enrolment, tested, trials)``.
 
-    A function of a user has the same form, with lists of files in place of data directories
-    (`spkver.attackers.supplied`). An attacker may have three attributes more: `level`, what it may look at
-    (`evaluation.trials.LEVELS`, trial-by-trial without it); `scenarios`, those that it is made for (all without it);
-    and `speech`, a function of an attack that returns all data directories that its scores depend on (both sides and
-    the training set without it).
+    A user's function has the same form, with lists of files in place of data directories (`spkver.attackers.supplied`).
+    An attacker may have three more attributes: `level`, what it may look at (`evaluation.trials.LEVELS`; trial-by-trial
+    by default); `scenarios`, the scenarios that it is made for (all by default); and `speech`, a method that returns
+    all data directories that the scores of an attack depend on (both sides and the training set by default).
     """
 
     @property
     def name(self) -> str:
-        """What its folders and its results are called."""
+        """Name of its folders and its results."""
 
     def record(self, attack: Attack) -> Any:
         """Return all that its scores depend on besides speech, trials and seed, see `spkbase.files.fingerprint`."""
 
     def lacks(self, attack: Attack) -> str:
-        """Return why it cannot score these trials, or nothing if it can.
+        """Return why it cannot score these trials, or an empty string if it can.
 
         Called before anything long starts.
 
         Raises
         ------
         DataError
-            If it could, but what it has for them cannot be used.
+            If its files for these trials cannot be used.
         """
 
     def fit(self, training: TrainingSet) -> Scorer:
-        """Learn from the training set, and return what scores trials."""
+        """Learn from the training set, and return a scorer of trials."""
 
 
 def serves(attacker: Attacker, attack: Attack) -> bool:
@@ -164,17 +162,17 @@ class Place:
     Attributes
     ----------
     output : Path
-        Output folder of the run: what attackers learnt goes below ``attackers/``, speech below ``data/``.
+        Output folder of the run: trained attackers go into ``attackers/``, speech into ``data/``.
     work : Path
-        Folder of what they share, such as features and vectors; it may be removed.
+        Folder of shared intermediate results, such as features and vectors; it may be removed.
     seed : int
     jobs : int or None
     force : bool
-        Make again what is there.
+        Recompute existing results.
     speech : Path or None
-        Folder that has ``data/`` where it is another than `output`, so that two places share their pieces of speech.
+        Folder with ``data/`` if it is not `output`, so that two places share their pieces of speech.
     shared : dict
-        What the attackers of the place share in memory.
+        Objects that the attackers of the place share in memory.
     """
 
     output: Path
@@ -187,12 +185,12 @@ class Place:
 
 
 NOWHERE = Place(Path(), Path())
-"""Where an attacker is that is configured, before a run puts it to work by its method ``at``."""
+"""The place of a configured attacker before `spkver.attackers.put_to_work` sets it up in a run."""
 
 
 @contextmanager
 def naming(name: str, file: Path | None = None, remedy: str | None = None) -> Iterator[None]:
-    """Have errors of this block name the attacker, and a file and a remedy where they have none."""
+    """Add the attacker's name to errors of this block, and a file and a remedy if they have none."""
     try:
         yield
     except DataError as error:

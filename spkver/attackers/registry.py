@@ -1,14 +1,14 @@
-"""The attackers that there are: what each is called, how it is made of its settings, and what it costs.
+"""The registry of attackers: their names, how they are made from settings, and what they cost.
 
-An entry of the configuration's list ``attackers`` is a name of `CATALOGUE`, what comes in from outside (`OUTSIDE`), or
-a user-defined name whose settings name one of these as ``preset``. To add an attacker: a function
-``make(name, settings, context)``, which gives an `Attacker`, and a row below.
+An entry of the configuration's list ``attackers`` is a name of `CATALOGUE`, a plug-in (`OUTSIDE`), or a user-defined
+name whose settings give one of these as ``preset``. To add an attacker, write a function ``make(name, settings,
+context)`` that returns an `Attacker`, and add a row below.
 
 ============================================ ==========================================================================
 ``MODULE:FUNCTION``, ``FILE.py:FUNCTION``    a Python function (`spkver.attackers.supplied`)
-``command:COMMAND``                          a shell command with places (`spkver.attackers.supplied`)
-``scores:FOLDER``                            scores made elsewhere (`spkver.attackers.supplied`)
-``vectors:FOLDER``                           embeddings made elsewhere (`spkver.attackers.supplied`)
+``command:COMMAND``                          a shell command with placeholders (`spkver.attackers.supplied`)
+``scores:FOLDER``                            scores computed elsewhere (`spkver.attackers.ready`)
+``vectors:FOLDER``                           embeddings computed elsewhere (`spkver.attackers.ready`)
 ``adapted:FOLDER``                           the same, adapted to the trials
 ============================================ ==========================================================================
 """
@@ -26,12 +26,62 @@ from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
-from spkver.attackers import content, fusion, inverting, mixtures, supplied, vector_attacker
+from spkver.attackers import alignment, classic, content, fusion, ready, sources, supplied, undoing
 from spkver.attackers.protocol import Attacker, naming
-from spkver.attackers.vector_attacker import ADAPTED_COSINE, SINGLE_TEST_COSINE, Context, Settings, network_is_absent
+from spkver.attackers.vector_attacker import (
+    ADAPTED_COSINE,
+    SINGLE_TEST_COSINE,
+    Context,
+    Settings,
+    extractor_attacker,
+    network_is_absent,
+)
 
-_EXTRACTOR = vector_attacker.extractor_attacker
-Make = Callable[[str, Settings, Context], Any]
+Make = Callable[[str, Settings, Context], Attacker]
+
+ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
+_ENDINGS = {
+    "adapted": "adapted to the list of trials",
+    "single-test": "adapted to the enrolled speakers alone",
+    "undone": "on speech with the anonymisation inverted",
+    "aligned": "after a map to original vectors",
+}
+_UNDOING, _ADAPTING = 15, 2  # seconds, see `Row`; adapted attackers use vectors that others extract
+
+_CLASSIC_SUMMARIES = {
+    "gmm-ubm": "log-likelihood ratio of a mixture adapted to the speaker and a background mixture",
+    "gmm-svm": "a support vector machine for each speaker, on supervectors",
+    "gmm-svm-cms": "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
+    "supervector-cosine": "cosine of projected supervectors",
+}
+
+DEFAULT: tuple[str, ...] = (
+    *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
+    *("campplus-single-test", "supervector-single-test"),
+    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector"),
+    *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "campplus-aligned"),
+    *("prosody", "content", "session"),
+    "fusion",  # of all before it
+)
+"""Attackers that run by default: on voices, first the ones that adapt to the trials; the same with the anonymisation
+inverted; on other cues; each group about from the strongest to the weakest; then the fusion. Of similar attackers, only
+the strongest on at least one data set are listed."""
+
+_STRONGER, _WEAKER = "campplus", "ge2e"
+"""The GE2E attackers, never stronger than CAM++'s, run only if CAM++'s weights are missing."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
+_LONGEST = 40
+_INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|env|nice)[0-9.]*")
+
+OUTSIDE = {
+    "": ("MODULE:FUNCTION or FILE.py:FUNCTION", "a Python function"),
+    "command": ("command:COMMAND", "a shell command with placeholders"),
+    "scores": ("scores:FOLDER", "scores made elsewhere"),
+    "vectors": ("vectors:FOLDER", "embeddings made elsewhere"),
+    "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the list of trials"),
+}
+"""Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
 
 
 @one_line
@@ -42,14 +92,14 @@ class Row:
     Attributes
     ----------
     form : str
-        How it is written; what may be left out is in brackets.
+        How it is written; optional parts are in brackets.
     summary : str
         What it is, for help texts and documents.
     make : callable
-        Of its name, its settings (without ``preset``) and the context; ConfigError where they are wrong.
+        Factory, called with the name, the settings (without ``preset``) and the context; raises ConfigError.
     seconds : float or None
-        Of one core for an hour of speech, training sets and their draws included; as measured on one machine, and
-        others are faster or slower. None: not known.
+        Time of one core for an hour of speech, training sets and their draws included, measured on one machine. None:
+        not known.
     is_network : bool
         Whether it needs a neural network.
     """
@@ -61,21 +111,10 @@ class Row:
     is_network: bool = False
 
 
-ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
-_ENDINGS = {
-    "adapted": "adapted to the list of trials",
-    "single-test": "adapted to the enrolled speakers alone",
-    "undone": "on speech with the anonymisation inverted",
-    "aligned": "after a map to original vectors",
-}
-_UNDOING, _ADAPTING = 15, 2  # seconds as above; those that adapt use vectors that others have
-
-
 def on_top(make: Make, ending: str) -> Make:
-    """Return what makes an attacker with something on top: see `_ENDINGS`.
+    """Return a factory for an attacker with a modifier, see `_ENDINGS`.
 
-    Its settings are those of the base attacker (of those that adapt but for its chains), and what differs from them
-    here.
+    The attacker has the settings of its base (without the chains if the modifier adapts), overridden by its own.
     """
 
     def made(name: str, settings: Settings, context: Context) -> Attacker:
@@ -85,76 +124,60 @@ def on_top(make: Make, ending: str) -> Make:
         context = replace(context, preset=base)
         if ending in ADAPTING:
             return make(name, merged(of_base, {"adapted": ADAPTING[ending]}, settings), context)
-        # other settings make another attacker, which is kept elsewhere
-        of_it = make(name if settings else base, merged(of_base, settings), context)
-        return inverting.UndoneAttacker(name, of_it) if ending == "undone" else inverting.AlignedAttacker(name, of_it)
+        # a base with other settings is another attacker, in another folder
+        of_it: Any = make(name if settings else base, merged(of_base, settings), context)
+        return undoing.UndoneAttacker(name, of_it) if ending == "undone" else alignment.AlignedAttacker(name, of_it)
 
     return made
 
 
-def _with_endings(row: Row, endings: str) -> dict[str, Row]:
-    """Rows of an attacker with something on top, by their names."""
-    rows, base = {}, row.form.partition("[")[0]
+def _with_endings(row: Row, endings: str) -> list[Row]:
+    """Return the rows of an attacker with modifiers."""
+    rows, base = [], row.form.partition("[")[0]
     for name in endings.split():
         make, words, rest = row.make, row.summary, name
         while rest:  # an ending may contain a hyphen
             ending = next(known for known in _ENDINGS if rest == known or rest.startswith(f"{known}-"))
             make, words, rest = on_top(make, ending), f"{words}, {_ENDINGS[ending]}", rest[len(ending) + 1 :]
-        rows[f"{base}-{name}"] = Row(f"{base}-{name}", words, make, is_network=row.is_network)
+        rows.append(Row(f"{base}-{name}", words, make, is_network=row.is_network))
     return rows
 
 
-_CLASSIC_SUMMARIES = {
-    "gmm-ubm": "log-likelihood ratio of a mixture adapted to the speaker and a background mixture",
-    "gmm-svm": "a support vector machine for each speaker, on supervectors",
-    "gmm-svm-cms": "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
-    "supervector-cosine": "cosine of projected supervectors",
-}
-_ADAPT = "adapted single-test"
-_UNDO = "adapted-undone single-test-undone"
-# user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
-_CAMPPLUS = Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", _EXTRACTOR, seconds=70, is_network=True)
-_GE2E = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", _EXTRACTOR, seconds=40, is_network=True)
-# of a run with it alone, on a machine that did other work too: less exact
-_IVECTOR = Row("ivector", "i-vectors, trained on the background", mixtures.ivector_attacker, seconds=30)
-# a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
-_CLASSIC = [Row(name, _CLASSIC_SUMMARIES[name], mixtures.classic_attacker, seconds=6) for name in mixtures.PRESETS]
-_ROWS = [
-    *_CLASSIC,
-    _CAMPPLUS,
-    _GE2E,
-    Row("onnx:FILE", "vectors of a network in an ONNX file", _EXTRACTOR, is_network=True),
-    Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", _EXTRACTOR),
-    _IVECTOR,
-    *(row for base in _CLASSIC for row in _with_endings(base, "undone").values()),
-    *(row for base in (_CAMPPLUS, _GE2E) for row in _with_endings(base, f"undone aligned {_ADAPT} {_UNDO}").values()),
-    *_with_endings(_IVECTOR, f"undone aligned {_ADAPT}").values(),
-    *_with_endings(Row("supervector", "supervectors", mixtures.supervector_attacker), f"{_ADAPT} {_UNDO}").values(),
-    Row("prosody", "pitch, rhythm and pauses", _EXTRACTOR, seconds=20),
-    Row("content", "spoken words, where there are transcripts", content.content_attacker, seconds=1),
-    Row("session", "noise and channel, in the pauses", _EXTRACTOR, seconds=15),
-    Row("fusion", "weighted sum of the scores of all others, trained on background speakers", fusion.fusion_attacker),
-]
-CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _ROWS}
+def _known_rows() -> list[Row]:
+    """Return the rows of `CATALOGUE`."""
+    extractor, adapt, undo = extractor_attacker, "adapted single-test", "adapted-undone single-test-undone"
+    # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
+    classic_rows = [Row(name, text, classic.classic_attacker, seconds=6) for name, text in _CLASSIC_SUMMARIES.items()]
+    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
+    campplus = Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", extractor, seconds=70, is_network=True)
+    ge2e = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", extractor, seconds=40, is_network=True)
+    # of a run with it alone, on a machine that did other work too: less exact
+    ivector = Row("ivector", "i-vectors, trained on the background", sources.ivector_attacker, seconds=30)
+    return [
+        *classic_rows,
+        campplus,
+        ge2e,
+        Row("onnx:FILE", "vectors of a network in an ONNX file", extractor, is_network=True),
+        Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", extractor),
+        ivector,
+        *(row for base in classic_rows for row in _with_endings(base, "undone")),
+        *(row for base in (campplus, ge2e) for row in _with_endings(base, f"undone aligned {adapt} {undo}")),
+        *_with_endings(ivector, f"undone aligned {adapt}"),
+        *_with_endings(Row("supervector", "supervectors", sources.supervector_attacker), f"{adapt} {undo}"),
+        Row("prosody", "pitch, rhythm and pauses", extractor, seconds=20),
+        Row("content", "spoken words, where there are transcripts", content.content_attacker, seconds=1),
+        Row("session", "noise and channel, in the pauses", extractor, seconds=15),
+        Row(
+            "fusion", "weighted sum of the scores of all others, trained on background speakers", fusion.fusion_attacker
+        ),
+    ]
 
-DEFAULT: tuple[str, ...] = (
-    *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
-    *("campplus-single-test", "supervector-single-test"),
-    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector"),
-    *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "campplus-aligned"),
-    *("prosody", "content", "session"),
-    "fusion",  # of those before it
-)
-"""Attackers that run by default: voices, first those that adapt to the trials; the same with the anonymisation
-inverted; other cues than the voice, each about from the strongest to the weakest; then all together. Of several of a
-kind, those that were ahead on some speech."""
 
-_STRONGER, _WEAKER = "campplus", "ge2e"
-"""Of the second network, which was never ahead of the first, the attackers run where the first has no weights."""
+CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _known_rows()}
 
 
 def cost_of(name: str, others: Collection[str]) -> float | None:
-    """Return the seconds of one core for an hour of speech of an attacker beside others, by the names of their rows.
+    """Return the seconds of one core for an hour of speech of an attacker, given the `others` of a run (row names).
 
     Examples
     --------
@@ -174,7 +197,7 @@ def cost_of(name: str, others: Collection[str]) -> float | None:
 
 
 def is_absent(name: str) -> str:
-    """Return why an attacker cannot run on this machine, by the name of its row; nothing where it can."""
+    """Return why an attacker, named by its row, cannot run on this machine, or an empty string."""
     base = name.partition("-")[0]
     return network_is_absent(base) if base in (_STRONGER, _WEAKER) else ""
 
@@ -185,26 +208,23 @@ def absent_attackers() -> dict[str, str]:
 
 
 def default_attackers() -> tuple[str, ...]:
-    """Return the attackers that run where none are named: those of `DEFAULT` that can run on this machine.
+    """Return the attackers that run if none are named: all of `DEFAULT` that can run on this machine.
 
-    Where CAM++ has no weights, GE2E takes its place if it has some.
+    If the weights of CAM++ are missing, GE2E takes its place if it has weights.
     """
     instead = {name: name.replace(_STRONGER, _WEAKER) if is_absent(name) else name for name in DEFAULT}
     return tuple(other for other in instead.values() if not is_absent(other))
 
 
 def named_only() -> list[str]:
-    """Return the attackers that run only where they are named: none was ahead of those of `DEFAULT` on any set."""
+    """Return the attackers that run only if named: on no data set was one stronger than all of `DEFAULT`."""
     usual = {*DEFAULT, *default_attackers()}
-    return [
-        name
-        for name, row in CATALOGUE.items()
-        if name not in usual and not is_absent(name) and ":" not in row.form.split("[")[0]
-    ]
+    bare = (name for name, row in CATALOGUE.items() if ":" not in row.form.split("[")[0])
+    return [name for name in bare if name not in usual and not is_absent(name)]
 
 
 def find_row(entry: str) -> tuple[str, Row, str] | None:
-    """Return the name of the row that an entry stands for, the row, and what follows the colon; None where none does.
+    """Return the row name of an entry, the row, and the text after the colon; None if no row matches.
 
     Examples
     --------
@@ -215,7 +235,7 @@ def find_row(entry: str) -> tuple[str, Row, str] | None:
     Raises
     ------
     ConfigError
-        If something follows a colon that should not, or nothing does that should.
+        If the text after a colon is missing or not allowed.
     """
     name, colon, argument = entry.partition(":")
     row = CATALOGUE.get(name)
@@ -228,7 +248,7 @@ def find_row(entry: str) -> tuple[str, Row, str] | None:
 
 
 def make_attacker(entry: str, name: str, settings: Settings, context: Context) -> Attacker:
-    """Make the attacker that an entry stands for.
+    """Create the attacker of an entry.
 
     Parameters
     ----------
@@ -237,9 +257,9 @@ def make_attacker(entry: str, name: str, settings: Settings, context: Context) -
     name : str
         What it is called.
     settings : mapping
-        Of this attacker; a plug-in has the level alone.
+        Settings of this attacker; a plug-in has only the level.
     context : Context
-        Its `preset` and `argument` are those of the entry.
+        Its `preset` and `argument` are replaced by the entry's.
 
     Raises
     ------
@@ -248,34 +268,17 @@ def make_attacker(entry: str, name: str, settings: Settings, context: Context) -
     """
     found = find_row(entry)
     if found is not None:
-        made: Attacker = found[1].make(name, settings, replace(context, preset=found[0], argument=found[2]))
-        return made
+        return found[1].make(name, settings, replace(context, preset=found[0], argument=found[2]))
     if is_outside(entry):
         level = str(settings.get("level", ""))
         return open_outside(entry, name=name, seed=context.seed, time_limit=context.time_limit, level=level)
-    raise ConfigError(
-        f"attackers: {name!r} is no preset ({', '.join(row.form for row in CATALOGUE.values())})",
-        remedy=f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md",
-    )
-
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
-_LONGEST = 40
-_INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|env|nice)[0-9.]*")
-
-
-OUTSIDE = {
-    "": ("MODULE:FUNCTION or FILE.py:FUNCTION", "a Python function"),
-    "command": ("command:COMMAND", "a shell command with placeholders"),
-    "scores": ("scores:FOLDER", "scores made elsewhere"),
-    "vectors": ("vectors:FOLDER", "embeddings made elsewhere"),
-    "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the list of trials"),
-}
-"""Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
+    remedy = f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md"
+    presets = ", ".join(row.form for row in CATALOGUE.values())
+    raise ConfigError(f"attackers: {name!r} is no preset ({presets})", remedy=remedy)
 
 
 def is_outside(spec: str) -> bool:
-    """Return whether an entry in a list of attackers names a plug-in, such as a file, not a preset alone.
+    """Return whether an entry in a list of attackers names a plug-in, such as a file, rather than a mere preset.
 
     Examples
     --------
@@ -287,14 +290,14 @@ def is_outside(spec: str) -> bool:
 
 
 def is_supplied(attacker: Attacker) -> bool:
-    """Return whether an attacker is a plug-in: it can be asked what it lacks before anything is made."""
-    return isinstance(attacker, supplied.KINDS)
+    """Return whether an attacker is a plug-in, whose `lacks` can be asked before anything is computed."""
+    return isinstance(attacker, supplied.OwnCode | ready.ReadyScores | ready.ReadyVectors)
 
 
 def attacker_name(entry: str) -> str:
-    """Return what an attacker is called in folders and tables where its settings give no name.
+    """Return the name of an attacker in folders and tables if its settings give none.
 
-    That is the entry itself, or a short name of what comes from outside: letters, digits and -_+.
+    That is the entry itself, or a short name for a plug-in: letters, digits and -_+.
 
     Examples
     --------
@@ -314,7 +317,7 @@ def attacker_name(entry: str) -> str:
         words = (Path(word).stem for word in rest.split())
         label = "command-" + next((word for word in words if word and not _INTERPRETER.fullmatch(word)), "")
     elif prefix in OUTSIDE:
-        path = Path(rest).resolve()  # of a run's folder exp, the name of the run
+        path = Path(rest).resolve()  # the folder exp of a run is named after the run
         label = f"{prefix}-{path.parent.name if path.name == 'exp' else path.name}"
     else:
         where, _, function = entry.rpartition(":")
@@ -326,25 +329,27 @@ def attacker_name(entry: str) -> str:
 def open_outside(
     spec: str, *, name: str = "", seed: int = 0, time_limit: float | None = None, level: str = ""
 ) -> Attacker:
-    """Make an attacker of a plug-in.
+    """Create an attacker from a plug-in.
 
     Parameters
     ----------
     spec : str
         See the module.
     name : str
-        What it is called; by default `attacker_name` of it.
+        Its name; by default `attacker_name` of it.
     seed : int
         For functions and commands.
     time_limit : float, optional [s]
-        For functions and commands, to learn and for each list of trials; see `spkver.attackers.supplied.usual_limit`.
+        For functions and commands, for training and for each list of trials; see
+        `spkver.attackers.supplied.usual_limit`.
     level : str
-        What a function, a command or scores look at, see `evaluation.trials.LEVELS`; trial-by-trial by default.
+        What a function, a command or ready scores may look at, see `evaluation.trials.LEVELS`; trial-by-trial by
+        default.
 
     Raises
     ------
     ConfigError
-        If there is no such function, folder or level, or a command lacks a place.
+        If there is no such function, folder or level, or a command lacks a placeholder.
     """
     prefix, _, rest = spec.partition(":")
     if not is_outside(spec):
@@ -355,9 +360,9 @@ def open_outside(
             raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")
         level = level or TRIAL_BY_TRIAL
         if prefix == "scores":
-            return supplied.ReadyScores(name, Path(rest), level)
+            return ready.ReadyScores(name, Path(rest), level)
         if prefix in ("vectors", "adapted"):
-            return supplied.ReadyVectors(name, Path(rest), prefix == "adapted")
+            return ready.ReadyVectors(name, Path(rest), prefix == "adapted")
         if prefix == "command":
             return supplied.OwnCommand(name, rest, seed, time_limit, level)
         file = load_plugin(spec, "attacker", kind="function")[1]

@@ -1,17 +1,17 @@
-"""Attackers by vectors: an extractor, and a backend that is chosen and trained on the background alone.
+"""Vector attackers: an extractor, and a backend that is chosen and trained on the background alone.
 
     OUTPUT/attackers/<training set>/<name>/choice.json    the chains that were tried, with their scores in each fold
-    OUTPUT/attackers/<training set>/<name>/backend.h5     the one that was chosen, trained on all speakers
+    OUTPUT/attackers/<training set>/<name>/backend.h5     the chosen chain, trained on all speakers
     WORK/vectors/<extractor>-<key>/vectors.jsonl          vectors, by the checksum of the audio file
 
 The backend is the simplest chain that no other beats on background speakers (`choose_chain`). Each recording goes
-through an extractor once in a run (`VectorStore`): a killed run computes only the rest, and what anonymised versions,
-subsets and scenarios have in common is there already.
+through an extractor once in a run (`VectorStore`): a resumed run computes only the rest, and anonymised versions,
+subsets and scenarios share their vectors.
 
-Some adapt to the list of trials, by `spkver.backend.adapted_cosine_scores` in place of a scorer. They use only what
-every scenario gives an attacker: the enrolment recordings with their speakers, and the tested recordings without. A
-score of `-adapted` depends on the whole list of trials; one of `-single-test` on the enrolled models and its own tested
-recording alone.
+Some attackers adapt to the list of trials, by `spkver.backend.adapted_cosine_scores` in place of a scorer. They use
+only what every scenario gives an attacker: the enrolment recordings with their speakers, and the tested recordings
+without speakers. Scores of `-adapted` attackers depend on the whole list of trials; scores of `-single-test` attackers
+only on the enrolled models and on the tested recording.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from spkbase.runs import Run, append_line, read_lines, versions
 from spkbase.showing import one_line
 from spkbase.work import Work, chunks, one_blas_thread
 from spkver.attackers import lists
-from spkver.attackers.folds import ENROLLED, FOLDS, PIECES, SHORTEST, TESTED, Fold, background_folds, with_pieces
+from spkver.attackers.folds import ENROLLED, FOLDS, TESTED, Fold, background_folds
+from spkver.attackers.pieces import PIECES, SHORTEST, with_pieces
 from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, naming
 from spkver.backend import Backend, format_chain, parse_chain, read_backend, train_chain, write_backend
 from spkver.datadir import DataDir
@@ -49,15 +50,22 @@ logger = logging.getLogger(__name__)
 Json = Any
 
 SHRINK, PRIOR = 0.1, 100
-"""Share of shrinkage of covariances, and weight of a PLDA's prior: what keeps them of use where vectors are few."""
+"""Shrinkage of covariances, and weight of the prior of a PLDA: regularisation for few vectors."""
 
 ADAPTED_COSINE, SINGLE_TEST_COSINE = "adapted_cosine", "single_test_cosine"
-"""The scorers of those that adapt to a whole list, and to its models alone: `spkver.backend.adapted_cosine_scores`."""
+"""Scorers that adapt to the whole list of trials, and to its models alone: `spkver.backend.adapted_cosine_scores`."""
 
 _WCCN, _WHITEN = f"wccn: {SHRINK}", f"whiten: {{shrink: {SHRINK}}}"
 _RANKS = (50, 100, 150)
-_RIDGE = 0.01  # of the calibration that gives the Cllr: folds without an error have none that is finite
+_RIDGE = 0.01  # of the calibration for Cllr: without it, there is no finite one for folds without errors
 _COHORT = 20  # speakers that an adaptive cohort needs
+
+_KEY = 16  # digits
+
+UTTERANCES = 8000
+"""Recordings of a training set to use at most: a large set would take hours."""
+
+Settings = Mapping[str, Any]
 
 
 @one_line
@@ -94,7 +102,7 @@ def simplest_of_best(
         Number n of independent folds; K by default. Folds that share speakers are worth as many as their distinct
         speakers would fill.
     resolution : float
-        What a single error more or less changes.
+        Change of an error rate by a single error.
 
     References
     ----------
@@ -112,25 +120,23 @@ def simplest_of_best(
     means = np.where(np.isfinite(errors).all(axis=1), errors.mean(axis=1), np.inf)
     differences = errors - errors[int(np.argmin(means))]
     n_folds = errors.shape[1]
-    spread = np.zeros(len(errors))
-    if n_folds > 1:
-        spread = differences.std(axis=1, ddof=1) / np.sqrt(n_independent or n_folds)
+    spread = differences.std(axis=1, ddof=1) / np.sqrt(n_independent or n_folds) if n_folds > 1 else 0.0
     # both sides are sums of few numbers: equal ones may differ in the last bits
     allowed = np.maximum(spread, resolution) * (1 + 1e-9) + 1e-12
     return int(np.flatnonzero(np.isfinite(means) & (differences.mean(axis=1) <= allowed))[0])
 
 
 def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
-    """Return the chains to choose from where none are named, from the simplest on; see docs/backends.md.
+    """Return the chains to choose from if none are named, simplest first; see docs/backends.md.
 
     Parameters
     ----------
     dimension : int
-        Of the vectors.
+        Dimension of the vectors.
     n_speakers : int
-        That a chain is trained on in the smallest fold: LDA's ranks are below it.
+        Training speakers of the smallest fold: LDA's ranks are below it.
     most_vectors : int
-        Of a speaker; with one, what learns from how they vary is left out.
+        Most vectors of a speaker; with one, steps that learn from their variation are left out.
 
     Examples
     --------
@@ -148,18 +154,14 @@ def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[
     lda = _discriminants(dimension, n_speakers)
     plda = f"plda: {{prior: {PRIOR}}}"
     chains += [f"[centre, length, {step}]" for step in lda]
-    chains += [
-        f"[centre, length, {plda}]",
-        f"[centre, {_WHITEN}, length, {plda}]",
-        f"[centre, length, {lda[-1]}, {plda}]",
-    ]
+    chains += [f"[centre, {steps}, {plda}]" for steps in ("length", f"{_WHITEN}, length", f"length, {lda[-1]}")]
     if adaptive:
         chains += [f"[centre, length, {_WCCN}, {adaptive}]", f"[centre, length, {plda}, {adaptive}]"]
     return chains
 
 
 def adapted_chains(scorer: str, dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
-    """Return the chains to choose from that end in a scorer that adapts; the others as for `standard_chains`.
+    """Return the chains to choose from that end in a given adapting scorer; see `standard_chains`.
 
     Examples
     --------
@@ -173,22 +175,16 @@ def adapted_chains(scorer: str, dimension: int, n_speakers: int, most_vectors: i
     return [scorer, *(f"[centre, {steps}, {scorer}]" for steps in maps)]
 
 
-def _discriminants(dimension: int, n_speakers: int) -> list[str]:
-    most = min(dimension, n_speakers - 1)
-    ranks = [rank for rank in _RANKS if rank <= most] or [most]
-    return [f"lda: {{rank: {rank}, shrink: {SHRINK}}}, length" for rank in ranks]
-
-
 @one_blas_thread()
 def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json:
-    """Return how a chain does in each fold.
+    """Evaluate a chain in each fold.
 
     Returns
     -------
     dict
         `chain`; `eer` and `cllr`, one a fold (Cllr in bits, of scores that are calibrated on the other folds; None for
         a single fold), and `no_slope`, the numbers of the folds where this calibration would have a negative slope, so
-        that it has none; or `why`, what kept it from being trained.
+        that it has none; or `why`, the reason it cannot be trained.
     """
     shown = format_chain(parse_chain(chain))
     values: list[NDArray[np.float64]] = []
@@ -213,14 +209,14 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
 
 
 def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: int, jobs: int | None) -> Json:
-    """Choose a chain by folds of background speakers, see `simplest_of_best`.
+    """Choose a chain by cross-validation on background speakers, see `simplest_of_best`.
 
     Parameters
     ----------
     chains : sequence of str
         From the simplest on.
     folds : sequence of FoldVectors
-        Without any the first chain is taken.
+        Without any, the first chain is used.
     seed, jobs
 
     Returns
@@ -263,13 +259,10 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
     return {"chosen": judged[chosen]["chain"], "why": why, "chains": judged}
 
 
-_KEY = 16  # digits
-
-
 @one_line
 @dataclass(frozen=True)
 class VectorStore:
-    """The vectors of an extractor below a folder.
+    """The vectors of an extractor, cached in a folder.
 
     Attributes
     ----------
@@ -298,12 +291,12 @@ class VectorStore:
         ----------
         directory : DataDir
         utterances : mapping of str to str, optional
-            The utterances that are wanted, each with its speaker; all of the directory by default.
+            Wanted utterances, each with its speaker; all of the directory by default.
 
         Raises
         ------
         DataError
-            With all recordings that have no vector.
+            If recordings have no vector; all are named.
         """
 
         def rows_of(names: list[str]) -> list[NDArray[np.floating]]:
@@ -319,7 +312,7 @@ class VectorStore:
         return lists.rows_as_embeddings(directory, utterances, rows_of)
 
     def _work_out(self, wanted: Mapping[str, Path]) -> None:
-        """Extract what is not there, each kept as soon as its task is done; all errors at once in the end."""
+        """Extract missing vectors and save each task as soon as it is done; raise all errors together at the end."""
         if wanted.keys() <= self._known.keys():
             return
         name = self.extractor.spec.partition(":")[0]
@@ -328,11 +321,8 @@ class VectorStore:
         finished = folder / "vectors.jsonl"
         for digests, dtype, found in read_lines(finished):
             self._known.update(zip(digests, np.array(found, dtype), strict=True))
-        due = [
-            (digest, path)
-            for digest, path in sorted(wanted.items(), key=lambda item: str(item[1]))
-            if digest not in self._known
-        ]
+        missing = [(digest, path) for digest, path in wanted.items() if digest not in self._known]
+        due = sorted(missing, key=lambda item: str(item[1]))
         tasks = chunks([(str(path), path.absolute()) for _, path in due], self.extractor.extraction.batch)
         of_tasks = chunks([digest for digest, _ in due], self.extractor.extraction.batch)
         sizes = [*map(len, tasks)]
@@ -348,7 +338,7 @@ class VectorStore:
         problems.raise_if_any()
 
     def _digests_of(self, paths: list[Path]) -> list[str]:
-        """SHA-256 of audio files, of each that has not changed once."""
+        """Return the SHA-256 of audio files; unchanged files are read once."""
         stamps = []
         for path in paths:
             try:
@@ -363,10 +353,6 @@ class VectorStore:
         return [self._digests[stamp] for stamp in stamps]
 
 
-UTTERANCES = 8000
-"""Recordings of a training set that are used at most: a large one would cost hours."""
-
-
 class VectorSource(Protocol):
     """Where the vectors of data directories come from, such as `spkver.attackers.VectorStore`."""
 
@@ -376,27 +362,27 @@ class VectorSource(Protocol):
 
 @dataclass(frozen=True)
 class BackendChoice:
-    """How the backend of an attacker by vectors is chosen.
+    """How the backend of a vector attacker is chosen.
 
     Attributes
     ----------
     name : str
         Of the attacker.
     chains : tuple of str
-        To choose from, from the simplest on, as ``spkver backend train --chain`` takes them; empty: `standard_chains`.
+        Chains to choose from, simplest first, as ``spkver backend train --chain`` takes them; empty: `standard_chains`.
     folds : int
-        Parts that background speakers are dealt into, see `background_folds`.
+        Folds that background speakers are dealt into, see `background_folds`.
     enrolled : int
         Recordings of a model in the trials of these folds.
     utterances : int or None
-        Recordings of the training set that are used at most, all versions counted, see `limited`; None takes all.
+        Recordings of the training set to use at most, all versions counted, see `limited`; None takes all.
     adapted : {"", "adapted_cosine", "single_test_cosine"}
-        What scores where they are adapted to the whole list of trials, or to its models alone: `adapted_chains` in
-        place of `standard_chains`; see `spkver.backend.adapted_cosine_scores`.
+        Scorer that adapts to the whole list of trials, or to its models alone; then `adapted_chains` replace
+        `standard_chains`. See `spkver.backend.adapted_cosine_scores`.
     """
 
     cut: ClassVar[bool] = True
-    """Cut recordings into pieces where speakers have one alone, see `spkver.attackers.with_pieces`."""
+    """Cut recordings into pieces if speakers have only one, see `spkver.attackers.with_pieces`."""
 
     name: str
     chains: tuple[str, ...] = ()
@@ -427,7 +413,7 @@ class BackendChoice:
 
 
 def check_chains(chains: Sequence[str]) -> None:
-    """Raise ConfigError if a chain is none, or needs vectors of another domain: attackers have their training set."""
+    """Raise ConfigError if a chain is invalid, or needs vectors of another domain, which attackers do not have."""
     for chain in chains:
         adapting = [step.name for step in parse_chain(chain) if "adapt" in step.needs]
         if adapting:
@@ -438,7 +424,7 @@ def check_chains(chains: Sequence[str]) -> None:
 def limited(training: tuple[DataDir, ...], limit: int | None, *, seed: int) -> tuple[DataDir, ...]:
     """Return versions of a training set with at most `limit` recordings in all, spread evenly over the speakers.
 
-    Each version keeps the same utterances, at least two of a speaker who has them; a set that is small enough stays.
+    Each version keeps the same utterances, at least two of a speaker who has them; a small set stays as it is.
     """
     if limit is None or sum(map(len, training)) <= limit:
         return training
@@ -451,12 +437,12 @@ def limited(training: tuple[DataDir, ...], limit: int | None, *, seed: int) -> t
 def learn_backend(
     choice: BackendChoice, source: VectorSource, record: Any, training: tuple[DataDir, ...], place: Place
 ) -> tuple[Backend, dict[str, Any]]:
-    """Choose and train a backend on a training set, or take the one that an earlier run has.
+    """Choose and train a backend on a training set, or reuse the one from an earlier run.
 
     Parameters
     ----------
     choice : BackendChoice
-        Its folder, by the attacker's name, is below that of the training set.
+        Its `name` is the name of a folder inside the folder of the training set.
     source : VectorSource
     record : object
         What the vectors depend on besides the recordings, see `spkbase.files.fingerprint`.
@@ -468,7 +454,7 @@ def learn_backend(
     -------
     backend : Backend
     chosen : dict
-        How it was chosen, what ``choice.json`` holds.
+        How it was chosen, as saved in ``choice.json``.
 
     Raises
     ------
@@ -497,47 +483,10 @@ def learn_backend(
     return read_backend(folder / "backend.h5"), found
 
 
-def _choose(
-    source: VectorSource, choice: BackendChoice, training: tuple[DataDir, ...], place: Place
-) -> tuple[dict[str, Any], Backend]:
-    whole = source.vectors(lists.merge_versions(with_pieces(training, place) if choice.cut else training))
-    whole.norms()
-    rounds: list[Fold] = []
-    options: dict[str, Any] = {"folds": choice.folds, "enrolled": choice.enrolled, "cut": choice.cut}
-    for dealt in range(choice.folds) if len(choice.chains) != 1 else ():  # of few speakers, several times dealt anew
-        if dealt == 0 or 0 < len(rounds) < choice.folds:
-            dealing = background_folds(training, replace(place, seed=place.seed + dealt), **options)
-            known = {fold.speakers for fold in rounds}  # the same speakers again would count their errors twice
-            further = [fold for fold in dealing if fold.speakers not in known]
-            rounds += [replace(fold, number=len(rounds) + number) for number, fold in enumerate(further, 1)]
-    folds = []
-    for fold in rounds:
-        others = ~np.isin(whole.speakers.astype(str), fold.speakers)
-        learnt_from = Embeddings(whole.ids[others], whole.speakers[others], np.asarray(whole.vectors)[others])
-        enrolled, tested = map(source.vectors, fold.attack.sides)
-        folds.append(FoldVectors(learnt_from, enrolled, tested, fold.key))
-    least = min([len(set(fold.training.speakers)) for fold in folds] or [len(set(whole.speakers))])
-    most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
-    known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
-    chains = list(choice.chains) or known_chains(whole.vectors.shape[1], least, int(most))
-    found = choose_chain(chains, folds, seed=place.seed, jobs=place.jobs)
-    tried = [
-        {
-            "number": fold.number,
-            "speakers": list(fold.speakers),
-            "targets": int(fold.key.is_target.sum()),
-            "trials": len(fold.key),
-        }
-        for fold in rounds
-    ]
-    facts = {"vectors": len(whole), "speakers": len(set(whole.speakers)), "versions": len(training), "folds": tried}
-    return {**facts, **found}, train_chain(whole, found["chosen"], seed=place.seed)
-
-
 @one_line
 @dataclass(frozen=True, eq=False)
 class VectorAttacker:
-    """An attacker by vectors; see `spkver.attackers.Attacker`.
+    """A vector attacker; see `spkver.attackers.Attacker`.
 
     Attributes
     ----------
@@ -545,9 +494,9 @@ class VectorAttacker:
     depends : object
         What its vectors depend on besides the recordings.
     make_source : callable
-        Gives, at a place and for a training set, the source of vectors; it may learn on first use.
+        Returns the source of vectors at a place and for a training set; it may be trained on first use.
     extractor : Extractor or None
-        Whose vectors they are.
+        The extractor of the vectors, if there is one.
     place : Place
     """
 
@@ -559,7 +508,7 @@ class VectorAttacker:
 
     @property
     def name(self) -> str:
-        """As its configuration has it."""
+        """Name from its configuration."""
         return self.config.name
 
     @property
@@ -572,7 +521,7 @@ class VectorAttacker:
         return {"vectors": self.depends, "choice": self.config.record()}
 
     def lacks(self, attack: Attack) -> str:
-        """Return why scores cannot be adapted to these trials; without that it serves all."""
+        """Return why scores cannot be adapted to these trials, or an empty string."""
         return lacks_models(attack) if self.config.adapted else ""
 
     def source(self, training: tuple[DataDir, ...]) -> VectorSource:
@@ -606,7 +555,7 @@ class VectorAttacker:
 
 
 def lacks_models(attack: Attack) -> str:
-    """Return why scores cannot be adapted to the trials of an attack, or nothing."""
+    """Return why scores cannot be adapted to the trials of an attack, or an empty string."""
     if len(np.unique(attack.trials.models)) > 1:
         return ""
     return "one speaker is enrolled in its trials: adapted scores are without the mean of the others"
@@ -615,10 +564,10 @@ def lacks_models(attack: Attack) -> str:
 def score_vectors(
     source: VectorSource, backend: Backend, enrolment: DataDir, tested: DataDir, trials: Trials, *, keeps_versions: bool
 ) -> Scores:
-    """Score trials by a backend.
+    """Score trials with a backend.
 
-    A recording counts once, however often it was anonymised: the vectors of its versions are averaged, but with
-    `keeps_versions`, where the spread of a recording over its versions is learnt from.
+    A recording counts once, however often it was anonymised: the vectors of its versions are averaged. With
+    `keeps_versions` they are not: the backend learns from their spread.
     """
     models, segments = lists.match_trials(enrolment, tested, trials)
     enrolled = source.vectors(enrolment, lists.owners_of(models))
@@ -633,29 +582,26 @@ def score_vectors(
     return backend.score(enrolled, tests, trials)
 
 
-Settings = Mapping[str, Any]
-
-
 @one_line
 @dataclass(frozen=True)
 class Context:
-    """What the configuration says besides the settings of an attacker.
+    """Parts of the configuration besides the settings of an attacker.
 
     Attributes
     ----------
     preset : str
-        The row's name; an attacker's name may be another where the settings have it as ``preset``.
+        The name of the row; the attacker may have another name if its settings give this as ``preset``.
     argument : str
-        What follows the colon, as FILE in ``onnx:FILE``.
+        Text after the colon, such as FILE in ``onnx:FILE``.
     seed : int
     shared : mapping
-        ``attacker_settings.all``: what holds for all attackers by a mixture, such as its size.
+        ``attacker_settings.all``: settings of all GMM-based attackers, such as the size of the mixture.
     settings : mapping of str to mapping
-        ``attacker_settings``: those of the other attackers too.
+        ``attacker_settings`` of all attackers, by name.
     hypotheses : str or None
         ``utility.hypotheses``: file in the data directories that holds hypotheses of a recogniser.
     time_limit : float or None [s]
-        ``attackers_time_limit``: for functions and commands of users.
+        ``attackers_time_limit``: for users' functions and commands.
     """
 
     preset: str
@@ -669,7 +615,7 @@ class Context:
 
 @dataclass(frozen=True)
 class VectorConfig(BackendChoice):
-    """How an attacker by the vectors of an extractor is made.
+    """Configuration of a vector attacker with an extractor.
 
     Attributes
     ----------
@@ -685,7 +631,7 @@ class VectorConfig(BackendChoice):
 
 
 def extractor_attacker(name: str, settings: Settings, context: Context) -> VectorAttacker:
-    """Make an attacker of an extractor: what `spkver embed` takes, or a network by its name, FILE of ``onnx:FILE``."""
+    """Create a vector attacker from an extractor, named by its row (and FILE) as `spkver embed` takes it."""
     spec = f"{context.preset}:{context.argument}" if context.argument else context.preset
     defaults = merged({"extractor": spec.removeprefix("extractor:")}, settings, {"name": name})
     with naming(name):
@@ -703,7 +649,7 @@ def extractor_attacker(name: str, settings: Settings, context: Context) -> Vecto
 
 
 def network_is_absent(preset: str) -> str:
-    """Return why a network cannot run here, or nothing."""
+    """Return why a network cannot run here, or an empty string."""
     if not (find_spec("onnxruntime") and find_spec("onnx")):
         return "networks need onnxruntime and onnx, not installed; get them by: pip install onnx onnxruntime"
     try:
@@ -711,3 +657,41 @@ def network_is_absent(preset: str) -> str:
     except ConfigError as error:
         return f"{error.text}; get them by: spkver weights {preset}"
     return ""
+
+
+def _discriminants(dimension: int, n_speakers: int) -> list[str]:
+    most = min(dimension, n_speakers - 1)
+    ranks = [rank for rank in _RANKS if rank <= most] or [most]
+    return [f"lda: {{rank: {rank}, shrink: {SHRINK}}}, length" for rank in ranks]
+
+
+def _choose(
+    source: VectorSource, choice: BackendChoice, training: tuple[DataDir, ...], place: Place
+) -> tuple[dict[str, Any], Backend]:
+    whole = source.vectors(lists.merge_versions(with_pieces(training, place) if choice.cut else training))
+    whole.norms()
+    rounds: list[Fold] = []
+    options: dict[str, Any] = {"folds": choice.folds, "enrolled": choice.enrolled, "cut": choice.cut}
+    for dealt in range(choice.folds) if len(choice.chains) != 1 else ():  # few speakers are dealt several times
+        if dealt == 0 or 0 < len(rounds) < choice.folds:
+            dealing = background_folds(training, replace(place, seed=place.seed + dealt), **options)
+            known = {fold.speakers for fold in rounds}  # the same speakers again would count their errors twice
+            further = [fold for fold in dealing if fold.speakers not in known]
+            rounds += [replace(fold, number=len(rounds) + number) for number, fold in enumerate(further, 1)]
+    folds = []
+    for fold in rounds:
+        others = ~np.isin(whole.speakers.astype(str), fold.speakers)
+        learnt_from = Embeddings(whole.ids[others], whole.speakers[others], np.asarray(whole.vectors)[others])
+        enrolled, tested = map(source.vectors, fold.attack.sides)
+        folds.append(FoldVectors(learnt_from, enrolled, tested, fold.key))
+    least = min([len(set(fold.training.speakers)) for fold in folds] or [len(set(whole.speakers))])
+    most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
+    known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
+    chains = list(choice.chains) or known_chains(whole.vectors.shape[1], least, int(most))
+    found = choose_chain(chains, folds, seed=place.seed, jobs=place.jobs)
+    tried = []
+    for fold in rounds:
+        counts = {"targets": int(fold.key.is_target.sum()), "trials": len(fold.key)}
+        tried.append({"number": fold.number, "speakers": list(fold.speakers), **counts})
+    facts = {"vectors": len(whole), "speakers": len(set(whole.speakers)), "versions": len(training), "folds": tried}
+    return {**facts, **found}, train_chain(whole, found["chosen"], seed=place.seed)

@@ -18,8 +18,9 @@ from spkbase.hdf5 import read_arrays
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.anonymizers import named_stream
 from spkver.attackers import Attack, Place, TrainingSet, Undoing, known_anonymizer
-from spkver.attackers.inverting import AlignedAttacker, choose_map, why_not
+from spkver.attackers.alignment import AlignedAttacker, choose_map
 from spkver.attackers.registry import on_top
+from spkver.attackers.undoing import why_not
 from spkver.attackers.vector_attacker import BackendChoice, Context, VectorAttacker
 from spkver.datadir import DataDir, read_datadir
 

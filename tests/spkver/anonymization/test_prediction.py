@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from lpc_oracle import plain_burg
 from scipy.signal import lfilter
 
-from spkver.anonymization.mcadams_coefficient import burg, pole_zero, product, quadratic_factors
+from spkver.anonymization.linear_prediction import burg, pole_zero
+from spkver.anonymization.polynomials import product, quadratic_factors
 
 
 def noise(n: int, n_frames: int, seed: int = 0) -> np.ndarray:

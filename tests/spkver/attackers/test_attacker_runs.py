@@ -17,9 +17,9 @@ from evaluation.formats.reading import read_scores, write_trials
 from evaluation.metrics.detection import eer
 from evaluation.trials import Trials, split_scores
 from spkbase.errors import DataError
-from spkver.attackers import Workplace, attacker_config, check_training, load_attacker, mixtures, score, train_attacker
+from spkver.attackers import Workplace, attacker_config, check_training, classic, load_attacker, score, train_attacker
+from spkver.attackers.classic import check_trials, save_attacker
 from spkver.attackers.lists import match_trials, merge_versions
-from spkver.attackers.mixtures import check_trials, save_attacker
 from spkver.cli import main
 from spkver.datadir import with_versions
 from spkver.datadir.reading import read_datadir
@@ -175,8 +175,8 @@ def test_versions_of_a_training_set_are_one_set(sets, tmp_path):
 
 def test_a_finished_attacker_is_taken_up(sets, trained, monkeypatch):
     folder, made = trained[0], []
-    original = mixtures.save_attacker
-    monkeypatch.setattr(mixtures, "save_attacker", lambda *a: made.append(a[0].name) or original(*a))
+    original = classic.save_attacker
+    monkeypatch.setattr(classic, "save_attacker", lambda *a: made.append(a[0].name) or original(*a))
     data = read_datadir(sets / "train")
     train_attackers(data, three(), folder, seed=1)
     assert made == []

@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 
 from spkbase.errors import DataError
-from spkver.attackers.folds import (
-    background_folds,
-    cut_directory,
-    deal_speakers,
-    needs_pieces,
-    piece_bounds,
-    with_pieces,
-)
+from spkver.attackers.folds import background_folds, deal_speakers
+from spkver.attackers.pieces import cut_directory, needs_pieces, piece_bounds, with_pieces
 from spkver.attackers.protocol import Place
 from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from evaluation.embeddings import Embeddings
 from spkbase.errors import ConfigError
 from spkver.attackers import attacker_config
+from spkver.attackers.classic import fitting_chain
 from spkver.attackers.lists import choose_utterances
-from spkver.attackers.mixtures import cut_sessions, fitting_chain
+from spkver.attackers.sources import cut_sessions
 from spkver.backend import format_chain
 from spkver.features import Frames
 

@@ -15,7 +15,8 @@ from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.trials import Trials
 from spkver.attackers import open_outside
 from spkver.attackers.protocol import Attack, TrainingSet
-from spkver.attackers.supplied import FunctionProcess, ReadyVectors
+from spkver.attackers.ready import ReadyVectors
+from spkver.attackers.supplied import FunctionProcess
 from spkver.backend import Sessions, adapted_cosine_scores
 from spkver.datadir import DataDir
 

@@ -14,8 +14,8 @@ from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
 from spkver.attackers import CATALOGUE, registry
 from spkver.attackers.lists import enrolled_speech, match_trials
-from spkver.attackers.mixtures import ivector_attacker
 from spkver.attackers.protocol import Attack, Place, TrainingSet
+from spkver.attackers.sources import ivector_attacker
 from spkver.attackers.vector_attacker import (
     Context,
     VectorAttacker,

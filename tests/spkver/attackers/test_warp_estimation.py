@@ -13,8 +13,7 @@ from scipy.signal import lfilter
 from evaluation.embeddings import speaker_folds
 from evaluation.trials import Trials
 from spkver.anonymization import AnonymizerConfig, anonymize_datadir, turn_poles
-from spkver.attackers import Attack, Place, TrainingSet, fit_warp_estimator, warp_cues
-from spkver.attackers import inverting as module
+from spkver.attackers import Attack, Place, TrainingSet, fit_warp_estimator, undoing, warp_cues, warping
 from spkver.audio import write_audio
 from spkver.datadir import DataDir
 
@@ -73,7 +72,7 @@ def test_a_background_that_teaches_nothing(n_speakers, each, anonymised, enrols,
     enrolment = DataDir(Path("enrols"), {"e": Path("e.wav")}, {"e": enrols})
     tested = DataDir(Path("tested"), {"t": Path("t.wav")}, {"t": enrols})
     attack = Attack(training, (enrolment,), tested, Trials.from_ids([enrols], ["t"]))
-    assert module.unfit_background(attack)[: len(why) or None] == why
+    assert undoing.unfit_background(attack)[: len(why) or None] == why
 
 
 @pytest.mark.parametrize("level", ["speaker", "utterance"])
@@ -84,7 +83,7 @@ def test_a_selection_was_anonymised_as_the_folder_of_its_recordings(tmp_path, le
     config = AnonymizerConfig(level=level)
     made = anonymize_datadir(DataDir(tmp_path / "original", {"a": path}, {"a": "s"}), tmp_path / "made", config, jobs=1)
     for directory in (made, replace(made, path=tmp_path / "selection")):
-        assert module.Undoing.is_by_speaker(directory) == (level == "speaker")
+        assert undoing.Undoing.is_by_speaker(directory) == (level == "speaker")
 
 
 def test_what_is_tested_is_undone_without_its_speakers(tmp_path):
@@ -93,15 +92,15 @@ def test_what_is_tested_is_undone_without_its_speakers(tmp_path):
     enrolment, tested = some_speech("enrols", 2, 1), some_speech("tested", 2, 3)
     asked, place = {}, Place(tmp_path, tmp_path / "work")
 
-    class Knows(module.Undoing):
+    class Knows(undoing.Undoing):
         def undone(self, directory, *, is_tested=False):
             asked[directory.name] = is_tested
             return replace(directory, path=directory.path.with_name(f"{directory.name}-undone"))
 
-    place.shared[module.Undoing, training.original, training.anonymised] = Knows(training, place)
+    place.shared[undoing.Undoing, training.original, training.anonymised] = Knows(training, place)
     base = SimpleNamespace(fit=lambda training: lambda *sides: sides)
     trials = Trials.from_ids(["s0"], ["s1-0"])
-    (first,), second, third = module.UndoneAttacker("undone", base, place).fit(training)((enrolment,), tested, trials)
+    (first,), second, third = undoing.UndoneAttacker("undone", base, place).fit(training)((enrolment,), tested, trials)
     assert (first.name, second.name, third) == ("enrols-undone", "tested-undone", trials)
     assert asked == {"enrols": False, "tested": True}
 
@@ -113,8 +112,8 @@ def test_cues_are_of_what_is_loud_whatever_its_level():
     assert np.allclose(warp_cues(samples / 8, RATE), cues, atol=1e-3)
     padded = np.concatenate([samples, 1e-5 * np.random.default_rng(0).standard_normal(RATE).astype(np.float32)])
     assert np.abs(warp_cues(padded, RATE) - cues).mean() < 0.1
-    assert cues[: module.BANDS].mean() == pytest.approx(0, abs=1e-9)
-    assert np.array_equal(module.mean_spectrum(samples, RATE), cues[: module.BANDS])
+    assert cues[: warping.BANDS].mean() == pytest.approx(0, abs=1e-9)
+    assert np.array_equal(warping.mean_spectrum(samples, RATE), cues[: warping.BANDS])
 
 
 def test_poles_are_counted_at_their_angles():
@@ -122,18 +121,18 @@ def test_poles_are_counted_at_their_angles():
     radius, angle = 0.97, 1.1
     noise = np.random.default_rng(0).standard_normal(RATE)
     samples = np.float32(lfilter([1], [1, -2 * radius * np.cos(angle), radius**2], noise))
-    weights = warp_cues(samples, RATE)[2 * module.BANDS + module.ANGLES :]
-    assert abs(np.argmax(weights) + 0.5 - angle / np.pi * module.ANGLES) <= 1
+    weights = warp_cues(samples, RATE)[2 * warping.BANDS + warping.ANGLES :]
+    assert abs(np.argmax(weights) + 0.5 - angle / np.pi * warping.ANGLES) <= 1
 
 
 def test_a_kernel_of_width_0_is_ridge_regression():
     rng = np.random.default_rng(0)
     points, values = rng.standard_normal((40, 6)), rng.standard_normal(40)
-    weights, mean = module._dual_weights(module.warp_kernel(points, points, 0.0), values, np.ones(40, bool), 0.3)
+    weights, mean = warping._dual_weights(warping.warp_kernel(points, points, 0.0), values, np.ones(40, bool), 0.3)
     primal = np.linalg.solve(points.T @ points / 6 + 0.3 * np.eye(6), points.T @ (values - values.mean()))
     other = rng.standard_normal((5, 6))
     expected = other @ primal / 6 + values.mean()
-    assert np.abs(module.warp_kernel(other, points, 0.0) @ weights + mean - expected).max() < 1e-10
+    assert np.abs(warping.warp_kernel(other, points, 0.0) @ weights + mean - expected).max() < 1e-10
 
 
 def test_simulated_voices(drawn):
@@ -155,8 +154,8 @@ def test_simulated_voices(drawn):
 def test_an_estimator_is_read_back_as_it_was_written(drawn, tmp_path):
     cues, values, speakers = drawn
     estimator = fit_warp_estimator(cues, values, speaker_folds(speakers, 3), (0.5, 0.9))
-    module.write_warp_estimator(tmp_path / "e.h5", estimator)
-    read = module.read_warp_estimator(tmp_path / "e.h5")
+    warping.write_warp_estimator(tmp_path / "e.h5", estimator)
+    read = warping.read_warp_estimator(tmp_path / "e.h5")
     assert np.array_equal(read.estimate(cues), estimator.estimate(cues))
     assert (read.cues, read.width, read.ridge, read.rmse) == (
         estimator.cues, estimator.width, estimator.ridge, estimator.rmse,

@@ -1,0 +1,172 @@
+"""Roots of many real polynomials at once, as quadratic factors.
+
+A factor z**2 + p z + q holds a pair of conjugate roots or two real ones, so all arithmetic is real and no root has to
+be classified on the way. All factors of a polynomial are improved at the same time: the remainder of the polynomial
+divided by a factor, over the product of the other factors, both modulo this factor, is its correction (the iteration of
+Durand and Kerner in the ring of polynomials modulo the factor; it converges quadratically). Polynomials that do not
+converge are factored by the eigenvalues of their companion matrices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.work import one_blas_thread
+
+Factors = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+_ITERATIONS = 24
+# Corrections at which to stop: the error behind is about the square of this.
+_CORRECTION = 1e-6
+# Starts are rough: longer steps throw roots far out, from where they come back slowly.
+_LONGEST_STEP = 0.25
+# Relative error of the coefficients that the factors multiply to.
+_PRODUCT_ERROR = 1e-9
+_START_RADIUS = 0.95
+# Finished polynomials are iterated on in vain until they are so many that moving the others pays.
+_WORTH_MOVING = 0.8
+_GRID = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 24))  # denser towards -1 and 1, where real roots gather
+
+
+def quadratic_factors(polynomials: NDArray[np.float64]) -> Factors:
+    """Factor real polynomials of even degree; it is made for roots in or near the unit circle.
+
+    Parameters
+    ----------
+    polynomials : ndarray of shape (2 m + 1, F)
+        Coefficients of F polynomials by falling powers; the first is 1.
+
+    Returns
+    -------
+    p, q : ndarray of shape (m, F)
+        Polynomial f is the product over i of z**2 + p[i, f] z + q[i, f]. Its coefficients agree to 1e-9, relative to
+        the largest; if the iteration fails, to the precision of LAPACK.
+
+    References
+    ----------
+    I. O. Kerner, Ein Gesamtschrittverfahren zur Berechnung der Nullstellen von Polynomen, Numerische Mathematik 8,
+    1966, pp. 290-294 (for linear factors).
+    """
+    if len(polynomials) % 2 == 0 or not np.all(polynomials[0] == 1):
+        raise ValueError("expected polynomials of even degree whose first coefficient is 1")
+    p, q = _iterate(polynomials)
+    with np.errstate(all="ignore"):
+        error = np.abs(product(p, q) - polynomials).max(axis=0)
+        bad = np.flatnonzero(~(error <= _PRODUCT_ERROR * np.abs(polynomials).max(axis=0)))
+    if len(bad):
+        p[:, bad], q[:, bad] = factors_by_eigenvalues(polynomials[:, bad])
+    return p, q
+
+
+def product(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply quadratic factors, (m, F) each, to the coefficients of polynomials, (2 m + 1, F)."""
+    coefficients = np.zeros((2 * len(p) + 1, p.shape[1]))
+    coefficients[0] = 1
+    for number, (linear, constant) in enumerate(zip(p, q, strict=True)):
+        so_far = coefficients[: 2 * number + 1].copy()
+        coefficients[1 : 2 * number + 2] += linear * so_far
+        coefficients[2 : 2 * number + 3] += constant * so_far
+    return coefficients
+
+
+@one_blas_thread()
+def factors_by_eigenvalues(polynomials: NDArray[np.float64]) -> Factors:
+    """Factor polynomials as `quadratic_factors` does, by the eigenvalues of companion matrices; slow and reliable."""
+    degree, n_frames = len(polynomials) - 1, polynomials.shape[1]
+    companion = np.zeros((n_frames, degree, degree))
+    companion[:, 0] = -polynomials[1:].T
+    companion[:, np.arange(1, degree), np.arange(degree - 1)] = 1
+    p, q = (np.empty((degree // 2, n_frames)) for _ in "pq")
+    for frame, roots in enumerate(np.linalg.eigvals(companion)):
+        real, upper = np.sort(roots[roots.imag == 0].real), roots[roots.imag > 0]
+        p[:, frame] = np.concatenate([-2 * upper.real, -(real[::2] + real[1::2])])
+        q[:, frame] = np.concatenate([np.abs(upper) ** 2, real[::2] * real[1::2]])
+    return p, q
+
+
+def _iterate(polynomials: NDArray[np.float64]) -> Factors:
+    """Improve factors until their corrections are small; NaN if they do not become small.
+
+    Each polynomial stops at its own time, so that its factors do not depend on the polynomials beside it.
+    """
+    found_p, found_q = (np.full((len(polynomials) // 2, polynomials.shape[1]), np.nan) for _ in "pq")
+    p, q = _start(polynomials)
+    places = np.arange(polynomials.shape[1])
+    waiting = np.ones(len(places), bool)
+    for _ in range(_ITERATIONS):
+        with np.errstate(all="ignore"):  # equal factors divide by zero; the step is then a short one
+            size = _improve(polynomials, p, q)
+        done = np.flatnonzero(waiting & (size < _CORRECTION))
+        found_p[:, places[done]], found_q[:, places[done]] = p.take(done, axis=1), q.take(done, axis=1)
+        waiting[done] = False
+        left = np.flatnonzero(waiting)
+        if not len(left):
+            break
+        if len(left) < _WORTH_MOVING * len(waiting):
+            polynomials, p, q = (values.take(left, axis=1) for values in (polynomials, p, q))
+            places, waiting = places[left], waiting[left]
+    return found_p, found_q
+
+
+def _start(polynomials: NDArray[np.float64]) -> Factors:
+    """Return first factors: a pair of real roots for two sign changes on the real axis, the others around a circle.
+
+    Without the right number of real roots the iteration has to pass through a double root, and most often fails.
+    """
+    n_factors, n_frames = len(polynomials) // 2, polynomials.shape[1]
+    values = np.ones((len(_GRID), n_frames))
+    for coefficient in polynomials[1:]:
+        values *= _GRID[:, None]
+        values += coefficient
+    changes = np.cumsum((values[1:] < 0) != (values[:-1] < 0), axis=0)
+    n_real = np.minimum(changes[-1] // 2, n_factors)  # factors with two real roots
+    p_starts, q_starts = (np.zeros((n_factors + 1, n_factors)) for _ in "pq")
+    for number in range(n_factors + 1):
+        angles = (np.arange(n_factors - number) + 0.5) * np.pi / max(1, n_factors - number)
+        p_starts[number, number:] = -2 * _START_RADIUS * np.cos(angles)
+        q_starts[number, number:] = _START_RADIUS**2
+    p, q = p_starts[n_real].T.copy(), q_starts[n_real].T.copy()
+    for number in range(n_real.max(initial=0)):
+        some = np.flatnonzero(n_real > number)
+        first, second = (_crossing(values, changes, some, 2 * number + change) for change in (1, 2))
+        p[number, some], q[number, some] = -(first + second), first * second
+    return p, q
+
+
+def _crossing(
+    values: NDArray[np.float64], changes: NDArray[np.int64], frames: NDArray[np.int64], number: int
+) -> NDArray[np.float64]:
+    """Return the zero of the secant where the sign changes for the nth time."""
+    before = (changes[:, frames] == number).argmax(axis=0)
+    low, high = values[before, frames], values[before + 1, frames]
+    return np.asarray(_GRID[before] - low * (_GRID[before + 1] - _GRID[before]) / (high - low))
+
+
+def _improve(polynomials: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Improve all factors in place, and return the size of the largest correction of each polynomial, (F,)."""
+    # remainder v z + u: the last steps of the synthetic division
+    v, before = polynomials[1] - p, np.ones(p.shape)
+    for coefficient in polynomials[2:-1]:
+        v, before = coefficient - q * before - p * v, v
+    u = polynomials[-1] - q * before
+    # product t z + s of the other factors
+    n_factors = len(p)
+    twice_p, twice_q = np.concatenate([p, p]), np.concatenate([q, q])
+    s, t = twice_q[1 : n_factors + 1] - q, twice_p[1 : n_factors + 1] - p
+    for shift in range(2, n_factors):
+        c, d = twice_q[shift : shift + n_factors] - q, twice_p[shift : shift + n_factors] - p
+        square = t * d  # of z squared, which is -p z - q
+        s, t = s * c - q * square, s * d + t * c - p * square
+    # (v z + u) / (t z + s)
+    st = s - p * t
+    norm = s * st + q * t * t
+    step_p, step_q = (v * s - u * t) / norm, (u * st + q * v * t) / norm
+    size = np.maximum(np.abs(step_p), np.abs(step_q))
+    lost = ~np.isfinite(size)
+    if lost.any():
+        step_p[lost], step_q[lost], size[lost] = 0.01, 0.0, 0.01
+    shorter = np.minimum(1.0, _LONGEST_STEP / np.maximum(size, _LONGEST_STEP))
+    p += shorter * step_p
+    q += shorter * step_q
+    return np.asarray(size.max(axis=0))

@@ -1,0 +1,385 @@
+"""Inversion of an anonymiser: the warping of each recording is estimated (`spkver.attackers.warping`) and inverted.
+
+    OUTPUT/attackers/<anonymised background>/undoing/estimator.h5    estimates the warping of a recording
+    OUTPUT/attackers/<anonymised background>/undoing/undoing.json    its accuracy
+    OUTPUT/attackers/<anonymised background>/undoing/numbers/        the numbers of each data directory
+    OUTPUT/data/<anonymised directory>-undone                        the speech
+
+Only the anonymiser and the background are used. The number of a background recording is estimated without its speaker,
+so that a recogniser trained on inverted speech sees the same estimation errors as in the trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.embeddings import speaker_folds
+from evaluation.trials import INVERTING, Scores, Trials
+from spkbase.errors import DataError
+from spkbase.files import fingerprint, load_json, make_folder, write_json
+from spkbase.runs import Run, Stage
+from spkbase.seeding import stream
+from spkbase.showing import one_line
+from spkbase.work import Work
+from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, recorded_anonymizer, undo_datadir
+from spkver.attackers import lists, warping
+from spkver.attackers.protocol import NOWHERE, Attack, Attacker, Place, Scorer, TrainingSet
+from spkver.audio import read_audio
+from spkver.datadir import DataDir
+
+VERSION = 2
+"""Version of this method; scores of other versions are not reused."""
+FOLDS = 5
+"""Folds of background speakers."""
+LEAST = 10
+"""Fewest background recordings that an estimator can be trained on."""
+
+_DRAWS, _MOST_DRAWS = 1200, 6  # anonymised versions to aim at, and of one recording at most
+_KEY = 8  # digits of a key
+_MOST_OF_UNDOING = 4000  # background recordings to invert at most; attackers learn from no more
+_WARPING = "how far speech is warped"
+_PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `known_anonymizer`
+_LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
+
+
+@one_line
+@dataclass(frozen=True)
+class Known:
+    """What an attacker knows about the anonymiser.
+
+    Attributes
+    ----------
+    inverse : Inverse
+    bounds : (low, high)
+        Range that its numbers are drawn from, as in `AnonymizerConfig`.
+    by : {"record", "pairs"}
+        Whether it is known from the record of a folder, or from pairs of original and anonymised recordings.
+    """
+
+    inverse: Inverse
+    bounds: tuple[float, float]
+    by: str
+
+
+def known_anonymizer(background: TrainingSet) -> Known | None:
+    """Find the anonymiser of the background, from its record or else by trying each anonymiser with an inverse.
+
+    Without a record, each anonymiser of `INVERSES` warps the first seconds of six recordings by 13 numbers. Of the
+    results with the right duration (within 5 %), the one with the nearest mean spectrum counts. An anonymiser is
+    recognised if the squared differences between these spectra and the anonymised ones are less than a fifth of the
+    squared differences between original and anonymised spectra; else None is returned. Durations are checked because a
+    pitch shift that keeps the duration would be taken for resampling.
+    """
+    if not background.anonymised:
+        return None
+    config = _recorded(background.anonymised[0])
+    if config is None:
+        return _recognised(background.original, background.anonymised[0])
+    inverse = INVERSES.get(config.name)
+    return None if inverse is None else Known(inverse, getattr(config, inverse.parameter), "record")
+
+
+def unfit_background(attack: Attack) -> str:
+    """Return why an attacker cannot learn from the background what the anonymiser does, or an empty string."""
+    background, original = attack.training, attack.training.original
+    if not background.anonymised:
+        return "there is no anonymised background"
+    n_pairs = len(original.recordings.keys() & background.anonymised[0].recordings.keys())
+    people = set(original.speakers.values())
+    if n_pairs < LEAST or len(people) < 2:
+        text = f"a background of {n_pairs} recordings of {len(people)} speakers"
+        return f"{text} is too small to learn from: at least {LEAST} of 2"
+    if shared := people & set(attack.enrolment[0].speakers.values()):
+        return f"{len(shared)} speakers of the background are among those that are enrolled"
+    return ""
+
+
+def why_not(attack: Attack) -> str:
+    """Return why the anonymisation of an attack cannot be inverted, or an empty string."""
+    if (unfit := unfit_background(attack)) or known_anonymizer(attack.training) is not None:
+        return unfit
+    name, kinds = attack.training.anonymised[0].name, ", ".join(INVERSES)
+    return f"what made {name} cannot be inverted ({kinds} can); an attacker that ends in -aligned needs no inverse"
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Undoing:
+    """Inverts the anonymisation in attacks with one background.
+
+    Attributes
+    ----------
+    background : TrainingSet
+    place : Place
+    """
+
+    background: TrainingSet
+    place: Place
+    _undone: dict[DataDir, DataDir] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def known(self) -> Known:
+        """The anonymiser of the background."""
+        known = known_anonymizer(self.background)
+        assert known is not None  # see `why_not`
+        return known
+
+    @cached_property
+    def run(self) -> Run:
+        """The run in the folder of the estimator."""
+        folder = self.place.output / "attackers" / self.background.anonymised[0].name / "undoing"
+        return Run(make_folder(folder), self.place.jobs, self.place.force, quiet=True)
+
+    @cached_property
+    def estimator(self) -> Stage[warping.WarpEstimator]:
+        """The estimator of numbers, trained on further anonymised versions of the background."""
+        original, known, seed = self.background.original, self.known, self.place.seed
+        chosen = lists.choose_utterances(original.speakers, limit=_DRAWS // 2, seed=seed)
+        draws = min(_MOST_DRAWS, max(2, -(-_DRAWS // len(chosen))))
+        recordings = {name: Path(original.recordings[name]) for name in sorted(chosen)}
+        inverse, what = known.inverse, (known.inverse.anonymizer, known.bounds)
+
+        def make(path: Path) -> None:
+            draw = partial(_drawn_cues, what=what, draws=draws, seed=seed)
+            made = Work(self.place.jobs).map(draw, list(recordings.items()), processes=True, description=_WARPING)
+            cues, values = map(np.concatenate, zip(*made, strict=True))
+            folds = self.folds([original.speakers[name] for name in recordings for _ in range(draws)])
+            estimator = warping.fit_warp_estimator(cues, values, folds, inverse.bounds(known.bounds))
+            warping.write_warp_estimator(path, estimator)
+            number = {
+                "anonymizer": inverse.anonymizer,
+                "parameter": inverse.parameter,
+                "range": list(known.bounds),
+                "known_by": known.by,
+            }
+            speakers = len(set(original.speakers.values()))
+            counts = {"recordings": len(recordings), "speakers": speakers, "draws_of_each": draws}
+            method = {"kernel": "Gaussian" if estimator.width else "linear", "folds": FOLDS}
+            facts = {key: getattr(estimator, key) for key in warping.FACTS}
+            write_json(self.run.path("undoing.json"), {**number, **counts, **method, **facts})
+
+        return self.run.stage(
+            "estimator of the warp",
+            "estimator.h5",
+            make=make,
+            read=warping.read_warp_estimator,
+            inputs=[VERSION, what, draws, seed, sorted(original.speakers.items())],
+            sources=recordings,
+            libraries=_LIBRARIES,
+            also=("undoing.json",),
+        )
+
+    def numbers(self, directory: DataDir, *, is_tested: bool = False) -> dict[str, float]:
+        """Estimate the number of each recording; if each speaker has one number, average over the speaker.
+
+        The speakers of tested recordings are not disclosed: each recording keeps its own estimate, even in trials made
+        from the background, where the speakers are known.
+        """
+        recordings = {name: Path(path) for name, path in sorted(directory.recordings.items())}
+        is_shared = not is_tested and self.is_by_speaker(directory)
+        speakers = [directory.speakers[name] for name in recordings]
+        is_heard = set(speakers) <= set(self.background.original.speakers.values())
+        folds, estimator = self.folds(speakers) if is_heard else None, self.estimator
+
+        def make(path: Path) -> None:
+            cues = Work(self.place.jobs).map(_cues_of, list(recordings.items()), processes=True, description=_WARPING)
+            values = estimator.value.estimate(np.stack(list(cues)), folds)
+            if is_shared:
+                _, people = np.unique(speakers, return_inverse=True)
+                values = (np.bincount(people, values) / np.bincount(people))[people]
+            write_json(path, dict(zip(recordings, values.tolist(), strict=True)))
+
+        label = self._label(directory)
+        found = self.run.stage(
+            f"numbers of {label}",
+            f"numbers/{label}.json",
+            make=make,
+            read=load_json,
+            inputs=[VERSION, list(recordings), speakers, is_shared, None if folds is None else folds.tolist()],
+            after=[estimator],
+            sources=recordings,
+            libraries=_LIBRARIES,
+        ).value
+        return {name: float(value) for name, value in found.items()}
+
+    @staticmethod
+    def is_by_speaker(directory: DataDir) -> bool:
+        """Return whether each speaker has one number, according to the record of an anonymised directory."""
+        config = _recorded(directory)
+        return config is not None and config.level == "speaker"
+
+    def folds(self, speakers: Sequence[str]) -> NDArray[np.int64]:
+        """Return the fold of each of some background speakers."""
+        known = sorted(set(self.background.original.speakers.values()))
+        fold = dict(zip(known, speaker_folds(known, FOLDS, seed=self.place.seed).tolist(), strict=True))
+        return np.array([fold[speaker] for speaker in speakers], np.int64)
+
+    def undone(self, directory: DataDir, *, is_tested: bool = False) -> DataDir:
+        """Return the inverted version of an anonymised data directory, written to ``data/`` or reused.
+
+        Background recordings, as in the folds of a fusion, are taken from the inverted background; except tested
+        recordings (`is_tested`) if each speaker has one number, which was estimated from all recordings of the speaker.
+        """
+        if directory not in self._undone:
+            is_apart = directory in self._parts or (is_tested and self.is_by_speaker(self.background.anonymised[0]))
+            versions = () if is_apart else self.background.anonymised
+            known = {path for version in versions for path in version.recordings.values()}
+            selected = self.selected(directory) if known.issuperset(directory.recordings.values()) else None
+            if selected is None or len(selected) < len(directory):
+                target = self.place.output / "data" / f"{self._label(directory)}-undone"
+                inverse, place = self.known.inverse.anonymizer, self.place
+                numbers = self.numbers(directory, is_tested=is_tested)
+                selected = undo_datadir(directory, target, inverse, numbers, jobs=place.jobs, force=place.force)
+            self._undone[directory] = selected
+        return self._undone[directory]
+
+    def selected(self, directory: DataDir) -> DataDir:
+        """Return the same recordings of the inverted background, as far as it has them (see `_parts`)."""
+        pairs = [*zip(self.background.anonymised, self.undone_background, strict=True)]
+        undone = {before.recordings[name]: path for before, twin in pairs for name, path in twin.recordings.items()}
+        recordings = {name: undone[path] for name, path in directory.recordings.items() if path in undone}
+        path = directory.path.with_name(f"{directory.name}-undone")
+        return replace(lists.select(directory, recordings), path=path, recordings=recordings)
+
+    def _label(self, directory: DataDir) -> str:
+        """Return the name of a directory, with a digest of its ids if it is a side of a fold, named as the
+        background."""
+        name = directory.path.resolve().name
+        versions = {version.path.resolve().name for version in self.background.anonymised}
+        is_side = name in versions and directory not in self._parts
+        return f"{name}-{fingerprint(sorted(directory.recordings))[:_KEY]}" if is_side else name
+
+    @cached_property
+    def _parts(self) -> tuple[DataDir, ...]:
+        """The versions of the background; of a large one only a part, spread evenly over the speakers."""
+        versions, speakers = self.background.anonymised, self.background.original.speakers
+        limit = -(-_MOST_OF_UNDOING // len(versions))
+        chosen = set(lists.choose_utterances(speakers, limit=limit, seed=self.place.seed))
+        if len(chosen) == len(speakers):
+            return versions
+        return tuple(lists.select(version, chosen) for version in versions)
+
+    @cached_property
+    def undone_background(self) -> tuple[DataDir, ...]:
+        """The inverted versions of `_parts`."""
+        return tuple(map(self.undone, self._parts))
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class UndoneAttacker:
+    """An attacker on speech with the anonymisation inverted; see `spkver.attackers.Attacker`.
+
+    In the lazy-informed scenario, the base attacker learns from original speech and scores inverted enrolment and
+    trials; in the semi-informed scenario, it also learns from inverted versions of the background.
+    """
+
+    level: ClassVar[str] = INVERTING
+    scenarios: ClassVar[tuple[str, ...]] = ("lazy-informed", "semi-informed")  # both sides are anonymised
+
+    name: str
+    base: Attacker
+    place: Place = field(default=NOWHERE, repr=False)
+
+    def speech(self, attack: Attack) -> tuple[DataDir, ...]:
+        """Return both sides, and the whole background."""
+        background = attack.training.whole or attack.training
+        return *attack.sides, background.original, *background.anonymised
+
+    def record(self, attack: Attack) -> Any:
+        """Return what its scores depend on besides speech: the base attacker and the anonymiser."""
+        known = known_anonymizer(attack.training.whole or attack.training)
+        assert known is not None  # see `lacks`
+        what = [known.inverse.anonymizer, list(known.bounds)]
+        return {"undoing": VERSION, "anonymizer": what, "base": self.base.record(attack)}
+
+    def lacks(self, attack: Attack) -> str:
+        """Return why the anonymisation cannot be inverted, or what the base attacker lacks."""
+        return why_not(attack) or self.base.lacks(attack)
+
+    def fit(self, training: TrainingSet) -> Scorer:
+        """Invert the training set if it is anonymised, and train the base attacker on it."""
+        whole = training.whole or training  # the anonymiser is learnt from the whole set, even in a fold
+        shared, key = self.place.shared, (Undoing, whole.original, whole.anonymised)
+        undoing: Undoing = shared.setdefault(key, Undoing(whole, self.place))
+        if training.on_anonymised:
+            is_part = training.whole is not None
+            inverted = tuple(map(undoing.selected, training.anonymised)) if is_part else undoing.undone_background
+            training = replace(training, anonymised=inverted)
+        score_inverted = self.base.fit(training)
+
+        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
+            return score_inverted(tuple(map(undoing.undone, enrolment)), undoing.undone(tested, is_tested=True), trials)
+
+        return score
+
+
+def _recorded(directory: DataDir) -> AnonymizerConfig | None:
+    """Return the configuration recorded in a directory or, for a selection, in the folder that holds its recordings."""
+    found = recorded_anonymizer(directory.path)
+    if found is None and not directory.path.is_dir():
+        folders = sorted({Path(path).parent.parent for path in directory.recordings.values()})
+        configs = [recorded_anonymizer(folder) for folder in folders]
+        found = configs[0] if configs and all(config == configs[0] for config in configs) else None
+    return found
+
+
+@lru_cache(maxsize=8)
+def _recognised(original: DataDir, anonymised: DataDir) -> Known | None:
+    shared = sorted(original.recordings.keys() & anonymised.recordings.keys())
+    places = sorted(set(np.linspace(0, len(shared) - 1, _PAIRS).astype(int))) if shared else []
+    pairs = [shared[place] for place in places]
+    signals = [_beginnings(original.recordings[name], anonymised.recordings[name]) for name in pairs]
+    explained = {}
+    for name, inverse in INVERSES.items() if signals else ():
+        low, high = inverse.bounds(getattr(AnonymizerConfig(), inverse.parameter))
+        numbers = np.linspace(low, high, _GRID).tolist()
+        nearest = before = 0.0
+        for samples, rate, changed, changed_rate in signals:
+            goal = warping.mean_spectrum(changed, changed_rate)
+            outputs = inverse.apply([samples] * _GRID, [rate] * _GRID, numbers)
+            seconds = len(changed) / changed_rate
+            made = (output for output in outputs if not isinstance(output, DataError))
+            alike = (output for output in made if abs(len(output) / rate - seconds) < _LONGER * seconds)
+            found = [warping.mean_spectrum(output, rate) for output in alike]
+            before += float(np.sum((warping.mean_spectrum(samples, rate) - goal) ** 2))
+            nearest += min((float(np.sum((cues - goal) ** 2)) for cues in found), default=np.inf)
+        explained[name] = 1 - nearest / before if before else 0.0
+    best = max(explained, key=lambda name: explained[name], default="")
+    if not best or explained[best] < _EXPLAINED:
+        return None
+    return Known(INVERSES[best], getattr(AnonymizerConfig(), INVERSES[best].parameter), "pairs")
+
+
+def _beginnings(before: Path, after: Path) -> tuple[NDArray[Any], int, NDArray[Any], int]:
+    """Return the same first part of a recording before and after anonymisation, with the sampling rates."""
+    (samples, rate), (changed, changed_rate) = read_audio(before), read_audio(after)
+    part = min(1.0, _SECONDS * rate / len(samples))
+    return samples[: round(part * len(samples))], rate, changed[: round(part * len(changed))], changed_rate
+
+
+def _cues_of(recording: tuple[str, Path]) -> NDArray[np.float64]:
+    return warping.warp_cues(*read_audio(recording[1]))
+
+
+def _drawn_cues(
+    recording: tuple[str, Path], *, what: tuple[str, tuple[float, float]], draws: int, seed: int
+) -> tuple[NDArray[np.float64], list[float]]:
+    """Return the cues and the numbers of new anonymised versions of a recording."""
+    (name, path), (inverse, bounds) = recording, (INVERSES[what[0]], what[1])
+    samples, rate = read_audio(path)
+    generator = stream(seed, "undoing", name)
+    numbers = [inverse.draw(bounds, generator) for _ in range(draws)]
+    cues = []
+    for output in inverse.apply([samples] * draws, [rate] * draws, numbers):
+        if isinstance(output, DataError):
+            raise DataError(f"utterance {name!r}: {output.text}", file=path, remedy=output.remedy)
+        cues.append(warping.warp_cues(output, rate))
+    return np.stack(cues), numbers
