@@ -159,10 +159,10 @@ def secondary_results(
 
     Examples
     --------
-    >>> undone = {"attacker": "undone", "eer": {"rocch": 0.1}, "level": "inverting"}
+    >>> inverted = {"attacker": "inverted", "eer": {"rocch": 0.1}, "level": "inverting"}
     >>> plain = {"attacker": "plain", "eer": {"rocch": 0.2}, "level": "trial-by-trial"}
-    >>> {level: figure.attacker for level, figure in secondary_results([undone, plain]).levels.items()}
-    {'trial-by-trial': 'plain', 'inverting': 'undone'}
+    >>> {level: figure.attacker for level, figure in secondary_results([inverted, plain]).levels.items()}
+    {'trial-by-trial': 'plain', 'inverting': 'inverted'}
     """
 
     def least(part: Sequence[Mapping[str, Any]], name: str) -> AttackerRate:

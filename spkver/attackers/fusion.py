@@ -48,7 +48,7 @@ OF_THE_RECORDING = ("session",)
 """Presets that recognise a recording, not a voice: with one recording per speaker, the background cannot tell them
 apart."""
 
-UNDONE = "-undone"
+INVERTED = "-inverted"
 _LEVELS = list(LEVELS)
 _FORMAT = "spkver fusion of attackers"
 _METHOD = 1  # version of the method of training weights
@@ -171,7 +171,7 @@ class Fusion:
         if levels >= {TRIAL_BY_TRIAL, WHOLE_LIST}:
             found.append(replace(self, name=f"{self.name}-{TRIAL_BY_TRIAL}", highest=TRIAL_BY_TRIAL))
         if INVERTING in levels:
-            found.append(replace(self, name=self.name + UNDONE, highest=INVERTING))
+            found.append(replace(self, name=self.name + INVERTED, highest=INVERTING))
         return found
 
     @property

@@ -43,7 +43,7 @@ ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
 _ENDINGS = {
     "adapted": "adapted to the list of trials",
     "single-test": "adapted to the enrolled speakers alone",
-    "undone": "on speech with the anonymisation inverted",
+    "inverted": "on speech with the anonymisation inverted",
     "aligned": "after a map to original vectors",
 }
 _UNDOING, _ADAPTING = 15, 2  # seconds, see `Row`; adapted attackers use vectors that others extract
@@ -59,7 +59,7 @@ DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
     *("campplus-single-test", "supervector-single-test"),
     *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector"),
-    *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "campplus-aligned"),
+    *("campplus-adapted-inverted", "supervector-adapted-inverted", "campplus-inverted", "campplus-aligned"),
     *("prosody", "content", "session"),
     "fusion",  # of all before it
 )
@@ -126,7 +126,7 @@ def on_top(make: Make, ending: str) -> Make:
             return make(name, merged(of_base, {"adapted": ADAPTING[ending]}, settings), context)
         # a base with other settings is another attacker, in another folder
         of_it: Any = make(name if settings else base, merged(of_base, settings), context)
-        return undoing.UndoneAttacker(name, of_it) if ending == "undone" else alignment.AlignedAttacker(name, of_it)
+        return undoing.InvertedAttacker(name, of_it) if ending == "inverted" else alignment.AlignedAttacker(name, of_it)
 
     return made
 
@@ -145,7 +145,7 @@ def _with_endings(row: Row, endings: str) -> list[Row]:
 
 def _known_rows() -> list[Row]:
     """Return the rows of `CATALOGUE`."""
-    extractor, adapt, undo = extractor_attacker, "adapted single-test", "adapted-undone single-test-undone"
+    extractor, adapt, undo = extractor_attacker, "adapted single-test", "adapted-inverted single-test-inverted"
     # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
     classic_rows = [Row(name, text, classic.classic_attacker, seconds=6) for name, text in _CLASSIC_SUMMARIES.items()]
     # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
@@ -160,9 +160,9 @@ def _known_rows() -> list[Row]:
         Row("onnx:FILE", "vectors of a network in an ONNX file", extractor, is_network=True),
         Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", extractor),
         ivector,
-        *(row for base in classic_rows for row in _with_endings(base, "undone")),
-        *(row for base in (campplus, ge2e) for row in _with_endings(base, f"undone aligned {adapt} {undo}")),
-        *_with_endings(ivector, f"undone aligned {adapt}"),
+        *(row for base in classic_rows for row in _with_endings(base, "inverted")),
+        *(row for base in (campplus, ge2e) for row in _with_endings(base, f"inverted aligned {adapt} {undo}")),
+        *_with_endings(ivector, f"inverted aligned {adapt}"),
         *_with_endings(Row("supervector", "supervectors", sources.supervector_attacker), f"{adapt} {undo}"),
         Row("prosody", "pitch, rhythm and pauses", extractor, seconds=20),
         Row("content", "spoken words, where there are transcripts", content.content_attacker, seconds=1),
@@ -186,7 +186,7 @@ def cost_of(name: str, others: Collection[str]) -> float | None:
     >>> cost_of("scores", [])
     """
     plain = re.sub("-(adapted|single-test)", "", name)
-    base = plain.removesuffix("-undone")
+    base = plain.removesuffix("-inverted")
     alone = CATALOGUE[base].seconds if base in CATALOGUE else 0 if base == "supervector" else None
     if alone is None:
         return None

@@ -3,7 +3,7 @@
     OUTPUT/attackers/<anonymised background>/undoing/estimator.h5    estimates the warping of a recording
     OUTPUT/attackers/<anonymised background>/undoing/undoing.json    its accuracy
     OUTPUT/attackers/<anonymised background>/undoing/numbers/        the numbers of each data directory
-    OUTPUT/data/<anonymised directory>-undone                        the speech
+    OUTPUT/data/<anonymised directory>-inverted                        the speech
 
 Only the anonymiser and the background are used. The number of a background recording is estimated without its speaker,
 so that a recogniser trained on inverted speech sees the same estimation errors as in the trials.
@@ -122,7 +122,7 @@ class Undoing:
 
     background: TrainingSet
     place: Place
-    _undone: dict[DataDir, DataDir] = field(default_factory=dict, repr=False)
+    _inverted: dict[DataDir, DataDir] = field(default_factory=dict, repr=False)
 
     @cached_property
     def known(self) -> Known:
@@ -221,31 +221,31 @@ class Undoing:
         fold = dict(zip(known, speaker_folds(known, FOLDS, seed=self.place.seed).tolist(), strict=True))
         return np.array([fold[speaker] for speaker in speakers], np.int64)
 
-    def undone(self, directory: DataDir, *, is_tested: bool = False) -> DataDir:
+    def inverted(self, directory: DataDir, *, is_tested: bool = False) -> DataDir:
         """Return the inverted version of an anonymised data directory, written to ``data/`` or reused.
 
         Background recordings, as in the folds of a fusion, are taken from the inverted background; except tested
         recordings (`is_tested`) if each speaker has one number, which was estimated from all recordings of the speaker.
         """
-        if directory not in self._undone:
+        if directory not in self._inverted:
             is_apart = directory in self._parts or (is_tested and self.is_by_speaker(self.background.anonymised[0]))
             versions = () if is_apart else self.background.anonymised
             known = {path for version in versions for path in version.recordings.values()}
             selected = self.selected(directory) if known.issuperset(directory.recordings.values()) else None
             if selected is None or len(selected) < len(directory):
-                target = self.place.output / "data" / f"{self._label(directory)}-undone"
+                target = self.place.output / "data" / f"{self._label(directory)}-inverted"
                 inverse, place = self.known.inverse.anonymizer, self.place
                 numbers = self.numbers(directory, is_tested=is_tested)
                 selected = undo_datadir(directory, target, inverse, numbers, jobs=place.jobs, force=place.force)
-            self._undone[directory] = selected
-        return self._undone[directory]
+            self._inverted[directory] = selected
+        return self._inverted[directory]
 
     def selected(self, directory: DataDir) -> DataDir:
         """Return the same recordings of the inverted background, as far as it has them (see `_parts`)."""
-        pairs = [*zip(self.background.anonymised, self.undone_background, strict=True)]
-        undone = {before.recordings[name]: path for before, twin in pairs for name, path in twin.recordings.items()}
-        recordings = {name: undone[path] for name, path in directory.recordings.items() if path in undone}
-        path = directory.path.with_name(f"{directory.name}-undone")
+        pairs = [*zip(self.background.anonymised, self.inverted_background, strict=True)]
+        inverted = {before.recordings[name]: path for before, twin in pairs for name, path in twin.recordings.items()}
+        recordings = {name: inverted[path] for name, path in directory.recordings.items() if path in inverted}
+        path = directory.path.with_name(f"{directory.name}-inverted")
         return replace(lists.select(directory, recordings), path=path, recordings=recordings)
 
     def _label(self, directory: DataDir) -> str:
@@ -267,14 +267,14 @@ class Undoing:
         return tuple(lists.select(version, chosen) for version in versions)
 
     @cached_property
-    def undone_background(self) -> tuple[DataDir, ...]:
+    def inverted_background(self) -> tuple[DataDir, ...]:
         """The inverted versions of `_parts`."""
-        return tuple(map(self.undone, self._parts))
+        return tuple(map(self.inverted, self._parts))
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
-class UndoneAttacker:
+class InvertedAttacker:
     """An attacker on speech with the anonymisation inverted; see `spkver.attackers.Attacker`.
 
     In the lazy-informed scenario, the base attacker learns from original speech and scores inverted enrolment and
@@ -311,12 +311,14 @@ class UndoneAttacker:
         undoing: Undoing = shared.setdefault(key, Undoing(whole, self.place))
         if training.on_anonymised:
             is_part = training.whole is not None
-            inverted = tuple(map(undoing.selected, training.anonymised)) if is_part else undoing.undone_background
+            inverted = tuple(map(undoing.selected, training.anonymised)) if is_part else undoing.inverted_background
             training = replace(training, anonymised=inverted)
         score_inverted = self.base.fit(training)
 
         def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
-            return score_inverted(tuple(map(undoing.undone, enrolment)), undoing.undone(tested, is_tested=True), trials)
+            return score_inverted(
+                tuple(map(undoing.inverted, enrolment)), undoing.inverted(tested, is_tested=True), trials
+            )
 
         return score
 

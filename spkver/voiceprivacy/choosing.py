@@ -41,7 +41,7 @@ from spkver.voiceprivacy.settings import ALL, Config
 Json = dict[str, Any]
 
 _BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue with features; all presets have features
-_ENDING = re.compile(r"-(adapted|single-test|aligned|undone)")
+_ENDING = re.compile(r"-(adapted|single-test|aligned|inverted)")
 _FILES = 256  # headers read in one task
 
 
@@ -118,12 +118,12 @@ def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) 
     served = {condition["attacker"] for condition in conditions}
     specs = attacker_specs(config)
     fusions = [name for name, spec in specs.items() if spec == "fusion"]
-    ends = (f"-{TRIAL_BY_TRIAL}", "-undone")
+    ends = (f"-{TRIAL_BY_TRIAL}", "-inverted")
     specs |= {name + end: f"fusion{end}" for name in fusions for end in ends if name + end in served}
     run = {name: spec for name, spec in specs.items() if not conditions or name in served}
     others = [name for name, spec in run.items() if is_outside(spec)]
     networks = [name for name, spec in run.items() if is_network(spec)]
-    undoing = [name for name, spec in run.items() if spec.endswith(("-undone", "-aligned"))]
+    undoing = [name for name, spec in run.items() if spec.endswith(("-inverted", "-aligned"))]
     kind = f"networks: {', '.join(networks)}" if networks else "no neural network"
     text = f"Attackers that were run: {', '.join(run) or 'none'}; {kind}. The figure is an upper bound of"
     if left := [name for name in specs if name not in run]:
@@ -151,7 +151,7 @@ def explained(spec: str) -> str:
         return row[1].summary
     if spec == f"fusion-{TRIAL_BY_TRIAL}":
         return f"{CATALOGUE['fusion'].summary}, without attackers that adapt to the trials"
-    if spec == "fusion-undone":
+    if spec == "fusion-inverted":
         return f"{CATALOGUE['fusion'].summary}, with attackers that invert the anonymisation"
     return OUTSIDE[prefix if prefix in OUTSIDE else ""][1]
 
@@ -163,7 +163,7 @@ def is_network(spec: str) -> bool:
 
     Examples
     --------
-    >>> [is_network(spec) for spec in ("campplus:wheels", "ge2e-adapted-undone", "extractor:ge2e", "ivector-adapted")]
+    >>> [is_network(spec) for spec in ("campplus:wheels", "ge2e-adapted-inverted", "extractor:ge2e", "ivector-adapted")]
     [True, True, True, False]
     """
     kind = spec.removeprefix("extractor:").partition(":")[0]
@@ -175,7 +175,7 @@ def adapts(spec: str) -> bool:
 
     Examples
     --------
-    >>> [adapts(spec) for spec in ("ge2e-adapted-undone", "adapted:ecapa", "campplus", "scores:ecapa/exp")]
+    >>> [adapts(spec) for spec in ("ge2e-adapted-inverted", "adapted:ecapa", "campplus", "scores:ecapa/exp")]
     [True, True, False, False]
     """
     return "-adapted" in spec.partition(":")[0] or spec.startswith("adapted:")

@@ -334,8 +334,8 @@ def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, 
     twins = [sets.twins[name].name for name in sets.training_sets if name in sets.twins]
     choices = [folder / side / name / "choice.json" for name in names for side in sides]
     found: dict[str, list[Json]] = {"choices": [load_json(path) for path in choices if path.is_file()]}
-    undone = ["undoing"] if any(name.endswith("-undone") for name in names) else []
-    for key, of, file in (("undoing", undone, "undoing.json"), ("alignments", names, "alignment.json")):
+    inverted = ["undoing"] if any(name.endswith("-inverted") for name in names) else []
+    for key, of, file in (("undoing", inverted, "undoing.json"), ("alignments", names, "alignment.json")):
         places = [(twin, folder / twin / name / file) for twin in twins for name in of]
         found[key] = [{"background": twin, **load_json(path)} for twin, path in places if path.is_file()]
     return found

@@ -14,7 +14,7 @@ from spkver.attackers import CATALOGUE
 from spkver.attackers.registry import is_absent
 from spkver.datadir import read_datadir
 
-FAST = ("gmm-svm-cms", "gmm-ubm-undone")
+FAST = ("gmm-svm-cms", "gmm-ubm-inverted")
 EVERY = tuple(CATALOGUE)
 Written = dict[str, bytes]
 

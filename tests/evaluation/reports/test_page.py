@@ -634,7 +634,7 @@ def test_two_plain_sentences_then_the_figure_what_speaks_against_it_and_the_name
     assert places == sorted(places)
 
 
-def test_the_page_tells_what_was_undone_and_aligned(results: dict[str, Any]) -> None:
+def test_the_page_tells_what_was_inverted_and_aligned(results: dict[str, Any]) -> None:
     undoing = {
         "background": "train_mcadams", "anonymizer": "mcadams", "parameter": "alpha", "known_by": "pairs",
         "recordings": 251, "speakers": 250, "cues": "both", "kernel": "Gaussian", "rmse": 0.0149, "spread": 0.1158,

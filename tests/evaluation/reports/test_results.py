@@ -45,10 +45,10 @@ def closed(eer: float, share: float, candidates: tuple[int, int] = (5, 5), **end
 def levels() -> dict[str, Any]:
     """Results with attackers of two levels of knowledge, draws and closed sets."""
     draws = [{"draw": number, "eer": {"rocch": eer}} for number, eer in ((1, 0.181), (2, 0.192), (3, 0.057))]
-    undone = {"tested": [35, 36], "level": "inverting", "draws": draws, **closed(0.05, 0.7)}
+    inverted = {"tested": [35, 36], "level": "inverting", "draws": draws, **closed(0.05, 0.7)}
     adapted = {"tested": [35, 36], "level": "whole-list", "draws": draws[:1], **closed(0.022, 0.9, (10, 13))}
     rows = [
-        condition("lazy-informed", "gmm-svm-undone", 0.09, **undone),
+        condition("lazy-informed", "gmm-svm-inverted", 0.09, **inverted),
         condition("lazy-informed", "campplus", 0.179, **adapted),
     ]
     return {"format": 1, "conditions": rows, "anonymiser": {"name": "mcadams"}}
@@ -146,7 +146,7 @@ def test_levels_and_the_closed_set_may_be_of_other_attackers_than_the_least(leve
     assert list(found.levels) == ["whole-list", "inverting"]
     assert (found.levels["whole-list"].attacker, found.levels["whole-list"].rate.value) == ("campplus", 0.179)
     assert (found.levels["whole-list"].rate.low, found.levels["whole-list"].rate.high) == (0.0895, 0.358)
-    assert (found.levels["inverting"].attacker, found.tested) == ("gmm-svm-undone", (35, 36))
+    assert (found.levels["inverting"].attacker, found.tested) == ("gmm-svm-inverted", (35, 36))
     assert not found.without_content.attacker  # nobody reads
     assert (found.closed_set.attacker, found.closed_set.rate.value) == ("campplus", 0.022)
     assert (found.identification.attacker, found.candidates) == ("campplus", (10, 13))
@@ -183,7 +183,7 @@ def test_evidence_beyond_what_the_trials_support_is_not_shown_as_a_figure(result
 
 def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) -> None:
     """That of the minimum over attackers, on the page and in the tables of single attackers too."""
-    place = {"dataset": "libri_test", "gender": "all", "scenario": "lazy-informed", "strongest": "gmm-svm-undone"}
+    place = {"dataset": "libri_test", "gender": "all", "scenario": "lazy-informed", "strongest": "gmm-svm-inverted"}
     levels["summary"] = [place | {"eer": 0.09, "minimum": {"low": 0.033, "high": 0.299}}]
     text = format_markdown(levels)
     assert text.count("9.0 [3.3, 29.9]") == 3
@@ -198,7 +198,7 @@ def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) 
 def test_the_least_without_those_who_read_what_is_said(levels: dict[str, Any]) -> None:
     reader = condition("lazy-informed", "content", 0.01, level="trial-by-trial", content="oracle")
     found = secondary_results([reader, *levels["conditions"]])
-    assert (found.levels["trial-by-trial"].attacker, found.without_content.attacker) == ("content", "gmm-svm-undone")
+    assert (found.levels["trial-by-trial"].attacker, found.without_content.attacker) == ("content", "gmm-svm-inverted")
     assert not secondary_results([reader]).without_content.attacker
 
 
@@ -219,7 +219,7 @@ def test_the_table_for_a_glance(levels: dict[str, Any]) -> None:
         {
             "Dataset": "libri_test",
             "Scenario": "lazy-informed",
-            "Strongest": "gmm-svm-undone",
+            "Strongest": "gmm-svm-inverted",
             "EER [%], mean of draws": "9.0 [4.5, 18.0] (3 draws)",
             "Trial-by-trial [%]": "n/a",
             "Whole-list [%]": "17.9 (campplus)",

@@ -1,4 +1,4 @@
-"""What is undone comes back: factors by the closed form, signals by their spectra, directories file by file."""
+"""What is inverted comes back: factors by the closed form, signals by their spectra, directories file by file."""
 
 from __future__ import annotations
 

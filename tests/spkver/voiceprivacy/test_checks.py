@@ -398,7 +398,7 @@ def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
         ("gmm-svm", "", {"networks": []}, "no neural network"),
         ("gmm-svm scores:elsewhere", "", {"of_others": ["scores-elsewhere"]}, "upper bound of the privacy"),
         # the second fusion comes with the first
-        ("gmm-svm fusion", "gmm-svm fusion fusion-undone", {"undoing": ["fusion-undone"]}, "fusion-undone"),
+        ("gmm-svm fusion", "gmm-svm fusion fusion-inverted", {"undoing": ["fusion-inverted"]}, "fusion-inverted"),
     ],
 )
 def test_who_attacked(attackers: str, served: str, expected: dict[str, list[str]], words: str) -> None:

@@ -111,18 +111,18 @@ def condition(
 
 def test_the_least_of_each_level_stands_beside_the_least_of_all() -> None:
     several = {"draws": [{"eer": {"rocch": rate}} for rate in (0.18, 0.03, 0.06)]}
-    undone = condition("gmm-svm-undone", 0.09, level="inverting", tested=[35, 35], **several)
+    inverted = condition("gmm-svm-inverted", 0.09, level="inverting", tested=[35, 35], **several)
     adapted = condition("campplus-adapted", 0.12, level="whole-list")
-    table = [undone, adapted, condition("campplus", 0.179), condition("gmm-ubm", 0.4)]
+    table = [inverted, adapted, condition("campplus", 0.179), condition("gmm-ubm", 0.4)]
     rows = summarise(table)
-    assert rows[0]["strongest"] == "gmm-svm-undone"
+    assert rows[0]["strongest"] == "gmm-svm-inverted"
     assert {level: figure["attacker"] for level, figure in rows[0]["levels"].items()} == {
         "trial-by-trial": "campplus",
         "whole-list": "campplus-adapted",
-        "inverting": "gmm-svm-undone",
+        "inverting": "gmm-svm-inverted",
     }
     assert rows[0]["identification"] == {
-        "attacker": "gmm-svm-undone", "share": 0.91, "low": None, "high": None, "candidates": [5, 5],
+        "attacker": "gmm-svm-inverted", "share": 0.91, "low": None, "high": None, "candidates": [5, 5],
     }  # fmt: skip
     config = {"evaluation": {"level": 0.95}, "anonymizer": {"name": ""}}
     of = {"format": 1, "simulated": False, "averages": [], "config": config, "anonymiser": {"training_draws": 1}}

@@ -25,12 +25,12 @@ from spkver.attackers.vector_attacker import BackendChoice, Context, VectorAttac
 from spkver.datadir import DataDir, read_datadir
 
 ARRAYS = ("source_mean", "target_mean", "matrix")
-ONE = "[gmm-ubm,gmm-ubm-undone]"
+ONE = "[gmm-ubm,gmm-ubm-inverted]"
 
 
 @pytest.fixture(scope="module")
 def background(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingSet:
-    original, folder = read_datadir(layout / "tiny_train"), tmp_path_factory.mktemp("undone")
+    original, folder = read_datadir(layout / "tiny_train"), tmp_path_factory.mktemp("inverted")
     draws = [
         anonymize_datadir(original, folder / f"train{seed}", AnonymizerConfig(), seed=seed, jobs=1) for seed in (1, 2)
     ]
@@ -117,17 +117,17 @@ def test_numbers_are_guessed_and_shared_by_a_speaker_where_it_has_one(background
     assert np.sqrt(np.mean([(found[name] - truth[name]) ** 2 for name in truth])) < 0.5 * facts["spread"]
 
 
-def test_undone_speech_does_not_depend_on_workers_and_is_taken_up(background, tmp_path):
+def test_inverted_speech_does_not_depend_on_workers_and_is_taken_up(background, tmp_path):
     for jobs in (1, 2):
         output = tmp_path / str(jobs)
-        Undoing(background, Place(output, output / "work", jobs=jobs)).undone(background.anonymised[0])
+        Undoing(background, Place(output, output / "work", jobs=jobs)).inverted(background.anonymised[0])
     one, two = wavs(tmp_path / "1"), wavs(tmp_path / "2")
     assert len(one) == 18
     assert one == two
     kept = sorted((tmp_path / "1").rglob("*.wav"))
     kept[3].unlink()
     stamps = {path: path.stat().st_mtime_ns for path in kept if path.exists()}
-    Undoing(background, Place(tmp_path / "1", tmp_path / "work", jobs=1)).undone(background.anonymised[0])
+    Undoing(background, Place(tmp_path / "1", tmp_path / "work", jobs=1)).inverted(background.anonymised[0])
     assert wavs(tmp_path / "1") == one
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
 
@@ -150,7 +150,7 @@ def test_what_is_tested_is_estimated_alone_where_speakers_have_one_number(backgr
     )
     alone = undoing.numbers(tested, is_tested=True)
     assert len({whole[name] for name in some}) < len({alone[name] for name in some}) == 4
-    assert undoing.undone(tested, is_tested=True).recordings[some[0]] != undoing.undone(made[0]).recordings[some[0]]
+    assert undoing.inverted(tested, is_tested=True).recordings[some[0]] != undoing.inverted(made[0]).recordings[some[0]]
 
 
 def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
@@ -158,7 +158,7 @@ def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
     own."""
     version = background.anonymised[0]
     undoing = Undoing(background, Place(tmp_path, tmp_path / "work", jobs=1))
-    whole = undoing.undone(version)
+    whole = undoing.inverted(version)
     before = wavs(tmp_path)
     names = sorted(version.recordings)
     pieces = [
@@ -169,7 +169,7 @@ def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
         )
         for number, some in enumerate((names[:3], names[3:6]))
     ]
-    sides = [undoing.undone(piece) for piece in pieces]
+    sides = [undoing.inverted(piece) for piece in pieces]
     assert len({whole.path, *(side.path for side in sides)}) == 3
     assert {name: content for name, content in wavs(tmp_path).items() if name in before} == before
     assert all(path.is_file() for side in (whole, *sides) for path in side.recordings.values())
@@ -178,10 +178,10 @@ def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
         recordings={name: version.recordings[name] for name in names[:4]},
         speakers={name: version.speakers[name] for name in names[:4]},
     )
-    assert undoing.undone(part).recordings == {name: whole.recordings[name] for name in names[:4]}
+    assert undoing.inverted(part).recordings == {name: whole.recordings[name] for name in names[:4]}
 
 
-def test_what_cannot_be_undone_is_said(background, layout):
+def test_what_cannot_be_inverted_is_said(background, layout):
     assert why_not(attack(background, layout)) == ""
     assert why_not(attack(TrainingSet(background.original), layout)) == "there is no anonymised background"
     few = replace(background.original, recordings=dict(list(background.original.recordings.items())[:5]))
@@ -202,7 +202,7 @@ def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_pat
     output = tmp_path / "out"
     options = {"attackers": ONE, "anonymizer__training_draws": 2, "evaluation__resamples": 0}
     results = evaluated(originals, output, "--suffix", "_mcadams", **options)
-    before = stamps(output.glob("exp/*/*/gmm-ubm-undone/scores"))
+    before = stamps(output.glob("exp/*/*/gmm-ubm-inverted/scores"))
     assert len(before) == 6  # lazy- and semi-informed; women, men, both
     assert all(path.parts[-3].startswith("tiny_test_enrolls_mcadams-") for path in before)
     conditions, (told,) = results["conditions"], results["undoing"]
@@ -210,16 +210,16 @@ def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_pat
     assert 0 < told["rmse"] < told["spread"]
     assert {row["attacker"]: row["level"] for row in conditions} == {
         "gmm-ubm": "trial-by-trial",
-        "gmm-ubm-undone": "inverting",
+        "gmm-ubm-inverted": "inverting",
     }
-    assert {row["scenario"] for row in rows(conditions, attacker="gmm-ubm-undone")} == {
+    assert {row["scenario"] for row in rows(conditions, attacker="gmm-ubm-inverted")} == {
         "lazy-informed", "semi-informed"
     }  # fmt: skip
     # what learns from original speech is the same attacker, trained once
     attackers = output / "attackers"
     trained = [path.parent.relative_to(attackers) for path in attackers.glob("*/*/attacker.yaml")]
     assert {str(path) for path in trained} == {
-        "tiny_train/gmm-ubm", "tiny_train_mcadams-undone/gmm-ubm", "tiny_train_mcadams/gmm-ubm",
+        "tiny_train/gmm-ubm", "tiny_train_mcadams-inverted/gmm-ubm", "tiny_train_mcadams/gmm-ubm",
     }  # fmt: skip
     evaluated(originals, output, "--suffix", "_mcadams", **options)
     assert stamps(before) == before
