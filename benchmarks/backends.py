@@ -126,10 +126,10 @@ def first_speakers(embeddings: Embeddings, n_speakers: int) -> Embeddings:
 
 def rsr2015_condition(vectors: Embeddings, lists: Path) -> Condition:
     """Return the condition of the lists that `recipes/rsr2015/prepare.py` wrote; vectors have its ids, or the ends."""
-    if "/" not in vectors.ids[0]:  # those of its data directory, without the folder
+    background = (lists / "ubm_list.txt").read_text(encoding="utf-8").split()
+    if "/" in background[0] and "/" not in vectors.ids[0]:  # those of its data directory have no folder
         vectors = replace(vectors, ids=np.array([f"{name.partition('_')[0]}/{name}" for name in vectors.ids], object))
     rows = {name: row for row, name in enumerate(vectors.ids.tolist())}
-    background = (lists / "ubm_list.txt").read_text(encoding="utf-8").split()
     pairs = [line.split() for line in _only(lists, "*_trn.txt").read_text(encoding="utf-8").splitlines()]
     training = [rows[name] for name in background]
     enrolled = [rows[segment] for _, segment in pairs]
