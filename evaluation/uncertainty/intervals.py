@@ -404,6 +404,7 @@ def simultaneous(
     wider = stdtrit(n_units - 1, (1 + level) / 2) / ndtri((1 + level) / 2)
     reach = np.quantile(off.max(axis=1), level) * wider * spread
     low, high = from_scale(centre - reach, method), from_scale(centre + reach, method)
+    low, high = np.minimum(low, values), np.maximum(high, values)
     return np.maximum(low, method.lower), np.minimum(high, method.upper)
 
 
