@@ -80,13 +80,14 @@ def zebra(
         if worst is not None:
             found = dict(zip(_READINGS, vars(worst).values(), strict=True))
             most = result.zebra.individual_ceiling  # more is a matter of the density, and of no trial
-            shown = {
-                title: f"{one.log10:.3f}" if not one.log10 > most * (1 + 1e-9) else f"over {most:.3f}"
+            rows = [
+                {
+                    "worst case by": title,
+                    "log10 LLR": f"over {most:.3f}" if one.log10 > most * (1 + 1e-9) else f"{one.log10:.3f}",
+                }
                 for title, one in found.items()
-            }
-            click.echo(
-                "\n" + format_table([{"worst case by": title, "log10 LLR": text} for title, text in shown.items()])
-            )
+            ]
+            click.echo("\n" + format_table(rows))
             for title, one in found.items():
                 if one.note:
                     click.echo(f"{title}: {one.note}")

@@ -89,7 +89,11 @@ from spkbase.errors import DataError
 from spkbase.showing import Tabular, brief, one_line
 
 ALONE, PLENTY = 2.0, 8.0
+"""Numbers of independent errors up to which the exact interval stands alone, and from which the usual one does."""
+
 OF_SPEAKERS = 0.7
+"""Share of the variance of scores that the exact interval ascribes to the speaker."""
+
 _LEAST = 1e-9
 
 
