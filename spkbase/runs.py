@@ -80,26 +80,13 @@ class Stage(Generic[Value]):
     name : str
     artefact : str
         File in the output folder.
-    origin : dict
-        Its inputs, part by part, so that a change can be named.
     fingerprint : str
-        Digest of `origin`.
+        Digest of its inputs.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        name: str,
-        artefact: str,
-        origin: Json,
-        make: Callable[[Path], object] | None,
-        read: Callable[[Path], Value],
-        also: Sequence[str],
-    ) -> None:
-        self.run, self.name, self.artefact, self.origin = run, name, artefact, origin
-        self.fingerprint = fingerprint(origin)
-        self._make, self._read, self._files = make, read, (artefact, *also)
-        self._is_ready = False
+    def __init__(self, run: Run, artefact: str, origin: Stamp, read: Callable[[Path], Value], *, is_made: bool) -> None:
+        self.run, self.name, self.artefact, self.fingerprint = run, origin.name, artefact, origin.fingerprint
+        self._origin, self._read, self._is_made = origin, read, is_made
 
     def __repr__(self) -> str:
         return f"Stage({self.name!r}, {self.artefact!r})"
@@ -111,56 +98,25 @@ class Stage(Generic[Value]):
 
     @property
     def value(self) -> Value:
-        """Contents of the artefact, read once from the file, so that every run uses the same bits."""
+        """Contents of the artefact, read once from the file, so that every run uses the same bits.
+
+        Raises
+        ------
+        DataError
+            If a run of another stage alone has not made it.
+        """
         if "_value" not in self.__dict__:
-            self.bring_up_to_date()
+            state = "done" if self._is_made else self.run.state(self.artefact, self._origin)
+            if state != "done":
+                text = f"{self.run.only!r} needs stage {self.name!r}, which is {state}"
+                remedy = f"run with until={self.name!r} first, or do not choose one stage only"
+                raise DataError(text, file=self.path, remedy=remedy)
             self._value = self._read(self.path)
         return self._value
 
     def release(self) -> None:
         """Drop the value from memory; it is read again on demand."""
         self.__dict__.pop("_value", None)
-
-    def state(self) -> State:
-        """Return whether the artefact exists and was made from the inputs of this stage."""
-        entry = read_records(self.run.output)[0].get(self.artefact, {})
-        if entry.get("fingerprint") != self.fingerprint:
-            return "stale" if entry.get("fingerprint") and self.path.is_file() else "missing"
-        return _state_of_files(self.run.output, entry)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the artefact is still to be made."""
-        run = self.run
-        return not self._is_ready and (self.state() != "done" or (run.force and run.only in (None, self.name)))
-
-    def bring_up_to_date(self, make: Callable[[Path], object] | None = None) -> None:
-        """Make the artefact unless it is up to date, with `make` if the stage was declared without one."""
-        if self._is_ready:
-            return
-        make, run, is_meant = make or self._make, self.run, self.run.only in (None, self.name)
-        state = self.state()
-        if state == "done" and not (run.force and is_meant):
-            run.tell("%s: up to date, %s", self.name, self.path)
-            self._is_ready = True
-            return
-        if not is_meant:
-            text = f"{run.only!r} needs stage {self.name!r}, which is {state}"
-            remedy = f"run with until={self.name!r} first, or do not choose one stage only"
-            raise DataError(text, file=self.path, remedy=remedy)
-        if state == "damaged":
-            logger.warning("%s has changed since it was written: it is made again", self.path)
-        assert make is not None
-        run.note(self.artefact, {"stage": self.name, "origin": self.origin})  # begun
-        with run.timed(self.name):
-            make(self.path)
-        files = {}
-        for name in self._files:
-            size, changed = size_and_time(run.path(name))
-            files[name] = {"size": size, "time": changed, "sha256": file_digest(run.path(name))}
-        made = {"stage": self.name, "fingerprint": self.fingerprint, "origin": self.origin, "files": files}
-        run.note(self.artefact, {**made, "seconds": round(run.timings[self.name], 3)})
-        self._is_ready = True
 
 
 @one_line
@@ -223,49 +179,76 @@ class Run:
         self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - started
         self.tell("%s: %.1f s", name, self.timings[name])
 
-    def stage(self, name: str, artefact: str, **how: Any) -> Stage[Any]:
-        """Make an artefact unless it is up to date; parameters and result are those of `declare`.
-
-        With `only`, the other stages must be up to date if their values are needed.
-
-        Raises
-        ------
-        DataError
-            If the stage is not up to date and `only` names another one.
-        Ended
-            If this is the last requested stage.
-        """
-        stage = self.declare(name, artefact, **how)
-        if self.only in (None, name):
-            stage.bring_up_to_date()
-        if name in (self.only, self.until):
-            raise Ended(name)
-        return stage
-
-    def declare(
+    def stage(
         self,
         name: str,
         artefact: str,
         *,
+        make: Callable[[Path], object],
         read: Callable[[Path], Value],
-        make: Callable[[Path], object] | None = None,
-        inputs: Any = None,
-        after: Sequence[Origin] = (),
-        sources: Mapping[str, Path] | None = None,
-        libraries: Sequence[str] = ("numpy",),
         also: Sequence[str] = (),
+        origin: Stamp | None = None,
+        **inputs: Any,
     ) -> Stage[Value]:
-        """Return a stage that is made when its value is needed.
+        """Make an artefact unless it is up to date.
 
         Parameters
         ----------
         name : str
         artefact : str
             File in the output folder.
+        make : callable
+            Writes the artefact to the given path, completely or not at all.
         read : callable
-            Reads the value from the artefact.
-        make : callable, optional
-            Writes the artefact to the given path, completely or not at all; else `Stage.bring_up_to_date` gets it.
+            Reads the value from the artefact, when it is asked for.
+        also : sequence of str
+            Further files that `make` writes.
+        origin : Stamp, optional
+            See the method `origin`; by default it is made of the further arguments, which are those of the method.
+
+        Raises
+        ------
+        Ended
+            If this is the last requested stage.
+        """
+        origin = origin or self.origin(name, **inputs)
+        self.path(artefact)
+        self.plan[artefact] = name
+        is_meant = self.only in (None, name)
+        if is_meant:
+            state = self.state(artefact, origin)
+            if state == "done" and not self.force:
+                self.tell("%s: up to date, %s", name, self.path(artefact))
+            else:
+                if state == "damaged":
+                    logger.warning("%s has changed since it was written: it is made again", self.path(artefact))
+                self.note(artefact, {"stage": name, "origin": origin.value})  # begun
+                with self.timed(name):
+                    make(self.path(artefact))
+                files = {}
+                for file in (artefact, *also):
+                    size, changed = size_and_time(self.path(file))
+                    files[file] = {"size": size, "time": changed, "sha256": file_digest(self.path(file))}
+                made = {"stage": name, "fingerprint": origin.fingerprint, "origin": origin.value, "files": files}
+                self.note(artefact, {**made, "seconds": round(self.timings[name], 3)})
+        if name in (self.only, self.until) and name != REPORT:
+            raise Ended(name)
+        return Stage(self, artefact, origin, read, is_made=is_meant)
+
+    def origin(
+        self,
+        name: str,
+        *,
+        inputs: Any = None,
+        after: Sequence[Origin] = (),
+        sources: Mapping[str, Path] | None = None,
+        libraries: Sequence[str] = ("numpy",),
+    ) -> Stamp:
+        """Return the fingerprint of all that a stage depends on; the value has its parts, which name a change.
+
+        Parameters
+        ----------
+        name : str
         inputs : object
             Configuration and lists; see `spkbase.files.fingerprint`.
         after : sequence of Stage or Stamp
@@ -274,23 +257,26 @@ class Run:
             Input files by id; their paths, sizes and modification times are compared.
         libraries : sequence of str
             Distributions whose versions the numbers depend on.
-        also : sequence of str
-            Further files that `make` writes.
         """
-        origin = {
+        parts = {
             "version": __version__,
             "inputs": fingerprint(inputs),
             "sources": self._sources(name, sources),
             "libraries": {library: library_version(library) for library in sorted(libraries)},
             "after": {before.name: before.fingerprint for before in after},
         }
-        self.path(artefact)
-        self.plan[artefact] = name
-        return Stage(self, name, artefact, origin, make, read, also)
+        return Stamp(name, fingerprint(parts), parts)
 
     def stamp(self, name: str, *, inputs: Any = None, sources: Mapping[str, Path] | None = None) -> Stamp:
         """Return the fingerprint of a step that leaves no artefact, for stages that depend on it."""
         return Stamp(name, fingerprint(inputs, self._sources(name, sources)))
+
+    def state(self, artefact: str, origin: Stamp) -> State:
+        """Return whether an artefact exists and was made from these inputs."""
+        entry = read_records(self.output)[0].get(artefact, {})
+        if entry.get("fingerprint") != origin.fingerprint:
+            return "stale" if entry.get("fingerprint") and self.path(artefact).is_file() else "missing"
+        return _state_of_files(self.output, entry)
 
     def _sources(self, name: str, sources: Mapping[str, Path] | None) -> str:
         if sources is None:

@@ -17,8 +17,10 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     """Run all steps from speech to the report, and return the text that is shown at the end."""
     sets = voiceprivacy.check(experiment)  # all problems are reported first
     sets = voiceprivacy.anonymise(experiment, sets)  # data/
-    attackers = voiceprivacy.train(experiment, sets)  # work/, attackers/
-    scores = voiceprivacy.score(experiment, sets, attackers)  # exp/
+    plan = voiceprivacy.plan_attacks(experiment, sets)  # plan.csv
+    extracted, failures = voiceprivacy.extract(experiment, plan)  # work/
+    models = voiceprivacy.fit(experiment, plan, extracted, failures)  # attackers/
+    scores = voiceprivacy.score(experiment, sets, plan, extracted, models, failures)  # exp/
     table = voiceprivacy.assess(experiment, scores)  # numbers/, evidence.json
     utility = voiceprivacy.utility(experiment, sets)
     return voiceprivacy.report(experiment, sets, scores, table, utility)  # results.json, report.html

@@ -1,12 +1,14 @@
 """Attackers: they learn from data directories, and score any list of trials.
 
-`train_attacker` trains a classic attacker with an `AttackerConfig` (from a preset by `attacker_config`), and `score`
-scores a list of trials with it.
+`parse_spec` and `make_attacker` create an attacker from its entry in a configuration; its `extract`, `fit` and `score`
+are the steps of an evaluation. `train_attacker` trains a classic attacker with an `AttackerConfig` (from a preset by
+`attacker_config`), and `score` scores a list of trials with it.
 """
 
 from spkver.attackers.classic import (
     PRESETS,
     AttackerConfig,
+    GmmUbmAttacker,
     TrainedAttacker,
     attacker_config,
     check_training,
@@ -14,36 +16,27 @@ from spkver.attackers.classic import (
     score,
     train_attacker,
 )
-from spkver.attackers.fusion import Fusion, put_to_work
-from spkver.attackers.pieces import with_pieces
-from spkver.attackers.protocol import (
-    ENDING,
-    Attack,
-    Attacker,
-    Place,
-    Scorer,
-    TrainingSet,
-    learns_from,
-    level_of,
-    serves,
-    speech_of,
-)
+from spkver.attackers.folds import Fold
+from spkver.attackers.fusion import LEAST_SPEAKERS, METHOD, Fusion, fold_attacks, fuse, highest_level, learn_weights
+from spkver.attackers.inversion import Inversion, known_anonymizer, unfit_background, why_not
+from spkver.attackers.lists import recordings_of, select
+from spkver.attackers.pieces import count_pieces, cut, needs_pieces, pieces_of
+from spkver.attackers.protocol import ENDING, Attack, Attacker, Extracted, TrainingSet
 from spkver.attackers.registry import (
+    BY_FEATURES,
     CATALOGUE,
     DEFAULT,
+    OF_THE_RECORDING,
     OUTSIDE,
+    Spec,
     absent_attackers,
     attacker_name,
-    cost_of,
     default_attackers,
-    find_row,
     is_outside,
-    is_supplied,
     make_attacker,
     named_only,
-    open_outside,
+    parse_spec,
 )
-from spkver.attackers.sources import Workplace
-from spkver.attackers.undoing import Undoing, known_anonymizer
-from spkver.attackers.vector_attacker import Context, VectorAttacker, VectorStore
+from spkver.attackers.sources import ExtractorSource, MixtureSource
+from spkver.attackers.vector_attacker import VectorAttacker
 from spkver.attackers.warping import fit_warp_estimator, warp_cues

@@ -1,4 +1,4 @@
-"""The classic attackers, each trained on data directories and saved as one self-contained folder.
+"""The classic attackers: GMM-UBM, and chains over supervectors; each can be saved as one self-contained folder.
 
     ATTACKER/attacker.yaml    format, configuration, seed, what it was trained on, SHA-256 of the others, fingerprint
     ATTACKER/attacker.h5      universal background model, digests of the training speakers
@@ -27,13 +27,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Embeddings
-from evaluation.trials import Scores, Trials
+from evaluation.trials import TRIAL_BY_TRIAL, Scores, Trials
 from spkbase.configuration import check_values, load_config, merged, read_yaml, to_dict
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import file_digest, fingerprint, make_folder, write_text
@@ -43,29 +42,17 @@ from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers import lists
-from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, naming
-from spkver.attackers.sources import SMALL_MIXTURE, Workplace
-from spkver.attackers.vector_attacker import Context, Settings, check_chains
-from spkver.backend import (
-    Backend,
-    Chain,
-    parse_chain,
-    read_backend,
-    score_gmm_ubm,
-    speaker_digests,
-    train_chain,
-    write_backend,
-)
+from spkver.attackers.chain_choice import BackendChoice, check_chains
+from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
+from spkver.attackers.sources import SMALL_MIXTURE, MixtureSource, MixtureVectors
+from spkver.attackers.vector_attacker import VectorAttacker, score_vectors
+from spkver.backend import Backend, read_backend, score_gmm_ubm, speaker_digests, write_backend
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, check_recordings
 from spkver.mixture import GaussianMixture, Statistics, UbmConfig, check_ubm
-from spkver.vectors import MapConfig, adapt_multisession, adapt_supervectors
+from spkver.vectors import MapConfig, adapt_multisession
 
 logger = logging.getLogger(__name__)
-
-LDA_SPEAKERS, LDA_UTTERANCES, NORM_SPEAKERS = 50, 2.0, 30
-"""A chain with LDA needs this many training speakers and utterances per speaker, all versions counted (pieces of one
-utterance do not show how a speaker's utterances differ); a chain with snorm needs this many speakers."""
 
 _SHARED: dict[str, Any] = {**SMALL_MIXTURE, "training": {"session_seconds": 2.5}}
 _SVM = {**_SHARED, "chains": ["[centre, nap: 20, length, svm: {balanced: true, most: 1000}]"]}
@@ -175,6 +162,88 @@ def attacker_config(
 
 
 @one_line
+@dataclass(frozen=True, eq=False)
+class GmmUbmAttacker:
+    """The attacker gmm-ubm; see `spkver.attackers.Attacker`.
+
+    Attributes
+    ----------
+    name : str
+    source : MixtureSource
+        Only the relevance of its `map` is used.
+    utterances : int or None
+        Recordings of the training set to use at most, see `limited`.
+    """
+
+    level: ClassVar[str] = TRIAL_BY_TRIAL
+
+    name: str
+    source: MixtureSource = field(repr=False)
+    utterances: int | None = None
+
+    def record(self, attack: Attack) -> Any:
+        """Return what its scores depend on."""
+        return {"gmm-ubm": self.source.record, "utterances": self.utterances}
+
+    def obstacle(self, attack: Attack) -> str:
+        """Return an empty string: it can score all trials."""
+        return ""
+
+    def extract(self, extracted: Extracted, attack: Attack) -> None:
+        """Extract the features of the training set, the enrolment and the tested recordings."""
+        training = lists.limited(attack.training.versions, self.utterances, seed=extracted.seed)
+        with naming(self.name):
+            for directory in (lists.merge_versions(training), lists.enrolled_speech(attack.enrolment), attack.tested):
+                self.source.extract(extracted, directory)
+
+    def fit(self, extracted: Extracted, training: TrainingSet) -> GaussianMixture:
+        """Train the universal background model."""
+        versions = lists.limited(training.versions, self.utterances, seed=extracted.seed)
+        with naming(self.name):
+            return self.source.universal_model(extracted, lists.merge_versions(versions))
+
+    def score(self, extracted: Extracted, model: GaussianMixture, attack: Attack) -> Scores:
+        """Score trials by log-likelihood ratios; a recording counts once, however often it was anonymised."""
+        work, trials = extracted.run.work, attack.trials
+        enrolment = lists.enrolled_speech(attack.enrolment)
+        models, _ = lists.match_trials(enrolment, attack.tested, trials)
+        with naming(self.name):
+            found = self.source.statistics(extracted, model, lists.select(enrolment, set(models.segments)))
+            row_of, ids = (
+                {name: row for row, name in enumerate(found.segments)},
+                self.source.by_name(extracted, enrolment),
+            )
+            sessions: dict[tuple[str, str], list[int]] = {}
+            for speaker, name in zip(models.models, models.segments, strict=True):
+                recording = enrolment.version_of.get(name, name)
+                sessions.setdefault((speaker, recording), []).append(row_of[ids[name]])
+            arrays = (np.asarray(values) for values in (found.zeroth, found.first))
+            zeroth, first = (np.stack([values[rows].mean(axis=0) for rows in sessions.values()]) for values in arrays)
+            names = np.array(list(sessions), object)
+            statistics = Statistics(names[:, 0], names[:, 1], zeroth, first)
+            adapted = adapt_multisession(model, statistics, replace(self.source.map, normalise=False), work=work)
+            ids, frames = (
+                self.source.by_name(extracted, attack.tested),
+                self.source.feature_set(extracted, attack.tested),
+            )
+            contents, rows = np.unique([ids[name] for name in trials.segment_ids.tolist()], return_inverse=True)
+            asked = Trials(trials.model_ids, contents.astype(object), trials.models, rows[trials.segments])
+            return lists.as_scores(trials, score_gmm_ubm(model, adapted, frames.frames.value, asked, work=work).values)
+
+
+def classic_attacker(config: AttackerConfig) -> GmmUbmAttacker | VectorAttacker:
+    """Create a classic attacker from its configuration."""
+    source = MixtureSource(config.features, config.ubm, config.map, session_seconds=config.training.session_seconds)
+    if not config.chains:
+        return GmmUbmAttacker(config.name, replace(source, session_seconds=None), config.training.utterances)
+    choice = BackendChoice(config.name, config.chains, utterances=config.training.utterances)
+    return VectorAttacker(config.name, choice, source, is_fitted=True)
+
+
+# --- trained, and saved in a folder -----------------------------------------------------------------------------------
+
+
+@one_line
 @dataclass(frozen=True)
 class TrainedAttacker:
     """A trained classic attacker, with all that scoring needs.
@@ -204,21 +273,19 @@ class TrainedAttacker:
         """What its results are called."""
         return self.config.name
 
-    def score(self, enrolment: DataDir, tested: DataDir, trials: Trials, work: Workplace) -> Scores:
-        """Score trials; features and statistics are cached in a folder."""
-        config, ubm, workers = self.config, self.ubm, Work(work.jobs)
-        models, recordings = lists.match_trials(enrolment, tested, trials)
-        listed = {*models.segments, *(enrolment.enrolls or ())}  # so that lists of trials share them
-        paths = {name: Path(enrolment.recordings[name]) for name in sorted(listed)}
-        found = work.recordings(enrolment.name, paths, config.features, seed=self.seed).statistics(ubm)
-        enrolled = _model_statistics(found, models.models, models.segments, enrolment.version_of)
-        tests = work.recordings(tested.name, recordings, config.features, seed=self.seed)
-        if self.backend is not None:
-            sides = enrolled, tests.statistics(ubm)
-            first, second = (_supervectors(ubm, rows, config.map, workers) for rows in sides)
-            return self.backend.score(first, second, trials)
-        adapted = adapt_multisession(ubm, enrolled, replace(config.map, normalise=False), work=workers)
-        return score_gmm_ubm(ubm, adapted, tests.frames.value, trials, work=workers)
+    def score(self, enrolment: DataDir, tested: DataDir, trials: Trials, work: Run) -> Scores:
+        """Score trials; features and statistics are kept in the folder of a run."""
+        attack = Attack(TrainingSet(enrolment), (enrolment,), tested, trials)
+        extracted, attacker = Extracted(work, work, self.seed), classic_attacker(self.config)
+        if isinstance(attacker, GmmUbmAttacker):
+            return attacker.score(extracted, self.ubm, attack)
+        source = attacker.source
+        assert isinstance(source, MixtureSource)
+        assert self.backend is not None
+        with naming(self.name):
+            return score_vectors(
+                MixtureVectors(source, extracted, self.ubm), self.backend, attack, keeps_versions=False
+            )
 
 
 def save_attacker(attacker: TrainedAttacker, folder: str | Path) -> None:
@@ -283,7 +350,8 @@ def train_attacker(
     folder: str | Path,
     *,
     seed: int = 0,
-    work: Workplace | None = None,
+    work: str | Path | None = None,
+    jobs: int | None = None,
     force: bool = False,
     keep: bool = False,
 ) -> TrainedAttacker:
@@ -298,9 +366,11 @@ def train_attacker(
     folder : path
     seed : int
         Seed of the dither and of the choice of utterances.
-    work : Workplace, optional
-        Folder for features and background models, and the number of workers; ``folder/work`` and all cores by default.
-        Attackers with equal `features`, `training` and `ubm` share the files there.
+    work : path, optional
+        Folder for features and background models; ``folder/work`` by default. Attackers with equal `features` and `ubm`
+        share the files there.
+    jobs : int, optional
+        Workers; all cores by default.
     force : bool
         Train again even if there is an attacker with the same inputs.
     keep : bool
@@ -313,81 +383,55 @@ def train_attacker(
         another attacker.
     """
     folder, datadir = Path(folder), lists.merge_versions(datadirs)
-    work = work or Workplace(folder / "work")
-    check_training(datadir, [config], seed=seed, jobs=work.jobs)
-    recordings = _recordings(datadir, config, seed)
-    speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
-    mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
-    run = Run(make_folder(folder), jobs=work.jobs, force=force)
+    attacker = classic_attacker(config)
+    check_training(datadir, [attacker], seed=seed, jobs=jobs)
+    training = TrainingSet(datadir)
+    (speech,) = lists.limited(training.versions, config.training.utterances, seed=seed)
+    run = Run(make_folder(folder), jobs=jobs, force=force)
 
     def make(path: Path) -> None:
-        # features, mixture and statistics are stages in separate folders, which attackers share
-        prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
-        ubm = work.ubm(prepared, config.ubm)
-        backend, listed = None, fingerprint(sorted(speakers.items()))
-        facts = {"utterances": len(recordings), "speakers": len(set(speakers.values())), "list": listed}
-        if config.chains:
-            seconds = config.training.session_seconds
-            length = None if seconds is None else seconds / config.features.shift
-            statistics = prepared.session_statistics(ubm, speakers, length)
-            sessions = _supervectors(ubm, statistics, config.map, Work(work.jobs))
-            chain = fitting_chain(config, sessions, len(recordings))
-            backend = train_chain(sessions, chain, seed=seed)
-            facts["sessions"] = len(sessions)
-        heard = speaker_digests(speakers.values())
-        attacker = TrainedAttacker(config, seed, ubm, backend, {"name": datadir.name, **facts}, heard)
-        save_attacker(attacker, path.parent)
+        below = Run(Path(work or folder / "work"), jobs=jobs, force=force, quiet=True)
+        extracted = Extracted(below, below, seed)
+        model, backend = attacker.fit(extracted, training), None
+        facts: dict[str, Any] = {"utterances": len(speech), "speakers": len(set(speech.speakers.values()))}
+        if not isinstance(model, GaussianMixture):
+            assert isinstance(model.vectors, MixtureVectors)
+            backend, model = read_backend(model.backend), model.vectors.ubm
+            facts["sessions"] = backend.facts["vectors"]
+        facts["list"] = fingerprint(sorted(speech.speakers.items()))
+        heard = speaker_digests(speech.speakers.values())
+        save_attacker(TrainedAttacker(config, seed, model, backend, {"name": datadir.name, **facts}, heard), folder)
 
-    stage = run.declare(
+    mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
+    origin = run.origin(
+        f"attacker {config.name}",
+        inputs=[config, sorted(speech.speakers.items()), datadir.name, seed, mixture],
+        sources=pipeline.feature_sources(speech.recordings, config.features),
+        libraries=[*pipeline.feature_libraries(speech.recordings, config.features), "scikit-learn"],
+    )
+    if (
+        keep
+        and not force
+        and (folder / _DESCRIPTION).is_file()
+        and run.state(_DESCRIPTION, origin) in ("stale", "missing")
+    ):
+        text = "an attacker of other data, settings or library versions is there already"
+        raise DataError(text, file=folder, remedy="choose another output folder, or replace it with force=True")
+    trained: TrainedAttacker = run.stage(
         f"attacker {config.name}",
         _DESCRIPTION,
         make=make,
         read=lambda path: load_attacker(path.parent),
         also=_files(config),
-        inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
-        sources=pipeline.feature_sources(recordings, config.features),
-        libraries=[*pipeline.feature_libraries(recordings, config.features), "scikit-learn"],
-    )
-    if keep and stage.is_due and stage.path.is_file() and stage.state() in ("stale", "missing"):
-        text = "an attacker of other data, settings or library versions is there already"
-        raise DataError(text, file=folder, remedy="choose another output folder, or replace it with force=True")
-    stage.bring_up_to_date()
-    return stage.value
+        origin=origin,
+    ).value
+    return trained
 
 
-def fitting_chain(config: AttackerConfig, sessions: Embeddings, n_utterances: int) -> Chain:
-    """Return the first chain for which the training set is large enough, or else the last chain.
-
-    LDA needs `LDA_SPEAKERS` speakers with `LDA_UTTERANCES` utterances each, snorm needs `NORM_SPEAKERS` speakers. Ranks
-    are lowered to what the sessions allow: NAP to the number of directions in which they differ within speakers, LDA to
-    the number of speakers minus one.
-    """
-    (n_sessions, dimension), n_speakers = sessions.vectors.shape, len(set(sessions.speakers))
-    is_missing = {
-        "lda": n_speakers < LDA_SPEAKERS or n_utterances < LDA_UTTERANCES * n_speakers or n_sessions == n_speakers,
-        "snorm": n_speakers < NORM_SPEAKERS,
-    }
-    chains = [parse_chain(chain) for chain in config.chains]
-    carried = (chain for chain in chains if not any(is_missing.get(step.name) for step in chain))
-    chain = next(carried, chains[-1])
-    if chain != chains[0]:
-        text = "%s: %d utterances of %d training speakers are too few for %s"
-        logger.info(text, config.name, n_utterances, n_speakers, config.chains[0])
-    most = {"nap": n_sessions - n_speakers, "pca": min(n_sessions - 1, dimension), "lda": n_speakers - 1}
-    fitted = []
-    for step in chain:
-        rank = step.values.get("rank")
-        if step.name in most and rank is not None and rank > (limit := most[step.name]):
-            logger.warning("%s: the training sessions allow %s of rank %d, not %d", config.name, step.name, limit, rank)
-            step = replace(step, values={**step.values, "rank": limit})
-            if not limit:
-                continue
-        fitted.append(step)
-    return tuple(fitted)
-
-
-def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed: int, jobs: int | None = None) -> None:
-    """Check all headers and settings of a training before anything long starts.
+def check_training(
+    datadir: DataDir, attackers: Sequence[GmmUbmAttacker | VectorAttacker], *, seed: int, jobs: int | None = None
+) -> None:
+    """Check all headers and settings of a training of attackers by mixtures before anything long starts.
 
     Raises
     ------
@@ -396,21 +440,24 @@ def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed:
     """
     problems = Problems()
     seconds: dict[str, float] = {}
-    for config in configs:
-        chosen = _recordings(datadir, config, seed)
-        if not chosen:
+    for attacker in attackers:
+        is_ubm, source = isinstance(attacker, GmmUbmAttacker), attacker.source
+        assert isinstance(source, MixtureSource)
+        utterances = attacker.utterances if isinstance(attacker, GmmUbmAttacker) else attacker.choice.utterances
+        (speech,) = lists.limited((datadir,), utterances, seed=seed)
+        if not len(speech):
             problems.add("the training set holds no utterance", file=datadir.path)
             continue
-        if config.chains and len({datadir.speakers[utterance] for utterance in chosen}) < 2:
-            text = f"{config.name} needs 2 training speakers, there is 1"
+        if not is_ubm and len(set(speech.speakers.values())) < 2:
+            text = f"{attacker.name} needs 2 training speakers, there is 1"
             problems.add(text, file=datadir.path, remedy="give more speakers")
-        key = fingerprint(config.features, sorted(chosen))
+        key = fingerprint(source.features, sorted(speech.recordings))
         if key not in seconds:
-            seconds[key] = check_recordings(chosen, config.features, work=Work(jobs), problems=problems)
+            seconds[key] = check_recordings(speech.recordings, source.features, work=Work(jobs), problems=problems)
         if seconds[key]:  # else no recording can be used, and the problems say why
             with problems.noted():
-                most = seconds[key] / config.features.shift
-                check_ubm(config.ubm, dimension=config.features.dimension, most_frames=most)
+                most = seconds[key] / source.features.shift
+                check_ubm(source.ubm, dimension=source.features.dimension, most_frames=most)
     problems.raise_if_any()
 
 
@@ -450,8 +497,8 @@ def score(
         With all problems of the trials and the recordings, before anything long starts.
     """
     check_trials([attacker.config.features for attacker in attackers.values()], enrol_dir, trial_dir, trial_list, jobs)
-    workplace = Workplace(Path(work), jobs)
-    return {name: one.score(enrol_dir, trial_dir, trial_list, workplace) for name, one in attackers.items()}
+    run = Run(Path(work), jobs=jobs, quiet=True)
+    return {name: one.score(enrol_dir, trial_dir, trial_list, run) for name, one in attackers.items()}
 
 
 def check_trials(
@@ -494,74 +541,5 @@ def check_trials(
     problems.raise_if_any()
 
 
-@dataclass(frozen=True)
-class ClassicAttacker:
-    """A classic attacker in a run; see `spkver.attackers.Attacker`."""
-
-    config: AttackerConfig
-    place: Place = NOWHERE
-
-    @property
-    def name(self) -> str:
-        """Name from its configuration."""
-        return self.config.name
-
-    def record(self, attack: Attack) -> AttackerConfig:
-        """Return its configuration."""
-        return self.config
-
-    def lacks(self, attack: Attack) -> str:
-        """Return an empty string: it can score all trials."""
-        return ""
-
-    def fit(self, training: TrainingSet) -> Scorer:
-        """Train it."""
-        place, versions = self.place, training.versions
-        folder, work = place.output / "attackers" / versions[0].name / self.name, Workplace(place.work, place.jobs)
-        trained = train_attacker(versions, self.config, folder, seed=place.seed, work=work, force=place.force)
-
-        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
-            with naming(self.name):
-                return trained.score(lists.enrolled_speech(enrolment), tested, trials, work)
-
-        return score
-
-
-def classic_attacker(name: str, settings: Settings, context: Context) -> ClassicAttacker:
-    """Create a classic attacker from its preset."""
-    with naming(name):
-        values = merged(context.shared, settings, {"name": name})
-        return ClassicAttacker(attacker_config(context.preset, values=values))
-
-
-def _supervectors(ubm: GaussianMixture, statistics: Statistics, config: MapConfig, workers: Work) -> Embeddings:
-    """Return the supervector of each row of statistics; an utterance that enrols several models has several rows."""
-    found = adapt_supervectors(ubm, statistics, config, work=workers)
-    ids, models = found.segments, found.models
-    if len(set(ids)) < len(ids):
-        ids = np.array([f"{model} {name}" for model, name in zip(models, ids, strict=True)], object)
-    return Embeddings(ids, models, np.asarray(found.vectors))
-
-
-def _model_statistics(
-    found: Statistics, models: NDArray, segments: NDArray, version_of: Mapping[str, str]
-) -> Statistics:
-    """Average the statistics of each enrolment utterance over its versions, under the id of its model."""
-    row_of = {name: row for row, name in enumerate(found.segments)}
-    sessions: dict[tuple[str, str], list[int]] = {}
-    for model, segment in zip(models, segments, strict=True):
-        sessions.setdefault((model, version_of.get(segment, segment)), []).append(row_of[segment])
-    arrays = (np.asarray(values) for values in (found.zeroth, found.first))
-    zeroth, first = (np.stack([values[rows].mean(axis=0) for rows in sessions.values()]) for values in arrays)
-    names = np.array(list(sessions), object)
-    return Statistics(names[:, 0], names[:, 1], zeroth, first)
-
-
 def _files(config: AttackerConfig) -> tuple[str, ...]:
     return (_ARRAYS, _BACKEND) if config.chains else (_ARRAYS,)
-
-
-def _recordings(datadir: DataDir, config: AttackerConfig, seed: int) -> dict[str, Path]:
-    speakers = {utterance: datadir.speakers[utterance] for utterance in datadir.recordings}
-    chosen = lists.choose_utterances(speakers, limit=config.training.utterances, seed=seed)
-    return {utterance: Path(datadir.recordings[utterance]) for utterance in chosen}

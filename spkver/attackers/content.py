@@ -19,15 +19,15 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Scores, Trials
+from evaluation.trials import TRIAL_BY_TRIAL, Scores
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import file_digest, make_folder, read_id_list, write_json
@@ -35,8 +35,7 @@ from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds
 from spkver.attackers import lists
-from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, naming
-from spkver.attackers.vector_attacker import Context
+from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
@@ -257,8 +256,9 @@ class ContentAttacker:
     Its choice of a method is saved in ``OUTPUT/attackers/<training set>/<name>/choice.json``.
     """
 
+    level: ClassVar[str] = TRIAL_BY_TRIAL
+
     config: ContentConfig
-    place: Place = field(default=NOWHERE, repr=False)
 
     @property
     def name(self) -> str:
@@ -272,16 +272,15 @@ class ContentAttacker:
 
     def record(self, attack: Attack) -> Any:
         """Return its settings and the checksums of the transcripts."""
-        files = [self._file(directory) for directory in self._directories(attack)]
+        files = [self._file(side) for side in (attack.enrolment[0], attack.tested, attack.training.versions[0])]
         settings = {"text": self.config.text, "methods": [str(method) for method in self.config.methods()]}
         return {**settings, "transcripts": [file_digest(file) for file in files]}
 
-    def lacks(self, attack: Attack) -> str:
+    def obstacle(self, attack: Attack) -> str:
         """Return which side has no transcripts, or an empty string."""
         try:
-            enrolment, tested, _ = self._directories(attack)
-            models, segments = lists.match_trials(enrolment, tested, attack.trials)
-            for directory, needed in ((enrolment, set(models.segments)), (tested, set(segments))):
+            models, segments = lists.match_trials(attack.enrolment[0], attack.tested, attack.trials)
+            for directory, needed in ((attack.enrolment[0], set(models.segments)), (attack.tested, set(segments))):
                 if not self._file(directory).is_file():
                     return f"no transcripts: there is no {self._file(directory)}"
                 found = self._read(directory)
@@ -295,28 +294,34 @@ class ContentAttacker:
             return str(error)
         return ""
 
-    def fit(self, training: TrainingSet) -> Scorer:
-        """Choose how texts are compared on the background, whose versions all have the same words."""
+    def extract(self, extracted: Extracted, attack: Attack) -> None:
+        """Do nothing: the transcripts are there."""
+
+    def fit(self, extracted: Extracted, training: TrainingSet) -> tuple[TextMethod, list[str]]:
+        """Choose how texts are compared on the background, whose versions all have the same words.
+
+        Return the method and the background texts.
+        """
         speech = training.versions[0]
         background = self._background(speech)
-        method, why = choose_method(background, self.config.methods(), self.place.seed)
+        method, why = choose_method(background, self.config.methods(), extracted.seed)
         logger.info("%s: %s, %s", self.name, method, why)
         facts = {"attacker": self.name, "training": speech.name, "chosen": str(method), "why": why}
-        write_json(make_folder(self.place.output / "attackers" / speech.name / self.name) / "choice.json", facts)
-        others = [text for texts in background.values() for text in texts]
+        write_json(make_folder(extracted.run.path(f"{training.folder}/{self.name}")) / "choice.json", facts)
+        return method, [text for texts in background.values() for text in texts]
 
-        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
-            models, recordings = lists.match_trials(enrolment[0], tested, trials)
-            texts = self._read(enrolment[0])
-            said = {model: [texts[name] for name in names] for model, names in lists.sessions_of(models).items()}
-            heard, names, segments = self._read(tested), sorted(said), sorted(recordings)
-            # ids without a trial are not among them, and their positions are not used
-            rows = np.searchsorted(names, trials.model_ids.tolist())[trials.models]
-            columns = np.searchsorted(segments, trials.segment_ids.tolist())[trials.segments]
-            texts_of, tests = [said[name] for name in names], [heard[name] for name in segments]
-            return lists.as_scores(trials, compare_texts(method, others, texts_of, tests, rows, columns))
-
-        return score
+    def score(self, extracted: Extracted, model: tuple[TextMethod, list[str]], attack: Attack) -> Scores:
+        """Compare the texts of each trial."""
+        (method, background), trials = model, attack.trials
+        models, recordings = lists.match_trials(attack.enrolment[0], attack.tested, trials)
+        texts = self._read(attack.enrolment[0])
+        said = {model: [texts[name] for name in names] for model, names in lists.sessions_of(models).items()}
+        heard, names, segments = self._read(attack.tested), sorted(said), sorted(recordings)
+        # ids without a trial are not among them, and their positions are not used
+        rows = np.searchsorted(names, trials.model_ids.tolist())[trials.models]
+        columns = np.searchsorted(segments, trials.segment_ids.tolist())[trials.segments]
+        texts_of, tests = [said[name] for name in names], [heard[name] for name in segments]
+        return lists.as_scores(trials, compare_texts(method, background, texts_of, tests, rows, columns))
 
     def _background(self, training: DataDir) -> dict[str, list[str]]:
         """Return the texts of each training speaker; empty if there are none."""
@@ -328,9 +333,6 @@ class ContentAttacker:
         speakers = sorted(training.by_speaker().items())
         return {speaker: [texts[name] for name in sorted(names) if name in texts] for speaker, names in speakers}
 
-    def _directories(self, attack: Attack) -> tuple[DataDir, DataDir, DataDir]:
-        return attack.enrolment[0], attack.tested, attack.training.versions[0]
-
     def _file(self, directory: DataDir) -> Path:
         return directory.path / self.config.text
 
@@ -338,12 +340,12 @@ class ContentAttacker:
         return read_id_list(self._file(directory), "utterance words", n_columns=1, rest=True)
 
 
-def content_attacker(name: str, settings: Mapping[str, Any], context: Context) -> ContentAttacker:
+def content_attacker(name: str, settings: Mapping[str, Any], hypotheses: str | None) -> ContentAttacker:
     """Create the content attacker; it reads hypotheses of a recogniser if the configuration names them.
 
-    Its `lacks` is asked when the anonymised versions and their lists exist.
+    Its `obstacle` is asked when the anonymised versions and their lists exist.
     """
-    text = {"text": context.hypotheses} if context.hypotheses else {}
+    text = {"text": hypotheses} if hypotheses else {}
     with naming(name):
         return ContentAttacker(load_config(ContentConfig, defaults=merged(text, settings, {"name": name})))
 

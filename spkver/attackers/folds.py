@@ -15,8 +15,6 @@ from evaluation.trials import Key
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkver.attackers import lists
-from spkver.attackers.pieces import with_pieces
-from spkver.attackers.protocol import Attack, Place, TrainingSet
 from spkver.datadir import DataDir
 
 FOLDS = 5
@@ -38,15 +36,18 @@ class Fold:
         From 1.
     speakers : tuple of str
         The tested speakers, sorted.
-    attack : Attack
-        Their trials; its `training` holds all versions of the other speakers' whole recordings.
+    training : tuple of DataDir
+        All versions of the other speakers' recordings.
+    enrolment, tested : DataDir
     key : Key
-        The truth of its trials, in the same order.
+        Their trials.
     """
 
     number: int
     speakers: tuple[str, ...]
-    attack: Attack
+    training: tuple[DataDir, ...]
+    enrolment: DataDir
+    tested: DataDir
     key: Key
 
 
@@ -72,48 +73,42 @@ def deal_speakers(genders: Mapping[str, str], n_folds: int, *, seed: int) -> lis
 
 
 def background_folds(
-    training: tuple[DataDir, ...], place: Place, *, folds: int = FOLDS, enrolled: int = ENROLLED, cut: bool = True
+    training: Sequence[DataDir], *, seed: int, folds: int = FOLDS, enrolled: int = ENROLLED
 ) -> list[Fold]:
     """Return speaker-disjoint folds of a training set, each with trials.
 
     A model is a speaker enrolled with `enrolled` recordings. It is tested against other recordings of the speaker, and
     of the speakers of the same sex in the fold (of all speakers if a sex has one speaker there, or if the set has no
     list of sexes). Of several versions, such as draws of an anonymiser, the first half is enrolled and the rest is
-    tested, so that the sides share no draw. If most speakers have one recording, both sides consist of pieces of it,
-    see `spkver.attackers.with_pieces`: no trial compares the same words.
+    tested, so that the sides share no draw. If speakers have one recording, give pieces, see
+    `spkver.attackers.pieces.cut`: no trial compares the same words.
 
     Parameters
     ----------
-    training : tuple of DataDir
+    training : sequence of DataDir
         Versions of the same speech.
-    place : Place
-        Its seed deals the speakers; pieces are written to its output folder.
+    seed : int
+        Deals the speakers.
     folds : int
         Number of folds; fewer if a fold would have fewer than four speakers.
     enrolled : int
         Recordings to enrol; fewer if a speaker has fewer.
-    cut : bool
-        Cut recordings into pieces if `needs_pieces` says so; if false, speakers with one recording are not tested.
 
     Returns
     -------
     list of Fold
         Empty if fewer than four speakers have two recordings or pieces.
     """
-    versions = with_pieces(training, place) if cut else training
-    common = set(versions[0].recordings).intersection(*(version.recordings for version in versions[1:]))
-    units = {speaker: [name for name in names if name in common] for speaker, names in versions[0].by_speaker().items()}
+    units = training[0].by_speaker()
     fit = {speaker: training[0].sexes.get(speaker, "") for speaker, names in units.items() if len(names) > 1}
     if len(fit) < _LEAST:
         return []
     n_folds = max(2, min(folds, len(fit) // _LEAST))
     made = []
-    for number, speakers in enumerate(deal_speakers(fit, n_folds, seed=place.seed), 1):
-        enrolment, tested = _sides(versions, {speaker: units[speaker] for speaker in speakers}, enrolled)
-        key = _key(enrolment, tested, fit)
+    for number, speakers in enumerate(deal_speakers(fit, n_folds, seed=seed), 1):
+        sides = _sides(training, {speaker: units[speaker] for speaker in speakers}, enrolled)
         others = tuple(_without(version, set(speakers), number) for version in training)
-        known = TrainingSet(others[0], others, on_anonymised=True)
-        made.append(Fold(number, tuple(speakers), Attack(known, (enrolment,), tested, key.trials()), key))
+        made.append(Fold(number, tuple(speakers), others, *sides, _key(*sides, fit)))
     return made
 
 

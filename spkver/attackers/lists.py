@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,33 +23,33 @@ def as_scores(trials: Trials, values: NDArray[np.floating]) -> Scores:
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
 
-def rows_as_embeddings(
-    directory: DataDir,
-    utterances: Mapping[str, str] | None,
-    rows_of: Callable[[list[str]], Sequence[NDArray[np.floating]]],
-) -> Embeddings:
-    """Return the embeddings of a data directory, sorted by utterance.
-
-    Parameters
-    ----------
-    directory : DataDir
-    utterances : mapping of str to str, optional
-        Wanted utterances, each with its speaker; all of the directory by default.
-    rows_of : callable
-        Returns the vectors of some utterances.
-    """
-    owners = directory.speakers if utterances is None else utterances
-    names = sorted(owners)
-    speakers = np.array([owners[name] for name in names], object)
-    return Embeddings(np.array(names, object), speakers, np.stack(rows_of(names)), source=str(directory.path))
+def as_embeddings(directory: DataDir, vectors: Sequence[NDArray[np.floating]] | NDArray[np.floating]) -> Embeddings:
+    """Return the vectors of a data directory, sorted by utterance, as embeddings."""
+    names = sorted(directory.speakers)
+    speakers = np.array([directory.speakers[name] for name in names], object)
+    return Embeddings(np.array(names, object), speakers, np.stack(list(vectors)), source=str(directory.path))
 
 
 def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
-    """Return some utterances of a data directory, in its order, without its trials."""
+    """Return some utterances of a data directory, in its order, without its trials; itself if it has no others."""
+    if directory.recordings.keys() <= set(utterances):
+        return directory
     recordings = {name: path for name, path in directory.recordings.items() if name in utterances}
     speakers = {name: speaker for name, speaker in directory.speakers.items() if name in utterances}
     enrolls = None if directory.enrolls is None else tuple(name for name in directory.enrolls if name in utterances)
     return replace(directory, recordings=recordings, speakers=speakers, enrolls=enrolls, trials=None)
+
+
+@lru_cache(maxsize=64)
+def _merged(datadirs: tuple[DataDir, ...]) -> DataDir:
+    recordings, speakers = {}, {}
+    for number, version in enumerate(datadirs, 1):
+        for utterance, path in version.recordings.items():
+            # the number first: versions stand apart when ids are sorted
+            recordings[f"{number} {utterance}"] = path
+            speakers[f"{number} {utterance}"] = version.speakers[utterance]
+    path = datadirs[0].path
+    return DataDir(path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers)
 
 
 def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
@@ -60,16 +60,7 @@ def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
     """
     if isinstance(datadirs, DataDir):
         return datadirs
-    if len(datadirs) == 1:
-        return datadirs[0]
-    recordings, speakers = {}, {}
-    for number, version in enumerate(datadirs, 1):
-        for utterance, path in version.recordings.items():
-            # the number first: versions stand apart when ids are sorted, so that no session mixes them
-            recordings[f"{number} {utterance}"] = path
-            speakers[f"{number} {utterance}"] = version.speakers[utterance]
-    path = datadirs[0].path
-    return DataDir(path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers)
+    return datadirs[0] if len(datadirs) == 1 else _merged(tuple(datadirs))
 
 
 def recordings_of(directories: Sequence[DataDir]) -> dict[str, Path]:
@@ -145,21 +136,25 @@ def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tupl
     return IdMap.from_pairs(rows), {name: Path(trial_dir.recordings[name]) for name in segments}
 
 
+def limited(training: Sequence[DataDir], limit: int | None, *, seed: int) -> tuple[DataDir, ...]:
+    """Return versions of a training set with at most `limit` recordings in all, spread evenly over the speakers.
+
+    Each version keeps the same utterances, at least two of a speaker who has them; a small set stays as it is.
+    """
+    if limit is None or sum(map(len, training)) <= limit:
+        return tuple(training)
+    speakers = training[0].speakers
+    most = max(limit // len(training), 2 * len(set(speakers.values())))
+    chosen = set(choose_utterances(speakers, limit=most, seed=seed))
+    return tuple(select(version, chosen) for version in training)
+
+
 def sessions_of(models: IdMap) -> dict[str, list[str]]:
     """Return the utterances that each model is enrolled with."""
     utterances: dict[str, list[str]] = {}
     for model, utterance in zip(models.models, models.segments, strict=True):
         utterances.setdefault(model, []).append(utterance)
     return utterances
-
-
-def owners_of(models: IdMap) -> dict[str, str]:
-    """Return the model of each enrolled utterance; an utterance that is itself a model may enrol its speaker too."""
-    owners: dict[str, str] = {}
-    for model, utterance in zip(models.models, models.segments, strict=True):
-        if model != utterance or utterance not in owners:
-            owners[utterance] = model
-    return owners
 
 
 @lru_cache(maxsize=64)

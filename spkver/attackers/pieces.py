@@ -8,7 +8,7 @@ Each version of an anonymised training set is cut separately, so that the pieces
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -20,8 +20,7 @@ from spkbase.errors import DataError, Problems
 from spkbase.files import load_json, make_folder, write_json
 from spkbase.runs import Run
 from spkbase.work import Work
-from spkver.attackers.protocol import Place
-from spkver.audio import read_audio, write_audio
+from spkver.audio import audio_header, read_audio, write_audio
 from spkver.datadir import DataDir, write_datadir
 
 PIECES = 2
@@ -43,88 +42,70 @@ def needs_pieces(training: DataDir) -> bool:
     return 2 * sum(count > 1 for count in counts.values()) < len(counts)
 
 
-def piece_bounds(n_samples: int, rate: int) -> list[tuple[int, int]]:
-    """Return where the pieces of a recording begin and end: `PIECES` of equal length, or the whole if it is short.
-
-    Examples
-    --------
-    >>> piece_bounds(5, 1), piece_bounds(3, 2)
-    ([(0, 3), (3, 5)], [(0, 3)])
-    """
-    if n_samples < PIECES * SHORTEST * rate:
-        return [(0, n_samples)]
-    return list(pairwise(-(-n_samples * number // PIECES) for number in range(PIECES + 1)))
+def count_pieces(training: DataDir) -> dict[str, int]:
+    """Return into how many pieces each recording is cut: `PIECES`, or 1 if they were too short."""
+    recordings = training.recordings.items()
+    return {name: PIECES if audio_header(path).seconds >= PIECES * SHORTEST else 1 for name, path in recordings}
 
 
-def with_pieces(training: Sequence[DataDir], place: Place) -> tuple[DataDir, ...]:
-    """Return the versions of a training set, cut into pieces if `needs_pieces` says so."""
-    if not needs_pieces(training[0]):
-        return tuple(training)
-    return tuple(cut_directory(version, place) for version in training)
+def pieces_of(source: DataDir, counts: Mapping[str, int], folder: Path) -> DataDir:
+    """Return the data directory of the pieces, which `cut` writes; utterances are ``<utterance>-piece<number>``."""
+    owners = {
+        f"{utterance}-piece{number}": speaker
+        for utterance, speaker in sorted(source.speakers.items())
+        for number in range(1, 1 + counts[utterance])
+    }
+    recordings = {piece: folder / "wav" / f"{piece}.wav" for piece in owners}
+    return replace(source, path=folder, recordings=recordings, speakers=owners, enrolls=None, trials=None)
 
 
-def cut_directory(source: DataDir, place: Place) -> DataDir:
-    """Cut the recordings of a data directory into pieces, which are written once.
+def cut(source: DataDir, counts: Mapping[str, int], folder: Path, *, jobs: int | None) -> None:
+    """Cut the recordings of a data directory into pieces of equal length with 16 bits, unless they are up to date.
 
     Parameters
     ----------
     source : DataDir
-    place : Place
-        Pieces are written to ``data/`` in its folder of speech, or else in its output folder.
-
-    Returns
-    -------
-    DataDir
-        Utterances are ``<utterance>-piece<number>``, with 16 bits.
+    counts : mapping of str to int
+        Number of pieces of each utterance, see `count_pieces`.
+    folder : Path
+        Where `pieces_of` expects them.
+    jobs : int or None
 
     Raises
     ------
     DataError
         If recordings cannot be read or written; all are named.
     """
-    folder = make_folder((place.speech or place.output) / "data" / f"{source.name}-pieces")
-    run = Run(folder, jobs=place.jobs, quiet=True)  # force does not remake them: they are copies, and often requested
-
-    def directory(pieces: Mapping[str, Sequence[str]]) -> DataDir:
-        owners = {piece: source.speakers[utterance] for utterance in sorted(pieces) for piece in pieces[utterance]}
-        recordings = {piece: folder / "wav" / f"{piece}.wav" for piece in owners}
-        return replace(source, path=folder, recordings=recordings, speakers=owners, enrolls=None, trials=None)
 
     def make(path: Path) -> None:
-        (folder / "wav").mkdir(exist_ok=True)
-        recordings, cut = sorted(source.recordings.items()), partial(_cut, folder=folder)
-        problems, found = Problems(), dict[str, list[str]]()
-        made = Work(place.jobs).map(cut, recordings, processes=True, description="pieces")
-        for (utterance, recording), pieces in zip(recordings, made, strict=True):
-            if isinstance(pieces, DataError):
-                text = f"{utterance}: {pieces.text}"
-                problems.note(DataError(text, file=pieces.file or recording, remedy=pieces.remedy))
-            else:
-                found[utterance] = pieces
+        make_folder(folder / "wav")
+        tasks = [(name, recording, counts[name]) for name, recording in sorted(source.recordings.items())]
+        problems = Problems()
+        for error in Work(jobs).map(partial(_cut, folder=folder), tasks, processes=True, description="pieces"):
+            if error is not None:
+                problems.note(error)
         problems.raise_if_any()
-        write_datadir(directory(found))
-        write_json(path, found)
+        write_datadir(pieces_of(source, counts, folder))
+        write_json(path, dict(counts))
 
-    pieces = run.stage(
+    Run(make_folder(folder), jobs=jobs, quiet=True).stage(
         f"pieces of {source.name}",
         "pieces.json",
         make=make,
         read=load_json,
-        inputs=[PIECES, SHORTEST, sorted(source.speakers.items())],
+        inputs=[PIECES, SHORTEST, sorted(source.speakers.items()), sorted(counts.items())],
         sources=source.recordings,
-    ).value
-    return directory(pieces)
+    )
 
 
-def _cut(recording: tuple[str, Path], *, folder: Path) -> list[str] | DataError:
-    """Cut a recording; return its pieces, or the error."""
-    utterance, path = recording
+def _cut(task: tuple[str, Path, int], *, folder: Path) -> DataError | None:
+    """Cut a recording; return the error if there is one."""
+    utterance, path, count = task
     try:
         samples, rate = read_audio(path)
-        bounds = piece_bounds(len(samples), rate)
-        pieces = [f"{utterance}-piece{number}" for number in range(1, 1 + len(bounds))]
-        for piece, (start, stop) in zip(pieces, bounds, strict=True):
-            write_audio(folder / "wav" / f"{piece}.wav", np.asarray(samples[start:stop]), rate)
-        return pieces
+        edges = [-(-len(samples) * number // count) for number in range(count + 1)]
+        for number, (start, stop) in enumerate(pairwise(edges), 1):
+            write_audio(folder / "wav" / f"{utterance}-piece{number}.wav", np.asarray(samples[start:stop]), rate)
     except DataError as error:
-        return error
+        return DataError(f"{utterance}: {error.text}", file=error.file or path, remedy=error.remedy)
+    return None

@@ -1,27 +1,28 @@
 """The interface of attackers, built in or user-supplied.
 
-An attacker learns from training recordings, then scores lists of trials between enrolment and tested recordings.
-`spkver.attackers.registry` lists the attackers, and the ways to plug in others.
+An attacker works in three steps, in this order: `extract` reads speech, `fit` learns from a training set, and `score`
+compares enrolment and tested recordings. `spkver.attackers.registry` lists the attackers, and the ways to plug in
+others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from evaluation.trials import TRIAL_BY_TRIAL, Scores, Trials
+import numpy as np
+
+from evaluation.trials import Scores, Trials
 from spkbase.errors import ConfigError, DataError, WorkerError
+from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkver.datadir import DataDir
 
 ENDING = (MemoryError, WorkerError, ConfigError)
 """Errors that no attacker is to blame for: they end a run."""
-
-Scorer = Callable[[tuple[DataDir, ...], DataDir, Trials], Scores]
-"""``score(enrolment, tested, trials)``: scores trials, in their order; see `Attack` for what the arguments hold."""
 
 
 @one_line
@@ -36,25 +37,25 @@ class TrainingSet:
     anonymised : tuple of DataDir
         Versions of it, each with other random numbers.
     on_anonymised : bool
-        Whether recognisers learn from the anonymised versions, as semi-informed attackers do. Only an attacker that
-        inverts the anonymisation uses the other side too.
+        Whether recognisers learn from the anonymised versions, as semi-informed attackers do.
     name : str
         ``asv_orig`` or ``asv_anon<suffix>``, as VoicePrivacy names training sets.
-    whole : TrainingSet or None
-        The set of which this is a part, without the speakers of a fold. Knowledge of the anonymiser (not of voices) may
-        be learnt from the whole set.
     """
 
     original: DataDir
     anonymised: tuple[DataDir, ...] = ()
     on_anonymised: bool = False
     name: str = ""
-    whole: TrainingSet | None = None
 
     @property
     def versions(self) -> tuple[DataDir, ...]:
         """The speech that recognisers learn from; several directories are anonymised versions, see `merge_versions`."""
         return self.anonymised if self.on_anonymised else (self.original,)
+
+    @property
+    def folder(self) -> str:
+        """Folder of the attackers that learn from it, below the output folder."""
+        return f"attackers/{self.versions[0].path.name}"
 
 
 @one_line
@@ -84,43 +85,60 @@ class Attack:
     @property
     def name(self) -> str:
         """As VoicePrivacy names its folder: ``asv_orig/<enrolment>-<trials>``."""
-        return folder_name(self.training, self.enrolment, self.tested)
-
-    def scored_by(self, scorer: Scorer) -> Scores:
-        """Score its trials with a scorer that was trained on its training set."""
-        return scorer(self.enrolment, self.tested, self.trials)
+        return f"{self.training.name}/{self.enrolment[0].path.name}-{self.tested.path.name}"
 
     @property
-    def sides(self) -> tuple[DataDir, ...]:
-        """All versions of the enrolment, and the tested directory."""
-        return (*self.enrolment, self.tested)
+    def directories(self) -> tuple[DataDir, ...]:
+        """All speech that it needs: the training set, the enrolment and the tested recordings."""
+        return (*self.training.versions, *self.enrolment, self.tested)
 
 
-def folder_name(training: TrainingSet, enrolment: Sequence[DataDir], tested: DataDir) -> str:
-    """Return the name of a list of trials and its folder, from the training set and the data directories."""
-    return f"{training.name}/{enrolment[0].path.name}-{tested.path.name}"
+@one_line
+@dataclass(frozen=True, eq=False)
+class Extracted:
+    """What was extracted from the speech of a run: vectors of networks, and features for mixtures.
+
+    Attributes
+    ----------
+    run : Run
+        Its folder gets the models, below ``attackers/``.
+    work : Run
+        Its folder gets what was extracted; it may be removed.
+    seed : int
+        Seed of the dither of features.
+    vectors : dict of str to dict of Path to ndarray
+        Vectors by source and recording.
+    features : dict of str to list of FeatureSet
+        By source; see `spkver.attackers.sources`.
+    """
+
+    run: Run
+    work: Run
+    seed: int = 0
+    vectors: dict[str, dict[Path, np.ndarray]] = field(default_factory=dict, repr=False)
+    features: dict[str, list[Any]] = field(default_factory=dict, repr=False)
 
 
 class Attacker(Protocol):
-    """Scores, for each trial, how alike enrolment and test are: ``fit(training)(enrolment, tested, trials)``.
+    """Scores, for each trial, how alike enrolment and test are.
 
-    A user's function has the same form, with lists of files in place of data directories (`spkver.attackers.supplied`).
-    An attacker may have three more attributes: `level`, what it may look at (`evaluation.trials.LEVELS`; trial-by-trial
-    by default); `scenarios`, the scenarios that it is made for (all by default); and `speech`, a method that returns
-    all data directories that the scores of an attack depend on (both sides and the training set by default).
+    A user's function has the form ``fit(training)`` -> ``score(enrolment, tested, trials)``, with lists of files in
+    place of data directories (`spkver.attackers.supplied`).
     """
 
     @property
     def name(self) -> str:
-        """Name of its folders and its results."""
+        """Name of the folder of its models."""
+
+    @property
+    def level(self) -> str:
+        """What it may look at, see `evaluation.trials.LEVELS`."""
 
     def record(self, attack: Attack) -> Any:
         """Return all that its scores depend on besides speech, trials and seed, see `spkbase.files.fingerprint`."""
 
-    def lacks(self, attack: Attack) -> str:
-        """Return why it cannot score these trials, or an empty string if it can.
-
-        Called before anything long starts.
+    def obstacle(self, attack: Attack) -> str:
+        """Return why it cannot score these trials, or an empty string; called before anything long starts.
 
         Raises
         ------
@@ -128,64 +146,14 @@ class Attacker(Protocol):
             If its files for these trials cannot be used.
         """
 
-    def fit(self, training: TrainingSet) -> Scorer:
-        """Learn from the training set, and return a scorer of trials."""
+    def extract(self, extracted: Extracted, attack: Attack) -> None:
+        """Read the speech of an attack that has not been read for another one."""
 
+    def fit(self, extracted: Extracted, training: TrainingSet) -> Any:
+        """Learn from the training set, and return the model."""
 
-def serves(attacker: Attacker, attack: Attack) -> bool:
-    """Return whether an attacker is made for the scenario of an attack; it is left out of the others silently."""
-    scenarios = getattr(attacker, "scenarios", ())
-    return not scenarios or attack.scenario in scenarios
-
-
-def speech_of(attacker: Attacker, attack: Attack) -> tuple[DataDir, ...]:
-    """Return all data directories that the scores of an attack depend on."""
-    return attacker.speech(attack) if hasattr(attacker, "speech") else (*attack.sides, *attack.training.versions)
-
-
-def learns_from(attacker: Attacker, attack: Attack) -> tuple[DataDir, ...]:
-    """Return the speech that an attacker learns from before it meets enrolment and trials, the training set first."""
-    further = (directory for directory in speech_of(attacker, attack) if directory not in set(attack.sides))
-    return (*attack.training.versions, *further)
-
-
-def level_of(attacker: Attacker) -> str:
-    """Return what an attacker may look at, see `evaluation.trials.LEVELS`."""
-    return getattr(attacker, "level", TRIAL_BY_TRIAL)
-
-
-@one_line
-@dataclass(frozen=True, eq=False)
-class Place:
-    """Where the attackers of a run work.
-
-    Attributes
-    ----------
-    output : Path
-        Output folder of the run: trained attackers go into ``attackers/``, speech into ``data/``.
-    work : Path
-        Folder of shared intermediate results, such as features and vectors; it may be removed.
-    seed : int
-    jobs : int or None
-    force : bool
-        Recompute existing results.
-    speech : Path or None
-        Folder with ``data/`` if it is not `output`, so that two places share their pieces of speech.
-    shared : dict
-        Objects that the attackers of the place share in memory.
-    """
-
-    output: Path
-    work: Path
-    seed: int = 0
-    jobs: int | None = None
-    force: bool = False
-    speech: Path | None = None
-    shared: dict[Any, Any] = field(default_factory=dict, repr=False)
-
-
-NOWHERE = Place(Path(), Path())
-"""The place of a configured attacker before `spkver.attackers.put_to_work` sets it up in a run."""
+    def score(self, extracted: Extracted, model: Any, attack: Attack) -> Scores:
+        """Score the trials of an attack with a model of its training set."""
 
 
 @contextmanager

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, read_embeddings
 from evaluation.formats import read_scores
-from evaluation.trials import TRIAL_BY_TRIAL, WHOLE_LIST, Scores, Trials, align
+from evaluation.trials import TRIAL_BY_TRIAL, Scores, align
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers import lists
-from spkver.attackers.protocol import NOWHERE, Attack, Place, Scorer, TrainingSet, folder_name, naming
-from spkver.attackers.vector_attacker import ADAPTED_COSINE, BackendChoice, lacks_models, learn_backend, limited
-from spkver.backend import train_chain
+from spkver.attackers.chain_choice import ADAPTED_COSINE, BackendChoice, backend_stage, choose_backend
+from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
+from spkver.attackers.vector_attacker import few_models
+from spkver.backend import read_backend, train_chain
 from spkver.datadir import DataDir
 
 SUFFIXES = (".h5", ".hdf5", ".npz", ".scp", ".ark", ".pt", ".safetensors", ".csv", ".tsv")
@@ -64,30 +65,30 @@ class ReadyScores:
         """Return the checksum of the file."""
         return {"scores": file_digest(self.file(attack.name))}
 
-    def lacks(self, attack: Attack) -> str:
+    def obstacle(self, attack: Attack) -> str:
         """Return that the file is missing, or an empty string; an existing file is checked."""
         if not self.file(attack.name).is_file():
             several = ", ".join(self._of_attackers(attack.name))
             which = f", and of {several} none is called {self.name}" if several else ""
             return f"there is no {self.file(attack.name)}{which}"
-        self._score(attack.name, attack.tested, attack.trials)
+        self._score(attack)
         return ""
 
-    def fit(self, training: TrainingSet) -> Scorer:
-        """Return a scorer that reads the file; nothing is trained."""
-        return lambda enrolment, tested, trials: self._score(folder_name(training, enrolment, tested), tested, trials)
+    def extract(self, extracted: Extracted, attack: Attack) -> None:
+        """Do nothing."""
 
-    def _score(self, name: str, tested: DataDir, trials: Trials) -> Scores:
-        file = self.file(name)
-        remedy = f"score the trials of {tested.path / 'trials'}, or remove the file: then they are left out"
+    def fit(self, extracted: Extracted, training: TrainingSet) -> None:
+        """Do nothing."""
+
+    def score(self, extracted: Extracted, model: None, attack: Attack) -> Scores:
+        """Read the file."""
+        return self._score(attack)
+
+    def _score(self, attack: Attack) -> Scores:
+        file = self.file(attack.name)
+        remedy = f"score the trials of {attack.tested.path / 'trials'}, or remove the file: then they are left out"
         with naming(self.name, file, remedy):
-            return lists.as_scores(trials, align(read_scores(file), trials))
-
-
-class ReadyChoice(BackendChoice):
-    """How a backend of ready vectors is chosen: without vectors of pieces."""
-
-    cut: ClassVar[bool] = False
+            return lists.as_scores(attack.trials, align(read_scores(file), attack.trials))
 
 
 @dataclass(frozen=True)
@@ -103,27 +104,27 @@ class ReadyVectors:
 
     They are compared by cosine or, if `adapted`, by `spkver.backend.adapted_cosine_scores`. In a run with embeddings of
     all versions of the training set, a backend is chosen and trained on them, see
-    `spkver.attackers.vector_attacker.learn_backend`.
+    `spkver.attackers.chain_choice.choose_backend`.
     """
 
     name: str
     folder: Path
     adapted: bool = False
-    place: Place = field(default=NOWHERE, repr=False)
+    seed: int = 0
     _read: dict[Path, Embeddings] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)
 
     @property
-    def level(self) -> str:
-        """What it may look at, see `evaluation.trials.LEVELS`."""
-        return WHOLE_LIST if self.adapted else TRIAL_BY_TRIAL
+    def choice(self) -> BackendChoice:
+        """How its backend is chosen."""
+        return BackendChoice(self.name, adapted=ADAPTED_COSINE if self.adapted else "")
 
     @property
-    def choice(self) -> ReadyChoice:
-        """How its backend is chosen."""
-        return ReadyChoice(self.name, adapted=ADAPTED_COSINE if self.adapted else "")
+    def level(self) -> str:
+        """What it may look at, see `evaluation.trials.LEVELS`."""
+        return self.choice.level
 
     def file(self, training: TrainingSet, directory: DataDir) -> Path | None:
         """Return the file or folder with the embeddings of a data directory, or None."""
@@ -141,67 +142,76 @@ class ReadyVectors:
         """Return a checksum of the embeddings of both sides, and of the training set if it is used."""
         both = [self._embeddings(attack.training, side) for side in (attack.enrolment[0], attack.tested)]
         digests = [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]
-        found: dict[str, Any] = {"vectors": digests}
-        found |= {"adapted": ADAPTED_COSINE} if self.adapted else {}
-        if (background := self.background(attack.training)) is not None:
-            found |= {"background": background.digest, "choice": self.choice.record()}
-        return found
+        background = self.background(attack.training)
+        return {"vectors": digests, "background": background and _digest(background), "choice": self.choice.record()}
 
-    def lacks(self, attack: Attack) -> str:
+    def obstacle(self, attack: Attack) -> str:
         """Return which data directory has no embeddings, or an empty string; existing embeddings are checked."""
         sides = (attack.enrolment[0], attack.tested)
         absent = [side.path.name for side in sides if self.file(attack.training, side) is None]
         if absent:
             files = " and no ".join(f"{self.folder / name}.h5" for name in absent)
             return f"there is no {files} (or .npz, .scp, .ark, .pt, a folder ...)"
-        self._sides(attack.training, *sides, attack.trials)
+        self._sides(attack)
         self.background(attack.training)
-        return lacks_models(attack) if self.adapted else ""
+        return few_models(attack) if self.adapted else ""
 
-    def fit(self, training: TrainingSet) -> Scorer:
-        """Train a backend on the embeddings of the training set, if there are any."""
-        background, backend = self.background(training), None
-        if background is not None:
-            with naming(self.name, self.folder):
-                choice, depends = self.choice, {"background": background.digest}
-                versions = limited(training.versions, choice.utterances, seed=self.place.seed)
-                backend = learn_backend(choice, background, depends, versions, self.place)[0]
+    def extract(self, extracted: Extracted, attack: Attack) -> None:
+        """Do nothing: the embeddings are there."""
 
-        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
-            first, second = self._sides(training, enrolment[0], tested, trials)
-            with naming(self.name, self.folder):
-                if backend is None and not self.adapted:
-                    return cosine_scores(first, second, trials)
-                found = backend or train_chain(first, ADAPTED_COSINE)  # `ADAPTED_COSINE` learns nothing
-                return found.score(first, second, trials)
+    def fit(self, extracted: Extracted, training: TrainingSet) -> Path | None:
+        """Train a backend on the embeddings of the training set, if there are any; return its file."""
+        background = self.background(training)
+        if background is None:
+            return None
+        with naming(self.name, self.folder):
+            versions = lists.limited(training.versions, self.choice.utterances, seed=self.seed)
+            speech = lists.merge_versions(versions)
+            vectors = lists.as_embeddings(
+                speech, [background[speech.recordings[name]] for name in sorted(speech.recordings)]
+            )
+            how: Any = {"seed": self.seed, "jobs": extracted.run.jobs}
+            stage = backend_stage(
+                *(extracted, training.folder, self.choice, versions),
+                lambda: choose_backend(self.choice, vectors, versions, **how),
+                inputs=_digest(background),
+            )
+        return stage.path.with_name("backend.h5")
 
-        return score
+    def score(self, extracted: Extracted, model: Path | None, attack: Attack) -> Scores:
+        """Score trials by the backend; without one, by cosines or by adapted scores, which learn nothing."""
+        first, second = self._sides(attack)
+        with naming(self.name, self.folder):
+            if model is None and not self.adapted:
+                return cosine_scores(first, second, attack.trials)
+            backend = train_chain(first, ADAPTED_COSINE) if model is None else read_backend(model)
+            return backend.score(first, second, attack.trials)
 
-    def background(self, training: TrainingSet) -> ReadySource | None:
-        """Return the embeddings of the training set; None if a version has no file, or outside a run.
+    def background(self, training: TrainingSet) -> dict[Path, NDArray[np.floating]] | None:
+        """Return the embeddings of the training set by recording; None if a version has no file.
 
         Raises
         ------
         DataError
             If there are files, but a recording has no embedding.
         """
-        if self.place is NOWHERE or any(self.file(training, version) is None for version in training.versions):
+        if any(self.file(training, version) is None for version in training.versions):
             return None
         known: dict[Path, NDArray[np.floating]] = {}
         for version in training.versions:
             found = self._chosen(training, version, version.speakers, "then cosines are taken")
             known |= zip((Path(version.recordings[name]) for name in found.ids), found.vectors, strict=True)
-        return ReadySource(known)
+        return known
 
-    def _sides(
-        self, training: TrainingSet, enrolment: DataDir, tested: DataDir, trials: Trials
-    ) -> tuple[Embeddings, ...]:
+    def _sides(self, attack: Attack) -> tuple[Embeddings, ...]:
         """Return the embeddings of enrolment, by model, and tests; all missing ones are reported."""
-        models, segments = lists.match_trials(enrolment, tested, trials)
+        enrolment = attack.enrolment[0]
+        models, segments = lists.match_trials(enrolment, attack.tested, attack.trials)
+        owners = dict(zip(models.segments, models.models, strict=True))
         problems, sides = Problems(), []
-        for side, owners in ((enrolment, lists.owners_of(models)), (tested, dict.fromkeys(segments, "?"))):
+        for side, of_side in ((enrolment, owners), (attack.tested, dict.fromkeys(segments, "?"))):
             with problems.noted():
-                sides.append(self._chosen(training, side, owners, "then its trials are left out"))
+                sides.append(self._chosen(attack.training, side, of_side, "then its trials are left out"))
         problems.raise_if_any()
         return tuple(sides)
 
@@ -221,28 +231,15 @@ class ReadyVectors:
 
     def _embeddings(self, training: TrainingSet, directory: DataDir) -> Embeddings:
         file = self.file(training, directory)
-        assert file is not None  # `lacks` is asked first
+        assert file is not None  # `obstacle` is asked first
         if file not in self._read:
             with naming(self.name, file):
                 self._read[file] = read_embeddings(file)
         return self._read[file]
 
 
-@dataclass(frozen=True)
-class ReadySource:
-    """Embeddings by recording, see `spkver.attackers.vector_attacker.VectorSource`."""
-
-    known: Mapping[Path, NDArray[np.floating]]
-
-    @property
-    def digest(self) -> str:
-        """Digest of all embeddings."""
-        return fingerprint([np.asarray(self.known[path]) for path in sorted(self.known)])
-
-    def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
-        """Return the embeddings of a data directory that consists of training recordings."""
-        known, paths = self.known, directory.recordings
-        return lists.rows_as_embeddings(directory, utterances, lambda ids: [known[Path(paths[one])] for one in ids])
+def _digest(known: Mapping[Path, NDArray[np.floating]]) -> str:
+    return fingerprint([np.asarray(known[path]) for path in sorted(known)])
 
 
 def _check_folder(name: str, folder: Path) -> None:

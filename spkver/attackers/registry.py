@@ -1,8 +1,8 @@
 """The registry of attackers: their names, how they are made from settings, and what they cost.
 
 An entry of the configuration's list ``attackers`` is a name of `CATALOGUE`, a plug-in (`OUTSIDE`), or a user-defined
-name whose settings give one of these as ``preset``. To add an attacker, write a function ``make(name, settings,
-context)`` that returns an `Attacker`, and add a row below.
+name whose settings give one of these as ``preset``. `parse_spec` takes an entry apart, once; everything else asks the
+attributes of its `Spec`. To add an attacker, add a row to `_KINDS`, and a line to `make_attacker`.
 
 ============================================ ==========================================================================
 ``MODULE:FUNCTION``, ``FILE.py:FUNCTION``    a Python function (`spkver.attackers.supplied`)
@@ -16,28 +16,31 @@ context)`` that returns an `Attacker`, and add a row below.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation.trials import LEVELS, TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
-from spkver.attackers import alignment, classic, content, fusion, ready, sources, supplied, undoing
+from spkver.attackers.chain_choice import ADAPTED_COSINE, SINGLE_TEST_COSINE
+from spkver.attackers.classic import PRESETS, attacker_config, classic_attacker
+from spkver.attackers.content import content_attacker
+from spkver.attackers.fusion import Fusion
 from spkver.attackers.protocol import Attacker, naming
+from spkver.attackers.ready import ReadyScores, ReadyVectors
+from spkver.attackers.supplied import OwnCommand, OwnFunction
 from spkver.attackers.vector_attacker import (
-    ADAPTED_COSINE,
-    SINGLE_TEST_COSINE,
-    Context,
-    Settings,
     extractor_attacker,
+    ivector_attacker,
     network_is_absent,
+    supervector_attacker,
 )
 
-Make = Callable[[str, Settings, Context], Attacker]
+Settings = Mapping[str, Any]
 
 ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
 _ENDINGS = {
@@ -46,14 +49,7 @@ _ENDINGS = {
     "inverted": "on speech with the anonymisation inverted",
     "aligned": "after a map to original vectors",
 }
-_UNDOING, _ADAPTING = 15, 2  # seconds, see `Row`; adapted attackers use vectors that others extract
-
-_CLASSIC_SUMMARIES = {
-    "gmm-ubm": "log-likelihood ratio of a mixture adapted to the speaker and a background mixture",
-    "gmm-svm": "a support vector machine for each speaker, on supervectors",
-    "gmm-svm-cms": "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
-    "supervector-cosine": "cosine of projected supervectors",
-}
+_INVERTING, _ADAPTING = 15, 2  # seconds, see `Row`; adapted attackers use vectors that others extract
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
@@ -67,12 +63,11 @@ DEFAULT: tuple[str, ...] = (
 inverted; on other cues; each group about from the strongest to the weakest; then the fusion. Of similar attackers, only
 the strongest on at least one data set are listed."""
 
-_STRONGER, _WEAKER = "campplus", "ge2e"
-"""The GE2E attackers, never stronger than CAM++'s, run only if CAM++'s weights are missing."""
+OF_THE_RECORDING = "session"
+"""Row that recognises a recording, not a voice: the background cannot tell them apart if it has one per speaker."""
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
-_LONGEST = 40
-_INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|env|nice)[0-9.]*")
+BY_FEATURES = (*PRESETS, "ivector", "supervector")
+"""Rows with cepstra, whose settings fit the sampling rates of the recordings."""
 
 OUTSIDE = {
     "": ("MODULE:FUNCTION or FILE.py:FUNCTION", "a Python function"),
@@ -82,6 +77,14 @@ OUTSIDE = {
     "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the list of trials"),
 }
 """Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
+
+
+_STRONGER, _WEAKER = "campplus", "ge2e"
+"""The GE2E attackers, never stronger than CAM++'s, run only if CAM++'s weights are missing."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
+_LONGEST = 40
+_INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|env|nice)[0-9.]*")
 
 
 @one_line
@@ -95,8 +98,12 @@ class Row:
         How it is written; optional parts are in brackets.
     summary : str
         What it is, for help texts and documents.
-    make : callable
-        Factory, called with the name, the settings (without ``preset``) and the context; raises ConfigError.
+    base : str
+        Its name without endings.
+    adapted : str
+        "adapted", to the whole list of trials, or "single-test", to the enrolled speakers; else empty.
+    is_inverted, is_aligned : bool
+        Whether it works on inverted speech, or on mapped vectors.
     seconds : float or None
         Time of one core for an hour of speech, training sets and their draws included, measured on one machine. None:
         not known.
@@ -106,94 +113,241 @@ class Row:
 
     form: str
     summary: str
-    make: Make
+    base: str
+    adapted: str = ""
+    is_inverted: bool = False
+    is_aligned: bool = False
+    seconds: float | None = None
+    is_network: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name in the catalogue."""
+        return re.split(r"[\[:]", self.form)[0]
+
+
+class _Kind(NamedTuple):
+    form: str
+    summary: str
+    endings: str = ""
     seconds: float | None = None
     is_network: bool = False
 
 
-def on_top(make: Make, ending: str) -> Make:
-    """Return a factory for an attacker with a modifier, see `_ENDINGS`.
+_INVERTED_TOO = "adapted single-test adapted-inverted single-test-inverted"
+_KINDS = (
+    # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
+    _Kind(
+        "gmm-ubm", "log-likelihood ratio of a mixture adapted to the speaker and a background mixture", "inverted", 6
+    ),
+    _Kind("gmm-svm", "a support vector machine for each speaker, on supervectors", "inverted", 6),
+    _Kind(
+        "gmm-svm-cms",
+        "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
+        *("inverted", 6),
+    ),
+    _Kind("supervector-cosine", "cosine of projected supervectors", "inverted", 6),
+    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
+    _Kind("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", f"inverted aligned {_INVERTED_TOO}", 70, True),
+    _Kind("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", f"inverted aligned {_INVERTED_TOO}", 40, True),
+    _Kind("onnx:FILE", "vectors of a network in an ONNX file", is_network=True),
+    _Kind("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes"),
+    # of a run with it alone, on a machine that did other work too: less exact
+    _Kind("ivector", "i-vectors, trained on the background", "inverted aligned adapted single-test", 30),
+    _Kind("supervector", "supervectors", _INVERTED_TOO, 0),
+    _Kind("prosody", "pitch, rhythm and pauses", "", 20),
+    _Kind("content", "spoken words, where there are transcripts", "", 1),
+    _Kind("session", "noise and channel, in the pauses", "", 15),
+    _Kind("fusion", "weighted sum of the scores of all others, trained on background speakers"),
+)
 
-    The attacker has the settings of its base (without the chains if the modifier adapts), overridden by its own.
+
+def _rows(kind: _Kind) -> list[Row]:
+    base = re.split(r"[\[:]", kind.form)[0]
+    alone = [] if base == "supervector" else [Row(kind.form, kind.summary, base, "", False, False, *kind[3:])]
+    for ending in kind.endings.split():
+        adapted = next((name for name in ADAPTING if ending.startswith(name)), "")
+        is_inverted, is_aligned = ending.endswith("inverted"), ending.endswith("aligned")
+        words = [_ENDINGS[name] for name in (adapted, "inverted" * is_inverted, "aligned" * is_aligned) if name]
+        summary = ", ".join([kind.summary, *words])
+        alone.append(Row(f"{base}-{ending}", summary, base, adapted, is_inverted, is_aligned, *kind[3:]))
+    return alone
+
+
+CATALOGUE: dict[str, Row] = {row.name: row for kind in _KINDS for row in _rows(kind)}
+
+
+@one_line
+@dataclass(frozen=True)
+class Spec:
+    """An attacker of a configuration.
+
+    Attributes
+    ----------
+    name : str
+        In folders and tables.
+    entry : str
+        As it stands in ``attackers``.
+    preset : str
+        The entry, or the one that the settings name as ``preset``.
+    row : Row or None
+        Row of `CATALOGUE`; None for a plug-in.
+    argument : str
+        Text after the colon, such as FILE in ``onnx:FILE``.
     """
 
-    def made(name: str, settings: Settings, context: Context) -> Attacker:
-        base = context.preset.removesuffix(f"-{ending}")
-        left = ("preset", "chains", "adapted") if ending in ADAPTING else ("preset",)
-        of_base = {key: value for key, value in context.settings.get(base, {}).items() if key not in left}
-        context = replace(context, preset=base)
-        if ending in ADAPTING:
-            return make(name, merged(of_base, {"adapted": ADAPTING[ending]}, settings), context)
-        # a base with other settings is another attacker, in another folder
-        of_it: Any = make(name if settings else base, merged(of_base, settings), context)
-        return undoing.InvertedAttacker(name, of_it) if ending == "inverted" else alignment.AlignedAttacker(name, of_it)
+    name: str
+    entry: str
+    preset: str
+    row: Row | None = None
+    argument: str = ""
 
-    return made
+    @property
+    def kind(self) -> str:
+        """Its row without endings, or the prefix of a plug-in, "" for a function."""
+        if self.row is not None:
+            return self.row.base
+        prefix = self.preset.partition(":")[0]
+        return prefix if prefix in OUTSIDE else ""
+
+    @property
+    def summary(self) -> str:
+        """A one-line description."""
+        return OUTSIDE[self.kind][1] if self.row is None else self.row.summary
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it uses a neural network; embeddings computed elsewhere usually come from one."""
+        if self.row is None:
+            return self.kind in ("vectors", "adapted")
+        extractor = CATALOGUE.get(self.argument.partition(":")[0]) if self.row.base == "extractor" else None
+        return self.row.is_network or (extractor is not None and extractor.is_network)
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it adapts to the whole list of trials."""
+        return self.kind == "adapted" if self.row is None else self.row.adapted == "adapted"
+
+    @property
+    def inverts(self) -> bool:
+        """Whether it inverts or maps back the anonymisation."""
+        return self.row is not None and (self.row.is_inverted or self.row.is_aligned)
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The scenarios that it is made for; empty for all. Inversion needs anonymised speech on both sides."""
+        if self.row is None or not self.inverts:
+            return ()
+        return ("lazy-informed", "semi-informed") if self.row.is_inverted else ("lazy-informed",)
+
+    @property
+    def is_own_code(self) -> bool:
+        """Whether code of the user runs, whose dependencies may change unnoticed."""
+        if self.row is not None:
+            found = self.argument.partition(":")
+            return self.row.base == "extractor" and bool(found[2]) and found[0] not in CATALOGUE
+        return self.kind in ("", "command")
+
+    def cost(self, others: Collection[Spec]) -> float | None:
+        """Return the seconds of one core for an hour of speech, given the other attackers of a run; None if unknown."""
+        if self.row is None or self.row.seconds is None:
+            return None
+        alone = self.row.seconds + _INVERTING * (self.row.is_inverted and self.row.seconds > 0)
+        if not self.row.adapted:
+            return alone
+        without = [one.row for one in others if one.row and one.row.base == self.row.base and not one.row.adapted]
+        return _ADAPTING + alone * all(row.is_inverted != self.row.is_inverted for row in without)
 
 
-def _with_endings(row: Row, endings: str) -> list[Row]:
-    """Return the rows of an attacker with modifiers."""
-    rows, base = [], row.form.partition("[")[0]
-    for name in endings.split():
-        make, words, rest = row.make, row.summary, name
-        while rest:  # an ending may contain a hyphen
-            ending = next(known for known in _ENDINGS if rest == known or rest.startswith(f"{known}-"))
-            make, words, rest = on_top(make, ending), f"{words}, {_ENDINGS[ending]}", rest[len(ending) + 1 :]
-        rows.append(Row(f"{base}-{name}", words, make, is_network=row.is_network))
-    return rows
-
-
-def _known_rows() -> list[Row]:
-    """Return the rows of `CATALOGUE`."""
-    extractor, adapt, undo = extractor_attacker, "adapted single-test", "adapted-inverted single-test-inverted"
-    # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
-    classic_rows = [Row(name, text, classic.classic_attacker, seconds=6) for name, text in _CLASSIC_SUMMARIES.items()]
-    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
-    campplus = Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", extractor, seconds=70, is_network=True)
-    ge2e = Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", extractor, seconds=40, is_network=True)
-    # of a run with it alone, on a machine that did other work too: less exact
-    ivector = Row("ivector", "i-vectors, trained on the background", sources.ivector_attacker, seconds=30)
-    return [
-        *classic_rows,
-        campplus,
-        ge2e,
-        Row("onnx:FILE", "vectors of a network in an ONNX file", extractor, is_network=True),
-        Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", extractor),
-        ivector,
-        *(row for base in classic_rows for row in _with_endings(base, "inverted")),
-        *(row for base in (campplus, ge2e) for row in _with_endings(base, f"inverted aligned {adapt} {undo}")),
-        *_with_endings(ivector, f"inverted aligned {adapt}"),
-        *_with_endings(Row("supervector", "supervectors", sources.supervector_attacker), f"{adapt} {undo}"),
-        Row("prosody", "pitch, rhythm and pauses", extractor, seconds=20),
-        Row("content", "spoken words, where there are transcripts", content.content_attacker, seconds=1),
-        Row("session", "noise and channel, in the pauses", extractor, seconds=15),
-        Row(
-            "fusion", "weighted sum of the scores of all others, trained on background speakers", fusion.fusion_attacker
-        ),
-    ]
-
-
-CATALOGUE: dict[str, Row] = {re.split(r"[\[:]", row.form)[0]: row for row in _known_rows()}
-
-
-def cost_of(name: str, others: Collection[str]) -> float | None:
-    """Return the seconds of one core for an hour of speech of an attacker, given the `others` of a run (row names).
+def parse_spec(entry: str, settings: Settings | None = None) -> Spec:
+    """Return the attacker of an entry of ``attackers``, with the settings under its name.
 
     Examples
     --------
-    >>> [cost_of("ivector-adapted", others) for others in ([], ["ivector"])]
-    [32, 2]
-    >>> cost_of("scores", [])
+    >>> spec = parse_spec("campplus-adapted-inverted")
+    >>> spec.row.base, spec.row.adapted, spec.row.is_inverted
+    ('campplus', 'adapted', True)
+    >>> parse_spec("onnx:ecapa.onnx").argument, parse_spec("scores:run/exp").row
+    ('ecapa.onnx', None)
+
+    Raises
+    ------
+    ConfigError
+        If there is no such attacker, or the text after a colon is missing or not allowed.
     """
-    plain = re.sub("-(adapted|single-test)", "", name)
-    base = plain.removesuffix("-inverted")
-    alone = CATALOGUE[base].seconds if base in CATALOGUE else 0 if base == "supervector" else None
-    if alone is None:
-        return None
-    alone += _UNDOING * (base != plain and alone > 0)
-    if plain == name:
-        return alone
-    return _ADAPTING if plain in others else _ADAPTING + alone
+    preset = str((settings or {}).get("preset", entry))
+    row, argument = _find_row(preset)
+    if row is None and not is_outside(preset):
+        remedy = f"give attacker_settings.{entry}.preset, or correct it; for others see docs/own_attackers.md"
+        presets = ", ".join(row.form for row in CATALOGUE.values())
+        raise ConfigError(f"attackers: {entry!r} is no preset ({presets})", remedy=remedy)
+    return Spec(attacker_name(entry), entry, preset, row, argument)
+
+
+def make_attacker(
+    spec: Spec,
+    settings: Mapping[str, Settings] | None = None,
+    *,
+    shared: Settings | None = None,
+    seed: int = 0,
+    hypotheses: str | None = None,
+    time_limit: float | None = None,
+) -> Attacker | Fusion:
+    """Create an attacker.
+
+    Parameters
+    ----------
+    spec : Spec
+    settings : mapping of str to mapping, optional
+        ``attacker_settings`` of all attackers, by entry. An attacker with endings has the settings of its base (without
+        the chains if it adapts), overridden by its own.
+    shared : mapping, optional
+        ``attacker_settings.all``: settings of all GMM-based attackers, such as the size of the mixture.
+    seed : int
+    hypotheses : str or None
+        File in the data directories that holds hypotheses of a recogniser.
+    time_limit : float or None [s]
+        For functions and commands, for training and for each list of trials; see
+        `spkver.attackers.supplied.usual_limit`.
+
+    Raises
+    ------
+    ConfigError
+        If its settings are wrong, or there is no such function, folder or level.
+    """
+    settings, shared = settings or {}, shared or {}
+    own = {key: value for key, value in settings.get(spec.entry, {}).items() if key != "preset"}
+    if spec.row is None:
+        return _open_outside(spec, own, seed, time_limit)
+    row, name = spec.row, spec.name
+    values: Settings = {key: value for key, value in settings.get(row.base, {}).items() if key != "preset"}
+    if spec.entry == row.base:
+        values = own
+    if row.adapted:
+        values = {key: value for key, value in values.items() if key not in ("chains", "adapted")}
+        values = merged(values, {"adapted": ADAPTING[row.adapted]})
+        if row.is_inverted:
+            below = settings.get(f"{row.base}-{row.adapted}", {})
+            values = merged(values, {key: value for key, value in below.items() if key != "preset"})
+    values = merged(values, own)
+    if row.is_inverted and not own:  # in lazy-informed attacks its model is that of its base
+        name = row.name.removesuffix("-inverted")
+    if row.base == "fusion":
+        if values:
+            raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a fusion has none")
+        return Fusion(name)
+    mixture = {key: shared[key] for key in ("features", "ubm") if key in shared}
+    if row.base in PRESETS:
+        with naming(name):
+            return classic_attacker(attacker_config(row.base, values=merged(shared, values, {"name": name})))
+    if row.base == "content":
+        return content_attacker(name, values, hypotheses)
+    if row.base == "ivector":
+        return ivector_attacker(name, merged(mixture, values), is_aligned=row.is_aligned)
+    if row.base == "supervector":
+        return supervector_attacker(name, merged(mixture, values), is_aligned=row.is_aligned)
+    extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
+    return extractor_attacker(name, extractor, values, is_aligned=row.is_aligned)
 
 
 def is_absent(name: str) -> str:
@@ -223,61 +377,7 @@ def named_only() -> list[str]:
     return [name for name in bare if name not in usual and not is_absent(name)]
 
 
-def find_row(entry: str) -> tuple[str, Row, str] | None:
-    """Return the row name of an entry, the row, and the text after the colon; None if no row matches.
-
-    Examples
-    --------
-    >>> name, row, argument = find_row("onnx:ecapa.onnx")
-    >>> name, argument, find_row("scores:run/exp")
-    ('onnx', 'ecapa.onnx', None)
-
-    Raises
-    ------
-    ConfigError
-        If the text after a colon is missing or not allowed.
-    """
-    name, colon, argument = entry.partition(":")
-    row = CATALOGUE.get(name)
-    if row is None:
-        return None
-    must, can = ":" in row.form and "[" not in row.form, ":" in row.form
-    if (colon and not argument) or (argument and not can) or (must and not argument):
-        raise ConfigError(f"attackers: {entry!r}: expected {row.form}")
-    return name, row, argument
-
-
-def make_attacker(entry: str, name: str, settings: Settings, context: Context) -> Attacker:
-    """Create the attacker of an entry.
-
-    Parameters
-    ----------
-    entry : str
-        See the module.
-    name : str
-        What it is called.
-    settings : mapping
-        Settings of this attacker; a plug-in has only the level.
-    context : Context
-        Its `preset` and `argument` are replaced by the entry's.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such attacker, or its settings are wrong.
-    """
-    found = find_row(entry)
-    if found is not None:
-        return found[1].make(name, settings, replace(context, preset=found[0], argument=found[2]))
-    if is_outside(entry):
-        level = str(settings.get("level", ""))
-        return open_outside(entry, name=name, seed=context.seed, time_limit=context.time_limit, level=level)
-    remedy = f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md"
-    presets = ", ".join(row.form for row in CATALOGUE.values())
-    raise ConfigError(f"attackers: {name!r} is no preset ({presets})", remedy=remedy)
-
-
-def is_outside(spec: str) -> bool:
+def is_outside(entry: str) -> bool:
     """Return whether an entry in a list of attackers names a plug-in, such as a file, rather than a mere preset.
 
     Examples
@@ -285,13 +385,8 @@ def is_outside(spec: str) -> bool:
     >>> is_outside("scores:ecapa/exp"), is_outside("gmm-svm")
     (True, False)
     """
-    prefix, _, rest = spec.partition(":")
+    prefix, _, rest = entry.partition(":")
     return bool(prefix and rest)
-
-
-def is_supplied(attacker: Attacker) -> bool:
-    """Return whether an attacker is a plug-in, whose `lacks` can be asked before anything is computed."""
-    return isinstance(attacker, supplied.OwnCode | ready.ReadyScores | ready.ReadyVectors)
 
 
 def attacker_name(entry: str) -> str:
@@ -306,10 +401,9 @@ def attacker_name(entry: str) -> str:
     >>> [attacker_name(entry) for entry in ("scores:ecapa/exp", "mine/ltas.py:attack", "command:python x.py {scores}")]
     ['scores-ecapa', 'ltas-attack', 'command-x']
     """
-    found = find_row(entry)
-    if found is not None:
-        name, row, argument = found
-        return f"{name}-{Path(argument).stem}" if argument and "[" not in row.form else name
+    row, argument = _find_row(entry)
+    if row is not None:
+        return f"{row.name}-{Path(argument).stem}" if argument and "[" not in row.form else row.name
     if not is_outside(entry):
         return entry
     prefix, _, rest = entry.partition(":")
@@ -326,44 +420,33 @@ def attacker_name(entry: str) -> str:
     return _UNSAFE.sub("-", label)[:_LONGEST].strip("-") or "own"
 
 
-def open_outside(
-    spec: str, *, name: str = "", seed: int = 0, time_limit: float | None = None, level: str = ""
-) -> Attacker:
-    """Create an attacker from a plug-in.
+def _find_row(entry: str) -> tuple[Row | None, str]:
+    """Return the row of an entry, and the text after the colon."""
+    name, colon, argument = entry.partition(":")
+    row = CATALOGUE.get(name)
+    if row is None:
+        return None, ""
+    must, can = ":" in row.form and "[" not in row.form, ":" in row.form
+    if (colon and not argument) or (argument and not can) or (must and not argument):
+        raise ConfigError(f"attackers: {entry!r}: expected {row.form}")
+    return row, argument
 
-    Parameters
-    ----------
-    spec : str
-        See the module.
-    name : str
-        Its name; by default `attacker_name` of it.
-    seed : int
-        For functions and commands.
-    time_limit : float, optional [s]
-        For functions and commands, for training and for each list of trials; see
-        `spkver.attackers.supplied.usual_limit`.
-    level : str
-        What a function, a command or ready scores may look at, see `evaluation.trials.LEVELS`; trial-by-trial by
-        default.
 
-    Raises
-    ------
-    ConfigError
-        If there is no such function, folder or level, or a command lacks a placeholder.
-    """
-    prefix, _, rest = spec.partition(":")
-    if not is_outside(spec):
-        raise ConfigError(f"attacker {spec!r}: expected {', '.join(form for form, _ in OUTSIDE.values())}")
-    name = name or attacker_name(spec)
-    with naming(name):
-        if level and (level not in LEVELS or prefix in ("vectors", "adapted")):
+def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float | None) -> Attacker:
+    """Create an attacker from a plug-in; the level is what it says that it may look at, trial-by-trial by default."""
+    rest, level, kind = spec.preset.partition(":")[2], str(settings.get("level", "")), spec.kind
+    if more := settings.keys() - {"level"}:
+        text = f"attacker_settings of {spec.entry}: {', '.join(sorted(more))}"
+        raise ConfigError(f"{text}: a user-supplied attacker takes level only")
+    with naming(spec.name):
+        if level and (level not in LEVELS or kind in ("vectors", "adapted")):
             raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")
         level = level or TRIAL_BY_TRIAL
-        if prefix == "scores":
-            return ready.ReadyScores(name, Path(rest), level)
-        if prefix in ("vectors", "adapted"):
-            return ready.ReadyVectors(name, Path(rest), prefix == "adapted")
-        if prefix == "command":
-            return supplied.OwnCommand(name, rest, seed, time_limit, level)
-        file = load_plugin(spec, "attacker", kind="function")[1]
-        return supplied.OwnFunction(name, spec, seed, time_limit, level, file)
+        if kind == "scores":
+            return ReadyScores(spec.name, Path(rest), level)
+        if kind in ("vectors", "adapted"):
+            return ReadyVectors(spec.name, Path(rest), kind == "adapted", seed)
+        if kind == "command":
+            return OwnCommand(spec.name, rest, seed, time_limit, level)
+        file = load_plugin(spec.preset, "attacker", kind="function")[1]
+        return OwnFunction(spec.name, spec.preset, seed, time_limit, level, file)

@@ -1,14 +1,13 @@
-"""Shared resources of GMM-based attackers: cached features, mixtures, statistics, and the vectors derived from them.
+"""Sources of vectors: networks and other extractors, and supervectors and i-vectors of a Gaussian mixture.
 
-    WORK/<data directory>-<key>/features.h5              cepstra of its recordings WORK/<data
-    directory>-<key>/data/stat_*.h5           their statistics, one file for each universal background model WORK/<data
-    directory>-<key>/data/stat_sessions-*.h5  statistics of the sessions that a training set is cut into
-    WORK/ubm-<key>/gmm/ubm.h5                            universal background models
+    WORK/vectors/<extractor>-<key>/<data directory>.h5        vectors of an extractor
+    WORK/<data directory>-<key>/features.h5                   cepstra
+    WORK/<data directory>-<key>/data/stat_*.h5                statistics, one file for each universal background model
+    WORK/<data directory>-<key>/data/stat_sessions-*.h5       statistics of the sessions that recordings are cut into
+    WORK/ubm-<key>/gmm/ubm.h5, WORK/total-variability-<key>/  models
 
-A key is made from the files (path, size, time of change) and from the configuration: equal inputs are processed once.
-
-The i-vector and supervector attackers train their mixture and matrix on the background alone; no network is needed.
-Their backend is chosen as for all vector attackers, see `spkver.attackers.vector_attacker`.
+Each recording is read once: anonymised versions, folds and attackers share what was extracted. A source is known by the
+content of recordings, not by their names: cepstra with dither depend on the audio file alone.
 """
 
 from __future__ import annotations
@@ -17,103 +16,95 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
-from spkbase.configuration import load_config, merged
-from spkbase.files import fingerprint, make_folder
-from spkbase.runs import Origin, Run, Stamp
-from spkbase.showing import one_line
+from spkbase.files import file_digest, fingerprint, make_folder
+from spkbase.runs import Origin, Run, Stamp, versions
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers import lists
-from spkver.attackers.pieces import with_pieces
-from spkver.attackers.protocol import Place, naming
-from spkver.attackers.vector_attacker import BackendChoice, Context, VectorAttacker
+from spkver.attackers.protocol import Extracted
 from spkver.datadir import DataDir
+from spkver.extractors import Extractor, embed_directory
 from spkver.features import FeatureConfig, Frames
 from spkver.idmap import IdMap
 from spkver.mixture import GaussianMixture, Statistics, UbmConfig
-from spkver.vectors import MapConfig, TotalVariabilityConfig, adapt_supervectors, extract_ivectors
+from spkver.vectors import MapConfig, TotalVariability, TotalVariabilityConfig, adapt_supervectors, extract_ivectors
 
-_KEY = 16  # digits of a key
 SMALL_MIXTURE: dict[str, Any] = {"features": {"preset": "wideband"}, "ubm": {"components": 64}}
 """Default features and mixture of all attackers."""
 
+_KEY, _PART = 16, 8  # digits of keys
 
-@dataclass(frozen=True)
-class Workplace:
-    """A folder with the resources that attackers share.
 
-    Attributes
-    ----------
-    folder : Path
-    jobs : int or None
-        Workers; all cores by default.
-    """
+class Vectors(Protocol):
+    """A source that has learnt what it needs, see `Source.fit`."""
 
-    folder: Path
-    jobs: int | None = None
+    def __call__(self, directory: DataDir) -> Embeddings:
+        """Return the vectors of a data directory, sorted by utterance."""
 
-    def recordings(self, name: str, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> Prepared:
-        """Return the features of recordings; `name` only makes the folder easy to recognise."""
-        stamps = {}
-        for recording, path in sorted(recordings.items()):
-            status = Path(path).stat()
-            stamps[recording] = [str(Path(path).resolve()), status.st_size, status.st_mtime_ns]
-        run = self.run(f"{name}-{fingerprint(stamps, config.extraction(), seed)[:_KEY]}")
-        return Prepared(run, tuple(sorted(recordings)), pipeline.features(run, recordings, config, seed=seed))
 
-    def ubm(self, prepared: Prepared, config: UbmConfig) -> GaussianMixture:
-        """Return the universal background model of all recordings."""
-        run = self.run(f"ubm-{fingerprint(prepared.frames.fingerprint, config)[:_KEY]}")
-        return pipeline.universal_model(run, prepared.frames, prepared.names, config).value.mixture
+class Source(Protocol):
+    """Where the vectors of recordings come from."""
 
-    def run(self, name: str, force: bool = False) -> Run:
-        """Return a run in a subfolder."""
-        return Run(make_folder(self.folder / name), jobs=self.jobs, force=force, quiet=True)
+    @property
+    def record(self) -> Any:
+        """All that the vectors depend on besides the recordings."""
+
+    def extract(self, extracted: Extracted, directory: DataDir) -> None:
+        """Read the recordings of a data directory that have not been read before."""
+
+    def fit(self, extracted: Extracted, training: DataDir) -> Vectors:
+        """Train what the vectors need, such as a mixture, on a training set; return the function to vectors."""
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Recordings with their features.
+class ExtractorSource:
+    """Vectors of an extractor, which learns nothing from the training set."""
 
-    Attributes
-    ----------
-    run : Run
-        Run in the folder of these recordings.
-    names : tuple of str
-        The recordings, sorted.
-    frames : spkver.pipeline.FramesStage
-        Their frames; computed on first access to the value.
-    """
+    extractor: Extractor
+
+    @property
+    def record(self) -> Any:
+        """What the extractor depends on, such as its weights."""
+        return dict(self.extractor.extraction.record)
+
+    def extract(self, extracted: Extracted, directory: DataDir) -> None:
+        """Extract the vectors of the recordings that have none yet; errors of all recordings are raised together."""
+        known, name = extracted.vectors.setdefault(fingerprint(self.record), {}), directory.name
+        due = {utterance for utterance, path in directory.recordings.items() if path not in known}
+        if not due:
+            return
+        if len(due) < len(directory):
+            name += f"-{fingerprint(sorted(due))[:_PART]}"
+        key = fingerprint("vectors", self.record, versions())[:_KEY]
+        folder = f"vectors/{Path(self.extractor.spec.partition(':')[0]).stem}-{key}"
+        file = make_folder(extracted.work.path(folder)) / f"{name}.h5"
+        found = embed_directory(lists.select(directory, due), self.extractor, file, work=extracted.run.work, quiet=True)
+        known.update(zip(map(directory.recordings.get, found.ids), np.asarray(found.vectors), strict=True))  # type: ignore[arg-type]
+
+    def fit(self, extracted: Extracted, training: DataDir) -> Vectors:
+        """Return the function that looks vectors up."""
+
+        def vectors(directory: DataDir) -> Embeddings:
+            self.extract(extracted, directory)
+            known = extracted.vectors[fingerprint(self.record)]
+            return lists.as_embeddings(
+                directory, [known[directory.recordings[name]] for name in sorted(directory.speakers)]
+            )
+
+        return vectors
+
+
+class FeatureSet(NamedTuple):
+    """Recordings with their features; `ids` has the id in `frames` of each recording, a digest of its content."""
 
     run: Run
-    names: tuple[str, ...]
     frames: pipeline.FramesStage
-
-    def statistics(self, ubm: GaussianMixture) -> Statistics:
-        """Return the statistics of each recording; models and segments are the recordings."""
-        return self._found("", ubm, self.frames, IdMap.from_pairs([(name, name) for name in self.names]))
-
-    def session_statistics(self, ubm: GaussianMixture, speakers: Mapping[str, str], length: float | None) -> Statistics:
-        """Return the statistics of sessions of about `length` frames, see `cut_sessions`; models are the speakers."""
-        frames, recordings = cut_sessions(self.frames.value, length)
-        key = fingerprint(self.frames.fingerprint, frames.ids, frames.offsets)
-        sessions = SessionFrames(frames, key, [*self.frames.origins, Stamp("sessions", key)])
-        order = sorted(range(len(frames)), key=lambda row: (speakers[recordings[row]], recordings[row]))
-        owners: Any = [speakers[recordings[row]] for row in order]
-        return self._found("sessions-", ubm, sessions, IdMap(owners, frames.ids[order].tolist()))
-
-    def _found(self, kind: str, ubm: GaussianMixture, frames: Any, idmap: IdMap) -> Statistics:
-        mixture = Stamp("ubm", fingerprint(ubm), ubm)
-        key = kind + fingerprint(frames.fingerprint, mixture.fingerprint)[:_KEY]
-        found = pipeline.statistics(self.run, key, mixture, frames, idmap).value
-        self.frames.release()
-        return found
+    ids: Mapping[Path, str]
 
 
 class SessionFrames(NamedTuple):
@@ -122,6 +113,142 @@ class SessionFrames(NamedTuple):
     value: Frames
     fingerprint: str
     origins: list[Origin]
+
+
+@dataclass(frozen=True)
+class MixtureSource:
+    """Supervectors or i-vectors of a Gaussian mixture that is trained on the training set.
+
+    Attributes
+    ----------
+    features, ubm, map
+        See `FeatureConfig`, `UbmConfig` and `MapConfig`.
+    total_variability : TotalVariabilityConfig or None
+        For i-vectors; the rank is lowered to what the recordings allow. None: supervectors.
+    session_seconds : float or None [s]
+        Training recordings are cut into sessions of about this length; shorter ones stay whole. None: all stay whole.
+    """
+
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    ubm: UbmConfig = field(default_factory=UbmConfig)
+    map: MapConfig = field(default_factory=MapConfig)
+    total_variability: TotalVariabilityConfig | None = None
+    session_seconds: float | None = None
+
+    @property
+    def record(self) -> Any:
+        """Its configuration, and the file of a given mixture."""
+        mixture = None if self.ubm.file is None else file_digest(self.ubm.file)
+        return [self.features, self.ubm, self.total_variability or self.map, self.session_seconds, mixture]
+
+    def extract(self, extracted: Extracted, directory: DataDir) -> None:
+        """Extract features."""
+        self.feature_set(extracted, directory)
+
+    def feature_set(self, extracted: Extracted, directory: DataDir) -> FeatureSet:
+        """Return the features of the recordings of a directory, which may be some of a larger set."""
+        known, paths = extracted.features.setdefault(fingerprint(self.features), []), set(directory.recordings.values())
+        for found in known:
+            if found.ids.keys() >= paths:
+                return found
+        if self.features.files is None and self.features.vad != "labels":
+            order = sorted(paths)
+            ids = dict(zip(order, extracted.run.work.map(file_digest, order), strict=True))
+        else:  # features or labels of another tool are found by the name of a recording
+            ids = {path: name for name, path in directory.recordings.items()}
+        recordings = {str(ids[path]): path for path in sorted(paths)}
+        key = fingerprint(sorted(recordings), self.features.extraction(), extracted.seed)[:_KEY]
+        run = self._run(extracted, f"{directory.name}-{key}")
+        frames = pipeline.features(run, recordings, self.features, seed=extracted.seed)
+        known.append(FeatureSet(run, frames, {path: str(name) for path, name in ids.items()}))
+        return known[-1]
+
+    def universal_model(self, extracted: Extracted, training: DataDir) -> GaussianMixture:
+        """Train the mixture, or reuse the one from an earlier run."""
+        found = self.feature_set(extracted, training)
+        names = tuple(sorted({found.ids[path] for path in training.recordings.values()}))
+        run = self._run(
+            extracted, f"ubm-{fingerprint(found.frames.fingerprint, names, self.record[-1], self.ubm)[:_KEY]}"
+        )
+        return pipeline.universal_model(run, found.frames, names, self.ubm).value.mixture
+
+    def statistics(
+        self, extracted: Extracted, ubm: GaussianMixture, directory: DataDir, *, sessions: bool = False
+    ) -> Statistics:
+        """Return the statistics of each recording, or of sessions of it with their speakers as models."""
+        found = self.feature_set(extracted, directory)
+        frames: Any = found.frames
+        owners = {found.ids[path]: directory.speakers[name] for name, path in directory.recordings.items()}
+        if sessions:
+            length = None if self.session_seconds is None else self.session_seconds / self.features.shift
+            cut, recordings = cut_sessions(frames.value, length)
+            key = fingerprint(frames.fingerprint, cut.ids, cut.offsets)
+            order = [row for row, name in enumerate(recordings) if name in owners]
+            order.sort(key=lambda row: (owners[recordings[row]], recordings[row]))
+            frames = SessionFrames(cut, key, [*frames.origins, Stamp("sessions", key)])
+            idmap = IdMap([owners[recordings[row]] for row in order], cut.ids[order].tolist())  # type: ignore[arg-type]
+        else:
+            idmap = IdMap.from_pairs([(name, name) for name in sorted(owners)])
+        mixture = Stamp("ubm", fingerprint(ubm), ubm)
+        key = fingerprint(frames.fingerprint, mixture.fingerprint, idmap)[:_KEY]
+        made = pipeline.statistics(found.run, ("sessions-" if sessions else "") + key, mixture, frames, idmap).value
+        found.frames.release()
+        return made
+
+    def by_name(self, extracted: Extracted, directory: DataDir) -> dict[str, str]:
+        """Return the id in features and statistics of each utterance."""
+        ids = self.feature_set(extracted, directory).ids
+        return {name: ids[path] for name, path in directory.recordings.items()}
+
+    def fit(self, extracted: Extracted, training: DataDir) -> MixtureVectors:
+        """Train the mixture, and the matrix of total variability."""
+        ubm, matrix = self.universal_model(extracted, training), None
+        if self.total_variability is not None:
+            statistics = self.statistics(extracted, ubm, training)
+            most = max(1, min(len(statistics) - 1, ubm.means.size))
+            wanted = replace(self.total_variability, rank=min(self.total_variability.rank, most))
+            mixture = Stamp("ubm", fingerprint(ubm), ubm)
+            origin = fingerprint(
+                self.feature_set(extracted, training).frames.fingerprint, statistics.segments, mixture[1]
+            )
+            run = self._run(extracted, f"total-variability-{fingerprint(origin, wanted)[:_KEY]}")
+            accumulated = Stamp("statistics", origin, statistics)
+            matrix = pipeline.total_variability(run, mixture, accumulated, wanted).value
+        return MixtureVectors(self, extracted, ubm, matrix)
+
+    @staticmethod
+    def _run(extracted: Extracted, name: str) -> Run:
+        return Run(make_folder(extracted.work.path(name)), jobs=extracted.run.jobs, quiet=True)
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureVectors:
+    """Vectors of a trained mixture; see `Vectors`."""
+
+    source: MixtureSource
+    extracted: Extracted
+    ubm: GaussianMixture
+    matrix: TotalVariability | None = None
+
+    @property
+    def _vectors(self) -> Callable[[Statistics], Any]:
+        work: Work = self.extracted.run.work
+        if self.matrix is not None:
+            return partial(extract_ivectors, self.matrix, work=work)
+        return partial(adapt_supervectors, self.ubm, config=self.source.map, work=work)
+
+    def __call__(self, directory: DataDir) -> Embeddings:
+        """Return the vectors of a data directory, sorted by utterance."""
+        found = self._vectors(self.source.statistics(self.extracted, self.ubm, directory))
+        row_of = {name: row for row, name in enumerate(found.segments.tolist())}
+        ids = self.source.by_name(self.extracted, directory)
+        rows = [row_of[ids[name]] for name in sorted(directory.speakers)]
+        return lists.as_embeddings(directory, np.asarray(found.vectors)[rows])
+
+    def sessions(self, directory: DataDir) -> Embeddings:
+        """Return the vectors of the sessions that the recordings of a data directory are cut into."""
+        found = self._vectors(self.source.statistics(self.extracted, self.ubm, directory, sessions=True))
+        return Embeddings(found.segments, found.models, np.asarray(found.vectors))
 
 
 def cut_sessions(frames: Frames, length: float | None) -> tuple[Frames, list[str]]:
@@ -155,118 +282,3 @@ def cut_sessions(frames: Frames, length: float | None) -> tuple[Frames, list[str
         recordings += [recording] * count
         edges += [begin + stop for stop in bounds[1:]]
     return Frames(np.array(ids, object), np.array(edges, np.int64), frames.values), recordings
-
-
-@one_line
-@dataclass(frozen=True, eq=False)
-class MixtureSource:
-    """Vectors from statistics of one mixture; see `spkver.attackers.vector_attacker.VectorSource`.
-
-    Attributes
-    ----------
-    work : Workplace
-    seed : int
-        Seed of the dither.
-    features : FeatureConfig
-    ubm : GaussianMixture
-    extract : callable
-        Computes vectors from statistics: `IVectors` or `Supervectors`.
-    """
-
-    work: Workplace = field(repr=False)
-    seed: int
-    features: FeatureConfig
-    ubm: GaussianMixture = field(repr=False)
-    extract: Callable[[Statistics], Any] = field(repr=False)
-    _known: dict[Path, NDArray[np.floating]] = field(default_factory=dict, repr=False)
-
-    def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
-        """Return the vectors of a data directory, or of some of its utterances with their speakers."""
-
-        def rows_of(names: list[str]) -> list[NDArray[np.floating]]:
-            # folds consist of training recordings: their vectors are known, whatever the directory
-            paths = {name: Path(directory.recordings[name]) for name in names}
-            if due := {name: path for name, path in paths.items() if path not in self._known}:
-                prepared = self.work.recordings(directory.name, due, self.features, seed=self.seed)
-                found = self.extract(prepared.statistics(self.ubm))
-                rows = np.asarray(found.vectors)
-                self._known.update({due[str(name)]: row for name, row in zip(found.segments, rows, strict=True)})
-            return [self._known[path] for path in paths.values()]
-
-        return lists.rows_as_embeddings(directory, utterances, rows_of)
-
-
-@dataclass(frozen=True)
-class MixtureConfig(BackendChoice):
-    """Configuration of an attacker with vectors from a mixture; each part is as for the classic attackers."""
-
-    features: FeatureConfig = field(default_factory=FeatureConfig)
-    ubm: UbmConfig = field(default_factory=UbmConfig)
-
-
-@dataclass(frozen=True)
-class IVectorConfig(MixtureConfig):
-    """Configuration of the i-vector attacker; `total_variability` is as for `spkver rsr2015 ivector`."""
-
-    total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
-
-
-@dataclass(frozen=True)
-class SupervectorConfig(MixtureConfig):
-    """Configuration of the supervector attacker."""
-
-    map: MapConfig = field(default_factory=MapConfig)
-
-
-Config = TypeVar("Config", bound=MixtureConfig)
-
-
-def ivector_attacker(name: str, settings: Mapping[str, Any], context: Context) -> VectorAttacker:
-    """Create the i-vector attacker.
-
-    If speakers have one recording each, pieces of it train mixture and matrix, see `spkver.attackers.with_pieces`; the
-    rank is lowered to what the recordings allow.
-    """
-    config = _config(IVectorConfig, {"total_variability": {"rank": 100, "rounds": 10}}, name, settings, context)
-
-    def learn(place: Place, training: tuple[DataDir, ...]) -> MixtureSource:
-        prepared, source = _trained(config, with_pieces(training, place), place)
-        statistics = prepared.statistics(source.ubm)
-        most = max(1, min(len(statistics) - 1, source.ubm.means.size))
-        wanted = replace(config.total_variability, rank=min(config.total_variability.rank, most))
-        mixture = Stamp("ubm", fingerprint(source.ubm), source.ubm)
-        accumulated = Stamp("statistics", fingerprint(prepared.frames.fingerprint, mixture.fingerprint), statistics)
-        run = source.work.run(f"total-variability-{fingerprint(accumulated.fingerprint, wanted)[:_KEY]}", place.force)
-        matrix = pipeline.total_variability(run, mixture, accumulated, wanted).value
-        return replace(source, extract=partial(extract_ivectors, matrix, work=Work(place.jobs)))
-
-    return VectorAttacker(config, [config.features, config.ubm, config.total_variability], learn)
-
-
-def supervector_attacker(name: str, settings: Mapping[str, Any], context: Context) -> VectorAttacker:
-    """Create the supervector attacker, by default with the features and mixture of supervector-cosine."""
-    # no other chain is tried: maps of thousands of dimensions take minutes, and need a background of many speakers
-    chains = [settings.get("adapted") or "cosine"]
-    config = _config(SupervectorConfig, {"chains": chains}, name, settings, context)
-
-    def learn(place: Place, training: tuple[DataDir, ...]) -> MixtureSource:
-        source, workers = _trained(config, training, place)[1], Work(place.jobs)
-        return replace(source, extract=partial(adapt_supervectors, source.ubm, config=config.map, work=workers))
-
-    return VectorAttacker(config, [config.features, config.ubm, config.map], learn)
-
-
-def _config(kind: type[Config], defaults: Mapping[str, Any], name: str, settings: Any, context: Context) -> Config:
-    """Return a configuration; ``attacker_settings.all`` may set features and mixture."""
-    shared = {key: context.shared[key] for key in ("features", "ubm") if key in context.shared}
-    with naming(name):
-        return load_config(kind, defaults=merged(SMALL_MIXTURE, defaults, shared, settings, {"name": name}))
-
-
-def _trained(config: MixtureConfig, training: tuple[DataDir, ...], place: Place) -> tuple[Prepared, MixtureSource]:
-    """Train the mixture on all versions of a training set, or reuse the one from an earlier run."""
-    speech, work = lists.merge_versions(training), Workplace(place.work, place.jobs)
-    recordings = {name: Path(path) for name, path in speech.recordings.items()}
-    prepared = work.recordings(speech.name, recordings, config.features, seed=place.seed)
-    ubm = work.ubm(prepared, config.ubm)
-    return prepared, MixtureSource(work, place.seed, config.features, ubm, extract=lambda found: found)

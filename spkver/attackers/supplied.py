@@ -52,10 +52,10 @@ from evaluation.formats import read_scores, write_trials
 from evaluation.trials import TRIAL_BY_TRIAL, Scores, Trials, align
 from spkbase import plugins
 from spkbase.errors import DataError
-from spkbase.files import file_digest
+from spkbase.files import file_digest, make_folder
 from spkbase.work import one_blas_thread
 from spkver.attackers import lists
-from spkver.attackers.protocol import Attack, Scorer, TrainingSet
+from spkver.attackers.protocol import Attack, Extracted, TrainingSet
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
@@ -196,9 +196,12 @@ class OwnCode:
         """Return its code."""
         return self.code
 
-    def lacks(self, attack: Attack) -> str:
+    def obstacle(self, attack: Attack) -> str:
         """Return an empty string: it can score all trials."""
         return ""
+
+    def extract(self, extracted: Extracted, attack: Attack) -> None:
+        """Do nothing: the code reads the recordings."""
 
 
 @dataclass(frozen=True)
@@ -214,45 +217,44 @@ class OwnFunction(OwnCode):
         behind = plugins.files_behind(self.spec, self.file)
         return found | {"module": file_digest(self.file)} | ({"imports": behind} if behind else {})
 
-    def fit(self, training: TrainingSet) -> Scorer:
-        """Train it in a separate process, with one BLAS thread, so that products do not depend on the machine."""
+    def fit(self, extracted: Extracted, training: TrainingSet) -> list[FunctionProcess]:
+        """Train it in a separate process, with one BLAS thread, so that products do not depend on the machine.
+
+        The list holds the process; another one takes its place when a list of trials has ended it.
+        """
         versions = training.versions
         speech = lists.merge_versions(versions)
         speakers = speech.by_speaker().items()
         files = {speaker: [str(speech.recordings[name]) for name in utterances] for speaker, utterances in speakers}
+        process = FunctionProcess(self.name, self.spec)
+        self._ask(process, versions[0], {"training": files, "seed": self.seed}, versions)
+        return [process]
 
-        def ask(process: FunctionProcess, directory: DataDir, request: Json, speech: Iterable[DataDir]) -> list[float]:
-            try:
-                return process.ask(request, self.time_limit or usual_limit(speech))
-            except DataError as error:
-                if not process.is_alive:
-                    process.close()
-                _refuse(self.name, directory, error)
+    def score(self, extracted: Extracted, model: list[FunctionProcess], attack: Attack) -> Scores:
+        """Have the process score the trials."""
+        if not model[0].is_alive:
+            model[:] = self.fit(extracted, attack.training)
+        enrolled, tested, trials = lists.enrolled_speech(attack.enrolment), attack.tested, attack.trials
+        models, segments = lists.match_trials(enrolled, tested, trials)
+        sessions = lists.sessions_of(models).items()
+        enrols = {model: [str(enrolled.recordings[name]) for name in names] for model, names in sessions}
+        tests = {segment: str(path) for segment, path in segments.items()}
+        asked = {"enrolment": enrols, "tested": tests, "trials": list(trials.pairs())}
+        values = self._ask(model[0], tested, asked, (*attack.training.versions, tested))
+        try:
+            return lists.as_scores(trials, np.array(values))
+        except DataError as error:
+            _refuse(self.name, tested, error)
 
-        def begin() -> FunctionProcess:
-            begun = FunctionProcess(self.name, self.spec)
-            ask(begun, versions[0], {"training": files, "seed": self.seed}, versions)
-            return begun
-
-        process = begin()
-
-        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
-            nonlocal process
-            if not process.is_alive:  # another list of trials ended it
-                process = begin()
-            enrolled = lists.enrolled_speech(enrolment)
-            models, segments = lists.match_trials(enrolled, tested, trials)
-            sessions = lists.sessions_of(models).items()
-            enrols = {model: [str(enrolled.recordings[name]) for name in names] for model, names in sessions}
-            tests = {segment: str(path) for segment, path in segments.items()}
-            asked = {"enrolment": enrols, "tested": tests, "trials": list(trials.pairs())}
-            values = ask(process, tested, asked, (*versions, tested))
-            try:
-                return lists.as_scores(trials, np.array(values))
-            except DataError as error:
-                _refuse(self.name, tested, error)
-
-        return score
+    def _ask(
+        self, process: FunctionProcess, directory: DataDir, request: Json, speech: Iterable[DataDir]
+    ) -> list[float]:
+        try:
+            return process.ask(request, self.time_limit or usual_limit(speech))
+        except DataError as error:
+            if not process.is_alive:
+                process.close()
+            _refuse(self.name, directory, error)
 
 
 @dataclass(frozen=True)
@@ -274,31 +276,31 @@ class OwnCommand(OwnCode):
         behind = plugins.files_behind(self.spec)
         return {"command": self.spec} | ({"files": behind} if behind else {})
 
-    def fit(self, training: TrainingSet) -> Scorer:
+    def fit(self, extracted: Extracted, training: TrainingSet) -> tempfile.TemporaryDirectory[str]:
         """Write the lists of the training set; the command may learn from them whenever it runs."""
-        versions = training.versions
-        holder = tempfile.TemporaryDirectory()  # removed with the scorer that holds it
-        work, learnt = Path(holder.name) / "work", Path(holder.name) / "training"
-        work.mkdir()
-        speech = lists.merge_versions(versions)
+        holder = tempfile.TemporaryDirectory()  # removed with the model
+        learnt = Path(holder.name) / "training"
+        make_folder(Path(holder.name) / "work")
+        speech = lists.merge_versions(training.versions)
         ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}  # ids of merged versions have a blank
         _write_table(learnt / "wav.scp", {ids[name]: path for name, path in speech.recordings.items()})
         _write_table(learnt / "utt2spk", {ids[name]: speaker for name, speaker in speech.speakers.items()})
+        return holder
 
-        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
-            with tempfile.TemporaryDirectory(dir=holder.name) as folder:
-                places = _write_lists(Path(folder), lists.enrolled_speech(enrolment), tested, trials)
-                values = {"training": learnt, "work": work, "seed": self.seed, **places}
-                seconds = self.time_limit or usual_limit((*versions, tested))
-                try:
-                    plugins.run_command(plugins.fill_places(self.spec, values), seconds=seconds)
-                    if not places["scores"].is_file():
-                        raise DataError("the command wrote no {scores}")
-                    return lists.as_scores(trials, align(read_scores(places["scores"]), trials))
-                except DataError as error:
-                    _refuse(self.name, tested, error)
-
-        return score
+    def score(self, extracted: Extracted, model: tempfile.TemporaryDirectory[str], attack: Attack) -> Scores:
+        """Run the command on the lists of an attack."""
+        tested, trials, held = attack.tested, attack.trials, Path(model.name)
+        with tempfile.TemporaryDirectory(dir=held) as folder:
+            places = _write_lists(Path(folder), lists.enrolled_speech(attack.enrolment), tested, trials)
+            values = {"training": held / "training", "work": held / "work", "seed": self.seed, **places}
+            seconds = self.time_limit or usual_limit((*attack.training.versions, tested))
+            try:
+                plugins.run_command(plugins.fill_places(self.spec, values), seconds=seconds)
+                if not places["scores"].is_file():
+                    raise DataError("the command wrote no {scores}")
+                return lists.as_scores(trials, align(read_scores(places["scores"]), trials))
+            except DataError as error:
+                _refuse(self.name, tested, error)
 
 
 def usual_limit(speech: Iterable[DataDir]) -> float:

@@ -57,7 +57,7 @@ def train(
 
     The system ivector is an extractor: spkver embed takes it as ivector:FOLDER, and spkver backend trains the rest.
     """
-    from spkver.attackers import Workplace, attacker_config, train_attacker
+    from spkver.attackers import attacker_config, train_attacker
 
     work_folder = work or output / "work"
     if attacker == "ivector":
@@ -70,7 +70,7 @@ def train(
     data = _read(datadirs, work_folder, allow_pipes, jobs)
     with echo_log():
         trained = train_attacker(
-            data, config, output, seed=seed, work=Workplace(work_folder, jobs), force=force, keep=not force
+            data, config, output, seed=seed, work=work_folder, jobs=jobs, force=force, keep=not force
         )
     facts = trained.trained_on
     click.echo(f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers")

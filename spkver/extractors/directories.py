@@ -31,7 +31,7 @@ SUFFIXES = (".h5", ".hdf5", ".npz")
 
 
 def embed_directory(
-    source: DataDir, extractor: Extractor, destination: str | Path, *, work: Work = ALL_CORES
+    source: DataDir, extractor: Extractor, destination: str | Path, *, work: Work = ALL_CORES, quiet: bool = False
 ) -> Embeddings:
     """Extract the vector of each utterance of a data directory, and write them all to a file.
 
@@ -48,6 +48,8 @@ def embed_directory(
         same vectors is kept.
     work : Work
         Worker processes; the result does not depend on their number.
+    quiet : bool
+        Do not warn of recordings that are resampled.
 
     Returns
     -------
@@ -67,7 +69,9 @@ def embed_directory(
     digests, n_resampled = dict.fromkeys(recordings, ""), 0
     if extraction.reads_audio:
         headers = check_headers(recordings, shortest=extraction.shortest, jobs=work.jobs)
-        n_resampled = _warn_of_rates(Counter(header.rate for header in headers.values()), extraction.rate)
+        n_resampled = (
+            0 if quiet else _warn_of_rates(Counter(header.rate for header in headers.values()), extraction.rate)
+        )
         digested = work.map(file_digest, recordings.values())
         digests = {name: digest or "" for name, digest in zip(recordings, digested, strict=True)}
     made_by = digest_of("vectors", extraction.record, versions())

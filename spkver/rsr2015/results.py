@@ -221,7 +221,7 @@ def _measured(
         drawn = _plot(run, config, lists, scores, None if ubm is None else ubm.value, curves)
         write_json(path, {"systems": results, "plots": {name: file_digest(run.path(name)) for name in drawn}})
 
-    return run.declare(
+    return run.stage(
         REPORT,
         "evaluation.json",
         make=make,

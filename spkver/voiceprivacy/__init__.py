@@ -1,4 +1,4 @@
-"""The VoicePrivacy evaluation: checks -> anonymise -> train -> score -> assess -> utility -> report.
+"""The VoicePrivacy evaluation: checks -> anonymise -> plan -> extract -> fit -> score -> assess -> report.
 
 The workflow is recipes/voiceprivacy/run.py. Each step is a function that takes the `Experiment` (the run, the data, the
 configuration and the last step) and the results of earlier steps. It does its work when it is called, or reuses results
@@ -9,7 +9,8 @@ and ``report.html``.
 from spkver.voiceprivacy.experiment import STEPS, Experiment, evaluation_command
 from spkver.voiceprivacy.inspection import check
 from spkver.voiceprivacy.outputs import report
-from spkver.voiceprivacy.scores import score, train
+from spkver.voiceprivacy.plan import plan_attacks
+from spkver.voiceprivacy.scores import extract, fit, score
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.table import assess
 from spkver.voiceprivacy.utility import utility

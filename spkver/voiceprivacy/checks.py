@@ -31,10 +31,10 @@ from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
 from spkbase.files import load_json
 from spkver.anonymization import RECORD
-from spkver.attackers import attacker_name, find_row, is_outside
+from spkver.attackers import attacker_name
 from spkver.audio import doubtful_recordings
 from spkver.datadir import SEXES_POOLED, DataDir, enrolment
-from spkver.voiceprivacy.choosing import adapts, attacker_specs, is_network
+from spkver.voiceprivacy.choosing import attacker_specs
 from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
@@ -184,7 +184,7 @@ def pooled_trials(run: Evaluated) -> Iterator[Finding]:
 def attacker_strength(run: Evaluated) -> Iterator[Finding]:
     """Check that attackers recognise original speech; note how well noise and channel in pauses identify speakers."""
     limit = run.config.weak_attacker_eer
-    of_pauses = [name for name, spec in attacker_specs(run.config).items() if spec == "session"]
+    of_pauses = [name for name, spec in attacker_specs(run.config).items() if spec.kind == "session"]
     for at, rows in run.of("original"):
         best = strongest(rows)
         same = [one for one in run.minima if (one["dataset"], one["gender"], one["scenario"]) == at]
@@ -228,11 +228,11 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
         for gender in dataset.trials
     ]
     for name, spec in attacker_specs(run.config).items():
-        if is_outside(spec) and find_row(spec) is None:
+        if spec.row is None:
             served = {place(row)[:3] for row in run.rows if row["attacker"] == name}
             left = [" ".join(condition) for condition in conditions if condition not in served]
-            text = f"{name} ({spec}) was left out of {len(left)} conditions: {few(left)}."
-            text = text if left else f"{name} is {spec}; it scores every condition."
+            text = f"{name} ({spec.preset}) was left out of {len(left)} conditions: {few(left)}."
+            text = text if left else f"{name} is {spec.preset}; it scores every condition."
             yield Finding("warning" if left else "note", "user-supplied attackers", text)
 
 
@@ -622,9 +622,9 @@ def reasons(run: Evaluated) -> Iterator[str]:
     served = {row["attacker"] for row in run.rows}
     specs = {name: spec for name, spec in attacker_specs(run.config).items() if name in served}
     adapted = {attacker_name(one) for one, theirs in run.config.attacker_settings.items() if theirs.get("adapted")}
-    if not any(map(is_network, specs.values())):
+    if not any(spec.is_network for spec in specs.values()):
         yield "no attacker uses a neural network"
-    if not any(adapts(spec) or name in adapted for name, spec in specs.items()):
+    if not any(spec.adapts or name in adapted for name, spec in specs.items()):
         yield "no attacker adapts to the trials"
     if run.failures:
         yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"

@@ -7,7 +7,6 @@ band, attackers use no more than this band of the original, and nobody is recogn
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -20,18 +19,15 @@ from spkbase.errors import ConfigError, DataError, few
 from spkbase.work import Work, chunks
 from spkver.anonymization import BUILT_IN
 from spkver.attackers import (
+    BY_FEATURES,
     CATALOGUE,
-    OUTSIDE,
-    PRESETS,
-    Attacker,
-    Context,
+    ExtractorSource,
+    MixtureSource,
+    Spec,
     absent_attackers,
-    attacker_name,
-    cost_of,
     default_attackers,
-    find_row,
-    is_outside,
     make_attacker,
+    parse_spec,
 )
 from spkver.audio import audio_header
 from spkver.features import FeatureConfig, values_for_rates
@@ -39,14 +35,33 @@ from spkver.voiceprivacy.sets import RateGroup, Sets
 from spkver.voiceprivacy.settings import ALL, Config
 
 Json = dict[str, Any]
+Chosen = tuple[Spec, Any]
 
-_BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue with features; all presets have features
-_ENDING = re.compile(r"-(adapted|single-test|aligned|inverted)")
 _FILES = 256  # headers read in one task
+_INVERTING = "with attackers that invert the anonymisation"
 
 
-def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Attacker]:
-    """Return the configured attackers, in their order.
+def attacker_specs(config: Config) -> dict[str, Spec]:
+    """Return the configured attackers by name, in their order.
+
+    Raises
+    ------
+    ConfigError
+        If a preset is unknown, or two attackers have one name.
+    """
+    specs: dict[str, Spec] = {}
+    for entry in config.attackers:
+        spec = parse_spec(entry, config.attacker_settings.get(entry))
+        if (other := specs.get(spec.name)) is not None:
+            text = f"attackers: {other.entry!r} and {entry!r} would both be called {spec.name}"
+            remedy = f"give one a name: attackers=[..., mine] and attacker_settings.mine.preset={entry!r}"
+            raise ConfigError(text, remedy=remedy)
+        specs[spec.name] = spec
+    return specs
+
+
+def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen]:
+    """Return the configured attackers with their specs, in their order.
 
     Parameters
     ----------
@@ -60,42 +75,22 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Attack
         If a preset is unknown, a user-supplied attacker cannot be opened, two attackers have one name, or a setting is
         wrong.
     """
-    chosen, named = [], dict[str, str]()
-    for entry in config.attackers:
-        settings = dict(config.attacker_settings.get(entry, {}))
-        name = attacker_name(entry)
-        preset = str(settings.pop("preset", entry))
-        if name in named:
-            text = f"attackers: {named[name]!r} and {entry!r} would both be called {name}"
-            remedy = f"give one a name: attackers=[..., mine] and attacker_settings.mine.preset={entry!r}"
-            raise ConfigError(text, remedy=remedy)
-        named[name] = entry
-        if is_outside(preset) and find_row(preset) is None and (more := settings.keys() - {"level"}):
-            text = f"attacker_settings of {entry}: {', '.join(sorted(more))}"
-            raise ConfigError(f"{text}: a user-supplied attacker takes level only")
+    chosen = []
+    for spec in attacker_specs(config).values():
         shared = config.attacker_settings.get(ALL, {})
-        if fitting := fitting_features(config, name, preset, rates):
+        if fitting := fitting_features(config, spec, rates):
             shared = merged({"features": fitting}, shared)
-        heard = config.utility.hypotheses
-        limit = config.attackers_time_limit
-        context = Context("", "", config.seed, shared, config.attacker_settings, heard, limit)
-        chosen.append(make_attacker(preset, name, settings, context))
+        how: Json = {"hypotheses": config.utility.hypotheses, "time_limit": config.attackers_time_limit}
+        chosen.append((spec, make_attacker(spec, config.attacker_settings, shared=shared, seed=config.seed, **how)))
     return chosen
 
 
-def fitting_features(config: Config, name: str, preset: str, rates: Collection[int]) -> dict[str, object]:
+def fitting_features(config: Config, spec: Spec, rates: Collection[int]) -> dict[str, object]:
     """Return the settings that fit an attacker's features to sampling rates, see `values_for_rates`."""
-    base = _ENDING.sub("", preset)  # its settings hold for modified attackers, too
-    if base not in (*PRESETS, *_BY_FEATURES):
+    if spec.row is None or spec.row.base not in BY_FEATURES:
         return {}
-    layers = [config.attacker_settings.get(key, {}).get("features") for key in (ALL, base, name)]
+    layers = [config.attacker_settings.get(key, {}).get("features") for key in (ALL, spec.row.base, spec.entry)]
     return values_for_rates(merged(*[values for values in layers if isinstance(values, Mapping)]), rates)
-
-
-def attacker_specs(config: Config) -> dict[str, str]:
-    """Return the preset or the user-supplied entry of each attacker, by its name in folders and tables."""
-    settings = config.attacker_settings
-    return {attacker_name(entry): str(settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
 
 
 # --- descriptions of attackers ----------------------------------------------------------------------------------------
@@ -117,75 +112,33 @@ def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) 
     """
     served = {condition["attacker"] for condition in conditions}
     specs = attacker_specs(config)
-    fusions = [name for name, spec in specs.items() if spec == "fusion"]
-    ends = (f"-{TRIAL_BY_TRIAL}", "-inverted")
-    specs |= {name + end: f"fusion{end}" for name in fusions for end in ends if name + end in served}
-    run = {name: spec for name, spec in specs.items() if not conditions or name in served}
-    others = [name for name, spec in run.items() if is_outside(spec)]
-    networks = [name for name, spec in run.items() if is_network(spec)]
-    undoing = [name for name, spec in run.items() if spec.endswith(("-inverted", "-aligned"))]
+    summaries = {name: spec.summary for name, spec in specs.items()}
+    for name in [name for name, spec in specs.items() if spec.kind == "fusion"]:
+        for end, words in ((TRIAL_BY_TRIAL, "without attackers that adapt to the trials"), ("inverted", _INVERTING)):
+            if f"{name}-{end}" in served:
+                summaries[f"{name}-{end}"] = f"{CATALOGUE['fusion'].summary}, {words}"
+    run = [name for name in summaries if not conditions or name in served]
+    others = [name for name in run if name in specs and specs[name].row is None]
+    networks = [name for name in run if name in specs and specs[name].is_network]
+    undoing = [name for name in run if (specs[name].inverts if name in specs else name.endswith("-inverted"))]
     kind = f"networks: {', '.join(networks)}" if networks else "no neural network"
     text = f"Attackers that were run: {', '.join(run) or 'none'}; {kind}. The figure is an upper bound of"
-    if left := [name for name in specs if name not in run]:
+    if left := [name for name in summaries if name not in run]:
         text = f"Attackers without any result: {', '.join(left)}. {text}"
     return {
-        "names": list(run),
+        "names": run,
         "of_others": others,
         "networks": networks,
         "undoing": undoing,
-        "explained": {name: explained(spec) for name, spec in run.items()},
+        "explained": {name: summaries[name] for name in run},
         "text": f"{text} the privacy that is left: a stronger attacker may leave less.",
     }
 
 
-def explained(spec: str) -> str:
-    """Return a one-line description of an attacker, given its preset or user-supplied entry.
-
-    Examples
-    --------
-    >>> explained("supervector-cosine"), explained("scores:elsewhere")
-    ('cosine of projected supervectors', 'scores made elsewhere')
-    """
-    row, prefix = find_row(spec), spec.partition(":")[0]
-    if row is not None:
-        return row[1].summary
-    if spec == f"fusion-{TRIAL_BY_TRIAL}":
-        return f"{CATALOGUE['fusion'].summary}, without attackers that adapt to the trials"
-    if spec == "fusion-inverted":
-        return f"{CATALOGUE['fusion'].summary}, with attackers that invert the anonymisation"
-    return OUTSIDE[prefix if prefix in OUTSIDE else ""][1]
-
-
-def is_network(spec: str) -> bool:
-    """Return whether an attacker uses a neural network, given its preset or user-supplied entry.
-
-    Embeddings computed elsewhere usually come from a network.
-
-    Examples
-    --------
-    >>> [is_network(spec) for spec in ("campplus:wheels", "ge2e-adapted-inverted", "extractor:ge2e", "ivector-adapted")]
-    [True, True, True, False]
-    """
-    kind = spec.removeprefix("extractor:").partition(":")[0]
-    return kind in ("vectors", "adapted") or (kind in CATALOGUE and CATALOGUE[kind].is_network)
-
-
-def adapts(spec: str) -> bool:
-    """Return whether an attacker adapts to the trials, given its preset or user-supplied entry.
-
-    Examples
-    --------
-    >>> [adapts(spec) for spec in ("ge2e-adapted-inverted", "adapted:ecapa", "campplus", "scores:ecapa/exp")]
-    [True, True, False, False]
-    """
-    return "-adapted" in spec.partition(":")[0] or spec.startswith("adapted:")
-
-
 def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int, *, draws: int = 1) -> str:
     """Return the estimated time of attackers whose cost is known and of the evaluation, with `draws` of the trials."""
-    rows = {name: find_row(spec) for name, spec in attacker_specs(config).items()}
-    kinds = {name: "" if row is None else row[0] for name, row in rows.items()}
-    costs = {name: cost_of(kind, set(kinds.values())) for name, kind in kinds.items()}
+    specs = attacker_specs(config)
+    costs = {name: spec.cost([other for other in specs.values() if other != spec]) for name, spec in specs.items()}
     seconds = {name: cost * hours / n_workers for name, cost in costs.items() if cost is not None}
     sizes = []  # of the trial lists, single and pooled
     for dataset in sets.datasets:
@@ -206,10 +159,7 @@ def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int, 
 def describe_unwatched(config: Config) -> str:
     """Return a warning that changes in dependencies of user-supplied code go unnoticed; empty without such code."""
     own = [] if config.anonymizer.name in ("", *BUILT_IN) else ["anonymiser"]
-    for name, entry in attacker_specs(config).items():
-        spec = entry.removeprefix("extractor:")
-        is_function = ":" in spec and find_row(spec) is None and spec.partition(":")[0] not in OUTSIDE
-        own += [f"attacker {name}"] if is_function or spec.startswith("command:") else []
+    own += [f"attacker {name}" for name, spec in attacker_specs(config).items() if spec.is_own_code]
     text = "installed modules that it imports and files that it reads may change unnoticed; after a change give --force"
     return f"user-supplied code ({', '.join(own)}): {text}" if own else ""
 
@@ -287,10 +237,10 @@ def fit_attackers(
     return tuple(found)
 
 
-def features_of(attacker: Any) -> FeatureConfig | None:
-    """Return the features of an attacker or of its base; None if it uses none."""
-    features = getattr(getattr(_basis(attacker), "config", None), "features", None)
-    return features if isinstance(features, FeatureConfig) else None
+def features_of(chosen: Chosen) -> FeatureConfig | None:
+    """Return the features of an attacker; None if it uses none."""
+    source = getattr(chosen[1], "source", None)
+    return source.features if isinstance(source, MixtureSource) else None
 
 
 def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
@@ -299,14 +249,14 @@ def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
     for group in groups:
         rates = {rate for _, rate in group.rates}
         ways = dict[str, list[str]]()
-        for attacker, before in zip(group.attackers, map(features_of, usual), strict=True):
-            features, basis = features_of(attacker), _basis(attacker)
+        for chosen, before in zip(group.attackers, map(features_of, usual), strict=True):
+            features, source = features_of(chosen), getattr(chosen[1], "source", None)
             if features is not None:
                 if features != before or rates != {features.rate}:
                     way = f"features at {features.rate} Hz, up to {features.high_frequency:g} Hz"
-                    ways.setdefault(way, []).append(attacker.name)
-            elif getattr(basis, "extractor", None) and (rate := basis.extractor.extraction.rate) and rates != {rate}:
-                ways.setdefault(f"at {rate} Hz", []).append(attacker.name)
+                    ways.setdefault(way, []).append(chosen[0].name)
+            elif isinstance(source, ExtractorSource) and (rate := source.extractor.extraction.rate) and rates != {rate}:
+                ways.setdefault(f"at {rate} Hz", []).append(chosen[0].name)
         if ways:
             counts = []
             for rate in sorted(rates):
@@ -330,9 +280,3 @@ def _read_headers(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int, flo
             header = audio_header(path)
             headers.append((folder, header.rate, header.seconds))
     return headers
-
-
-def _basis(attacker: Any) -> Any:
-    while getattr(attacker, "base", None) is not None:
-        attacker = attacker.base
-    return attacker

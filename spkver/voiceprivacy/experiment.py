@@ -17,7 +17,7 @@ from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs import Ended, Run, start_run
 from spkbase.showing import one_line
-from spkver.attackers import Attacker
+from spkver.attackers import Spec
 from spkver.corpora import is_simulated, simulate_voiceprivacy
 from spkver.datadir import check_suffix
 from spkver.voiceprivacy.choosing import chosen_attackers
@@ -30,7 +30,10 @@ STEPS: Mapping[str, str] = {
     "simulation": "SIMULATED speech, for --data simulated",
     "checks": "errors in data and configuration",
     "anonymisation": "anonymised sets that are missing",
-    "scores": "attackers, and the scores of every condition",
+    "plan": "which attacker scores which trials",
+    "extraction": "vectors and features of all speech",
+    "training": "models of the attackers",
+    "scores": "scores of every condition",
     "evaluation": "metrics of every condition",
     "utility": "words, pitch and emotions, if configured",
     "report": "results, tables and the page",
@@ -77,8 +80,8 @@ class Experiment:
     failures: list[dict[str, Any]] = field(default_factory=list)
 
     @cached_property
-    def attackers(self) -> list[Attacker]:
-        """The configured attackers, built-in and user-supplied, in their order."""
+    def attackers(self) -> list[tuple[Spec, Any]]:
+        """The configured attackers with their specs, built-in and user-supplied, in their order."""
         return chosen_attackers(self.config)
 
     @cached_property

@@ -11,7 +11,14 @@ import click
 
 from spkbase.errors import Problems
 from spkbase.files import fingerprint
-from spkver.attackers import AttackerConfig, check_training, default_attackers, named_only
+from spkver.attackers import (
+    GmmUbmAttacker,
+    MixtureSource,
+    VectorAttacker,
+    check_training,
+    default_attackers,
+    named_only,
+)
 from spkver.audio import check_headers
 from spkver.corpora import is_simulated
 from spkver.features import check_recordings
@@ -24,7 +31,7 @@ from spkver.voiceprivacy.choosing import (
     read_headers,
 )
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.scores import check_attackers
+from spkver.voiceprivacy.plan import check_attackers
 from spkver.voiceprivacy.sets import Sets, read_sets
 from spkver.voiceprivacy.utility import check_utility
 
@@ -82,13 +89,12 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
     """Check recordings and options of all existing directories; all problems are reported at once."""
     config, jobs = experiment.config, experiment.run.jobs
     problems = Problems()
-    built_in: dict[str, list[AttackerConfig]] = {}
+    by_mixture: dict[str, list[GmmUbmAttacker | VectorAttacker]] = {}
     for group in sets.rate_groups:
-        configs = [getattr(attacker, "config", None) for attacker in group.attackers]
-        attackers = [config for config in configs if isinstance(config, AttackerConfig)]
-        built_in |= dict.fromkeys(group.training, attackers)
+        attackers = [one for _, one in group.attackers if isinstance(getattr(one, "source", None), MixtureSource)]
+        by_mixture |= dict.fromkeys(group.training, attackers)
         names = {name for one in sets.datasets if one.training in group.training for name in one.directories}
-        kinds = {fingerprint(attacker.features.extraction()): attacker.features for attacker in attackers}
+        kinds = {fingerprint(one.source.features.extraction()): one.source.features for one in attackers}
         for features, side in product(kinds.values(), (sets.original, sets.twins)):
             for recordings in [directory.recordings for name, directory in side.items() if name in names]:
                 check_recordings(recordings, features, work=experiment.run.work, problems=problems)
@@ -99,5 +105,5 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
         for name in sets.training_sets:
             for directory in sets.pair(name):
                 with problems.noted():
-                    check_training(directory, built_in[name], seed=config.seed, jobs=jobs)
+                    check_training(directory, by_mixture[name], seed=config.seed, jobs=jobs)
     problems.raise_if_any()

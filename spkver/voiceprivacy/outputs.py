@@ -26,10 +26,11 @@ from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, file_digest, format_csv, format_table, load_json, to_json, write_text
 from spkbase.runs import versions
+from spkver.attackers import attacker_name
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
 from spkver.voiceprivacy.checks import CHECKS, OVERESTIMATED, UTILITY, Evaluated
-from spkver.voiceprivacy.choosing import attacker_name, attackers_run
+from spkver.voiceprivacy.choosing import attackers_run
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.scores import Scored, fusion_weights
 from spkver.voiceprivacy.sets import POOLED, Sets

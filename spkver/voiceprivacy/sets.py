@@ -76,7 +76,7 @@ class RateGroup:
         Sets that use them for training.
     rates : dict of (str, int) to int
         Number of recordings by data directory and sampling rate.
-    attackers : sequence of Attacker
+    attackers : sequence of (Spec, Attacker)
         Attackers with features that fit the rates.
     """
 

@@ -88,7 +88,7 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
     stages: dict[tuple[str, str], Stage[list[Json]]] = {}
     for (dataset, attacker), group in groups.items():
         lists = sorted({f"{one.lists}/{name}" for one in group for name in ("trials", "utt2spk", "spk2gender")})
-        stages[dataset, attacker] = replace(run, quiet=True).declare(
+        stages[dataset, attacker] = replace(run, quiet=True).stage(
             f"numbers of {attacker} on {dataset}{suffix}",
             f"numbers/{dataset}{suffix}/{attacker}.json",
             make=partial(_assess_all, run=run, conditions=group, config=config, seed=seed),

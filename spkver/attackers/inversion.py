@@ -3,7 +3,7 @@
     OUTPUT/attackers/<anonymised background>/undoing/estimator.h5    estimates the warping of a recording
     OUTPUT/attackers/<anonymised background>/undoing/undoing.json    its accuracy
     OUTPUT/attackers/<anonymised background>/undoing/numbers/        the numbers of each data directory
-    OUTPUT/data/<anonymised directory>-inverted                        the speech
+    OUTPUT/data/<anonymised directory>-inverted                      the speech
 
 Only the anonymiser and the background are used. The number of a background recording is estimated without its speaker,
 so that a recogniser trained on inverted speech sees the same estimation errors as in the trials.
@@ -11,26 +11,24 @@ so that a recogniser trained on inverted speech sees the same estimation errors 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import speaker_folds
-from evaluation.trials import INVERTING, Scores, Trials
 from spkbase.errors import DataError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import Work
 from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, recorded_anonymizer, undo_datadir
 from spkver.attackers import lists, warping
-from spkver.attackers.protocol import NOWHERE, Attack, Attacker, Place, Scorer, TrainingSet
+from spkver.attackers.protocol import TrainingSet
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
 
@@ -43,7 +41,7 @@ LEAST = 10
 
 _DRAWS, _MOST_DRAWS = 1200, 6  # anonymised versions to aim at, and of one recording at most
 _KEY = 8  # digits of a key
-_MOST_OF_UNDOING = 4000  # background recordings to invert at most; attackers learn from no more
+_MOST = 4000  # background recordings to invert at most; attackers learn from no more
 _WARPING = "how far speech is warped"
 _PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `known_anonymizer`
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
@@ -86,43 +84,46 @@ def known_anonymizer(background: TrainingSet) -> Known | None:
     return None if inverse is None else Known(inverse, getattr(config, inverse.parameter), "record")
 
 
-def unfit_background(attack: Attack) -> str:
+def unfit_background(training: TrainingSet, enrolled: Collection[str]) -> str:
     """Return why an attacker cannot learn from the background what the anonymiser does, or an empty string."""
-    background, original = attack.training, attack.training.original
-    if not background.anonymised:
+    if not training.anonymised:
         return "there is no anonymised background"
-    n_pairs = len(original.recordings.keys() & background.anonymised[0].recordings.keys())
-    people = set(original.speakers.values())
+    n_pairs = len(training.original.recordings.keys() & training.anonymised[0].recordings.keys())
+    people = set(training.original.speakers.values())
     if n_pairs < LEAST or len(people) < 2:
         text = f"a background of {n_pairs} recordings of {len(people)} speakers"
         return f"{text} is too small to learn from: at least {LEAST} of 2"
-    if shared := people & set(attack.enrolment[0].speakers.values()):
+    if shared := people & set(enrolled):
         return f"{len(shared)} speakers of the background are among those that are enrolled"
     return ""
 
 
-def why_not(attack: Attack) -> str:
+def why_not(training: TrainingSet, enrolled: Collection[str]) -> str:
     """Return why the anonymisation of an attack cannot be inverted, or an empty string."""
-    if (unfit := unfit_background(attack)) or known_anonymizer(attack.training) is not None:
+    if (unfit := unfit_background(training, enrolled)) or known_anonymizer(training) is not None:
         return unfit
-    name, kinds = attack.training.anonymised[0].name, ", ".join(INVERSES)
+    name, kinds = training.anonymised[0].name, ", ".join(INVERSES)
     return f"what made {name} cannot be inverted ({kinds} can); an attacker that ends in -aligned needs no inverse"
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
-class Undoing:
+class Inversion:
     """Inverts the anonymisation in attacks with one background.
 
     Attributes
     ----------
     background : TrainingSet
-    place : Place
+    run : Run
+        Its folder gets the estimator and the speech.
+    seed : int
     """
 
     background: TrainingSet
-    place: Place
-    _inverted: dict[DataDir, DataDir] = field(default_factory=dict, repr=False)
+    run: Run
+    seed: int
+    _planned: dict[tuple[DataDir, bool], DataDir] = field(default_factory=dict, repr=False)
+    _sources: dict[Path, tuple[DataDir, bool]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def known(self) -> Known:
@@ -132,15 +133,15 @@ class Undoing:
         return known
 
     @cached_property
-    def run(self) -> Run:
+    def folder(self) -> Run:
         """The run in the folder of the estimator."""
-        folder = self.place.output / "attackers" / self.background.anonymised[0].name / "undoing"
-        return Run(make_folder(folder), self.place.jobs, self.place.force, quiet=True)
+        folder = self.run.path(f"attackers/{self.background.anonymised[0].path.name}/undoing")
+        return Run(make_folder(folder), self.run.jobs, self.run.force, quiet=True)
 
     @cached_property
     def estimator(self) -> Stage[warping.WarpEstimator]:
         """The estimator of numbers, trained on further anonymised versions of the background."""
-        original, known, seed = self.background.original, self.known, self.place.seed
+        original, known, seed = self.background.original, self.known, self.seed
         chosen = lists.choose_utterances(original.speakers, limit=_DRAWS // 2, seed=seed)
         draws = min(_MOST_DRAWS, max(2, -(-_DRAWS // len(chosen))))
         recordings = {name: Path(original.recordings[name]) for name in sorted(chosen)}
@@ -148,7 +149,7 @@ class Undoing:
 
         def make(path: Path) -> None:
             draw = partial(_drawn_cues, what=what, draws=draws, seed=seed)
-            made = Work(self.place.jobs).map(draw, list(recordings.items()), processes=True, description=_WARPING)
+            made = self.run.work.map(draw, list(recordings.items()), processes=True, description=_WARPING)
             cues, values = map(np.concatenate, zip(*made, strict=True))
             folds = self.folds([original.speakers[name] for name in recordings for _ in range(draws)])
             estimator = warping.fit_warp_estimator(cues, values, folds, inverse.bounds(known.bounds))
@@ -163,9 +164,9 @@ class Undoing:
             counts = {"recordings": len(recordings), "speakers": speakers, "draws_of_each": draws}
             method = {"kernel": "Gaussian" if estimator.width else "linear", "folds": FOLDS}
             facts = {key: getattr(estimator, key) for key in warping.FACTS}
-            write_json(self.run.path("undoing.json"), {**number, **counts, **method, **facts})
+            write_json(self.folder.path("undoing.json"), {**number, **counts, **method, **facts})
 
-        return self.run.stage(
+        return self.folder.stage(
             "estimator of the warp",
             "estimator.h5",
             make=make,
@@ -183,13 +184,13 @@ class Undoing:
         from the background, where the speakers are known.
         """
         recordings = {name: Path(path) for name, path in sorted(directory.recordings.items())}
-        is_shared = not is_tested and self.is_by_speaker(directory)
+        is_shared = not is_tested and is_by_speaker(directory)
         speakers = [directory.speakers[name] for name in recordings]
         is_heard = set(speakers) <= set(self.background.original.speakers.values())
         folds, estimator = self.folds(speakers) if is_heard else None, self.estimator
 
         def make(path: Path) -> None:
-            cues = Work(self.place.jobs).map(_cues_of, list(recordings.items()), processes=True, description=_WARPING)
+            cues = self.run.work.map(_cues_of, list(recordings.items()), processes=True, description=_WARPING)
             values = estimator.value.estimate(np.stack(list(cues)), folds)
             if is_shared:
                 _, people = np.unique(speakers, return_inverse=True)
@@ -197,7 +198,7 @@ class Undoing:
             write_json(path, dict(zip(recordings, values.tolist(), strict=True)))
 
         label = self._label(directory)
-        found = self.run.stage(
+        found = self.folder.stage(
             f"numbers of {label}",
             f"numbers/{label}.json",
             make=make,
@@ -209,118 +210,69 @@ class Undoing:
         ).value
         return {name: float(value) for name, value in found.items()}
 
-    @staticmethod
-    def is_by_speaker(directory: DataDir) -> bool:
-        """Return whether each speaker has one number, according to the record of an anonymised directory."""
-        config = _recorded(directory)
-        return config is not None and config.level == "speaker"
-
     def folds(self, speakers: Sequence[str]) -> NDArray[np.int64]:
         """Return the fold of each of some background speakers."""
         known = sorted(set(self.background.original.speakers.values()))
-        fold = dict(zip(known, speaker_folds(known, FOLDS, seed=self.place.seed).tolist(), strict=True))
+        fold = dict(zip(known, speaker_folds(known, FOLDS, seed=self.seed).tolist(), strict=True))
         return np.array([fold[speaker] for speaker in speakers], np.int64)
 
-    def inverted(self, directory: DataDir, *, is_tested: bool = False) -> DataDir:
-        """Return the inverted version of an anonymised data directory, written to ``data/`` or reused.
+    def planned(self, directory: DataDir, *, is_tested: bool = False) -> DataDir:
+        """Return the inverted version of an anonymised data directory, which `make` writes to ``data/``.
 
         Background recordings, as in the folds of a fusion, are taken from the inverted background; except tested
         recordings (`is_tested`) if each speaker has one number, which was estimated from all recordings of the speaker.
         """
-        if directory not in self._inverted:
-            is_apart = directory in self._parts or (is_tested and self.is_by_speaker(self.background.anonymised[0]))
-            versions = () if is_apart else self.background.anonymised
-            known = {path for version in versions for path in version.recordings.values()}
-            selected = self.selected(directory) if known.issuperset(directory.recordings.values()) else None
-            if selected is None or len(selected) < len(directory):
-                target = self.place.output / "data" / f"{self._label(directory)}-inverted"
-                inverse, place = self.known.inverse.anonymizer, self.place
-                numbers = self.numbers(directory, is_tested=is_tested)
-                selected = undo_datadir(directory, target, inverse, numbers, jobs=place.jobs, force=place.force)
-            self._inverted[directory] = selected
-        return self._inverted[directory]
+        if (key := (directory, is_tested)) not in self._planned:
+            found = None
+            if directory not in self.versions and not (is_tested and is_by_speaker(self.background.anonymised[0])):
+                found = self._of_background(directory)
+            if found is None:
+                folder = self.run.path(f"data/{self._label(directory)}-inverted")
+                recordings = {name: folder / "wav" / f"{name}.wav" for name in directory.recordings}
+                found = replace(directory, path=folder, recordings=recordings)
+                self._sources[folder] = key
+            self._planned[key] = found
+        return self._planned[key]
 
-    def selected(self, directory: DataDir) -> DataDir:
-        """Return the same recordings of the inverted background, as far as it has them (see `_parts`)."""
-        pairs = [*zip(self.background.anonymised, self.inverted_background, strict=True)]
-        inverted = {before.recordings[name]: path for before, twin in pairs for name, path in twin.recordings.items()}
-        recordings = {name: inverted[path] for name, path in directory.recordings.items() if path in inverted}
-        path = directory.path.with_name(f"{directory.name}-inverted")
-        return replace(lists.select(directory, recordings), path=path, recordings=recordings)
+    def source(self, folder: Path) -> DataDir | None:
+        """Return the directory whose inverted version belongs into a folder; None for other folders."""
+        return self._sources[folder][0] if folder in self._sources else None
+
+    def make(self, folder: Path) -> None:
+        """Write the planned directory of a folder; unchanged recordings stay."""
+        directory, is_tested = self._sources[folder]
+        numbers, inverse = self.numbers(directory, is_tested=is_tested), self.known.inverse.anonymizer
+        undo_datadir(directory, folder, inverse, numbers, jobs=self.run.jobs, force=self.run.force)
+
+    @cached_property
+    def versions(self) -> tuple[DataDir, ...]:
+        """The anonymised versions of the background; of a large one only a part, spread evenly over the speakers."""
+        return lists.limited(self.background.anonymised, _MOST, seed=self.seed)
+
+    def _of_background(self, directory: DataDir) -> DataDir | None:
+        """Return the same recordings of the inverted background if it has all of them."""
+        inverted = {
+            path: self.planned(version).recordings[name]
+            for version in self.versions
+            for name, path in version.recordings.items()
+        }
+        if not inverted.keys() >= set(directory.recordings.values()):
+            return None
+        recordings = {name: inverted[path] for name, path in directory.recordings.items()}
+        return replace(directory, path=directory.path.with_name(f"{directory.name}-inverted"), recordings=recordings)
 
     def _label(self, directory: DataDir) -> str:
         """Return the name of a directory, with a digest of its ids if it is a side of a fold, named as the
         background."""
         name = directory.path.resolve().name
-        versions = {version.path.resolve().name for version in self.background.anonymised}
-        is_side = name in versions and directory not in self._parts
+        is_side = name in {version.path.resolve().name for version in self.versions} and directory not in self.versions
         return f"{name}-{fingerprint(sorted(directory.recordings))[:_KEY]}" if is_side else name
 
-    @cached_property
-    def _parts(self) -> tuple[DataDir, ...]:
-        """The versions of the background; of a large one only a part, spread evenly over the speakers."""
-        versions, speakers = self.background.anonymised, self.background.original.speakers
-        limit = -(-_MOST_OF_UNDOING // len(versions))
-        chosen = set(lists.choose_utterances(speakers, limit=limit, seed=self.place.seed))
-        if len(chosen) == len(speakers):
-            return versions
-        return tuple(lists.select(version, chosen) for version in versions)
 
-    @cached_property
-    def inverted_background(self) -> tuple[DataDir, ...]:
-        """The inverted versions of `_parts`."""
-        return tuple(map(self.inverted, self._parts))
-
-
-@one_line
-@dataclass(frozen=True, eq=False)
-class InvertedAttacker:
-    """An attacker on speech with the anonymisation inverted; see `spkver.attackers.Attacker`.
-
-    In the lazy-informed scenario, the base attacker learns from original speech and scores inverted enrolment and
-    trials; in the semi-informed scenario, it also learns from inverted versions of the background.
-    """
-
-    level: ClassVar[str] = INVERTING
-    scenarios: ClassVar[tuple[str, ...]] = ("lazy-informed", "semi-informed")  # both sides are anonymised
-
-    name: str
-    base: Attacker
-    place: Place = field(default=NOWHERE, repr=False)
-
-    def speech(self, attack: Attack) -> tuple[DataDir, ...]:
-        """Return both sides, and the whole background."""
-        background = attack.training.whole or attack.training
-        return *attack.sides, background.original, *background.anonymised
-
-    def record(self, attack: Attack) -> Any:
-        """Return what its scores depend on besides speech: the base attacker and the anonymiser."""
-        known = known_anonymizer(attack.training.whole or attack.training)
-        assert known is not None  # see `lacks`
-        what = [known.inverse.anonymizer, list(known.bounds)]
-        return {"undoing": VERSION, "anonymizer": what, "base": self.base.record(attack)}
-
-    def lacks(self, attack: Attack) -> str:
-        """Return why the anonymisation cannot be inverted, or what the base attacker lacks."""
-        return why_not(attack) or self.base.lacks(attack)
-
-    def fit(self, training: TrainingSet) -> Scorer:
-        """Invert the training set if it is anonymised, and train the base attacker on it."""
-        whole = training.whole or training  # the anonymiser is learnt from the whole set, even in a fold
-        shared, key = self.place.shared, (Undoing, whole.original, whole.anonymised)
-        undoing: Undoing = shared.setdefault(key, Undoing(whole, self.place))
-        if training.on_anonymised:
-            is_part = training.whole is not None
-            inverted = tuple(map(undoing.selected, training.anonymised)) if is_part else undoing.inverted_background
-            training = replace(training, anonymised=inverted)
-        score_inverted = self.base.fit(training)
-
-        def score(enrolment: tuple[DataDir, ...], tested: DataDir, trials: Trials) -> Scores:
-            return score_inverted(
-                tuple(map(undoing.inverted, enrolment)), undoing.inverted(tested, is_tested=True), trials
-            )
-
-        return score
+def is_by_speaker(directory: DataDir) -> bool:
+    """Return whether each speaker has one number, according to the record of an anonymised directory."""
+    config = _recorded(directory)
+    return config is not None and config.level == "speaker"
 
 
 def _recorded(directory: DataDir) -> AnonymizerConfig | None:

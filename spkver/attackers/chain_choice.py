@@ -1,0 +1,441 @@
+"""The backend of vector attackers: a chain that is chosen and trained on background speakers alone.
+
+    OUTPUT/attackers/<training set>/<name>/choice.json    the chains that were tried, with their scores in each fold
+    OUTPUT/attackers/<training set>/<name>/backend.h5     the chosen chain, trained on all speakers
+
+Background speakers are dealt into folds (`spkver.attackers.folds`); the simplest chain that no other beats on speakers
+that it was not trained on is used (`choose_chain`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.calibration import apply_affine, train_nonnegative
+from evaluation.embeddings import Embeddings
+from evaluation.metrics import cllr, eer, sort_scores
+from evaluation.trials import TRIAL_BY_TRIAL, WHOLE_LIST, Key
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import load_json, make_folder, write_json
+from spkbase.runs import Run, Stage
+from spkbase.showing import one_line
+from spkbase.work import Work, one_blas_thread
+from spkver.attackers import lists
+from spkver.attackers.folds import ENROLLED, FOLDS, TESTED, Fold, background_folds
+from spkver.attackers.protocol import Extracted
+from spkver.backend import Backend, Chain, format_chain, parse_chain, train_chain, write_backend
+from spkver.datadir import DataDir
+
+logger = logging.getLogger(__name__)
+
+Json = Any
+
+SHRINK, PRIOR = 0.1, 100
+"""Shrinkage of covariances, and weight of the prior of a PLDA: regularisation for few vectors."""
+
+ADAPTED_COSINE, SINGLE_TEST_COSINE = "adapted_cosine", "single_test_cosine"
+"""Scorers that adapt to the whole list of trials, and to its models alone: `spkver.backend.adapted_cosine_scores`."""
+
+UTTERANCES = 8000
+"""Recordings of a training set to use at most: a large set would take hours."""
+
+LDA_SPEAKERS, LDA_UTTERANCES, NORM_SPEAKERS = 50, 2.0, 30
+"""For supervectors, a chain with LDA needs this many training speakers and utterances per speaker, all versions counted
+(pieces of one utterance do not show how a speaker's utterances differ); a chain with snorm needs this many speakers."""
+
+_WCCN, _WHITEN = f"wccn: {SHRINK}", f"whiten: {{shrink: {SHRINK}}}"
+_RANKS = (50, 100, 150)
+_RIDGE = 0.01  # of the calibration for Cllr: without it, there is no finite one for folds without errors
+_COHORT = 20  # speakers that an adaptive cohort needs
+_METHOD = 2  # version of the choice
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class FoldVectors:
+    """Vectors of a fold: see `spkver.attackers.folds.Fold`.
+
+    Attributes
+    ----------
+    training, enrolled, tested : Embeddings
+    key : Key
+    """
+
+    training: Embeddings
+    enrolled: Embeddings
+    tested: Embeddings
+    key: Key
+
+
+def simplest_of_best(
+    errors: NDArray[np.floating], *, n_independent: float | None = None, resolution: float = 0.0
+) -> int:
+    """Return the first of some systems that is not worse than the best by more than one standard error.
+
+    Let e[s, k] be the error of system s in fold k, and b the system with the least mean error (the first of equals).
+    The mean over folds of d[k] = e[s, k] - e[b, k] is compared with std(d) / sqrt(n), std with K - 1, or with
+    `resolution` where that is more.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (S, K)
+        From the simplest system to the most complex; NaN where one could not be trained.
+    n_independent : float, optional
+        Number n of independent folds; K by default. Folds that share speakers are worth as many as their distinct
+        speakers would fill.
+    resolution : float
+        Change of an error rate by a single error.
+
+    References
+    ----------
+    .. [1] L. Breiman et al., "Classification and Regression Trees", 1984, section 3.4.3 (the rule of one standard
+       error; here of paired differences).
+
+    Examples
+    --------
+    >>> simplest_of_best(np.array([[0.21, 0.20, 0.19], [0.11, 0.12, 0.10], [0.10, 0.12, 0.11], [0.5, np.nan, 0.1]]))
+    1
+    >>> errors = np.array([[0.004, 0.003, 0.004], [0.0, 0.0, 0.0]])
+    >>> simplest_of_best(errors), simplest_of_best(errors, resolution=0.005)
+    (1, 0)
+    """
+    means = np.where(np.isfinite(errors).all(axis=1), errors.mean(axis=1), np.inf)
+    differences = errors - errors[int(np.argmin(means))]
+    n_folds = errors.shape[1]
+    spread = differences.std(axis=1, ddof=1) / np.sqrt(n_independent or n_folds) if n_folds > 1 else 0.0
+    # both sides are sums of few numbers: equal ones may differ in the last bits
+    allowed = np.maximum(spread, resolution) * (1 + 1e-9) + 1e-12
+    return int(np.flatnonzero(np.isfinite(means) & (differences.mean(axis=1) <= allowed))[0])
+
+
+def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
+    """Return the chains to choose from if none are named, simplest first; see docs/backends.md.
+
+    Parameters
+    ----------
+    dimension : int
+        Dimension of the vectors.
+    n_speakers : int
+        Training speakers of the smallest fold: LDA's ranks are below it.
+    most_vectors : int
+        Most vectors of a speaker; with one, steps that learn from their variation are left out.
+
+    Examples
+    --------
+    >>> standard_chains(192, 3, 1)
+    ['cosine', 'centre', '[centre, whiten: {shrink: 0.1}, length]']
+    """
+    chains = ["cosine", "centre"]
+    adaptive = f"snorm: {min(300, n_speakers // 2)}" if n_speakers >= _COHORT else ""
+    chains += [f"[centre, {adaptive}]"] if adaptive else []
+    if most_vectors > 1:
+        chains += [f"[centre, length, {_WCCN}]"]
+    chains += [f"[centre, {_WHITEN}, length]"]
+    if most_vectors < 2 or n_speakers < 2:
+        return chains
+    lda = _discriminants(dimension, n_speakers)
+    plda = f"plda: {{prior: {PRIOR}}}"
+    chains += [f"[centre, length, {step}]" for step in lda]
+    chains += [f"[centre, {steps}, {plda}]" for steps in ("length", f"{_WHITEN}, length", f"length, {lda[-1]}")]
+    if adaptive:
+        chains += [f"[centre, length, {_WCCN}, {adaptive}]", f"[centre, length, {plda}, {adaptive}]"]
+    return chains
+
+
+def adapted_chains(scorer: str, dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
+    """Return the chains to choose from that end in a given adapting scorer; see `standard_chains`.
+
+    Examples
+    --------
+    >>> adapted_chains(ADAPTED_COSINE, 192, 3, 1)
+    ['adapted_cosine', '[centre, whiten: {shrink: 0.1}, length, adapted_cosine]']
+    """
+    maps = [f"{_WHITEN}, length"]
+    if most_vectors > 1:
+        maps = [f"length, {_WCCN}", *maps]
+        maps += [f"length, {step}" for step in _discriminants(dimension, n_speakers)] if n_speakers > 1 else []
+    return [scorer, *(f"[centre, {steps}, {scorer}]" for steps in maps)]
+
+
+@one_blas_thread()
+def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json:
+    """Evaluate a chain in each fold.
+
+    Returns
+    -------
+    dict
+        `chain`; `eer` and `cllr`, one a fold (Cllr in bits, of scores that are calibrated on the other folds; None for
+        a single fold), and `no_slope`, the numbers of the folds where this calibration would have a negative slope, so
+        that it has none; or `why`, the reason it cannot be trained.
+    """
+    shown = format_chain(parse_chain(chain))
+    values: list[NDArray[np.float64]] = []
+    try:
+        for fold in folds:
+            backend = train_chain(fold.training, chain, seed=seed)
+            values.append(backend.score(fold.enrolled, fold.tested, fold.key.trials()).values)
+        truth = [fold.key.is_target for fold in folds]
+        row: Json = {"chain": shown, "eer": [], "cllr": [], "no_slope": []}
+        for number, (scores, is_target) in enumerate(zip(values, truth, strict=True)):
+            row["eer"].append(float(eer(sort_scores(scores[is_target], scores[~is_target]))))
+            if len(folds) < 2:
+                return {**row, "cllr": [None]}
+            others = [np.concatenate([*side[:number], *side[number + 1 :]]) for side in (values, truth)]
+            affine = train_nonnegative(others[0][:, None], others[1], ridge=_RIDGE)
+            llr = apply_affine(affine, scores)
+            row["cllr"].append(float(cllr(sort_scores(llr[is_target], llr[~is_target]))))
+            row["no_slope"] += [] if affine.weights[0] else [number + 1]
+        return row
+    except (ConfigError, DataError) as error:
+        return {"chain": shown, "why": error.text}
+
+
+def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: int, jobs: int | None) -> Json:
+    """Choose a chain by cross-validation on background speakers, see `simplest_of_best`.
+
+    Parameters
+    ----------
+    chains : sequence of str
+        From the simplest on.
+    folds : sequence of FoldVectors
+        Without any, the first chain is used.
+    seed, jobs
+
+    Returns
+    -------
+    dict
+        `chosen`, `why`, and `chains`: the result of `judge_chain` for each, with the mean EER, its difference from the
+        best, and the standard error of the difference.
+
+    Raises
+    ------
+    DataError
+        If none can be trained.
+    """
+    if not folds:
+        shown = [format_chain(parse_chain(chain)) for chain in chains]
+        why = "too few training speakers to choose by cross-validation, so the simplest is used"
+        if len(chains) == 1:
+            why = "it is the only one"
+        return {"chosen": shown[0], "why": why, "chains": [{"chain": chain} for chain in shown]}
+    judge = partial(judge_chain, folds=folds, seed=seed)
+    judged = list(Work(jobs).map(judge, chains, processes=True, description="chains"))
+    errors = np.array([row.get("eer", [np.nan] * len(folds)) for row in judged])
+    if np.isnan(errors).any(axis=1).all():
+        raise DataError(f"no chain can be trained: {judged[0]['why']}", remedy="name others in its setting 'chains'")
+    resolution = 1 / sum(int(fold.key.is_target.sum()) for fold in folds)
+    tested = [set(fold.enrolled.speakers) for fold in folds]
+    n_independent = len(folds) * len(set.union(*tested)) / sum(map(len, tested))  # K where no two share a speaker
+    chosen = simplest_of_best(errors, n_independent=n_independent, resolution=resolution)
+    best = int(np.argmin(np.where(np.isnan(errors).any(axis=1), np.inf, errors.mean(axis=1))))
+    for row, error in zip(judged, errors, strict=True):
+        if "eer" in row:
+            above = error - errors[best]
+            row["mean_eer"], row["above_best"] = float(error.mean()), float(above.mean())
+            row["standard_error"] = float(above.std(ddof=1) / n_independent**0.5) if len(above) > 1 else 0.0
+    if chosen == best:
+        why = "its mean EER over the folds is the lowest"
+    else:
+        lowest = judged[best]["chain"]
+        why = f"it is the simplest within one standard error, or one error, of the lowest mean EER, that of {lowest}"
+    return {"chosen": judged[chosen]["chain"], "why": why, "chains": judged}
+
+
+@dataclass(frozen=True)
+class BackendChoice:
+    """How the backend of a vector attacker is chosen.
+
+    Attributes
+    ----------
+    name : str
+        Of the attacker.
+    chains : tuple of str
+        Chains to choose from, simplest first, as ``spkver backend train --chain`` takes them; empty: `standard_chains`.
+    folds : int
+        Folds that background speakers are dealt into, see `background_folds`.
+    enrolled : int
+        Recordings of a model in the trials of these folds.
+    utterances : int or None
+        Recordings of the training set to use at most, all versions counted, see `limited`; None takes all.
+    adapted : {"", "adapted_cosine", "single_test_cosine"}
+        Scorer that adapts to the whole list of trials, or to its models alone; then `adapted_chains` replace
+        `standard_chains`. See `spkver.backend.adapted_cosine_scores`.
+    """
+
+    name: str
+    chains: tuple[str, ...] = ()
+    folds: int = FOLDS
+    enrolled: int = ENROLLED
+    utterances: int | None = UTTERANCES
+    adapted: str = ""
+
+    def __post_init__(self) -> None:
+        for key, least in (("folds", 2), ("enrolled", 1), ("utterances", 2)):
+            if (value := getattr(self, key)) is not None and value < least:
+                raise ConfigError(f"{key} is {value}: expected a whole number of at least {least}")
+        if self.adapted not in (known := ("", ADAPTED_COSINE, SINGLE_TEST_COSINE)):
+            raise ConfigError(f"adapted is {self.adapted!r}: expected {', '.join(known[1:])}, or nothing")
+        check_chains(self.chains)
+
+    @property
+    def level(self) -> str:
+        """What an attacker with such a backend looks at, see `evaluation.trials.LEVELS`."""
+        scorers = (self.adapted, *self.chains)
+        return WHOLE_LIST if any(ADAPTED_COSINE in scorer for scorer in scorers) else TRIAL_BY_TRIAL
+
+    def record(self) -> Any:
+        """Return all that the choice depends on besides the vectors."""
+        settings = list(self.chains), self.folds, self.enrolled, self.utterances, self.adapted
+        return [_METHOD, *settings, TESTED, SHRINK, PRIOR]
+
+
+def check_chains(chains: Sequence[str]) -> None:
+    """Raise ConfigError if a chain is invalid, or needs vectors of another domain, which attackers do not have."""
+    for chain in chains:
+        adapting = [step.name for step in parse_chain(chain) if "adapt" in step.needs]
+        if adapting:
+            text = f"chain {chain!r}: {adapting[0]} adapts to vectors of another domain, and there are none"
+            raise ConfigError(text, remedy="leave it out: an attacker learns from its training set alone")
+
+
+def fitting_chain(name: str, chains: Sequence[str], sessions: Embeddings, n_utterances: int) -> Chain:
+    """Return the first chain for which a training set of supervectors is large enough, or else the last chain.
+
+    LDA needs `LDA_SPEAKERS` speakers with `LDA_UTTERANCES` utterances each, snorm needs `NORM_SPEAKERS` speakers. Ranks
+    are lowered to what the sessions allow: NAP to the number of directions in which they differ within speakers, LDA to
+    the number of speakers minus one.
+    """
+    (n_sessions, dimension), n_speakers = sessions.vectors.shape, len(set(sessions.speakers))
+    is_missing = {
+        "lda": n_speakers < LDA_SPEAKERS or n_utterances < LDA_UTTERANCES * n_speakers or n_sessions == n_speakers,
+        "snorm": n_speakers < NORM_SPEAKERS,
+    }
+    parsed = [parse_chain(chain) for chain in chains]
+    carried = (chain for chain in parsed if not any(is_missing.get(step.name) for step in chain))
+    chain = next(carried, parsed[-1])
+    if chain != parsed[0]:
+        text = "%s: %d utterances of %d training speakers are too few for %s"
+        logger.info(text, name, n_utterances, n_speakers, chains[0])
+    most = {"nap": n_sessions - n_speakers, "pca": min(n_sessions - 1, dimension), "lda": n_speakers - 1}
+    fitted = []
+    for step in chain:
+        rank = step.values.get("rank")
+        if step.name in most and rank is not None and rank > (limit := most[step.name]):
+            logger.warning("%s: the training sessions allow %s of rank %d, not %d", name, step.name, limit, rank)
+            step = replace(step, values={**step.values, "rank": limit})
+            if not limit:
+                continue
+        fitted.append(step)
+    return tuple(fitted)
+
+
+def choose_backend(
+    choice: BackendChoice, vectors: Embeddings, training: Sequence[DataDir], *, seed: int, jobs: int | None
+) -> tuple[Backend, Json]:
+    """Choose a chain on folds of a training set, and train it on the whole set.
+
+    Parameters
+    ----------
+    choice : BackendChoice
+    vectors : Embeddings
+        Vectors of the merged training set, see `merge_versions`.
+    training : sequence of DataDir
+        Versions of the same speech.
+    seed, jobs
+
+    Returns
+    -------
+    backend : Backend
+    chosen : dict
+        How it was chosen, as saved in ``choice.json``.
+    """
+    vectors.norms()
+    recordings = lists.merge_versions(training).recordings
+    row_of = {recordings[name]: row for row, name in enumerate(vectors.ids)}
+
+    def side(directory: DataDir) -> Embeddings:
+        rows = [row_of[directory.recordings[name]] for name in sorted(directory.speakers)]
+        return lists.as_embeddings(directory, np.asarray(vectors.vectors)[rows])
+
+    rounds: list[Fold] = []
+    for dealt in range(choice.folds) if len(choice.chains) != 1 else ():  # few speakers are dealt several times
+        if dealt == 0 or 0 < len(rounds) < choice.folds:
+            dealing = background_folds(training, seed=seed + dealt, folds=choice.folds, enrolled=choice.enrolled)
+            known = {fold.speakers for fold in rounds}  # the same speakers again would count their errors twice
+            further = [fold for fold in dealing if fold.speakers not in known]
+            rounds += [replace(fold, number=len(rounds) + number) for number, fold in enumerate(further, 1)]
+    folds = []
+    for fold in rounds:
+        others = ~np.isin(vectors.speakers.astype(str), fold.speakers)
+        learnt_from = Embeddings(vectors.ids[others], vectors.speakers[others], np.asarray(vectors.vectors)[others])
+        folds.append(FoldVectors(learnt_from, side(fold.enrolment), side(fold.tested), fold.key))
+    counts = np.unique(vectors.speakers.astype(str), return_counts=True)[1]
+    least = min([len(set(fold.training.speakers)) for fold in folds] or [len(counts)])
+    known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
+    chains = list(choice.chains) or known_chains(vectors.vectors.shape[1], least, int(counts.max()))
+    found = choose_chain(chains, folds, seed=seed, jobs=jobs)
+    tried = []
+    for fold in rounds:
+        trials = {"targets": int(fold.key.is_target.sum()), "trials": len(fold.key)}
+        tried.append({"number": fold.number, "speakers": list(fold.speakers), **trials})
+    facts = {"vectors": len(vectors), "speakers": len(counts), "versions": len(training), "folds": tried}
+    return train_chain(vectors, found["chosen"], seed=seed), {**facts, **found}
+
+
+def backend_stage(
+    extracted: Extracted,
+    folder: str,
+    choice: BackendChoice,
+    training: Sequence[DataDir],
+    train: Callable[[], tuple[Backend, Json]],
+    *,
+    inputs: Any,
+) -> Stage[Json]:
+    """Choose and train a backend, or reuse the one from an earlier run; the value is the choice.
+
+    Parameters
+    ----------
+    extracted : Extracted
+    folder : str
+        Folder of the training set, below the output folder.
+    choice : BackendChoice
+    training : sequence of DataDir
+    train : callable
+        Returns the backend and the choice.
+    inputs : object
+        What the vectors depend on besides the recordings.
+    """
+    run = Run(
+        make_folder(extracted.run.path(f"{folder}/{choice.name}")), extracted.run.jobs, extracted.run.force, quiet=True
+    )
+
+    def make(path: Path) -> None:
+        backend, found = train()
+        write_backend(run.path("backend.h5"), backend)
+        write_json(path, {"attacker": choice.name, "training": training[0].name, **found})
+
+    speakers = [sorted(version.speakers.items()) for version in training]
+    return run.stage(
+        f"backend of {choice.name}",
+        "choice.json",
+        make=make,
+        read=load_json,
+        also=("backend.h5",),
+        inputs=[inputs, choice.record(), speakers, sorted(training[0].sexes.items()), extracted.seed],
+        sources=lists.recordings_of(training),
+        libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
+    )
+
+
+def _discriminants(dimension: int, n_speakers: int) -> list[str]:
+    most = min(dimension, n_speakers - 1)
+    ranks = [rank for rank in _RANKS if rank <= most] or [most]
+    return [f"lda: {{rank: {rank}, shrink: {SHRINK}}}, length" for rank in ranks]
