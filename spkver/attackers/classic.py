@@ -200,7 +200,7 @@ class GmmUbmAttacker:
         """Train the universal background model."""
         versions = lists.limited(training.versions, self.utterances, seed=extracted.seed)
         with naming(self.name):
-            return self.source.universal_model(extracted, lists.merge_versions(versions))
+            return self.source.universal_model(extracted, lists.merge_versions(versions), training.folder).value.mixture
 
     def score(self, extracted: Extracted, model: GaussianMixture, attack: Attack) -> Scores:
         """Score trials by log-likelihood ratios; a recording counts once, however often it was anonymised."""

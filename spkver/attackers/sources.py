@@ -4,7 +4,7 @@
     WORK/<data directory>-<key>/features.h5                   cepstra
     WORK/<data directory>-<key>/data/stat_*.h5                statistics, one file for each universal background model
     WORK/<data directory>-<key>/data/stat_sessions-*.h5       statistics of the sessions that recordings are cut into
-    WORK/ubm-<key>/gmm/ubm.h5, WORK/total-variability-<key>/  models
+    OUTPUT/attackers/<training set>/mixture-<key>/            universal background model, matrix of total variability
 
 Each recording is read once: anonymised versions, folds and attackers share what was extracted. A source is known by the
 content of recordings, not by their names: cepstra with dither depend on the audio file alone.
@@ -22,7 +22,7 @@ import numpy as np
 
 from evaluation.embeddings import Embeddings
 from spkbase.files import file_digest, fingerprint, make_folder
-from spkbase.runs import Origin, Run, Stamp, versions
+from spkbase.runs import Origin, Run, Stage, Stamp, versions
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers import lists
@@ -31,7 +31,7 @@ from spkver.datadir import DataDir
 from spkver.extractors import Extractor, embed_directory
 from spkver.features import FeatureConfig, Frames
 from spkver.idmap import IdMap
-from spkver.mixture import GaussianMixture, Statistics, UbmConfig
+from spkver.mixture import GaussianMixture, Statistics, TrainedUbm, UbmConfig
 from spkver.vectors import MapConfig, TotalVariability, TotalVariabilityConfig, adapt_supervectors, extract_ivectors
 
 SMALL_MIXTURE: dict[str, Any] = {"features": {"preset": "wideband"}, "ubm": {"components": 64}}
@@ -57,8 +57,11 @@ class Source(Protocol):
     def extract(self, extracted: Extracted, directory: DataDir) -> None:
         """Read the recordings of a data directory that have not been read before."""
 
-    def fit(self, extracted: Extracted, training: DataDir) -> Vectors:
-        """Train what the vectors need, such as a mixture, on a training set; return the function to vectors."""
+    def fit(self, extracted: Extracted, training: DataDir, folder: str) -> Vectors:
+        """Train what the vectors need, such as a mixture, on a training set; return the function to vectors.
+
+        Models go to the folder of the training set, below the output folder.
+        """
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class ExtractorSource:
         found = embed_directory(lists.select(directory, due), self.extractor, file, work=extracted.run.work, quiet=True)
         known.update(zip(map(directory.recordings.get, found.ids), np.asarray(found.vectors), strict=True))  # type: ignore[arg-type]
 
-    def fit(self, extracted: Extracted, training: DataDir) -> Vectors:
+    def fit(self, extracted: Extracted, training: DataDir, folder: str) -> Vectors:
         """Return the function that looks vectors up."""
 
         def vectors(directory: DataDir) -> Embeddings:
@@ -158,19 +161,18 @@ class MixtureSource:
             ids = {path: name for name, path in directory.recordings.items()}
         recordings = {str(ids[path]): path for path in sorted(paths)}
         key = fingerprint(sorted(recordings), self.features.extraction(), extracted.seed)[:_KEY]
-        run = self._run(extracted, f"{directory.name}-{key}")
+        run = Run(make_folder(extracted.work.path(f"{directory.name}-{key}")), jobs=extracted.run.jobs, quiet=True)
         frames = pipeline.features(run, recordings, self.features, seed=extracted.seed)
         known.append(FeatureSet(run, frames, {path: str(name) for path, name in ids.items()}))
         return known[-1]
 
-    def universal_model(self, extracted: Extracted, training: DataDir) -> GaussianMixture:
+    def universal_model(self, extracted: Extracted, training: DataDir, folder: str) -> Stage[TrainedUbm]:
         """Train the mixture, or reuse the one from an earlier run."""
         found = self.feature_set(extracted, training)
         names = tuple(sorted({found.ids[path] for path in training.recordings.values()}))
-        run = self._run(
-            extracted, f"ubm-{fingerprint(found.frames.fingerprint, names, self.record[-1], self.ubm)[:_KEY]}"
-        )
-        return pipeline.universal_model(run, found.frames, names, self.ubm).value.mixture
+        key = fingerprint(found.frames.fingerprint, names, self.record[-1], self.ubm)[:_KEY]
+        run = Run(make_folder(extracted.run.path(f"{folder}/mixture-{key}")), jobs=extracted.run.jobs, quiet=True)
+        return pipeline.universal_model(run, found.frames, names, self.ubm)
 
     def statistics(
         self, extracted: Extracted, ubm: GaussianMixture, directory: DataDir, *, sessions: bool = False
@@ -200,25 +202,18 @@ class MixtureSource:
         ids = self.feature_set(extracted, directory).ids
         return {name: ids[path] for name, path in directory.recordings.items()}
 
-    def fit(self, extracted: Extracted, training: DataDir) -> MixtureVectors:
+    def fit(self, extracted: Extracted, training: DataDir, folder: str) -> MixtureVectors:
         """Train the mixture, and the matrix of total variability."""
-        ubm, matrix = self.universal_model(extracted, training), None
+        stage, matrix = self.universal_model(extracted, training, folder), None
+        ubm = stage.value.mixture
         if self.total_variability is not None:
             statistics = self.statistics(extracted, ubm, training)
             most = max(1, min(len(statistics) - 1, ubm.means.size))
             wanted = replace(self.total_variability, rank=min(self.total_variability.rank, most))
             mixture = Stamp("ubm", fingerprint(ubm), ubm)
-            origin = fingerprint(
-                self.feature_set(extracted, training).frames.fingerprint, statistics.segments, mixture[1]
-            )
-            run = self._run(extracted, f"total-variability-{fingerprint(origin, wanted)[:_KEY]}")
-            accumulated = Stamp("statistics", origin, statistics)
-            matrix = pipeline.total_variability(run, mixture, accumulated, wanted).value
+            accumulated = Stamp("statistics", stage.fingerprint, statistics)
+            matrix = pipeline.total_variability(stage.run, mixture, accumulated, wanted).value
         return MixtureVectors(self, extracted, ubm, matrix)
-
-    @staticmethod
-    def _run(extracted: Extracted, name: str) -> Run:
-        return Run(make_folder(extracted.work.path(name)), jobs=extracted.run.jobs, quiet=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,7 +104,7 @@ class VectorAttacker:
         with naming(self.name):
             versions = lists.limited(training.versions, self.choice.utterances, seed=extracted.seed)
             speech = lists.merge_versions(versions)
-            vectors = self.source.fit(extracted, speech)
+            vectors = self.source.fit(extracted, speech, training.folder)
 
             def train() -> tuple[Backend, Any]:
                 if not (self.is_fitted and isinstance(vectors, MixtureVectors)):

@@ -15,13 +15,12 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -40,6 +39,7 @@ from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
+Value = TypeVar("Value")
 
 WORK = "work"
 _KEY = 8  # digits
@@ -103,19 +103,22 @@ class Failures:
     of_rows: dict[str, Exception] = field(default_factory=dict)
     timed_out: dict[str, Exception] = field(default_factory=dict)
 
-    @contextmanager
-    def attempt(self, name: str, *rows: Row | FusedRow) -> Iterator[None]:
-        """Note an error of the block as that of some rows; `ENDING` exceptions end the run."""
+    def attempt(self, name: str, files: Sequence[str], action: Callable[[], Value]) -> Value | None:
+        """Return the value of an action of an attacker, or note its error as that of some files of scores.
+
+        `ENDING` exceptions end the run.
+        """
         try:
             if name in self.timed_out:
                 raise self.timed_out[name]
-            yield
+            return action()
         except ENDING:
             raise
         except Exception as error:  # whatever fails, the other attackers go on
             if isinstance(error, TimeLimitError):
                 self.timed_out[name] = error
-            self.of_rows |= {row.file: error for row in rows}
+            self.of_rows |= dict.fromkeys(files, error)
+            return None
 
 
 def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
@@ -134,12 +137,15 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
     work = Run(make_folder(run.path(WORK)), run.jobs, quiet=True)
     extracted = Extracted(run, work, experiment.config.seed)
     with run.timed("extraction"):
-        derive = partial(_derive, plan=plan, run=run, done=set())
+        done: set[Path] = set()
+
+        def read(row: Row) -> None:
+            for directory in (*row.attack.directories, row.attack.training.original):
+                _derive(directory.recordings, plan=plan, run=run, done=done)
+            row.attacker.extract(extracted, row.attack)
+
         for row in plan.due:
-            with failures.attempt(row.name, row):
-                for directory in (*row.attack.directories, row.attack.training.original):
-                    derive(directory.recordings)
-                row.attacker.extract(extracted, row.attack)
+            failures.attempt(row.name, [row.file], partial(read, row))
     experiment.end("extraction", f"{len(plan.due)} lists of trials, {run.path(WORK)}")
     return extracted, failures
 
@@ -157,9 +163,9 @@ def fit(experiment: Experiment, plan: Plan, extracted: Extracted, failures: Fail
     with experiment.run.timed("training"):
         for row in plan.due:
             if row.file not in failures.of_rows and row.model not in models:
-                same = [other for other in plan.due if other.model == row.model]
-                with failures.attempt(row.name, *same):
-                    models[row.model] = row.attacker.fit(extracted, row.attack.training)
+                same = [other.file for other in plan.due if other.model == row.model]
+                learn = partial(row.attacker.fit, extracted, row.attack.training)
+                models[row.model] = failures.attempt(row.name, same, learn)
     experiment.end("training", f"{len(models)} models, {experiment.run.path('attackers')}")
     return models
 
@@ -197,10 +203,9 @@ def score(
         def make(path: Path) -> None:
             write_scores(path, row.attacker.score(extracted, models[row.model], row.attack))
 
-        with failures.attempt(row.name, row):
-            if row.file in failures.of_rows:
-                raise failures.of_rows[row.file]
-            quiet.stage(row.origin.name, row.file, make=make, read=read_scores, origin=row.origin)
+        if row.file not in failures.of_rows:
+            stage = partial(quiet.stage, row.origin.name, row.file, make=make, read=read_scores, origin=row.origin)
+            failures.attempt(row.name, [row.file], stage)
 
     outside = {spec.name for spec, _ in experiment.attackers if spec.row is None}
     with run.timed("scores"):
@@ -282,10 +287,11 @@ def _fuse(
         scores = {row.name: read_scores(run.path(row.file)) for row in members}
         write_scores(path, fuse(weights[key].value["weights"], scores))
 
-    with failures.attempt(name, fused):
-        if not members:
-            raise DataError(f"attacker {name!r} has no attacker to fuse: all have failed")
-        run.stage(origin.name, fused.file, make=make, read=read_scores, origin=origin)
+    if members:
+        stage = partial(run.stage, origin.name, fused.file, make=make, read=read_scores, origin=origin)
+        failures.attempt(name, [fused.file], stage)
+    else:
+        failures.of_rows[fused.file] = DataError(f"attacker {name!r} has no attacker to fuse: all have failed")
     return file
 
 
