@@ -210,9 +210,8 @@ class MixtureSource:
             statistics = self.statistics(extracted, ubm, training)
             most = max(1, min(len(statistics) - 1, ubm.means.size))
             wanted = replace(self.total_variability, rank=min(self.total_variability.rank, most))
-            mixture = Stamp("ubm", fingerprint(ubm), ubm)
-            accumulated = Stamp("statistics", stage.fingerprint, statistics)
-            matrix = pipeline.total_variability(stage.run, mixture, accumulated, wanted).value
+            accumulated = Stamp("statistics of training", stage.fingerprint, statistics)
+            matrix = pipeline.total_variability(stage.run, stage, accumulated, wanted).value
         return MixtureVectors(self, extracted, ubm, matrix)
 
 

@@ -120,12 +120,13 @@ class VectorAttacker:
             stage = backend_stage(extracted, training.folder, self.choice, versions, train, inputs=self.source.record)
             found = stage.value
             chosen = next(row for row in found["chains"] if row["chain"] == found["chosen"])
-            logger.info("%s on %s: %s", self.name, versions[0].name, found["chosen"])
+            who, is_fold = (self.name, versions[0].name), {"file_only": training.name.startswith("folds/")}
+            logger.info("%s on %s: %s", *who, found["chosen"], extra=is_fold)
             if not found["folds"] and len(self.choice.chains) != 1 and not self.is_fitted:
-                logger.warning("%s on %s: %s", self.name, versions[0].name, found["why"])
+                logger.warning("%s on %s: %s", *who, found["why"], extra=is_fold)
             if folds := chosen.get("no_slope"):
                 text = "%s on %s: the calibration tried on fold %s has a negative slope"
-                logger.warning(text, self.name, versions[0].name, ", ".join(map(str, folds)))
+                logger.warning(text, *who, ", ".join(map(str, folds)), extra=is_fold)
             alignment = (
                 train_alignment(extracted, self.name, vectors, self.source.record, training)
                 if self.is_aligned
