@@ -6,11 +6,11 @@ that are up to date. `Experiment.end` ends the run after the last step. The outp
 and ``report.html``.
 """
 
+from spkver.voiceprivacy.assessment import assess
 from spkver.voiceprivacy.experiment import STEPS, Experiment, evaluation_command
 from spkver.voiceprivacy.inspection import check
-from spkver.voiceprivacy.outputs import report
+from spkver.voiceprivacy.reporting import report
 from spkver.voiceprivacy.scores import score, train
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.table import assess
 from spkver.voiceprivacy.utility import utility
 from spkver.voiceprivacy.versions import anonymise
