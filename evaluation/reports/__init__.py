@@ -26,6 +26,7 @@ from evaluation.reports.results import (
     Linkability,
     Minima,
     Outcome,
+    Row,
     interval_from,
     main_outcomes,
     number,
@@ -43,6 +44,6 @@ from evaluation.reports.tables import (
     format_markdown,
     format_outcomes,
     latex_table,
-    number_rows,
+    table_rows,
 )
 from evaluation.reports.verdict import headlines, one_in

@@ -31,7 +31,7 @@ from evaluation.reports.results import (
     one_error,
     parse_results,
 )
-from evaluation.reports.tables import FIGURES, MISSING, text_rows
+from evaluation.reports.tables import FIGURES, MISSING, table_rows
 from evaluation.reports.verdict import TARGETS, badge, headlines, one_in, word_of
 from evaluation.trials import SCENARIO_ORDER
 from evaluation.uncertainty import Interval
@@ -358,7 +358,7 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
         "voices": _voices(results),
         "utility": utility,
         "utility_pictures": list(_utility_pictures(results, utility)),
-        "figures": text_rows(FIGURES, results.outcomes),
+        "figures": table_rows(FIGURES, results.outcomes),
         "notes": _notes(results),
         "base": base,
         "score_files": [] if base is None else [row for row in results.conditions if row.scores],

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
 from evaluation.metrics import WorstCase
 from evaluation.trials import LEVELS, SCENARIO_ORDER, TRIAL_BY_TRIAL
@@ -73,6 +73,12 @@ class Row:
             elif form is None:
                 entry[part.name] = _plain(value)
         return entry
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Self:
+        """Return the row of an entry of ``results.json``; fields may be missing or null."""
+        found: Self = _typed(entry, cls)
+        return found
 
 
 @dataclass(frozen=True)
@@ -207,12 +213,6 @@ class Condition(Row):
     draws: tuple[Draw, ...] = ()
     worst_case: WorstCase | None = None
     cmc: tuple[float, ...] | None = None
-
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Condition:
-        """Return an entry of ``results.json``; fields may be missing or null."""
-        found: Condition = _typed(entry, cls)
-        return found
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -639,10 +639,10 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
         "linkability_all": [condition.found_among_all.value for condition in part],
     }
     worst = {
-        name: part[max(range(len(part)), key=lambda row: -math.inf if math.isnan(values[row]) else values[row])]
+        name: max(zip(values, part, strict=True), key=lambda pair: -math.inf if math.isnan(pair[0]) else pair[0])
         for name, values in disclosed.items()
     }
-    linked, by = worst["linkability_all"].found_among_all.value, worst["linkability_all"].attacker
+    linked, by = worst["linkability_all"][0], worst["linkability_all"][1].attacker
     text = f"{best.dataset}{_SEXES.get(best.gender, '')}, {best.scenario}: the strongest"
     text += f" attacker ({best.attacker}) has an equal error rate of {100 * best.eer.value:.1f} %"
     if not math.isnan(linked):
@@ -650,19 +650,17 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
         text += f" ones in {100 * linked:.0f} % of the cases"
     over = minima.get((best.dataset, best.gender, OVER_SCENARIOS), {}) if best.scenario != "original" else {}
     return Outcome(
-        dataset=best.dataset,
-        gender=best.gender,
-        scenario=best.scenario,
-        strongest=best.attacker,
-        eer=best.eer,
-        population=worst["population"].metric("zebra.population").value,
-        individual=worst["individual"].metric("zebra.individual").value,
-        linkability_all=linked,
-        tag=worst["individual"].tag,
-        worst_by={name: condition.attacker for name, condition in worst.items()},
-        n_enrolled=best.n_enrolled,
-        n_target=best.n_target,
-        n_nontarget=best.n_nontarget,
+        *best.place[:3],
+        best.attacker,
+        best.eer,
+        worst["population"][0],
+        worst["individual"][0],
+        linked,
+        worst["individual"][1].tag,
+        {name: condition.attacker for name, (_, condition) in worst.items()},
+        best.n_enrolled,
+        best.n_target,
+        best.n_nontarget,
         attackers={condition.attacker: condition.eer.value for condition in part},
         draws=tuple(draw.eer for draw in best.draws),
         tested=part[0].tested,

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from evaluation.metrics import format_value
 from evaluation.plots import escape
-from evaluation.reports.results import GENDERS, Outcome, Results, main_outcomes, parse_results
+from evaluation.reports.results import GENDERS, AttackerRate, Outcome, Results, main_outcomes, parse_results
 from evaluation.trials import LEVELS
 from evaluation.uncertainty import Interval
 from spkbase.files import escape_markdown, format_table
@@ -20,7 +21,7 @@ from spkbase.files import escape_markdown, format_table
 MISSING = "n/a"
 Rows = list[dict[str, str]]
 
-TERMINAL, CSV, FIGURES, GLANCE = "terminal", "CSV", "all figures", "at a glance"
+TERMINAL, CSV, FIGURES, GLANCE = ("terminal",), ("CSV",), ("all figures",), ("at a glance",)
 """The tables: at the end of a run; results.csv; all figures (Markdown, LaTeX, page); main figures (Markdown, LaTeX)."""
 
 _LEGEND = (
@@ -41,7 +42,7 @@ class Column:
     read : callable
         Takes an `Outcome` and returns a text, a number or an `Interval`; NaN if it is unknown.
     tables : tuple of str
-        The tables that show it, among `TERMINAL`, `CSV`, `FIGURES` and `GLANCE`; all of them by default.
+        The tables that show it, a sum of `TERMINAL`, `CSV`, `FIGURES` and `GLANCE`; all of them by default.
     form : str or callable
         How a number is written; empty for a column of texts. The CSV file has unformatted numbers.
     shown : callable, optional
@@ -50,7 +51,7 @@ class Column:
 
     name: str
     read: Callable[[Outcome], Any]
-    tables: tuple[str, ...] = (TERMINAL, CSV, FIGURES, GLANCE)
+    tables: tuple[str, ...] = TERMINAL + CSV + FIGURES + GLANCE
     form: str | Callable[[float], str] = ""
     shown: Callable[[Sequence[Outcome]], bool] = lambda outcomes: True
 
@@ -58,6 +59,12 @@ class Column:
         """Return the cell, a number with its interval in brackets."""
         value = self.read(outcome)
         return value or MISSING if isinstance(value, str) else written(value, self.form)
+
+    def number(self, outcome: Outcome) -> Any:
+        """Return the cell, a text or a number; None if it is unknown."""
+        value = self.read(outcome)
+        value = value.value if isinstance(value, Interval) else value
+        return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def written(value: float | Interval, form: str | Callable[[float], str]) -> str:
@@ -76,8 +83,9 @@ def written(value: float | Interval, form: str | Callable[[float], str]) -> str:
     return "{} [{}, {}]".format(*texts) if found.has_interval else texts[0]
 
 
-def percent(share: Interval) -> Interval:
+def percent(share: Interval | None) -> Interval:
     """Return a share with its interval in per cent."""
+    share = share or Interval()
     return Interval(100 * share.value, 100 * share.low, 100 * share.high)
 
 
@@ -85,46 +93,43 @@ def _several_draws(outcomes: Sequence[Outcome]) -> bool:
     return any(len(outcome.draws) > 1 for outcome in outcomes)
 
 
-def _speakers(outcome: Outcome) -> str:
-    return GENDERS.get(outcome.gender, outcome.gender)
+def _several_levels(level: str, outcomes: Sequence[Outcome]) -> bool:
+    return len(levels := {one for outcome in outcomes for one in outcome.levels}) > 1 and level in levels
+
+
+def _level_rate(level: str, outcome: Outcome) -> float:
+    return 100 * outcome.levels[level].eer.value if level in outcome.levels else math.nan
+
+
+def _dataset(outcome: Outcome) -> str:
+    return outcome.dataset if outcome.gender == "all" else f"{outcome.dataset}, {GENDERS[outcome.gender]}"
+
+
+def _mean(outcome: Outcome) -> str:
+    draws = f" ({len(outcome.draws)} draws)" if len(outcome.draws) > 1 else ""
+    return written(percent(outcome.rate), ".1f") + draws
 
 
 def _draws(outcome: Outcome) -> str:
     return ", ".join(f"{100 * rate:.1f}" for rate in outcome.draws) if len(outcome.draws) > 1 else ""
 
 
-def _by(outcome: Outcome, attacker: str, rate: float, form: str) -> str:
+def _by(outcome: Outcome, found: AttackerRate | None) -> str:
     """Write a rate in per cent, with its attacker unless that is the strongest one."""
-    return written(100 * rate, form) + (f" ({attacker})" if attacker != outcome.strongest else "")
+    by = f" ({found.attacker})" if found and found.attacker != outcome.strongest else ""
+    return f"{100 * found.eer.value:.1f}{by}" if found else MISSING
 
 
-def _level(level: str) -> tuple[Column, Column]:
-    """Return the columns of a level of knowledge: if there are several levels, and always."""
-
-    def rate(outcome: Outcome) -> float:
-        return 100 * outcome.levels[level].eer.value if level in outcome.levels else math.nan
-
-    def text(outcome: Outcome) -> str:
-        found = outcome.levels.get(level)
-        return _by(outcome, found.attacker, found.eer.value, ".1f") if found else ""
-
-    def shown(outcomes: Sequence[Outcome]) -> bool:
-        levels = {one for outcome in outcomes for one in outcome.levels}
-        return level in levels and len(levels) > 1
-
-    return (
-        Column(f"{level} [%]", rate, (TERMINAL,), ".2f", shown),
-        Column(f"{level.capitalize()} [%]", text, (GLANCE,), ".1f"),
-    )
+def _level_text(level: str, outcome: Outcome) -> str:
+    return _by(outcome, outcome.levels.get(level))
 
 
 def _identified(outcome: Outcome) -> str:
-    found = outcome.identification
-    if found is None:
-        return ""
-    least, most = found.candidates
-    among = "" if not most else f" of {most}" if least == most else f" of {least} to {most}"
-    return _by(outcome, found.attacker, found.share.value, ".0f") + among
+    if (found := outcome.identification) is None:
+        return MISSING
+    by = f" ({found.attacker})" if found.attacker != outcome.strongest else ""
+    among = " to ".join(map(str, dict.fromkeys(found.candidates)))
+    return f"{100 * found.share.value:.0f}{by}" + (f" of {among}" if found.candidates[1] else "")
 
 
 def _rounded(share: float) -> float:
@@ -132,98 +137,66 @@ def _rounded(share: float) -> float:
 
 
 COLUMNS: tuple[Column, ...] = (
-    Column("set", lambda one: one.dataset, (TERMINAL,)),
-    Column("sex", lambda one: one.gender, (TERMINAL,)),
-    Column("Dataset", lambda one: one.dataset, (FIGURES,)),
-    Column("Speakers", _speakers, (FIGURES,)),
-    Column(
-        "Dataset",
-        lambda one: one.dataset if one.gender == "all" else f"{one.dataset}, {_speakers(one)}",
-        (GLANCE,),
+    Column("set", lambda one: one.dataset, TERMINAL),
+    Column("sex", lambda one: one.gender, TERMINAL),
+    Column("Dataset", lambda one: one.dataset, FIGURES),
+    Column("Dataset", _dataset, GLANCE),
+    Column("Speakers", lambda one: GENDERS.get(one.gender, one.gender), FIGURES),
+    Column("scenario", lambda one: one.scenario, TERMINAL + CSV),
+    Column("Scenario", lambda one: one.scenario, FIGURES + GLANCE),
+    Column("strongest attacker", lambda one: one.strongest, TERMINAL),
+    Column("attacker", lambda one: one.strongest, CSV),
+    Column("Attacker", lambda one: one.strongest, FIGURES),
+    Column("Strongest", lambda one: one.strongest, GLANCE),
+    Column("strongest_of", lambda one: len(one.attackers), CSV),
+    Column("EER [%]", lambda one: percent(one.rate), TERMINAL, ".2f"),
+    Column("EER [%]", lambda one: percent(one.rate), FIGURES, ".1f"),
+    Column("EER [%]", lambda one: percent(one.rate), GLANCE, ".1f", lambda outcomes: not _several_draws(outcomes)),
+    Column("EER [%], mean of draws", _mean, GLANCE, ".1f", _several_draws),
+    Column("draws", lambda one: len(one.draws), CSV),
+    Column("EER_rocch", lambda one: _rounded(one.eer.value), CSV),
+    Column("low", lambda one: _rounded(one.rate.low), CSV),
+    Column("high", lambda one: _rounded(one.rate.high), CSV),
+    Column("low", lambda one: 100 * one.rate.low, TERMINAL, ".2f"),
+    Column("high", lambda one: 100 * one.rate.high, TERMINAL, ".2f"),
+    Column("draws", _draws, TERMINAL, shown=_several_draws),
+    *(
+        Column(f"{level} [%]", partial(_level_rate, level), TERMINAL, ".2f", partial(_several_levels, level))
+        for level in LEVELS
     ),
-    Column("scenario", lambda one: one.scenario, (TERMINAL, CSV)),
-    Column("Scenario", lambda one: one.scenario, (FIGURES, GLANCE)),
-    Column("strongest attacker", lambda one: one.strongest, (TERMINAL,)),
-    Column("attacker", lambda one: one.strongest, (CSV,)),
-    Column("Attacker", lambda one: one.strongest, (FIGURES,)),
-    Column("Strongest", lambda one: one.strongest, (GLANCE,)),
-    Column("strongest_of", lambda one: len(one.attackers), (CSV,)),
-    Column("EER [%]", lambda one: percent(one.rate), (FIGURES,), ".1f"),
-    Column("EER [%]", lambda one: 100 * one.eer.value, (TERMINAL,), ".2f"),
-    Column(
-        "EER [%], mean of draws",
-        lambda one: written(percent(one.rate), ".1f") + (f" ({len(one.draws)} draws)" if len(one.draws) > 1 else ""),
-        (GLANCE,),
-        ".1f",
-        _several_draws,
-    ),
-    Column("EER [%]", lambda one: percent(one.rate), (GLANCE,), ".1f", lambda outcomes: not _several_draws(outcomes)),
-    Column("draws", lambda one: len(one.draws), (CSV,)),
-    Column("EER_rocch", lambda one: _rounded(one.eer.value), (CSV,)),
-    Column("low", lambda one: _rounded(one.rate.low), (CSV,)),
-    Column("high", lambda one: _rounded(one.rate.high), (CSV,)),
-    Column("low", lambda one: 100 * one.rate.low, (TERMINAL,), ".2f"),
-    Column("high", lambda one: 100 * one.rate.high, (TERMINAL,), ".2f"),
-    Column("draws", _draws, (TERMINAL,), shown=_several_draws),
-    *(column for level in LEVELS for column in _level(level)),
-    Column("min Cllr", lambda one: one.condition.metric("min_cllr").value, (FIGURES,), ".3f"),
-    Column("Population [bit]", lambda one: one.condition.metric("zebra.population"), (FIGURES,), format_value),
-    Column("Individual", lambda one: one.condition.metric("zebra.individual").value, (FIGURES,), format_value),
-    Column("Category", lambda one: one.condition.tag, (FIGURES,)),
-    Column("Linkability, all [%]", lambda one: percent(one.condition.found_among_all), (FIGURES,), ".0f"),
-    Column(
-        "closed set [%]",
-        lambda one: 100 * one.closed_set.eer.value if one.closed_set else math.nan,
-        (TERMINAL,),
-        ".2f",
-    ),
-    Column(
-        "identification [%]",
-        lambda one: 100 * one.identification.share.value if one.identification else math.nan,
-        (TERMINAL,),
-        ".0f",
-    ),
-    Column("Identification [%]", _identified, (GLANCE,), ".0f"),
-    Column(
-        "Closed set, EER [%]",
-        lambda one: _by(one, one.closed_set.attacker, one.closed_set.eer.value, ".1f") if one.closed_set else "",
-        (GLANCE,),
-        ".1f",
-    ),
-    Column("ZEBRA population [bit]", lambda one: one.population, (TERMINAL,), ".3f"),
-    Column("linkability", lambda one: one.linkability_all, (TERMINAL,), ".2f"),
-    Column("n_target", lambda one: one.n_target, (CSV,)),
-    Column("n_nontarget", lambda one: one.n_nontarget, (CSV,)),
+    *(Column(f"{level.capitalize()} [%]", partial(_level_text, level), GLANCE, ".1f") for level in LEVELS),
+    Column("min Cllr", lambda one: one.condition.metric("min_cllr").value, FIGURES, ".3f"),
+    Column("Population [bit]", lambda one: one.condition.metric("zebra.population"), FIGURES, format_value),
+    Column("Individual", lambda one: one.condition.metric("zebra.individual").value, FIGURES, format_value),
+    Column("Category", lambda one: one.condition.tag, FIGURES),
+    Column("Linkability, all [%]", lambda one: percent(one.condition.found_among_all), FIGURES, ".0f"),
+    Column("closed set [%]", lambda one: percent(getattr(one.closed_set, "eer", None)), TERMINAL, ".2f"),
+    Column("identification [%]", lambda one: percent(getattr(one.identification, "share", None)), TERMINAL, ".0f"),
+    Column("Identification [%]", _identified, GLANCE, ".0f"),
+    Column("Closed set, EER [%]", lambda one: _by(one, one.closed_set), GLANCE, ".1f"),
+    Column("ZEBRA population [bit]", lambda one: one.population, TERMINAL, ".3f"),
+    Column("linkability", lambda one: one.linkability_all, TERMINAL, ".2f"),
+    Column("n_target", lambda one: one.n_target, CSV),
+    Column("n_nontarget", lambda one: one.n_nontarget, CSV),
 )
 """The columns of the results, in their order."""
 
 
-def columns_of(table: str, outcomes: Sequence[Outcome] = ()) -> list[Column]:
+def columns_of(table: tuple[str, ...], outcomes: Sequence[Outcome] = ()) -> list[Column]:
     """Return the columns that a table shows for these outcomes."""
-    return [column for column in COLUMNS if table in column.tables and column.shown(outcomes)]
+    return [column for column in COLUMNS if {*table} & {*column.tables} and column.shown(outcomes)]
 
 
-def text_rows(table: str, outcomes: Sequence[Outcome]) -> Rows:
-    """Return a row for each outcome: texts by column name."""
-    columns = columns_of(table, outcomes)
-    return [{column.name: column.text(outcome) for column in columns} for outcome in outcomes]
-
-
-def number_rows(table: str, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Return a row for each outcome: texts and numbers by column name, None for unknown ones."""
-
-    def cell(value: Any) -> Any:
-        value = value.value if isinstance(value, Interval) else value
-        return None if isinstance(value, float) and math.isnan(value) else value
-
-    columns = columns_of(table, outcomes)
-    return [{column.name: cell(column.read(outcome)) for column in columns} for outcome in outcomes]
+def table_rows(table: tuple[str, ...], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Return a row for each outcome, by column name: texts, or for `TERMINAL` and `CSV` values, None if unknown."""
+    columns, texts = columns_of(table, outcomes), table in (FIGURES, GLANCE)
+    return [{column.name: column.text(one) if texts else column.number(one) for column in columns} for one in outcomes]
 
 
 def format_outcomes(outcomes: Sequence[Outcome]) -> str:
     """Return the table that a run shows at its end."""
     forms = {column.name: str(column.form) for column in columns_of(TERMINAL, outcomes)}
-    return format_table(number_rows(TERMINAL, outcomes), forms)
+    return format_table(table_rows(TERMINAL, outcomes), forms)
 
 
 def attacker_rows(results: Results) -> Rows:
@@ -282,8 +255,8 @@ def latex_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], texts
 def _tables(results: Results) -> list[tuple[str, Rows]]:
     several = any(outcome.draws for outcome in results.outcomes)
     tables = [
-        ("At a glance", text_rows(GLANCE, main_outcomes(results.outcomes)) if several else []),
-        ("Strongest attacker of each scenario", text_rows(FIGURES, results.outcomes)),
+        ("At a glance", table_rows(GLANCE, main_outcomes(results.outcomes)) if several else []),
+        ("Strongest attacker of each scenario", table_rows(FIGURES, results.outcomes)),
         ("EER of each attacker", attacker_rows(results)),
     ]
     return [(title, rows) for title, rows in tables if rows]

@@ -33,7 +33,7 @@ from evaluation.reports import (
     Condition,
     Minima,
     Outcome,
-    interval_from,
+    Row,
     main_outcomes,
     samples_of,
     strongest,
@@ -85,7 +85,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class AttackerOrder:
+class AttackerOrder(Row):
     """The strongest semi-informed attacker against the strongest of a scenario with less knowledge.
 
     Attackers that invert the anonymisation do not count if there are others.
@@ -167,10 +167,7 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         }
         for entry in evidence.value["minima"]
     }
-    order = [
-        AttackerOrder(**{**entry, "difference": entry["difference"] and interval_from(entry["difference"])})
-        for entry in evidence.value["order"]
-    ]
+    order = [AttackerOrder.from_dict(entry) for entry in evidence.value["order"]]
     return Table(table, summarise(table, minima), evidence.value["similarity"], order)
 
 
@@ -190,19 +187,15 @@ def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: E
 
 
 def compare_scenarios(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:
-    """Return the fields of `AttackerOrder` for each scenario with less knowledge, from the conditions of a list."""
+    """Return an `AttackerOrder`, for JSON, for each scenario with less knowledge, from the conditions of a list."""
     entries = []
     for other in ("lazy-informed", "ignorant"):
         sides = [[row for row in rows if row.scenario == name] for name in ("semi-informed", other)]
-        if not all(sides):
-            continue
-        semi, rival = (strongest([row for row in side if row.level != INVERTING] or side) for side in sides)
-        rates = semi.eer.value, rival.eer.value
-        gap = _difference(semi, rival, output, resampling) if rates[0] > rates[1] else None
-        difference = gap and gap.numbers()
-        entries.append(
-            dict(zip(("dataset", "gender"), semi.place, strict=False), other=other, rates=rates, difference=difference)
-        )
+        if all(sides):
+            semi, rival = (strongest([row for row in side if row.level != INVERTING] or side) for side in sides)
+            rates = semi.eer.value, rival.eer.value
+            gap = _difference(semi, rival, output, resampling) if rates[0] > rates[1] else None
+            entries.append(AttackerOrder(*semi.place[:2], other, rates, gap).to_dict())
     return entries
 
 

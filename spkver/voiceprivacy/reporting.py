@@ -222,7 +222,7 @@ def challenge_rows(table: Table, config: Config) -> list[Json]:
     kinds = ("original", "anon")
     sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in SCENARIOS}
     rows = []
-    for outcome, more in zip(outcomes, reports.number_rows(reports.CSV, outcomes), strict=True):
+    for outcome, more in zip(outcomes, reports.table_rows(reports.CSV, outcomes), strict=True):
         eer = round(100 * outcome.condition.metric(f"eer.{config.challenge.eer}").value, 3)
         first = *challenges.split_of(outcome.dataset), outcome.gender, *sides[outcome.scenario], eer
         rows.append({**dict(zip(_COLUMNS, first, strict=True)), **more})

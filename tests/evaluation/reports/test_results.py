@@ -16,7 +16,7 @@ from evaluation.challenges.systems import figures_of_results
 from evaluation.reports import Condition, Outcome, format_latex, format_markdown, parse_results, summarise
 from evaluation.reports.page import render_page
 from evaluation.reports.results import interval_from
-from evaluation.reports.tables import FIGURES, GLANCE, attacker_rows, text_rows
+from evaluation.reports.tables import FIGURES, GLANCE, attacker_rows, table_rows
 from spkbase.errors import DataError
 from spkbase.files import to_json
 
@@ -58,7 +58,7 @@ def levels() -> dict[str, Any]:
 
 
 def test_rows_go_by_sex_and_scenario_and_name_the_strongest(results: dict[str, Any]) -> None:
-    rows = text_rows(FIGURES, parse_results(results).outcomes)
+    rows = table_rows(FIGURES, parse_results(results).outcomes)
     places = [(row["Speakers"], row["Scenario"], row["Attacker"]) for row in rows]
     assert places == [
         ("all speakers", "original", "gmm-ubm"),
@@ -235,7 +235,7 @@ def test_what_results_do_not_say_is_not_known() -> None:
 
 
 def test_the_table_for_a_glance(levels: dict[str, Any]) -> None:
-    assert text_rows(GLANCE, parse_results(levels).outcomes) == [
+    assert table_rows(GLANCE, parse_results(levels).outcomes) == [
         {
             "Dataset": "libri_test",
             "Scenario": "lazy-informed",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from evaluation.reports import Condition, Minima, interval_from, main_outcomes, summarise
+from evaluation.reports import Condition, Minima, main_outcomes, summarise
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
@@ -70,7 +70,7 @@ def evaluated(
     lists = dict.fromkeys(outcome.place[:2] for outcome in main_outcomes(outcomes))
     parts = [[row for row in conditions if row.place[:2] == one] for one in lists]
     order = [
-        AttackerOrder(**entry | {"difference": entry["difference"] and interval_from(entry["difference"])})
+        AttackerOrder.from_dict(entry)
         for part in parts
         for entry in compare_scenarios(part, Path(), Resampling(resamples, 0))
     ]
