@@ -269,52 +269,10 @@ def on_ruler(eer: float) -> str:
     return f"{100 * min(max(eer, 0.0), CHANCE) / CHANCE:.4g}%"
 
 
-def among(candidates: tuple[int, ...]) -> str:
-    least, most = candidates
-    return "among all enrolled" if not most else f"of {most}" if least == most else f"of {least} to {most}"
-
-
-def in_short(outcome: Outcome) -> str:
-    """Summarise levels of knowledge, identification and closed set in a few words; "" without them."""
-    others = {level: one for level, one in outcome.levels.items() if one.attacker != outcome.strongest}
-    parts = [f"{level} {percent(one.eer.value)}" for level, one in others.items()]
-    if outcome.identification:
-        parts.append(f"identified {percent(outcome.identification.share.value, 0)}")
-    if outcome.closed_set:
-        parts.append(f"closed set {percent(outcome.closed_set.eer.value)}")
-    return ", ".join(parts)
-
-
-def linked_among(outcome: Outcome) -> str:
-    curve = outcome.condition.linkability
-    enrolled = max(curve.sizes) if curve else outcome.n_enrolled
-    if not outcome.condition.found_among_all.known or math.isnan(enrolled):
-        return ""
-    # lists without trials across the sexes
-    return f"of {count_of(enrolled)}" + (", of their sex" if enrolled < outcome.n_enrolled else "")
-
-
-def category(outcome: Outcome) -> str:
-    condition = outcome.condition
-    ceiling = condition.metric("zebra.individual_ceiling").value
-    note = ceiling_note(condition.metric("zebra.individual").value, ceiling)
-    return (f"category {condition.tag}" + (f", {note}" if note else "")) if condition.tag else ""
-
-
 def supported(value: float, outcome: Outcome) -> str:
     """Format evidence; above the `individual_ceiling`, which the number of trials sets, format that ceiling."""
     most = outcome.condition.metric("zebra.individual_ceiling").value
     return f"over {decimal(most)}" if value > most * (1 + 1e-9) else decimal(value)
-
-
-def group_name(results: Results, dataset: str, gender: str) -> str:
-    """Name the speakers, with their number and numbers of trials if all conditions agree on these."""
-    rows = [row for row in results.conditions if (row.dataset, row.gender) == (dataset, gender)]
-    words = {"n_enrolled": "enrolled", "n_target": "target trials", "n_nontarget": "nontarget trials"}
-    parts = counts_of(
-        rows[0], {name: noun for name, noun in words.items() if len({getattr(row, name) for row in rows}) == 1}
-    )
-    return GENDERS.get(gender, gender).capitalize() + (f" ({', '.join(parts)})" if parts else "")
 
 
 def counts_of(row: Condition | Outcome, words: Mapping[str, str]) -> list[str]:
@@ -467,8 +425,7 @@ def _environment() -> Any:
         extensions=["jinja2.ext.do"],
     )
     shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, one_in)
-    shown += (among, category, group_name, in_short, level_class, linked_among, on_ruler, supported)
-    shown += (pictures.short,)
+    shown += (level_class, on_ruler, supported, pictures.short)
     filters: dict[str, Any] = {function.__name__: function for function in shown}
     environment.filters |= filters | {
         "count": count_of,
@@ -487,6 +444,7 @@ def _environment() -> Any:
     }
     environment.globals |= {
         "measures": MEASURES,
+        "ceiling_note": ceiling_note,
         "unknown": math.nan,
         "name_list": name_list,
         "categories": "; ".join(f"{name}: {meaning_of(name)}" for name, _ in SCALE),
