@@ -298,13 +298,13 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
         if worst is not None and worst.condition.speakers:
             rows = sorted(worst.condition.speakers, key=_exposure)
             known = [row.linkability_mean for row in rows if not math.isnan(row.linkability_mean)]
-            speakers.append(
-                (worst, rows, known, pictures.speakers_picture(rows[: len(known)], where, f"speakers-{count}"))
-            )
+            picture = pictures.speakers_picture(rows[: len(known)], where, f"speakers-{count}")
+            speakers.append((worst, rows, known, picture))
         told = [one for one in outcomes if one.condition.worst_case or one.condition.cmc]
         if told:
             worst_cases.append((where, told, pictures.match_pictures(told, where, f"cmc-{count}")))
     utility = utility_values(results)
+    notes = [f"{name}: {note}" for condition in results.conditions for name, note in condition.notes.items()]
     return {
         "results": results,
         "config": config,
@@ -317,7 +317,7 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
         "utility": utility,
         "utility_pictures": list(_utility_pictures(results, utility)),
         "figures": table_rows(FIGURES, results.outcomes),
-        "notes": _notes(results),
+        "notes": gathered(sorted(note for note in notes if note.startswith(_NOTED))),
         "base": base,
         "score_files": [] if base is None else [row for row in results.conditions if row.scores],
     }
@@ -356,10 +356,9 @@ def _utility_pictures(
             if other != measure or not value.known or not worst or any(name in GENDERS for name in names):
                 continue
             headline = next((worst[name] for name in names if name in worst), [*worst.values()][-1])
-            rate = headline.eer
-            if "original" in names and headline.anonymised:
-                rate = headline.original
-            if "original" in names and not rate.known:
+            original = "original" in names and headline.anonymised
+            rate = headline.original if original else headline.eer
+            if original and not rate.known:
                 continue
             name = pictures.short(", ".join(names) or results.name or "anonymised")
             points.append(TradeOff(name, value, rate))
@@ -367,19 +366,8 @@ def _utility_pictures(
             title, lower_is_better, _ = MEASURES[measure]
             options: dict[str, Any] = {"measure": title, "lower_is_better": lower_is_better}
             title = f"Privacy against {title.lower()}"
-            yield pictures.picture(
-                "utility", plot_privacy_utility, points, title=title, name=f"utility-{measure}", **options
-            )
-
-
-def _notes(results: Results) -> list[str]:
-    """Return the notes on the numbers that the page shows."""
-    told = [f"{name}: {note}" for condition in results.conditions for name, note in condition.notes.items()]
-    return gathered(sorted(note for note in told if note.startswith(_NOTED)))
-
-
-def _scenario(name: str) -> str:
-    return SCENARIO_NAMES.get(name, pictures.short(name))
+            options |= {"title": title, "name": f"utility-{measure}"}
+            yield pictures.picture("utility", plot_privacy_utility, points, **options)
 
 
 def _leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str]]:
@@ -436,7 +424,7 @@ def _environment() -> Any:
         "p_value": lambda value: "<\u00a00.001" if value < 0.001 else decimal(value, 3),
         "list_name": lambda one: name_list(one.dataset, one.gender),
         "points": lambda gap: decimal_ends(Interval(0.0, 100 * gap.low, 100 * gap.high), 1, " to\u00a0"),
-        "scenario": _scenario,
+        "scenario": lambda name: SCENARIO_NAMES.get(name, pictures.short(name)),
         "spelled_ends": lambda share: f"{decimal(100 * share.low, 1)} to {percent(share.high)}",
         "width": lambda share: f"{100 * min(max(0.0, share), 1.0):.4g}%",
         "width_on_ruler": lambda eer: on_ruler(min(eer.high, CHANCE) - max(eer.low, 0.0)),

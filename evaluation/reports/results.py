@@ -35,6 +35,7 @@ Minima = Mapping[Place, Mapping[str, Minimum | None]]
 """The smallest error rates of a scenario (or `OVER_SCENARIOS`): over all attackers (``minimum``), over the attackers of
 a level of knowledge (its name), and over attackers that do not use the words spoken (``without_content``)."""
 
+_ORDER = (*GENDERS, *SCENARIO_ORDER)
 _SEXES = {"f": " (women)", "m": " (men)"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
 _FLAT: Any = {"json": "flat"}  # the entries of a mapping, or the ends of an interval, stand among those of the row
@@ -265,6 +266,19 @@ class Condition(Row):
         return paths[1 : len(names)], paths[0], paths[-1] if self.segment_speakers else None
 
 
+class WithMinimum(Row):
+    """Base class of rows with an equal error rate, and with the minimum over attackers if it was estimated."""
+
+    eer: Interval
+    minimum: Minimum | None
+
+    @property
+    def rate(self) -> Interval:
+        """The error rate, with the interval of the minimum over attackers if there is one."""
+        ends = self.eer if self.minimum is None else self.minimum.interval
+        return Interval(self.eer.value, ends.low, ends.high)
+
+
 @dataclass(frozen=True)
 class AttackerRate(Row):
     """Equal error rate of an attacker."""
@@ -274,15 +288,10 @@ class AttackerRate(Row):
 
 
 @dataclass(frozen=True)
-class SmallestRate(AttackerRate):
-    """Equal error rate of the strongest of several attackers, and the minimum over them, if it was estimated."""
+class SmallestRate(WithMinimum, AttackerRate):
+    """Equal error rate of the strongest of several attackers."""
 
     minimum: Minimum | None = None
-
-    @property
-    def rate(self) -> Interval:
-        """The error rate, with the interval of the minimum over attackers if there is one."""
-        return _with_ends(self.eer, self.minimum)
 
 
 @dataclass(frozen=True)
@@ -296,7 +305,7 @@ class Identification(Row):
 
 @one_line
 @dataclass(frozen=True)
-class Outcome(Row):
+class Outcome(WithMinimum):
     """The result of a scenario: the strongest attacker, who leaves the least privacy.
 
     Attributes
@@ -381,11 +390,6 @@ class Outcome(Row):
     def anonymised(self) -> bool:
         """Whether the trials are anonymised."""
         return self.scenario != "original"
-
-    @property
-    def rate(self) -> Interval:
-        """The equal error rate, with the interval of the minimum over attackers if there is one."""
-        return _with_ends(self.eer, self.minimum)
 
 
 def strongest(conditions: Sequence[Condition]) -> Condition:
@@ -492,20 +496,19 @@ class Results(Tabular):
 
     def genders(self, dataset: str) -> list[str]:
         """Return the sexes of a data set, "all" (pooled) first."""
-        return _ordered({row.gender for row in self.conditions if row.dataset == dataset}, tuple(GENDERS))
-
-    def main_genders(self, dataset: str) -> list[str]:
-        """Return "all" if the results have pooled speakers, else the sexes."""
-        genders = self.genders(dataset)
-        return ["all"] if "all" in genders else genders
+        return sorted({row.gender for row in self.conditions if row.dataset == dataset}, key=_rank)
 
     def main_lists(self) -> list[tuple[str, str]]:
-        """Return pairs of each data set and its `main_genders`."""
-        return [(dataset, gender) for dataset in self.datasets() for gender in self.main_genders(dataset)]
+        """Return pairs of data set and sex: "all" if the data set has pooled speakers, else each sex."""
+        return list(dict.fromkeys((outcome.dataset, outcome.gender) for outcome in main_outcomes(self.outcomes)))
+
+    def main_genders(self, dataset: str) -> list[str]:
+        """Return the sexes of a data set among the `main_lists`."""
+        return [gender for name, gender in self.main_lists() if name == dataset]
 
     def scenarios(self, dataset: str) -> list[str]:
         """Return the scenarios of a data set, "original" (without anonymisation) first."""
-        return _ordered({row.scenario for row in self.conditions if row.dataset == dataset}, SCENARIO_ORDER)
+        return sorted({row.scenario for row in self.conditions if row.dataset == dataset}, key=_rank)
 
     def attackers(self, dataset: str) -> list[str]:
         """Return the attackers of a data set, in the order of the file."""
@@ -589,15 +592,13 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
                 problems.add(f"condition {position}: {' '.join(condition.place)} is repeated")
             seen.add(condition.place)
         problems.raise_if_any()
-        found = {outcome.place: outcome for outcome in summarise(conditions, stated_minima(raw))}
-        results = Results(conditions, (), raw)
-        places = [
-            (dataset, gender, scenario)
-            for dataset in results.datasets()
-            for gender in results.genders(dataset)
-            for scenario in results.scenarios(dataset)
-        ]
-        return replace(results, outcomes=tuple(found[place] for place in places if place in found))
+        results = Results(conditions, tuple(summarise(conditions, stated_minima(raw))), raw)
+        datasets = results.datasets()
+
+        def order(outcome: Outcome) -> tuple[Any, ...]:
+            return datasets.index(outcome.dataset), _rank(outcome.gender), _rank(outcome.scenario)
+
+        return replace(results, outcomes=tuple(sorted(results.outcomes, key=order)))
 
 
 def stated_minima(raw: Mapping[str, Any]) -> Minima:
@@ -621,9 +622,7 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
         own = strongest(members)
         return SmallestRate(own.attacker, own.eer, smallest.get(kind))
 
-    by_level: dict[str, list[Condition]] = {level: [] for level in LEVELS}
-    for condition in part:
-        by_level[condition.level].append(condition)
+    levels = sorted({condition.level for condition in part}, key=list(LEVELS).index)
     voices = [condition for condition in part if not condition.content]
     sets = [(condition.attacker, condition.closed_set) for condition in part if condition.closed_set]
     closed = [AttackerRate(who, found.eer) for who, found in sets if found.eer.known]
@@ -634,13 +633,13 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
     highest = max(named, key=lambda one: one.share.value, default=None)
     # the worst ZEBRA and linkability over attackers, and these attackers
     disclosed = {
-        "population": [condition.metric("zebra.population").value for condition in part],
-        "individual": [condition.metric("zebra.individual").value for condition in part],
-        "linkability_all": [condition.found_among_all.value for condition in part],
+        "population": lambda one: one.metric("zebra.population").value,
+        "individual": lambda one: one.metric("zebra.individual").value,
+        "linkability_all": lambda one: one.found_among_all.value,
     }
     worst = {
-        name: max(zip(values, part, strict=True), key=lambda pair: -math.inf if math.isnan(pair[0]) else pair[0])
-        for name, values in disclosed.items()
+        name: max(((read(one), one) for one in part), key=lambda pair: -math.inf if math.isnan(pair[0]) else pair[0])
+        for name, read in disclosed.items()
     }
     linked, by = worst["linkability_all"][0], worst["linkability_all"][1].attacker
     text = f"{best.dataset}{_SEXES.get(best.gender, '')}, {best.scenario}: the strongest"
@@ -664,7 +663,7 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
         attackers={condition.attacker: condition.eer.value for condition in part},
         draws=tuple(draw.eer for draw in best.draws),
         tested=part[0].tested,
-        levels={level: least(members, level) for level, members in by_level.items() if members},
+        levels={level: least([one for one in part if one.level == level], level) for level in levels},
         without_content=least(voices, "without_content") if 0 < len(voices) < len(part) else None,
         closed_set=lowest and replace(lowest, eer=minimum_of(one.eer for one in closed)),
         identification=highest and replace(highest, share=maximum_of(one.share for one in named)),
@@ -674,10 +673,6 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
         conditions=tuple(part),
         condition=best,
     )
-
-
-def _with_ends(eer: Interval, minimum: Minimum | None) -> Interval:
-    return eer if minimum is None else Interval(eer.value, minimum.interval.low, minimum.interval.high)
 
 
 def _plain(value: Any) -> Any:
@@ -717,6 +712,6 @@ def _typed(value: Any, hint: Any) -> Any:
 _hints = cache(get_type_hints)
 
 
-def _ordered(names: set[str], order: tuple[str, ...]) -> list[str]:
-    """Sort names in a known order, with unknown names last in alphabetical order."""
-    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+def _rank(name: str) -> tuple[int, str]:
+    """Sort key of sexes and scenarios: known names in their order, unknown names last in alphabetical order."""
+    return (_ORDER.index(name) if name in _ORDER else len(_ORDER)), name

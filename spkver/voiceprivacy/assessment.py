@@ -26,19 +26,10 @@ from typing import Any
 
 import numpy as np
 
+from evaluation import reports
 from evaluation.formats import read_key, read_scores
 from evaluation.metrics import SortedScores, eer, method_of
-from evaluation.reports import (
-    OVER_SCENARIOS,
-    Condition,
-    Minima,
-    Outcome,
-    Row,
-    main_outcomes,
-    samples_of,
-    strongest,
-    summarise,
-)
+from evaluation.reports import OVER_SCENARIOS, Condition, Outcome, samples_of, strongest, summarise
 from evaluation.trials import INVERTING, LEVELS, read_speakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, bootstrap, interval_over_draws, minima_over_attackers
 from evaluation.utility import CALIBRATIONS, compare_voices, matrix_of_voices
@@ -85,7 +76,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class AttackerOrder(Row):
+class AttackerOrder(reports.Row):
     """The strongest semi-informed attacker against the strongest of a scenario with less knowledge.
 
     Attackers that invert the anonymisation do not count if there are others.
@@ -135,17 +126,14 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         rows = {row.place: row for stage in stages.values() for row in stage.value}
     table = [rows[one.dataset, one.gender, one.scenario, one.attacker] for one in scores]
     parts = [[row for row in table if row.place[:2] == one] for one in dict.fromkeys(row.place[:2] for row in table)]
-    main = [outcome.place[:2] for outcome in main_outcomes(summarise(table))]
+    main = [outcome.place[:2] for outcome in reports.main_outcomes(summarise(table))]
 
     def make(path: Path) -> None:
         resampling = Resampling(min(config.resamples, _MOST_RESAMPLES), seed, config.level)
         evidence = {}
         main_parts = [part for part in parts if part[0].place[:2] in main]
-        for name, find, given in (
-            ("minima", _minima, parts),
-            ("similarity", _similarity, parts),
-            ("order", compare_scenarios, main_parts),
-        ):
+        figures = {"minima": (_minima, parts), "similarity": (_similarity, parts)}
+        for name, (find, given) in {**figures, "order": (compare_scenarios, main_parts)}.items():
             work = partial(find, output=run.output, resampling=resampling)
             found = Work(run.jobs).map(work, given, processes=True, description=f"evidence: {name}")
             evidence[name] = [entry for entries in found for entry in entries]
@@ -161,7 +149,7 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         libraries=("numpy", "scipy"),
     )
     experiment.end("evaluation", f"{run.path('numbers')}")
-    minima: Minima = {
+    minima: reports.Minima = {
         (entry["dataset"], entry["gender"], entry["scenario"]): {
             kind: Minimum.from_dict(entry[kind]) for kind in _KINDS
         }

@@ -26,17 +26,11 @@ from spkbase.files import load_json
 from spkver.anonymization import RECORD
 from spkver.attackers import attacker_name, find_row, is_outside
 from spkver.datadir import SEXES_POOLED, enrolment
+from spkver.voiceprivacy import recording_checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table
 from spkver.voiceprivacy.choosing import adapts, attacker_specs, is_network
 from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
-from spkver.voiceprivacy.recording_checks import (
-    RECORDING_CHECKS,
-    Finding,
-    broken_recordings,
-    equal_audio,
-    file_tags,
-    resemblance,
-)
+from spkver.voiceprivacy.recording_checks import RECORDING_CHECKS, Finding
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 
@@ -381,16 +375,16 @@ def overestimated(run: Evaluated) -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     failed_attackers,
-    resemblance,
+    recording_checks.resemblance,
     uninformative,
     pooled_trials,
     attacker_strength,
     attacker_order,
     outside_attackers,
     shared_speakers,
-    equal_audio,
-    broken_recordings,
-    file_tags,
+    recording_checks.equal_audio,
+    recording_checks.broken_recordings,
+    recording_checks.file_tags,
     missing_lists,
     few_speakers,
     independence,

@@ -40,11 +40,6 @@ class Finding(NamedTuple):
     text: str
 
 
-def findings_file(suffix: str) -> str:
-    """Return the name of the file of the findings in the output folder."""
-    return f"checks{suffix}.json"
-
-
 def check_audio(run: Run, sets: Sets, config: Config, suffix: str) -> None:
     """Check the recordings of all directories, and keep the findings of each check by its name."""
     directories = {one.path: one for one in (*sets.original.values(), *sets.twins.values())}
@@ -54,7 +49,7 @@ def check_audio(run: Run, sets: Sets, config: Config, suffix: str) -> None:
 
     run.stage(
         "recordings",
-        findings_file(suffix),
+        f"checks{suffix}.json",
         make=make,
         read=load_json,
         inputs=[sets.training_sets, config.anonymizer.name],
@@ -68,7 +63,7 @@ def check_audio(run: Run, sets: Sets, config: Config, suffix: str) -> None:
 
 def read_findings(run: Run, suffix: str) -> dict[str, list[Finding]]:
     """Return the findings of each check by its name."""
-    found = load_json(run.path(findings_file(suffix)))
+    found = load_json(run.path(f"checks{suffix}.json"))
     return {check: [Finding(*row) for row in rows] for check, rows in found.items()}
 
 

@@ -71,16 +71,8 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
     outcomes = sorted(table.outcomes, key=lambda one: (one.dataset, SCENARIO_ORDER.index(one.scenario)))
     conditions = [condition.to_dict() for condition in table.conditions]
     with run.timed("report"):
-        evaluated = Evaluated(
-            table,
-            sets,
-            config,
-            failures=experiment.failures,
-            fusions=fusions,
-            utility=utility,
-            earlier=_earlier_results(run.output, suffix),
-            simulated=simulated,
-        )
+        earlier = _earlier_results(run.output, suffix)
+        evaluated = Evaluated(table, sets, config, experiment.failures, fusions, utility, earlier, simulated)
         sanity = [finding._asdict() for finding in all_findings(evaluated, read_findings(run, suffix))]
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
     refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
@@ -191,9 +183,8 @@ def verdict(results: Json) -> tuple[str, str]:
         if row["scenario"] == "semi-informed"
     ]
     if means:
-        details += (
-            f". `spkver-eval rank` orders systems by the mean over lists of the semi-informed rate: {', '.join(means)}"
-        )
+        details += ". `spkver-eval rank` orders systems by the mean over lists of the semi-informed rate:"
+        details += f" {', '.join(means)}"
     return f"{text}; chance is 50 %.", f"{details}."
 
 
@@ -284,9 +275,7 @@ def write_challenge_files(
     elif sections := list(_rank_sections(rows, utility)):  # user-supplied attackers may serve none of the conditions
         challenges.write_rank_file(path, [challenges.Section(challenges.PROTOCOL, [protocol]), *sections])
         for ending, file in parts.items():
-            if part := [
-                section for section in sections if (section.title == challenges.ASV_ANON) == (ending == "anon")
-            ]:
+            if part := [one for one in sections if (one.title == challenges.ASV_ANON) == (ending == "anon")]:
                 challenges.write_rank_file(file, part)
         scores = [*output.glob(f"exp/asv_orig/*{suffix}/{protocol['attacker']}/scores")]
         scores += output.glob(f"exp/asv_anon{suffix}/*/{protocol['attacker']}/scores")
