@@ -153,7 +153,7 @@ def figures_of_results(
     protocol = results.get("protocol") or {}
     reading = protocol.get("reading", "rocch")
     conditions = [Condition.from_dict(row) for row in results["conditions"]]
-    attacker, counts = protocol.get("attacker"), Counter(row.place[:3] for row in conditions)
+    attacker, counts = protocol.get("attacker"), Counter(row.identity[:3] for row in conditions)
     by_sex = {row.dataset for row in conditions if row.gender != "all"}
     named = [row for row in conditions if attacker in (None, row.attacker)]
     figures = []
@@ -164,7 +164,7 @@ def figures_of_results(
         # without lists by sex there was one across them, which rank files call so
         place = *split_of(one.dataset), one.gender if one.dataset in by_sex else "mixed", one.scenario
         crossing = one.condition.metric("eer.interpolated").value
-        figures.append(ChallengeFigure("EER", *place, value, crossing, one.n_target, counts[one.place]))
+        figures.append(ChallengeFigure("EER", *place, value, crossing, one.n_target, counts[one.identity]))
 
     def walk(measure: str, block: Mapping[str, Any], dataset: str, condition: str) -> None:
         """Take rates by set and kind of speech, or one alone, of anonymised speech."""

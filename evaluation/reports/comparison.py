@@ -70,24 +70,24 @@ def paired_rates(
     resampling = Resampling(count, config.get("seed") or 0, settings.get("level", 0.95))
     found = []
     for (dataset, gender), (name, results) in product(first.main_lists(), others):
-        strongest = [{one.scenario: one for one in of.outcomes_of(dataset, gender)} for of in (first, results)]
+        strongest = [{one.scenario: one for one in both.outcomes_of(dataset, gender)} for both in (first, results)]
         common = [one for one in strongest[0] if one in strongest[1] and one != "original"]
         if not common or not resampling.resamples:
             continue
-        best = [of[common[-1]] for of in strongest]
+        best = [outcomes[common[-1]] for outcomes in strongest]
         names = [one.strongest for one in best]
         pairs: dict[str, list[Condition]] = {}
         if names[0] != names[1]:
             pairs[f"strongest of either: {names[1]} and {names[0]}"] = [one.condition for one in best]
         for row in (*first.conditions, *results.conditions):
-            if row.place[:3] == (dataset, gender, common[-1]):
+            if row.identity[:3] == (dataset, gender, common[-1]):
                 label = row.attacker + (", strongest of both" if names == [row.attacker] * 2 else "")
                 pairs.setdefault(label, []).append(row)
         gaps, problem = {}, ""
         try:
             for attacker, rows in pairs.items():
                 both = zip((base, name), rows, strict=True)
-                samples = {of: samples_of(row, folders[of]) for of, row in both}
+                samples = {system: samples_of(row, folders[system]) for system, row in both}
                 gaps[attacker] = paired_differences(samples, _rate, resampling)[name]["eer.rocch"]
         except DataError as error:
             gaps, problem = {}, f"No paired differences: {error}"

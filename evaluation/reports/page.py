@@ -300,9 +300,9 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
             known = [row.linkability_mean for row in rows if not math.isnan(row.linkability_mean)]
             picture = pictures.speakers_picture(rows[: len(known)], where, f"speakers-{count}")
             speakers.append((worst, rows, known, picture))
-        told = [one for one in outcomes if one.condition.worst_case or one.condition.cmc]
-        if told:
-            worst_cases.append((where, told, pictures.match_pictures(told, where, f"cmc-{count}")))
+        ranked = [one for one in outcomes if one.condition.worst_case or one.condition.cmc]
+        if ranked:
+            worst_cases.append((where, ranked, pictures.match_pictures(ranked, where, f"cmc-{count}")))
     utility = utility_values(results)
     notes = [f"{name}: {note}" for condition in results.conditions for name, note in condition.notes.items()]
     return {

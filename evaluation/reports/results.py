@@ -29,9 +29,9 @@ GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
 OVER_SCENARIOS = "over scenarios"
 """Stands for all scenarios with anonymised speech in the key of a minimum."""
 
-Place = tuple[str, str, str]
+Identity = tuple[str, str, str]
 """Data set, sex and scenario."""
-Minima = Mapping[Place, Mapping[str, Minimum | None]]
+Minima = Mapping[Identity, Mapping[str, Minimum | None]]
 """The smallest error rates of a scenario (or `OVER_SCENARIOS`): over all attackers (``minimum``), over the attackers of
 a level of knowledge (its name), and over attackers that do not use the words spoken (``without_content``)."""
 
@@ -216,7 +216,7 @@ class Condition(Row):
     cmc: tuple[float, ...] | None = None
 
     @property
-    def place(self) -> tuple[str, str, str, str]:
+    def identity(self) -> tuple[str, str, str, str]:
         """Data set, sex, scenario and attacker."""
         return self.dataset, self.gender, self.scenario, self.attacker
 
@@ -382,7 +382,7 @@ class Outcome(WithMinimum):
         return entry
 
     @property
-    def place(self) -> Place:
+    def identity(self) -> Identity:
         """Data set, sex and scenario."""
         return self.dataset, self.gender, self.scenario
 
@@ -431,9 +431,9 @@ def summarise(conditions: Sequence[Condition], minima: Minima | None = None) -> 
     minima : mapping, optional
         The smallest error rates with their intervals, see `Minima`.
     """
-    groups: dict[Place, list[Condition]] = {}
+    groups: dict[Identity, list[Condition]] = {}
     for condition in conditions:
-        groups.setdefault(condition.place[:3], []).append(condition)
+        groups.setdefault(condition.identity[:3], []).append(condition)
     return [_outcome(part, minima or {}) for part in groups.values()]
 
 
@@ -514,12 +514,12 @@ class Results(Tabular):
         """Return the attackers of a data set, in the order of the file."""
         return list(dict.fromkeys(row.attacker for row in self.conditions if row.dataset == dataset))
 
-    def eer(self, *place: str) -> Interval:
+    def eer(self, *identity: str) -> Interval:
         """Return the EER of an attacker; the strongest attacker's has the interval of the minimum."""
         for outcome in self.outcomes:
-            if outcome.condition.place == place:
+            if outcome.condition.identity == identity:
                 return outcome.rate
-        return next((row.eer for row in self.conditions if row.place == place), Interval())
+        return next((row.eer for row in self.conditions if row.identity == identity), Interval())
 
     def outcomes_of(self, dataset: str, gender: str) -> list[Outcome]:
         """Return the strongest attacker of each scenario."""
@@ -585,12 +585,12 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
             raise DataError("expected a list 'conditions' with at least one condition", file=file)
         conditions = tuple(map(Condition.from_dict, raw["conditions"]))
         for position, condition in enumerate(conditions, 1):
-            if not all(isinstance(name, str) and name for name in condition.place):
+            if not all(isinstance(name, str) and name for name in condition.identity):
                 names = ", ".join(_NAMES)
-                problems.add(f"condition {position}: expected texts {names}, got {list(condition.place)}")
-            elif condition.place in seen:
-                problems.add(f"condition {position}: {' '.join(condition.place)} is repeated")
-            seen.add(condition.place)
+                problems.add(f"condition {position}: expected texts {names}, got {list(condition.identity)}")
+            elif condition.identity in seen:
+                problems.add(f"condition {position}: {' '.join(condition.identity)} is repeated")
+            seen.add(condition.identity)
         problems.raise_if_any()
         results = Results(conditions, tuple(summarise(conditions, stated_minima(raw))), raw)
         datasets = results.datasets()
@@ -603,20 +603,20 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
 
 def stated_minima(raw: Mapping[str, Any]) -> Minima:
     """Return the smallest error rates that the summary of ``results.json`` states."""
-    minima: dict[Place, dict[str, Minimum | None]] = {}
+    minima: dict[Identity, dict[str, Minimum | None]] = {}
     for row in raw.get("summary") or ():
-        place = row["dataset"], row["gender"], row["scenario"]
+        identity = row["dataset"], row["gender"], row["scenario"]
         stated = {"minimum": row, "without_content": row.get("without_content"), **(row.get("levels") or {})}
-        minima[place] = {kind: Minimum.from_dict((part or {}).get("minimum")) for kind, part in stated.items()}
+        minima[identity] = {kind: Minimum.from_dict((part or {}).get("minimum")) for kind, part in stated.items()}
         if over := row.get("minimum_over_scenarios"):
-            minima[(*place[:2], OVER_SCENARIOS)] = {"minimum": Minimum.from_dict(over)}
+            minima[(*identity[:2], OVER_SCENARIOS)] = {"minimum": Minimum.from_dict(over)}
     return minima
 
 
 def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
     """Return the outcome of a scenario from the conditions of its attackers."""
     best = strongest(part)
-    smallest = minima.get(best.place[:3], {})
+    smallest = minima.get(best.identity[:3], {})
 
     def least(members: Sequence[Condition], kind: str) -> SmallestRate:
         own = strongest(members)
@@ -649,7 +649,7 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
         text += f" ones in {100 * linked:.0f} % of the cases"
     over = minima.get((best.dataset, best.gender, OVER_SCENARIOS), {}) if best.scenario != "original" else {}
     return Outcome(
-        *best.place[:3],
+        *best.identity[:3],
         best.attacker,
         best.eer,
         worst["population"][0],

@@ -123,15 +123,17 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
             libraries=("numpy", "scipy"),
         )
     with run.timed("evaluation"):
-        rows = {row.place: row for stage in stages.values() for row in stage.value}
+        rows = {row.identity: row for stage in stages.values() for row in stage.value}
     table = [rows[one.dataset, one.gender, one.scenario, one.attacker] for one in scores]
-    parts = [[row for row in table if row.place[:2] == one] for one in dict.fromkeys(row.place[:2] for row in table)]
-    main = [outcome.place[:2] for outcome in reports.main_outcomes(summarise(table))]
+    parts = [
+        [row for row in table if row.identity[:2] == one] for one in dict.fromkeys(row.identity[:2] for row in table)
+    ]
+    main = [outcome.identity[:2] for outcome in reports.main_outcomes(summarise(table))]
 
     def make(path: Path) -> None:
         resampling = Resampling(min(config.resamples, _MOST_RESAMPLES), seed, config.level)
         evidence = {}
-        main_parts = [part for part in parts if part[0].place[:2] in main]
+        main_parts = [part for part in parts if part[0].identity[:2] in main]
         figures = {"minima": (_minima, parts), "similarity": (_similarity, parts)}
         for name, (find, given) in {**figures, "order": (compare_scenarios, main_parts)}.items():
             work = partial(find, output=run.output, resampling=resampling)
@@ -183,7 +185,7 @@ def compare_scenarios(rows: Sequence[Condition], output: Path, resampling: Resam
             semi, rival = (strongest([row for row in side if row.level != INVERTING] or side) for side in sides)
             rates = semi.eer.value, rival.eer.value
             gap = _difference(semi, rival, output, resampling) if rates[0] > rates[1] else None
-            entries.append(AttackerOrder(*semi.place[:2], other, rates, gap).to_dict())
+            entries.append(AttackerOrder(*semi.identity[:2], other, rates, gap).to_dict())
     return entries
 
 
@@ -254,12 +256,13 @@ def _similarity(rows: Sequence[Condition], output: Path, resampling: Resampling)
         few = len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST
         calibration: Any = "pav" if few else "folds"
         matrices, notes = {}, []
-        entry: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), best.place, strict=True))
+        entry: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), best.identity, strict=True))
         try:
             for name, row in parts.items():
                 drawn = [read_scores(output / draw.scores) for draw in row.draws]
-                how: Json = {"calibration": calibration, "seed": resampling.seed, "segment_speakers": speakers}
-                matrices[name], found = matrix_of_voices(drawn, key, **how)
+                matrices[name], found = matrix_of_voices(
+                    drawn, key, calibration=calibration, seed=resampling.seed, segment_speakers=speakers
+                )
                 notes += [f"{name}: {note}" for note in found]
             compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
         except DataError as error:

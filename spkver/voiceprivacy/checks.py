@@ -111,7 +111,7 @@ def uninformative(run: Evaluated) -> Iterator[Finding]:
     for outcome in run.table.outcomes:
         if broken := [row.attacker for row in outcome.conditions if is_broken(row)]:
             level = "error" if len(broken) == len(outcome.conditions) and outcome.anonymised else "warning"
-            found.setdefault((level, few(broken)), []).append(" ".join(outcome.place))
+            found.setdefault((level, few(broken)), []).append(" ".join(outcome.identity))
     for (level, names), where in found.items():
         text = f"Scores of {names} are all equal or inverted ({few(where)}): they do not count and show no privacy."
         yield Finding(level, "broken attackers", text)
@@ -175,8 +175,8 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
     ]
     for name, spec in attacker_specs(run.config).items():
         if is_outside(spec) and find_row(spec) is None:
-            served = {row.place[:3] for row in run.table.conditions if row.attacker == name}
-            left = [" ".join(condition) for condition in conditions if condition not in served]
+            scored = {row.identity[:3] for row in run.table.conditions if row.attacker == name}
+            left = [" ".join(condition) for condition in conditions if condition not in scored]
             text = f"{name} ({spec}) was left out of {len(left)} conditions: {few(left)}."
             text = text if left else f"{name} is {spec}; it scores every condition."
             yield Finding("warning" if left else "note", "user-supplied attackers", text)
@@ -304,7 +304,7 @@ def draws(run: Evaluated) -> Iterator[Finding]:
                 text += " anonymizer.trial_draws of them"
         yield Finding("ok" if count > 1 else "note", "trial draws", f"{text}.")
     if partial := [row for row in rows if "draws" in row.notes]:
-        text = f"{len(partial)} conditions lack draws, such as {' '.join(partial[0].place)}:"
+        text = f"{len(partial)} conditions lack draws, such as {' '.join(partial[0].identity)}:"
         yield Finding("note", "trial draws", f"{text} {partial[0].notes['draws']}.")
 
 
@@ -436,8 +436,8 @@ def reasons(run: Evaluated) -> Iterator[str]:
         several = len(run.sets.versions[name]) > 1 or run.sets.is_fixed(name)
         if informed and not several and run.config.anonymizer.name != "none":
             yield f"semi-informed attackers learn from one anonymised version alone ({name})"
-    served = {row.attacker for row in run.table.conditions}
-    specs = {name: spec for name, spec in attacker_specs(run.config).items() if name in served}
+    scored = {row.attacker for row in run.table.conditions}
+    specs = {name: spec for name, spec in attacker_specs(run.config).items() if name in scored}
     adapted = {attacker_name(one) for one, theirs in run.config.attacker_settings.items() if theirs.get("adapted")}
     if not any(map(is_network, specs.values())):
         yield "no attacker uses a neural network"

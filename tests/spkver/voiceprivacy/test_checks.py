@@ -67,8 +67,8 @@ def evaluated(
 ) -> Evaluated:
     conditions = [Condition.from_dict(row) for row in rows]
     outcomes = summarise(conditions, minima)
-    lists = dict.fromkeys(outcome.place[:2] for outcome in main_outcomes(outcomes))
-    parts = [[row for row in conditions if row.place[:2] == one] for one in lists]
+    lists = dict.fromkeys(outcome.identity[:2] for outcome in main_outcomes(outcomes))
+    parts = [[row for row in conditions if row.identity[:2] == one] for one in lists]
     order = [
         AttackerOrder.from_dict(entry)
         for part in parts
