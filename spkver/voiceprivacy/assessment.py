@@ -113,13 +113,13 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         groups.setdefault((condition.dataset, condition.attacker), []).append(condition)
     stages: dict[tuple[str, str], Stage[list[Condition]]] = {}
     for (dataset, attacker), group in groups.items():
-        lists = sorted({f"{one.lists}/{name}" for one in group for name in ("trials", "utt2spk", "spk2gender")})
+        files = sorted({f"{one.lists}/{name}" for one in group for name in ("trials", "utt2spk", "spk2gender")})
         stages[dataset, attacker] = replace(run, quiet=True).declare(
             f"numbers of {attacker} on {dataset}{suffix}",
             f"numbers/{dataset}{suffix}/{attacker}.json",
             make=partial(_assess_all, run=run, conditions=group, config=config, seed=seed),
             read=lambda path: [Condition.from_dict(row) for row in load_json(path)],
-            inputs=[group, {name: file_digest(run.path(name)) for name in lists}, config, seed],
+            inputs=[group, {name: file_digest(run.path(name)) for name in files}, config, seed],
             libraries=("numpy", "scipy"),
         )
     with run.timed("evaluation"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from evaluation.reports import Condition, Minima, main_outcomes, summarise
+from evaluation.reports import Condition, Minima, summarise
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
@@ -66,15 +66,8 @@ def evaluated(
     **more: Any,
 ) -> Evaluated:
     conditions = [Condition.from_dict(row) for row in rows]
-    outcomes = summarise(conditions, minima)
-    lists = dict.fromkeys(outcome.identity[:2] for outcome in main_outcomes(outcomes))
-    parts = [[row for row in conditions if row.identity[:2] == one] for one in lists]
-    order = [
-        AttackerOrder.from_dict(entry)
-        for part in parts
-        for entry in compare_scenarios(part, Path(), Resampling(resamples, 0))
-    ]
-    return Evaluated(Table(conditions, outcomes, order=order), given, config, **more)
+    order = map(AttackerOrder.from_dict, compare_scenarios(conditions, Path(), Resampling(resamples, 0)))
+    return Evaluated(Table(conditions, summarise(conditions, minima), order=[*order]), given, config, **more)
 
 
 def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
