@@ -14,10 +14,13 @@ import time
 from pathlib import Path
 
 import pytest
+import soundfile
 from click.testing import CliRunner
 from recipe_runs import Outcome, datasets, leftovers
+from sklearn.svm import SVC, LinearSVC
 from voiceprivacy_runs import recipe_options, run_recipe
 
+from spkver import voiceprivacy
 from spkver.cli import main
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
@@ -104,6 +107,30 @@ def test_one_step_after_the_other_gives_the_same(originals, finished, tmp_path):
     outcome = run(originals, output)
     assert outcome.status == 0, outcome.err
     check_same(output, outputs(finished))
+
+
+def test_from_the_evaluation_on_no_recording_is_read_and_nothing_is_trained(originals, tmp_path, monkeypatch):
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("a recording is read, or something is trained")
+
+    def assess(*given: object) -> object:
+        places = [(soundfile, "read"), (soundfile.SoundFile, "read"), (SVC, "fit"), (LinearSVC, "fit")]
+        for name in sorted(name for name in sys.modules if name.startswith("spkver.")):
+            module = sys.modules[name]
+            places += [(module, one) for one in vars(module) if one.startswith(("train_", "fit_"))]
+            kinds = [one for one in vars(module).values() if isinstance(one, type) and "fit" in vars(one)]
+            places += [(kind, "fit") for kind in kinds if kind.__module__ == name]
+        assert len(places) > 20
+        for place, name in places:
+            monkeypatch.setattr(place, name, forbidden)
+        return original(*given)
+
+    original = voiceprivacy.assess
+    monkeypatch.setattr(voiceprivacy, "assess", assess)
+    outcome = run(originals, tmp_path / "out", attackers="[gmm-svm,gmm-ubm,fusion]", evaluation__resamples=20)
+    assert outcome.status == 0, outcome.err
+    checks = [one["check"] for one in json.loads((tmp_path / "out/results.json").read_text())["sanity"]]
+    assert {"resemblance", "duplicate audio"} <= set(checks)
 
 
 def test_status_shows_what_is_done(originals, output):
