@@ -41,13 +41,13 @@ _KEY, _PART = 16, 8  # digits of keys
 
 
 class Vectors(Protocol):
-    """A source that has learnt what it needs, see `Source.fit`."""
+    """A source that has learnt what it needs, see `VectorSource.fit`."""
 
     def __call__(self, directory: DataDir) -> Embeddings:
         """Return the vectors of a data directory, sorted by utterance."""
 
 
-class Source(Protocol):
+class VectorSource(Protocol):
     """Where the vectors of recordings come from."""
 
     @property

@@ -70,7 +70,7 @@ _unlabelled = lru_cache(maxsize=256)(without_labels)
 
 @one_line
 @dataclass(frozen=True, eq=False)
-class Row:
+class PlanRow:
     """A list of trials that an attacker scores.
 
     Attributes
@@ -114,16 +114,16 @@ class Row:
 @one_line
 @dataclass(frozen=True, eq=False)
 class FusedRow:
-    """A list of trials whose scores a fusion combines: as `Row`, with the rows of the members."""
+    """A list of trials whose scores a fusion combines: as `PlanRow`, with the rows of the members."""
 
     fusion: Fusion
-    members: tuple[Row, ...]
+    members: tuple[PlanRow, ...]
     origin: Stamp
     file: str
     is_due: bool
 
     @property
-    def first(self) -> Row:
+    def first(self) -> PlanRow:
         """A member, whose condition is that of the fusion."""
         return self.members[0]
 
@@ -141,10 +141,10 @@ class Plan:
 
     Attributes
     ----------
-    rows : list of Row
+    rows : list of PlanRow
         By set, scenario, sex, draw and attacker.
     fused : list of FusedRow
-    folds : dict of (str, str) to list of (Fold, list of Row)
+    folds : dict of (str, str) to list of (Fold, list of PlanRow)
         Folds of the background, by training set and kind of trials.
     left_out : dict of (str, str) to dict of str to str
         Attackers that cannot score these folds, and why.
@@ -157,9 +157,9 @@ class Plan:
         Folders of pieces: the recordings, and the number of pieces of each.
     """
 
-    rows: list[Row] = field(default_factory=list, repr=False)
+    rows: list[PlanRow] = field(default_factory=list, repr=False)
     fused: list[FusedRow] = field(default_factory=list, repr=False)
-    folds: dict[tuple[str, str], list[tuple[Fold, list[Row]]]] = field(default_factory=dict, repr=False)
+    folds: dict[tuple[str, str], list[tuple[Fold, list[PlanRow]]]] = field(default_factory=dict, repr=False)
     left_out: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict, repr=False)
     whole: dict[tuple[str, str], TrainingSet] = field(default_factory=dict, repr=False)
     names: dict[str, list[str]] = field(default_factory=dict, repr=False)
@@ -167,12 +167,12 @@ class Plan:
     pieces: dict[Path, tuple[DataDir, Mapping[str, int]]] = field(default_factory=dict, repr=False)
 
     @property
-    def of_folds(self) -> list[Row]:
+    def of_folds(self) -> list[PlanRow]:
         """The rows of all folds."""
         return [row for folds in self.folds.values() for _, rows in folds for row in rows]
 
     @property
-    def due(self) -> list[Row]:
+    def due(self) -> list[PlanRow]:
         """The rows whose scores are still to be made; folds, whose recordings are those of a training set, last."""
         return [row for row in (*self.rows, *self.of_folds) if row.is_due]
 
@@ -348,7 +348,7 @@ class _Planner:
 
     def row(
         self, spec: Spec, attacker: Attacker, attack: Attack, file: str, whole: TrainingSet | None = None, **where: Any
-    ) -> Row:
+    ) -> PlanRow:
         """Return the row of an attacker, whose speech is inverted or cut into pieces if it works on these.
 
         The trials of a fold are made of recordings of the `whole` background.
@@ -376,7 +376,7 @@ class _Planner:
         )
         level = INVERTING if spec.inverts else attacker.level
         content = getattr(attacker, "content", "")
-        return Row(spec.name, attacker, attack, file, origin, self.is_due(file, origin), level, content, **where)
+        return PlanRow(spec.name, attacker, attack, file, origin, self.is_due(file, origin), level, content, **where)
 
     def is_due(self, file: str, origin: Stamp) -> bool:
         return self.run.force or self.run.state(file, origin) != "done"
@@ -423,7 +423,7 @@ class _Planner:
 
     def fuse(self, fusion: Fusion, training: str) -> None:
         """Add the rows of a fusion: trial lists that at least one of its members scores."""
-        lists: dict[str, list[Row]] = {}
+        lists: dict[str, list[PlanRow]] = {}
         for row in self.made.rows:
             if row.dataset and row.dataset.training == training and fusion.takes(row.level) and not row.content:
                 lists.setdefault(str(Path(row.file).parents[1]), []).append(row)

@@ -33,7 +33,7 @@ from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkver.attackers import ENDING, Extracted, cut, fuse, highest_level, learn_weights
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.plan import SCORES, FusedRow, Plan, Row, trial_name
+from spkver.voiceprivacy.plan import SCORES, FusedRow, Plan, PlanRow, trial_name
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 
 logger = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
     with run.timed("extraction"):
         done: set[Path] = set()
 
-        def read(row: Row) -> None:
+        def read(row: PlanRow) -> None:
             for directory in (*row.attack.directories, row.attack.training.original):
                 _derive(directory.recordings, plan=plan, run=run, done=done)
             row.attacker.extract(extracted, row.attack)
@@ -197,7 +197,7 @@ def score(
     experiment.begin("scores")
     quiet, conditions = replace(run, quiet=True), list[Scored]()
 
-    def scored(row: Row) -> None:
+    def scored(row: PlanRow) -> None:
         """Score a row unless its scores are up to date."""
 
         def make(path: Path) -> None:
@@ -335,7 +335,7 @@ def _join(path: Path, *, files: Sequence[Path]) -> None:
     write_scores(path, joined([*map(read_scores, files)]))
 
 
-def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, outside: Collection[str]) -> None:
+def _raise_if_all_failed(rows: Sequence[PlanRow], plan: Plan, failures: Failures, outside: Collection[str]) -> None:
     """Raise the errors of a trial list if all its attackers fail.
 
     Nothing is raised if all of them are in `outside` and other attackers have rows.
@@ -353,7 +353,7 @@ def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, ou
     problems.raise_if_any()
 
 
-def _note(experiment: Experiment, row: Row, name: str, file: str, error: Exception) -> None:
+def _note(experiment: Experiment, row: PlanRow, name: str, file: str, error: Exception) -> None:
     """Note that an attacker has no scores for a list of trials."""
     assert row.dataset is not None
     assert row.scenario is not None
@@ -369,7 +369,7 @@ def _conditions(
     run: Run,
     sets: Sets,
     dataset: Dataset,
-    rows: Sequence[Row],
+    rows: Sequence[PlanRow],
     fused: Sequence[FusedRow],
     plan: Plan,
     failures: Failures,
