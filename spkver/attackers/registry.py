@@ -250,7 +250,7 @@ class Spec:
         if self.row is None or self.row.seconds is None:
             return None
         alone = self.row.seconds + _INVERTING * (self.row.is_inverted and self.row.seconds > 0)
-        if not self.row.adapted:
+        if not (self.row.adapted or self.row.is_aligned):
             return alone
         without = [one.row for one in others if one.row and one.row.base == self.row.base and not one.row.adapted]
         return _ADAPTING + alone * all(row.is_inverted != self.row.is_inverted for row in without)
