@@ -173,8 +173,8 @@ class Plan:
 
     @property
     def due(self) -> list[Row]:
-        """The rows whose scores are still to be made; folds first."""
-        return [row for row in (*self.of_folds, *self.rows) if row.is_due]
+        """The rows whose scores are still to be made; folds last, which are made of training sets."""
+        return [row for row in (*self.rows, *self.of_folds) if row.is_due]
 
 
 def plan_attacks(experiment: Experiment, sets: Sets) -> Plan:
