@@ -3,9 +3,9 @@
     python -m benchmarks.adaptation disjoint DATA RUN [SPLITS]
     python -m benchmarks.adaptation enrolment DATA RUN
 
-RUN is the output of ``spkver voiceprivacy --data DATA`` with the attacker ``campplus``, whose vectors are read. Scores
-are the cosine and `adapted_cosine_scores`, by a single test or the whole list; EERs, in percent, are those of the
-trials of both sexes together.
+RUN is the output of ``spkver voiceprivacy --data DATA``, whose anonymised speech is read. Scores are the cosine and
+`adapted_cosine_scores`, by a single test or the whole list; EERs, in percent, are those of the trials of both sexes
+together.
 
 `disjoint`: the enrolled speakers of each sex are dealt into halves, SPLITS times (20). Each trial of a model and a
 recording of one half is scored by the cosine, and adapted with means and spread of
@@ -22,7 +22,6 @@ the mean over all choices of K draws and over the draws of the trials.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -33,7 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metrics import eer
-from spkver.attackers import VectorStore
+from spkbase.runs import Run
+from spkver.attackers import Extracted, ExtractorSource, select
+from spkver.attackers.sources import Vectors
 from spkver.backend import Sessions, adapted_cosine_scores, cosine_of_sessions
 from spkver.datadir import read_datadir
 from spkver.extractors import open_extractor
@@ -57,29 +58,33 @@ class Side:
 
 
 def main(study: str, data: str, run: str, splits: str = "20") -> None:
-    with tempfile.TemporaryDirectory() as copy:
-        vectors = shutil.copytree(Path(run) / "work" / "vectors", Path(copy) / "vectors")
-        store, made = VectorStore(vectors, open_extractor("campplus"), 1), Path(run, "data")
+    with tempfile.TemporaryDirectory() as place:
+        work, source, made = (
+            Run(Path(place), 1, quiet=True),
+            ExtractorSource(open_extractor("campplus")),
+            Path(run, "data"),
+        )
+        vectors = source.fit(Extracted(work, work), read_datadir(next(made.iterdir())), "")
         for path in sorted(Path(data).glob("*_enrolls")):
             name = path.name.removesuffix("_enrolls")
             (anonymised,) = (one for one in made.glob(f"{name}_enrolls_*") if "-" not in one.name)
             suffix = anonymised.name.removeprefix(path.name)
             if study == "enrolment":
-                report_draws(store, made, name, suffix)
+                report_draws(vectors, made, name, suffix)
                 continue
             for enrolment in (anonymised, path):
-                found = [side_of(store, enrolment, made / f"{name}_trials_{sex}{suffix}") for sex in "fm"]
+                found = [side_of(vectors, enrolment, made / f"{name}_trials_{sex}{suffix}") for sex in "fm"]
                 report_halves(name, "original" if enrolment is path else "anonymised", found, int(splits))
 
 
-def report_draws(store: VectorStore, made: Path, name: str, suffix: str) -> None:
+def report_draws(vectors: Vectors, made: Path, name: str, suffix: str) -> None:
     """Print the EERs by the number of draws of the enrolment."""
     enrolled, tested = (
         [path.name.removeprefix(f"{name}_{side}") for path in sorted(made.glob(f"{name}_{side}{suffix}*"))]
         for side in ("enrolls", "trials_f")
     )
     sides = {
-        place: side_of(store, made / f"{name}_enrolls{place[1]}", made / f"{name}_trials_{place[0]}{place[2]}")
+        place: side_of(vectors, made / f"{name}_enrolls{place[1]}", made / f"{name}_trials_{place[0]}{place[2]}")
         for place in product("fm", enrolled, tested)
     }
     for count in range(1, len(enrolled) + 1):
@@ -97,15 +102,15 @@ def joined_of(sides: list[Side]) -> Side:
     return Side(enrolled, models, sides[0].tested, sides[0].owners)
 
 
-def side_of(store: VectorStore, enrolment: Path, tested: Path) -> Side:
+def side_of(vectors: Vectors, enrolment: Path, tested: Path) -> Side:
     """Return the vectors of the models and the recordings of a list."""
     first, second = read_datadir(enrolment), read_datadir(tested)
     assert second.trials is not None
     models = set(second.trials.model_ids.tolist())
     names = [name for name in first.enrolls or first.recordings if first.speakers[name] in models]
-    found = [store.vectors(first, {name: first.speakers[name] for name in names}), store.vectors(second)]
-    vectors, who = [np.asarray(one.vectors) for one in found], [one.speakers.astype(str) for one in found]
-    return Side(vectors[0], who[0], vectors[1], who[1])
+    found = [vectors(select(first, names)), vectors(second)]
+    rows, who = [np.asarray(one.vectors) for one in found], [one.speakers.astype(str) for one in found]
+    return Side(rows[0], who[0], rows[1], who[1])
 
 
 def report_halves(name: str, enrolment: str, sides: list[Side], splits: int) -> None:

@@ -27,7 +27,9 @@ from evaluation.metrics import SortedScores, eer
 from evaluation.trials import INVERTING, TRIAL_BY_TRIAL, WHOLE_LIST, Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.files import format_table
-from spkver.attackers import Attack, TrainingSet, open_outside
+from spkbase.runs import Run
+from spkver.attackers import Attack, Extracted, TrainingSet
+from spkver.attackers.ready import ReadyVectors
 from spkver.backend import STEPS, train_chain
 from spkver.datadir import DataDir
 
@@ -88,9 +90,10 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
     enrolment = vectors.directory(f"enrolls{first}", [*vectors.enrolled], vectors.enrolled)
     sides = enrolment, vectors.directory(f"trials_{sex}{second}", key.segment_ids.tolist())
     for prefix, level in LEVEL_OF.items():
-        attacker = open_outside(f"{prefix}:{vectors.folder / extractor}")
+        attacker = ReadyVectors(prefix, vectors.folder / extractor, adapted=prefix == "adapted")
         attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], key.trials())
-        yield f"{prefix}:", level, attack.scored_by(attacker.fit(attack.training))
+        run = Run(vectors.folder)  # nothing is written
+        yield f"{prefix}:", level, attacker.score(Extracted(run, run), None, attack)
     for chain, level in CHAINS.items():
         if {*chain.split(",")} <= {step.name for step in STEPS}:
             yield chain, level, train_chain(enrolled, chain).score(enrolled, tested, key.trials())

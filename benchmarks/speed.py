@@ -27,7 +27,7 @@ from benchmarks.measure import describe_machine, matmul_rate, median_seconds
 from evaluation.trials import Trials
 from spkbase.work import Work, chunks, default_jobs, one_blas_thread, stop_workers, use_engine
 from spkver.anonymization import AnonymizerConfig, make_anonymizer, turn_poles
-from spkver.attackers import PRESETS, Workplace, attacker_config, score, train_attacker
+from spkver.attackers import PRESETS, attacker_config, score, train_attacker
 from spkver.audio import read_audio
 from spkver.backend import SvmModels, score_trials
 from spkver.corpora import CorpusSize, simulate_rsr2015
@@ -276,9 +276,8 @@ def time_attackers(layout: str) -> None:
                 times: list[float] = []
                 for turn in ("first", "again"):
                     started, work = time.perf_counter(), Path(place, preset)
-                    attacker = train_attacker(
-                        training, attacker_config(preset), Path(place, f"{preset}-{turn}"), work=Workplace(work, jobs)
-                    )
+                    out = Path(place, f"{preset}-{turn}")
+                    attacker = train_attacker(training, attacker_config(preset), out, work=work, jobs=jobs)
                     trained = time.perf_counter()
                     for data in tested:
                         if data.trials is not None:

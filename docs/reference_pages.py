@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,20 +85,16 @@ def names_of_module(path: Path) -> list[str]:
 
 
 def comment_of(name: Name) -> str:
-    """Return the comment that stands above a constant or behind it, with its bars as signs."""
-    path = inspect.getsourcefile(importlib.import_module(name.module))
-    assert path is not None
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines):
-        if line.startswith((f"{name.original} =", f"{name.original}:")):
-            behind = line.partition("  # ")[2]
-            if behind:
-                return behind.strip().replace("|", "\\|")
-            above = []
-            while number and lines[number - 1].startswith("# "):
-                number -= 1
-                above.insert(0, lines[number][2:])
-            return " ".join(above).replace("|", "\\|")
+    """Return the docstring below a constant, or the comment behind it, with its bars as signs."""
+    source = inspect.getsource(importlib.import_module(name.module))
+    body = ast.parse(source).body
+    for line, after in pairwise([*body, ast.Pass()]):
+        set_here = (one.id for one in ast.walk(line) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+        if isinstance(line, ast.Assign | ast.AnnAssign) and name.original in set_here:
+            behind = source.splitlines()[line.lineno - 1].partition("  # ")[2].strip()
+            below = after.value if isinstance(after, ast.Expr) else None
+            found = below.value if isinstance(below, ast.Constant) and isinstance(below.value, str) else behind
+            return " ".join(found.split()).replace("|", "\\|")
     return ""
 
 

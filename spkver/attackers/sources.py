@@ -1,6 +1,6 @@
 """Sources of vectors: networks and other extractors, and supervectors and i-vectors of a Gaussian mixture.
 
-    WORK/vectors/<extractor>-<key>/<data directory>.h5        vectors of an extractor
+    WORK/vectors/<extractor>-<key>/<data directory>-<key>.h5  vectors of an extractor
     WORK/<data directory>-<key>/features.h5                   cepstra
     WORK/<data directory>-<key>/data/stat_*.h5                statistics, one file for each universal background model
     WORK/<data directory>-<key>/data/stat_sessions-*.h5       statistics of the sessions that recordings are cut into
@@ -77,15 +77,14 @@ class ExtractorSource:
 
     def extract(self, extracted: Extracted, directory: DataDir) -> None:
         """Extract the vectors of the recordings that have none yet; errors of all recordings are raised together."""
-        known, name = extracted.vectors.setdefault(fingerprint(self.record), {}), directory.name
+        known = extracted.vectors.setdefault(fingerprint(self.record), {})
         due = {utterance for utterance, path in directory.recordings.items() if path not in known}
         if not due:
             return
-        if len(due) < len(directory):
-            name += f"-{fingerprint(sorted(due))[:_PART]}"
         key = fingerprint("vectors", self.record, versions())[:_KEY]
         folder = f"vectors/{Path(self.extractor.spec.partition(':')[0]).stem}-{key}"
-        file = make_folder(extracted.work.path(folder)) / f"{name}.h5"
+        # the sides of a fold bear the name of the training set
+        file = make_folder(extracted.work.path(folder)) / f"{directory.name}-{fingerprint(sorted(due))[:_PART]}.h5"
         found = embed_directory(lists.select(directory, due), self.extractor, file, work=extracted.run.work, quiet=True)
         known.update(zip(map(directory.recordings.get, found.ids), np.asarray(found.vectors), strict=True))  # type: ignore[arg-type]
 

@@ -77,7 +77,7 @@ def test_results_say_what_they_were_made_of(results, output):
     assert {"spkver", "python", "numpy"} <= set(results["versions"])
     names = {f"{one}{end}/utt2spk" for one in ("tiny_train", "tiny_test_enrolls") for end in ("", vp.SUFFIX)}
     assert names <= set(results["lists"])
-    assert "attackers and scores" in results["timings"]
+    assert {"checks", "plan", "extraction", "training", "scores", "evaluation"} <= set(results["timings"])
     assert results["seeds"] == {"run": 0, "bootstrap": 0, "anonymiser": None}
     for name in ("report.html", "tables_anon.md", "tables_anon.tex", "results_anon.json", "config.yaml"):
         assert (output / name).stat().st_size > 100

@@ -21,7 +21,7 @@ from evaluation.reports import parse_results, read_results
 from evaluation.trials import align
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
-from spkver.attackers import CATALOGUE, DEFAULT, OUTSIDE, PRESETS, attacker_name, level_of
+from spkver.attackers import CATALOGUE, DEFAULT, OUTSIDE, PRESETS, attacker_name
 from spkver.datadir.reading import read_datadir
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.settings import Config
@@ -343,14 +343,15 @@ def test_supplied_attackers_that_cannot_be_used_are_told_before_anything_else(at
 
 def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
     settings = ["attackers=[mine]", "attacker_settings.mine.preset=json:dumps"]
-    (attacker,) = chosen_attackers(load_config(Config, settings=settings))
-    assert (attacker.name, level_of(attacker)) == ("mine", "trial-by-trial")
-    (attacker,) = chosen_attackers(load_config(Config, settings=[*settings, "attacker_settings.mine.level=whole-list"]))
-    assert level_of(attacker) == "whole-list"
-    with pytest.raises(ConfigError, match="level is 'all': expected trial-by-trial, whole-list, inverting"):
-        chosen_attackers(load_config(Config, settings=[*settings, "attacker_settings.mine.level=all"]))
-    with pytest.raises(ConfigError, match=r"attacker_settings of mine: ubm: a user-supplied attacker takes level only"):
-        chosen_attackers(load_config(Config, settings=[*settings, "attacker_settings.mine.ubm.components=4"]))
+    for more, level in ((), "trial-by-trial"), (("attacker_settings.mine.level=whole-list",), "whole-list"):
+        ((spec, attacker),) = chosen_attackers(load_config(Config, settings=[*settings, *more]))
+        assert (spec.name, attacker.name, attacker.level) == ("mine", "mine", level)
+    for more, message in (
+        ("level=all", "level is 'all': expected trial-by-trial, whole-list, inverting"),
+        ("ubm.components=4", r"attacker_settings of mine: ubm: a user-supplied attacker takes level only"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            chosen_attackers(load_config(Config, settings=[*settings, f"attacker_settings.mine.{more}"]))
 
 
 def test_short_names_are_safe():

@@ -10,18 +10,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+import voiceprivacy_runs as vp
 from voiceprivacy_runs import evaluated, rows, stamps
 
 from evaluation.embeddings import Alignment, Embeddings
 from evaluation.trials import Trials
 from spkbase.hdf5 import read_arrays
+from spkbase.runs import Run
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.anonymizers import named_stream
-from spkver.attackers import Attack, Place, TrainingSet, Undoing, known_anonymizer
-from spkver.attackers.alignment import AlignedAttacker, choose_map
-from spkver.attackers.registry import on_top
-from spkver.attackers.undoing import why_not
-from spkver.attackers.vector_attacker import BackendChoice, Context, VectorAttacker
+from spkver.attackers import (
+    Attack,
+    Extracted,
+    Inversion,
+    TrainingSet,
+    VectorAttacker,
+    known_anonymizer,
+    select,
+    why_not,
+)
+from spkver.attackers.alignment import choose_map
+from spkver.attackers.chain_choice import BackendChoice
 from spkver.datadir import DataDir, read_datadir
 
 ARRAYS = ("source_mean", "target_mean", "matrix")
@@ -37,11 +46,8 @@ def background(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Traini
     return TrainingSet(original, tuple(draws))
 
 
-def attack(background: TrainingSet, data: Path, **changes: object) -> Attack:
-    enrolled, tested = (read_datadir(data / f"tiny_test_{name}_anon") for name in ("enrolls", "trials_f"))
-    trials = Trials.from_ids(["f001"], ["f001-3"])
-    found = Attack(background, (enrolled,), tested, trials, "lazy-informed")
-    return replace(found, **changes)
+def inversion_of(background: TrainingSet, output: Path, *, jobs: int = 1) -> Inversion:
+    return Inversion(background, Run(output, jobs, quiet=True), 0)
 
 
 def drawn(directory: DataDir, seed: int) -> dict[str, float]:
@@ -97,105 +103,97 @@ def shifted(samples, factor, length=512, hop=128):
     return 0.5 * made / np.abs(made).max()
 
 
-def test_numbers_are_guessed_and_shared_by_a_speaker_where_it_has_one(background, tmp_path):
-    undoing = Undoing(background, Place(tmp_path, tmp_path / "work", jobs=1))
-    truth, found = drawn(background.anonymised[0], 1), undoing.numbers(background.anonymised[0])
-    errors = [found[name] - truth[name] for name in truth]
-    facts = json.loads((tmp_path / "attackers" / "train1" / "undoing" / "undoing.json").read_text())
-    assert np.sqrt(np.mean(np.square(errors))) < 0.5 * facts["spread"]
+def error_of(found: dict[str, float], truth: dict[str, float]) -> float:
+    return float(np.sqrt(np.mean([(found[name] - truth[name]) ** 2 for name in truth])))
+
+
+def by_speaker(background: TrainingSet, folder: Path, seed: int) -> DataDir:
+    return anonymize_datadir(background.original, folder, AnonymizerConfig(level="speaker"), seed=seed, jobs=1)
+
+
+def test_numbers_are_estimated_and_shared_by_a_speaker_who_has_one(background, tmp_path):
+    inversion, version = inversion_of(background, tmp_path), background.anonymised[0]
+    found = inversion.numbers(version)
+    facts = json.loads((tmp_path / "attackers/train1/undoing/undoing.json").read_text())
+    assert error_of(found, drawn(version, 1)) < 0.5 * facts["spread"]
     assert facts["rmse"] < 0.5 * facts["spread"]
     assert (facts["anonymizer"], facts["known_by"], facts["recordings"], facts["speakers"]) == (
         "mcadams", "record", 18, 6,
     )  # fmt: skip
-    by_speaker = anonymize_datadir(
-        background.original, tmp_path / "speaker", AnonymizerConfig(level="speaker"), seed=5, jobs=1
-    )
-    found = undoing.numbers(by_speaker)
-    for utterances in by_speaker.by_speaker().values():
-        assert len({found[name] for name in utterances}) == 1
-    truth = drawn(by_speaker, 5)
-    assert np.sqrt(np.mean([(found[name] - truth[name]) ** 2 for name in truth])) < 0.5 * facts["spread"]
+    spoken = by_speaker(background, tmp_path / "speaker", 5)
+    found = inversion.numbers(spoken)
+    assert all(len({found[name] for name in utterances}) == 1 for utterances in spoken.by_speaker().values())
+    assert error_of(found, drawn(spoken, 5)) < 0.5 * facts["spread"]
 
 
 def test_inverted_speech_does_not_depend_on_workers_and_is_taken_up(background, tmp_path):
-    for jobs in (1, 2):
-        output = tmp_path / str(jobs)
-        Undoing(background, Place(output, output / "work", jobs=jobs)).inverted(background.anonymised[0])
-    one, two = wavs(tmp_path / "1"), wavs(tmp_path / "2")
+    def made(jobs: int) -> dict[str, bytes]:
+        inversion = inversion_of(background, tmp_path / str(jobs), jobs=jobs)
+        inversion.make(inversion.planned(background.anonymised[0]).path)
+        return wavs(tmp_path / str(jobs))
+
+    one = made(1)
     assert len(one) == 18
-    assert one == two
+    assert made(2) == one
     kept = sorted((tmp_path / "1").rglob("*.wav"))
-    kept[3].unlink()
-    stamps = {path: path.stat().st_mtime_ns for path in kept if path.exists()}
-    Undoing(background, Place(tmp_path / "1", tmp_path / "work", jobs=1)).inverted(background.anonymised[0])
-    assert wavs(tmp_path / "1") == one
-    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+    kept.pop(3).unlink()
+    before = stamps(kept)
+    assert made(1) == one
+    assert stamps(kept) == before
 
 
-def test_what_is_tested_is_estimated_alone_where_speakers_have_one_number(background, tmp_path):
+def test_tested_recordings_are_estimated_alone_if_speakers_have_one_number(background, tmp_path):
     """In trials of the background the speakers are known, and an attacker must not use them."""
-    made = [
-        anonymize_datadir(
-            background.original, tmp_path / f"by{seed}", AnonymizerConfig(level="speaker"), seed=seed, jobs=1
-        )
-        for seed in (5, 6)
-    ]
-    undoing = Undoing(TrainingSet(background.original, tuple(made)), Place(tmp_path, tmp_path / "work", jobs=1))
-    whole = undoing.numbers(made[0])
-    some = sorted(made[0].recordings)[:4]
-    tested = replace(
-        made[0],
-        recordings={name: made[0].recordings[name] for name in some},
-        speakers={name: made[0].speakers[name] for name in some},
-    )
-    alone = undoing.numbers(tested, is_tested=True)
+    versions = tuple(by_speaker(background, tmp_path / f"by{seed}", seed) for seed in (5, 6))
+    inversion = inversion_of(TrainingSet(background.original, versions), tmp_path)
+    some = sorted(versions[0].recordings)[:4]
+    tested = select(versions[0], some)
+    whole, alone = inversion.numbers(versions[0]), inversion.numbers(tested, is_tested=True)
     assert len({whole[name] for name in some}) < len({alone[name] for name in some}) == 4
-    assert undoing.inverted(tested, is_tested=True).recordings[some[0]] != undoing.inverted(made[0]).recordings[some[0]]
+    sides = inversion.planned(tested, is_tested=True), inversion.planned(versions[0])
+    assert len({side.recordings[some[0]] for side in sides}) == 2
 
 
 def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
-    """Folds bear the name of the background: what is of it is taken from its twins, and pieces have folders of their
-    own."""
-    version = background.anonymised[0]
-    undoing = Undoing(background, Place(tmp_path, tmp_path / "work", jobs=1))
-    whole = undoing.inverted(version)
+    """They bear its name: its recordings are taken from its inverted versions, pieces have folders of their own."""
+    version, inversion = background.anonymised[0], inversion_of(background, tmp_path)
+    whole, names = inversion.planned(version), sorted(version.recordings)
+    inversion.make(whole.path)
     before = wavs(tmp_path)
-    names = sorted(version.recordings)
-    pieces = [
-        replace(
-            version,
-            recordings={f"{name}-piece{number}": background.original.recordings[name] for name in some},
-            speakers={f"{name}-piece{number}": version.speakers[name] for name in some},
-        )
-        for number, some in enumerate((names[:3], names[3:6]))
-    ]
-    sides = [undoing.inverted(piece) for piece in pieces]
+    sides = []
+    for number, some in enumerate((names[:3], names[3:6])):
+        recordings = {f"{name}-piece{number}": background.original.recordings[name] for name in some}
+        speakers = {f"{name}-piece{number}": version.speakers[name] for name in some}
+        sides.append(inversion.planned(replace(version, recordings=recordings, speakers=speakers)))
+        inversion.make(sides[-1].path)
     assert len({whole.path, *(side.path for side in sides)}) == 3
-    assert {name: content for name, content in wavs(tmp_path).items() if name in before} == before
+    assert before.items() < wavs(tmp_path).items()
     assert all(path.is_file() for side in (whole, *sides) for path in side.recordings.values())
-    part = replace(
-        version,
-        recordings={name: version.recordings[name] for name in names[:4]},
-        speakers={name: version.speakers[name] for name in names[:4]},
-    )
-    assert undoing.inverted(part).recordings == {name: whole.recordings[name] for name in names[:4]}
+    part = inversion.planned(select(version, names[:4]))
+    assert part.recordings == {name: whole.recordings[name] for name in names[:4]}
+    assert inversion.source(part.path) is None
 
 
-def test_what_cannot_be_inverted_is_said(background, layout):
-    assert why_not(attack(background, layout)) == ""
-    assert why_not(attack(TrainingSet(background.original), layout)) == "there is no anonymised background"
-    few = replace(background.original, recordings=dict(list(background.original.recordings.items())[:5]))
-    assert "is too small to learn from" in why_not(attack(TrainingSet(few, background.anonymised), layout))
-    one = replace(background.original, speakers=dict.fromkeys(background.original.speakers, "anna"))
-    assert "18 recordings of 1 speakers is too small" in why_not(
-        attack(TrainingSet(one, background.anonymised), layout)
-    )
-    same = attack(background, layout, enrolment=(background.original,))
-    assert why_not(same) == "6 speakers of the background are among those that are enrolled"
-    unknown = TrainingSet(background.original, (read_datadir(layout / "tiny_train_anon"),))
-    assert "what made tiny_train_anon cannot be inverted (mcadams, vtln, resampling can)" in why_not(
-        attack(unknown, layout)
-    )
+def test_speech_that_cannot_be_inverted_is_told(background, layout):
+    original, anonymised = background.original, background.anonymised
+    few = select(original, sorted(original.recordings)[:5])
+    one = replace(original, speakers=dict.fromkeys(original.speakers, "anna"))
+    unknown = (read_datadir(layout / "tiny_train_anon"),)
+    for training, enrolled, why in (
+        (background, {"f001"}, ""),
+        (TrainingSet(original), {"f001"}, "there is no anonymised background"),
+        (TrainingSet(few, anonymised), {"f001"}, "is too small to learn from"),
+        (TrainingSet(one, anonymised), {"f001"}, "18 recordings of 1 speakers is too small"),
+        (background, vp.TRAINING, "6 speakers of the background are among those that are enrolled"),
+        (
+            TrainingSet(original, unknown),
+            {"f001"},
+            "what made tiny_train_anon cannot be inverted (mcadams, vtln, resampling can)",
+        ),
+    ):
+        found = why_not(training, enrolled)
+        assert why in found
+        assert bool(why) == bool(found)
 
 
 def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_path):
@@ -216,11 +214,8 @@ def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_pat
         "lazy-informed", "semi-informed"
     }  # fmt: skip
     # what learns from original speech is the same attacker, trained once
-    attackers = output / "attackers"
-    trained = [path.parent.relative_to(attackers) for path in attackers.glob("*/*/attacker.yaml")]
-    assert {str(path) for path in trained} == {
-        "tiny_train/gmm-ubm", "tiny_train_mcadams-inverted/gmm-ubm", "tiny_train_mcadams/gmm-ubm",
-    }  # fmt: skip
+    trained = {path.parts[-4] for path in output.glob("attackers/*/mixture-*/gmm/ubm.h5")}
+    assert trained == {"tiny_train", "tiny_train_mcadams-inverted", "tiny_train_mcadams"}
     evaluated(originals, output, "--suffix", "_mcadams", **options)
     assert stamps(before) == before
 
@@ -239,24 +234,30 @@ def test_a_map_is_chosen_by_how_it_links_other_speakers():
 
 
 class Turned:
-    """Vectors of speakers in six dimensions, turned where a directory is anonymised.
+    """A source of vectors of speakers in six dimensions, turned where a directory is anonymised.
 
     Background speakers are in the first three dimensions alone.
     """
 
+    record = "turned"
     turn = np.linalg.qr(np.random.default_rng(5).standard_normal((6, 6)))[0]
 
-    def vectors(self, directory, utterances=None):
-        names = sorted(utterances or directory.speakers)
-        owners = [name.split("-")[0] for name in names]  # whose voice it is, whatever is said of it
-        rows = []
-        for name, owner in zip(names, owners, strict=True):
+    def extract(self, extracted, directory):
+        pass
+
+    def fit(self, extracted, training, folder):
+        return self.vectors
+
+    def vectors(self, directory):
+        names, rows = sorted(directory.speakers), []
+        for name in names:
+            owner = name.split("-")[0]  # whose voice it is, whatever is said of it
             voice = np.random.default_rng(list(map(ord, owner))).standard_normal(6)
             voice += 0.1 * np.random.default_rng(list(map(ord, name + directory.name))).standard_normal(6)
             rows.append(voice * (np.arange(6) < 3) if owner.startswith("b") else voice)
         vectors = np.array(rows) @ self.turn if directory.name.endswith("anon") else np.array(rows)
-        said = dict(directory.speakers if utterances is None else utterances)
-        return Embeddings(np.array(names, object), np.array([said[name] for name in names], object), vectors)
+        speakers = np.array([directory.speakers[name] for name in names], object)
+        return Embeddings(np.array(names, object), speakers, vectors)
 
 
 def test_an_aligned_attacker_learns_from_the_background_alone(tmp_path):
@@ -270,37 +271,24 @@ def test_an_aligned_attacker_learns_from_the_background_alone(tmp_path):
             path.touch()
         return DataDir(tmp_path / name, recordings, speakers)
 
-    names = {"background": ("b", range(3)), "enrols": ("e", range(3)), "tested": ("e", range(3, 6))}
-    known = {f"{name}{end}": directory(f"{name}{end}", *what) for name, what in names.items() for end in ("", "_anon")}
-    enrols, tested = known["enrols_anon"], known["tested_anon"]
+    background = TrainingSet(directory("background", "b", range(3)), (directory("background_anon", "b", range(3)),))
+    enrols, tested = directory("enrols_anon", "e", range(3)), directory("tested_anon", "e", range(3, 6))
     pairs = [(model, utterance) for model in sorted(set(enrols.speakers.values())) for utterance in tested.speakers]
-    trials = Trials.from_ids(*zip(*pairs, strict=True))
     enrolment = enrols, directory("enrols_2_anon", "e", range(3))
-    background = TrainingSet(known["background"], (known["background_anon"],))
-    listed = Attack(background, enrolment, tested, trials, "lazy-informed")
+    listed = Attack(background, enrolment, tested, Trials.from_ids(*zip(*pairs, strict=True)), "lazy-informed")
     own = dict.fromkeys(tested.speakers, "nobody") | {next(iter(tested.speakers)): "b00"}
     unlabelled = replace(listed, tested=replace(tested, speakers=own))
-    place = Place(tmp_path, tmp_path / "work", jobs=1)
-    base = VectorAttacker(BackendChoice("v", ("centre",)), 0, lambda place, training: Turned(), place=place)
-    attacker = AlignedAttacker("v-aligned", base, place)
-    assert attacker.lacks(unlabelled) == ""
-    heard = {side.name for side in attacker.speech(listed)}
-    assert heard == {"enrols_anon", "enrols_2_anon", "tested_anon", "background", "background_anon"}
-    scores = listed.scored_by(attacker.fit(background))
-    assert np.isfinite(scores.values).all()
-    folder = tmp_path / "attackers" / "background_anon" / "v-aligned"
-    arrays = read_arrays(folder / "alignment.h5", *ARRAYS)
+    attacker = VectorAttacker("v-aligned", BackendChoice("v", ("centre",)), Turned(), is_aligned=True)
+    assert (attacker.level, attacker.obstacle(unlabelled)) == ("inverting", "")
+    run = Run(tmp_path, 1, quiet=True)
+    extracted = Extracted(run, run)
+    model = attacker.fit(extracted, background)
+    found = [attacker.score(extracted, model, attack).values for attack in (listed, unlabelled)]
+    assert np.isfinite(found[0]).all()
+    np.testing.assert_array_equal(*found)
+    folder = tmp_path / "attackers/background_anon/v-aligned"
     assert json.loads((folder / "alignment.json").read_text())["pairs"] == 36
-    mapped = Alignment(*map(arrays.get, ARRAYS)).apply(Turned().vectors(enrols).vectors)
-    error = np.abs(mapped - Turned().vectors(known["enrols"]).vectors).mean(axis=0)
+    alignment = Alignment(**read_arrays(folder / "alignment.h5", *ARRAYS))
+    original = replace(enrols, path=tmp_path / "enrols")
+    error = np.abs(alignment.apply(Turned().vectors(enrols).vectors) - Turned().vectors(original).vectors).mean(axis=0)
     assert error[:3].max() < 0.3 < error[3:].min()
-
-
-def test_settings_of_an_aligned_attacker():
-    """They are those of the base attacker, and what differs."""
-    handed = {}
-    make = on_top(lambda name, settings, context: handed.update({name: settings}), "aligned")
-    context = Context("ivector-aligned", settings={"ivector": {"folds": 3}})
-    assert make("ivector-aligned", {}, context).name == "ivector-aligned"
-    make("mine", {"folds": 4}, context)
-    assert handed == {"ivector": {"folds": 3}, "mine": {"folds": 4}}

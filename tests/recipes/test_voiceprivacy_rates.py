@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 import soundfile
 import soxr
-import yaml
 from recipe_runs import Outcome, refused, results_of
 from voiceprivacy_runs import SUFFIX, findings, lines_of, run_recipe, write, write_layout
+
+from spkbase.configuration import load_config
+from spkbase.runs import Run
+from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.inspection import check
+from spkver.voiceprivacy.settings import Config
 
 ALL = "attacker_settings.all.features"
 ONE = {"attackers": "[gmm-ubm]", "evaluation.resamples": 0}
@@ -46,11 +51,14 @@ def at_rate(root: Path, rate: int, pattern: str = "*") -> None:
         soundfile.write(path, np.rint(moved * 32767).astype(np.int16), rate)
 
 
-def features_of(output: Path, training: str, attacker: str = "gmm-ubm") -> tuple[int, float, bool]:
-    """Rate, upper edge and resampling of the features of a trained attacker."""
-    values = yaml.safe_load((output / "attackers" / training / attacker / "attacker.yaml").read_text())
-    features = values["config"]["features"]
-    return features["rate"], features["high_frequency"], features["resample"]
+def features_of(data: Path, output: Path, training: str, attacker: str = "gmm-ubm") -> tuple[int, float, bool]:
+    """Rate, upper edge and resampling of the features of an attacker."""
+    config = load_config(Config, file=output / "config.yaml")
+    suffix = "_low" if (output / "results_low.json").exists() else SUFFIX
+    groups = check(Experiment(Run(output / "again"), data, suffix, config)).rate_groups
+    (group,) = (group for group in groups if training in group.training)
+    (features,) = (one.source.features for spec, one in group.attackers if spec.name == attacker)
+    return features.rate, features.high_frequency, features.resample
 
 
 def note_of(outcome: Outcome, output: Path) -> str:
@@ -71,8 +79,7 @@ def test_all_sets_at_8_khz_need_no_setting(layout_8k: Path, tmp_path: Path) -> N
     assert note_of(outcome, tmp_path / "out") == (
         "tiny_test, with tiny_train: 100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz: gmm-ubm, ivector."
     )
-    for training in ("tiny_train", f"tiny_train{SUFFIX}"):
-        assert features_of(tmp_path / "out", training) == (8000, 3800.0, False)
+    assert features_of(layout_8k, tmp_path / "out", "tiny_train") == (8000, 3800.0, False)
     results = results_of(tmp_path / "out")
     assert {one["attacker"] for one in results["conditions"]} == {"gmm-ubm", "ivector"}
     assert results["config"]["attacker_settings"]["all"] == {"ubm": {"components": 4}}  # as it was asked for
@@ -83,8 +90,8 @@ def test_two_sets_of_different_rates_share_a_run(layout_8k: Path, two_rates: Pat
     note = note_of(outcome, tmp_path / "both")
     assert note.startswith("low_test, with low_train: 100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz")
     assert "tiny" not in note
-    assert features_of(tmp_path / "both", "tiny_train") == (16000, 7600.0, False)
-    assert features_of(tmp_path / "both", "low_train") == (8000, 3800.0, False)
+    assert features_of(two_rates, tmp_path / "both", "tiny_train") == (16000, 7600.0, False)
+    assert features_of(two_rates, tmp_path / "both", "low_train") == (8000, 3800.0, False)
     # each set is scored as in a run of its own
     alone = run_recipe(two_rates, tmp_path / "alone", *SCORES, **ONE, datasets="[tiny_test]")
     assert note_of(alone, tmp_path / "alone") == ""
@@ -101,7 +108,7 @@ def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path: Path) ->
     note = note_of(outcome, tmp_path / "out")
     assert "64 recordings at 8000 Hz (tiny_test_enrolls, " in note
     assert "36 recordings at 16000 Hz (tiny_train, tiny_train_anon); features at 8000 Hz, up to 3800 Hz: gmm" in note
-    assert features_of(tmp_path / "out", "tiny_train") == (8000, 3800.0, True)
+    assert features_of(root, tmp_path / "out", "tiny_train") == (8000, 3800.0, True)
     outcome = run_recipe(root, tmp_path / "other", "--set", f"{ALL}.resample=false", **ONE)
     refused(outcome, "set features.resample=true")
 
@@ -120,7 +127,7 @@ def test_a_twin_at_another_rate_brings_its_set_to_that_rate(layout_8k: Path, tmp
     note = note_of(outcome, tmp_path / "out")
     assert "50 recordings at 8000 Hz" in note
     assert "50 recordings at 16000 Hz" in note
-    assert features_of(tmp_path / "out", "tiny_train") == (8000, 3800.0, True)
+    assert features_of(root, tmp_path / "out", "tiny_train") == (8000, 3800.0, True)
     # original speech is heard otherwise than beside the other anonymiser: no sign that the data changed
     assert not findings(results_of(tmp_path / "out"), "independence of the anonymiser")
 
@@ -142,8 +149,8 @@ def test_what_is_set_holds(
     """What is set for one attacker is its own; resampling without a rate is to that of the preset."""
     chosen = {**ONE, "attackers": "[gmm-ubm,gmm-svm]"}
     outcome = run_recipe(layout_8k, tmp_path / "out", *SCORES, "--set", option, **chosen)
-    assert features_of(tmp_path / "out", "tiny_train") == expected
-    assert features_of(tmp_path / "out", "tiny_train", "gmm-svm") == (
+    assert features_of(layout_8k, tmp_path / "out", "tiny_train") == expected
+    assert features_of(layout_8k, tmp_path / "out", "tiny_train", "gmm-svm") == (
         expected if ALL in option else (8000, 3800.0, False)
     )
     assert note in note_of(outcome, tmp_path / "out")

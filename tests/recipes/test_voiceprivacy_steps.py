@@ -183,7 +183,7 @@ def test_a_last_step_that_is_none(originals, tmp_path, step):
         (SCORES, ()),
         (SCORES.replace("trials_f", "trials_all"), ()),
         (CONDITIONS, ()),
-        ("attackers/tiny_train/gmm-svm/attacker.h5", ("exp/*/*/*/scores",)),
+        ("attackers/tiny_train/gmm-svm/backend.h5", ("exp/*/*/*/scores",)),
     ],
 )
 def test_what_is_truncated_or_gone_is_made_again(originals, finished, output, name, needed):

@@ -17,7 +17,7 @@ from evaluation.formats.reading import read_scores, write_trials
 from evaluation.metrics.detection import eer
 from evaluation.trials import Trials, split_scores
 from spkbase.errors import DataError
-from spkver.attackers import Workplace, attacker_config, check_training, classic, load_attacker, score, train_attacker
+from spkver.attackers import attacker_config, check_training, classic, load_attacker, score, train_attacker
 from spkver.attackers.classic import check_trials, save_attacker
 from spkver.attackers.lists import match_trials, merge_versions
 from spkver.cli import main
@@ -86,18 +86,15 @@ def three() -> list:
     return [attacker_config(name, values={**SMALL, "chains": chains}) for name, chains in CHAINS.items()]
 
 
-def train_attackers(data, configs, folder, *, work=None, **how):
+def train_attackers(data, configs, folder, **how):
     """Attackers by name, which share what they make of recordings."""
-    work = work or Workplace(folder / "work")
-    return {one.name: train_attacker(data, one, folder / one.name, work=work, **how) for one in configs}
+    return {one.name: train_attacker(data, one, folder / one.name, work=folder / "work", **how) for one in configs}
 
 
 @pytest.fixture(scope="module")
 def trained(sets, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
-    return folder, train_attackers(
-        read_datadir(sets / "train"), three(), folder, seed=1, work=Workplace(folder / "work", jobs=2)
-    )
+    return folder, train_attackers(read_datadir(sets / "train"), three(), folder, seed=1, jobs=2)
 
 
 def files_of(name: str) -> list[str]:
@@ -150,8 +147,7 @@ def test_a_loaded_attacker_scores_to_the_bit_and_alone(sets, trained, tmp_path):
 
 def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path):
     folder, attackers = trained
-    work = Workplace(tmp_path / "trained" / "work", jobs=3)
-    again = train_attackers(read_datadir(sets / "train"), three(), tmp_path / "trained", seed=1, work=work)
+    again = train_attackers(read_datadir(sets / "train"), three(), tmp_path / "trained", seed=1, jobs=3)
     expected = scores_of(attackers, sets, tmp_path / "a", jobs=2)
     found = scores_of(again, sets, tmp_path / "b", jobs=1)
     for name in attackers:
@@ -222,7 +218,7 @@ def test_problems_of_a_training_are_told_together_before_it_starts(sets, tmp_pat
     )
     configs = [three()[0], replace(three()[1], ubm=UbmConfig(components=8192))]
     with pytest.raises(DataError) as caught:
-        check_training(wrong, configs, seed=0)
+        check_training(wrong, [*map(classic.classic_attacker, configs)], seed=0)
     text = str(caught.value)
     assert "fast.wav: sampling rate is 16000 Hz, expected 8000 Hz" in text
     assert "short.wav: 80 samples are too short" in text

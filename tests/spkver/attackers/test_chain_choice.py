@@ -11,7 +11,7 @@ from evaluation.embeddings import Embeddings
 from evaluation.metrics import eer
 from evaluation.trials import Key
 from spkbase.errors import DataError
-from spkver.attackers.vector_attacker import FoldVectors, choose_chain, simplest_of_best, standard_chains
+from spkver.attackers.chain_choice import FoldVectors, choose_chain, simplest_of_best, standard_chains
 from spkver.backend import check_chain, parse_chain, train_chain
 
 DIMENSION = 12

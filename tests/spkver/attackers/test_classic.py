@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evaluation.embeddings import Embeddings
 from spkbase.errors import ConfigError
 from spkver.attackers import attacker_config
-from spkver.attackers.classic import fitting_chain
+from spkver.attackers.chain_choice import fitting_chain
 from spkver.attackers.lists import choose_utterances
 from spkver.attackers.sources import cut_sessions
 from spkver.backend import format_chain
@@ -72,7 +72,7 @@ def test_the_first_chain_that_the_training_set_carries(preset, speakers, session
     names = np.repeat([f"s{number}" for number in range(speakers)], sessions).astype(object)
     ids = np.array([f"u{number}" for number in range(len(names))], object)
     vectors = Embeddings(ids, names, np.random.default_rng(0).normal(size=(len(names), 400)))
-    assert format_chain(fitting_chain(attacker_config(preset), vectors, utterances)) == expected
+    assert format_chain(fitting_chain(preset, attacker_config(preset).chains, vectors, utterances)) == expected
 
 
 @pytest.mark.parametrize("limit", [3, 7, 19, 500, None])

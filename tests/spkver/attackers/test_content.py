@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,19 +12,18 @@ import pytest
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError
-from spkver.attackers import find_row
+from spkbase.runs import Run
+from spkver.attackers import make_attacker, parse_spec
 from spkver.attackers.content import (
     METHODS,
     ContentAttacker,
     ContentConfig,
     characters,
     choose_method,
-    content_attacker,
     term_vectors,
     words,
 )
-from spkver.attackers.protocol import Attack, Place, TrainingSet
-from spkver.attackers.vector_attacker import Context
+from spkver.attackers.protocol import Attack, Extracted, TrainingSet
 from spkver.datadir.directory import DataDir
 
 COMMON = ["the", "of", "and", "to", "a", "in", "that", "it", "is", "was", "for", "on", "with", "as"]
@@ -66,25 +66,11 @@ def make_attack(folder: Path, *, training_texts: bool = True) -> Attack:
     return Attack(TrainingSet(training), (enrolment,), trials, Trials.from_ids(*map(list, zip(*pairs, strict=True))))
 
 
-@pytest.fixture(autouse=True)
-def _place(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(f"{__name__}.PLACE", Place(tmp_path / "out", tmp_path / "work"))
-
-
-PLACE = Place(Path(), Path())
-
-
-def attacker_of(**settings: str) -> ContentAttacker:
-    return ContentAttacker(ContentConfig(**settings), PLACE)
-
-
-def scores(attack: Attack, **settings: str) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of targets and of nontargets."""
-    attacker = attacker_of(**settings)
-    assert attacker.lacks(attack) == ""
-    found = attack.scored_by(attacker.fit(attack.training))
-    is_target = np.array([segment.startswith(f"t{model}-") for model, segment in attack.trials.pairs()])
-    return found.values[is_target], found.values[~is_target]
+def values_of(attack: Attack, **settings: str) -> np.ndarray:
+    attacker, run = ContentAttacker(ContentConfig(**settings)), Run(attack.tested.path.parent / "out")
+    assert attacker.obstacle(attack) == ""
+    extracted = Extracted(run, run)
+    return attacker.score(extracted, attacker.fit(extracted, attack.training), attack).values
 
 
 def roc_area(targets: np.ndarray, nontargets: np.ndarray) -> float:
@@ -122,16 +108,24 @@ def test_method_is_chosen_on_background_speakers() -> None:
     assert choose_method(dict(reversed(texts.items())), METHODS, seed=0) == (method, why)
 
 
-def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_other_trials(tmp_path) -> None:
-    attack = make_attack(tmp_path)
-    for method in METHODS:
-        attacker = attacker_of(scoring=method.scoring, units=method.units)
-        assert roc_area(*scores(attack, scoring=method.scoring, units=method.units)) > 0.97
-        whole = attack.scored_by(attacker.fit(attack.training)).values
-        assert np.array_equal(attack.scored_by(attacker.fit(attack.training)).values, whole)
-        chosen = np.arange(0, len(whole), 5)
-        some = replace(attack, trials=attack.trials.subset(np.isin(np.arange(len(whole)), chosen)))
-        np.testing.assert_allclose(some.scored_by(attacker.fit(attack.training)).values, whole[chosen], atol=1e-6)
+@pytest.mark.parametrize("method", METHODS)
+def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_other_trials(tmp_path, method) -> None:
+    attack, settings = make_attack(tmp_path), method._asdict()
+    whole = values_of(attack, **settings)
+    is_target = np.array([segment.startswith(f"t{model}-") for model, segment in attack.trials.pairs()])
+    assert roc_area(whole[is_target], whole[~is_target]) > 0.97
+    assert np.array_equal(values_of(attack, **settings), whole)
+    chosen = np.arange(len(whole)) % 5 == 0
+    some = replace(attack, trials=attack.trials.subset(chosen))
+    np.testing.assert_allclose(values_of(some, **settings), whole[chosen], atol=1e-6)
+    # an empty transcript scores 0
+    file = attack.tested.path / "text"
+    silent, *lines = file.read_text().splitlines()
+    file.write_text("\n".join([silent.split()[0], *lines, ""]))
+    found = values_of(attack, **settings)
+    assert np.isfinite(found).all()
+    if method.scoring == "cosine":
+        assert not found[[segment == silent.split()[0] for _, segment in attack.trials.pairs()]].any()
 
 
 @pytest.mark.parametrize(
@@ -150,33 +144,12 @@ def test_texts_that_cannot_be_used_are_what_it_lacks(content: bytes | None, says
     file.unlink()
     if content is not None:
         file.write_bytes(content)
-    import re
-
-    assert re.search(says, attacker_of().lacks(attack))
-
-
-def test_empty_transcripts_score_0_and_nothing_is_nan(tmp_path) -> None:
-    attack = make_attack(tmp_path)
-    file = attack.tested.path / "text"
-    lines = file.read_text().splitlines()
-    file.write_text("\n".join([lines[0].split()[0], *lines[1:], ""]))
-    for method in METHODS:
-        attacker = attacker_of(units=method.units, scoring=method.scoring)
-        assert attacker.lacks(attack) == ""
-        found = attack.scored_by(attacker.fit(attack.training))
-        assert np.isfinite(found.values).all()
-        if method.scoring == "cosine":
-            silent = [segment == lines[0].split()[0] for _, segment in attack.trials.pairs()]
-            assert not found.values[silent].any()
+    assert re.search(says, ContentAttacker(ContentConfig()).obstacle(attack))
 
 
 def test_settings_are_checked() -> None:
-    found = find_row("content")
-    assert found is not None
-    assert found[1].make is content_attacker
-    assert content_attacker("mine", {"text": "text_asr"}, Context("content")).config == ContentConfig(
-        "mine", "text_asr"
-    )
+    made = make_attacker(parse_spec("content"), {"content": {"units": "words"}}, hypotheses="text_asr")
+    assert made.config == ContentConfig(text="text_asr", units="words")
     for settings, says in (
         ({"text": "../text"}, "name of a file"),
         ({"units": "phones"}, "units 'phones'"),
@@ -184,4 +157,4 @@ def test_settings_are_checked() -> None:
         ({"colour": 1}, "colour"),
     ):
         with pytest.raises(ConfigError, match=says):
-            content_attacker("content", settings, Context("content"))
+            make_attacker(parse_spec("content"), {"content": settings})

@@ -13,8 +13,9 @@ import pytest
 
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.trials import Trials
-from spkver.attackers import open_outside
-from spkver.attackers.protocol import Attack, TrainingSet
+from spkbase.runs import Run
+from spkver.attackers import make_attacker, parse_spec
+from spkver.attackers.protocol import Attack, Extracted, TrainingSet
 from spkver.attackers.ready import ReadyVectors
 from spkver.attackers.supplied import FunctionProcess
 from spkver.backend import Sessions, adapted_cosine_scores
@@ -68,32 +69,26 @@ def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path: Pa
 
 def test_ready_vectors_adapt_to_the_trials(tmp_path: Path) -> None:
     """Scores are those of the formula, with no training set; a list with one model is left out."""
-    draw = np.random.default_rng(0)
-    names = [f"{speaker}-{take}" for speaker in "abc" for take in range(4)]
-    owners = {name: name[0] for name in names}
-    vectors = draw.normal(size=(12, 5)) + 3
-    for number, half in enumerate((names[::2], names[1::2])):
-        rows = [names.index(name) for name in half]
-        write_embeddings(
-            tmp_path / f"side{number}.npz",
-            Embeddings(np.array(half, object), np.array([name[0] for name in half], object), vectors[rows]),
-        )
-    sides = [
-        DataDir(tmp_path / f"side{number}", dict.fromkeys(half, tmp_path), {name: owners[name] for name in half})
-        for number, half in enumerate((names[::2], names[1::2]))
-    ]
-    trials = Trials.from_ids([model for model in "abc" for _ in names[1::2]], names[1::2] * 3)
+    draw, names = np.random.default_rng(0), np.array([f"{speaker}-{take}" for speaker in "abc" for take in range(4)])
+    vectors, sides = draw.normal(size=(12, 5)) + 3, []
+    for number in range(2):
+        half = names[number::2].astype(object)
+        owners = np.array([name[0] for name in half], object)
+        write_embeddings(tmp_path / f"side{number}.npz", Embeddings(half, owners, vectors[number::2]))
+        speakers = dict(zip(half.tolist(), owners.tolist(), strict=True))
+        sides.append(DataDir(tmp_path / f"side{number}", dict.fromkeys(speakers, tmp_path), speakers))
+    tests = list(sides[1].speakers)
+    trials = Trials.from_ids([model for model in "abc" for _ in tests], tests * 3)
     attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], trials)
-    adapted = open_outside(f"adapted:{tmp_path}")
-    found = attack.scored_by(adapted.fit(attack.training)).values
-    codes = np.divmod(np.arange(18), 6)
-    enrolled = Sessions(vectors[[names.index(name) for name in names[::2]]], np.repeat(np.arange(3), 2))
-    expected = adapted_cosine_scores(enrolled, vectors[[names.index(name) for name in names[1::2]]], *codes)
+    adapted, run = make_attacker(parse_spec(f"adapted:{tmp_path}")), Run(tmp_path / "out")
+    found = adapted.score(Extracted(run, run), None, attack).values
+    enrolled = Sessions(vectors[::2], np.repeat(np.arange(3), 2))
+    expected = adapted_cosine_scores(enrolled, vectors[1::2], *np.divmod(np.arange(18), 6))
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert adapted.record(attack) != ReadyVectors("other", tmp_path).record(attack)
-    assert adapted.lacks(attack) == ""
-    alone = Trials.from_ids(["a"] * 6, names[1::2])
-    assert "one speaker is enrolled" in adapted.lacks(replace(attack, trials=alone))
+    assert adapted.obstacle(attack) == ""
+    alone = Trials.from_ids(["a"] * 6, tests)
+    assert "one speaker is enrolled" in adapted.obstacle(replace(attack, trials=alone))
 
 
 def test_what_a_function_prints_is_no_score(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

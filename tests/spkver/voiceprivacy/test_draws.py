@@ -8,16 +8,24 @@ from pathlib import Path
 
 import pytest
 
+<<<<<<< HEAD
 from evaluation.reports import Condition, summarise
 from evaluation.trials import SCENARIOS
+=======
+>>>>>>> atests
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
+<<<<<<< HEAD
 from spkver.voiceprivacy.condition_metrics import mean_of, shared_notes
 from spkver.voiceprivacy.reporting import verdict
 from spkver.voiceprivacy.scores import condition_folder
 from spkver.voiceprivacy.sets import Dataset
+=======
+from spkver.voiceprivacy.numbers import mean_of, shared_notes
+from spkver.voiceprivacy.outputs import verdict
+>>>>>>> atests
 from spkver.voiceprivacy.settings import Config, TwinConfig
 from spkver.voiceprivacy.versions import another_anonymizer, is_fixed
 
@@ -69,18 +77,6 @@ def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) ->
     assert "another level" in another_anonymizer(twin, config.of("training"), is_named=False)  # by utterance
     (tmp_path / RECORD).write_text('{"anonymizer": [')  # a damaged one says nothing
     assert another_anonymizer(twin, config.of("trials"), is_named=False)
-
-
-def test_folders_of_draws_are_named_after_the_trials() -> None:
-    dataset = Dataset("libri_test", "libri_test_enrolls", {"f": "libri_test_trials_f", "m": "libri_test_trials_m"}, "t")
-    names = [condition_folder(dataset, "f", scenario, "_x", 2) for scenario in SCENARIOS]
-    assert names == [
-        "exp/asv_orig/libri_test_enrolls-libri_test_trials_f",
-        "exp/asv_orig/libri_test_enrolls-libri_test_trials_f_x-draw2",
-        "exp/asv_orig/libri_test_enrolls_x-libri_test_trials_f_x-draw2",
-        "exp/asv_anon_x/libri_test_enrolls_x-libri_test_trials_f_x-draw2",
-    ]
-    assert condition_folder(dataset, "all", SCENARIOS[2], "_x", 3).endswith("_x-libri_test_trials_all_x-draw3")
 
 
 def test_means_go_through_groups_and_lists() -> None:
