@@ -1,7 +1,7 @@
 """Reports: the files of a linkability evaluation; and the results of a privacy evaluation, ``results.json`` (format in
 `results`), as tables and as an HTML page."""
 
-from evaluation.reports.comparison import samples_of
+from evaluation.reports.comparison import rate_difference, samples_of
 from evaluation.reports.linkability import (
     ALL,
     RANKS,

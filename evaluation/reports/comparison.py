@@ -86,9 +86,8 @@ def paired_rates(
         gaps, problem = {}, ""
         try:
             for attacker, rows in pairs.items():
-                both = zip((base, name), rows, strict=True)
-                samples = {system: samples_of(row, folders[system]) for system, row in both}
-                gaps[attacker] = paired_differences(samples, _rate, resampling)[name]["eer.rocch"]
+                one, other = zip(rows, (folders[base], folders[name]), strict=True)
+                gaps[attacker] = rate_difference(one, other, resampling)
         except DataError as error:
             gaps, problem = {}, f"No paired differences: {error}"
         corrected = holm([gap.p_value for gap in gaps.values()])
@@ -108,6 +107,29 @@ def samples_of(condition: Condition, folder: Path) -> list[Sample]:
     files, key, speakers = condition.files(folder)
     owners, trials = read_speakers(speakers) if speakers else None, read_key(key)
     return [sample_from(read_scores(file), trials, segment_speakers=owners, bootstrap_by="id")[0] for file in files]
+
+
+def rate_difference(base: tuple[Condition, Path], other: tuple[Condition, Path], resampling: Resampling) -> Interval:
+    """Return the difference in EER of two conditions, the other minus the base, in shared resamples of speakers.
+
+    Parameters
+    ----------
+    base, other : (Condition, path)
+        Conditions on the same trials, with the folders of their files.
+    resampling : Resampling
+
+    Raises
+    ------
+    DataError
+        As `samples_of`; or if the trials differ.
+    """
+
+    def rate(scores: SortedScores) -> dict[str, float]:
+        return {"eer.rocch": eer(scores)}
+
+    samples = {name: samples_of(*one) for name, one in (("base", base), ("other", other))}
+    found: Interval = paired_differences(samples, rate, resampling)["other"]["eer.rocch"]
+    return found
 
 
 def name_list(dataset: str, gender: str) -> str:
@@ -138,10 +160,6 @@ def unlike_in(systems: Mapping[str, Results]) -> list[str]:
         for what, values in known.items()
         if len(set(values.values())) > 1
     ]
-
-
-def _rate(scores: SortedScores) -> dict[str, float]:
-    return {"eer.rocch": eer(scores)}
 
 
 def _sizes(results: Results, dataset: str) -> str:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,10 +29,9 @@ import numpy as np
 
 from evaluation import reports
 from evaluation.formats import read_key, read_scores
-from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.reports import OVER_SCENARIOS, Condition, Outcome, samples_of, strongest, summarise
 from evaluation.trials import INVERTING, LEVELS, read_speakers
-from evaluation.uncertainty import Interval, Minimum, Resampling, bootstrap, interval_over_draws, minima_over_attackers
+from evaluation.uncertainty import Interval, Minimum, Resampling, minima_over_attackers
 from evaluation.utility import CALIBRATIONS, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, load_json, write_json
@@ -184,35 +184,12 @@ def compare_scenarios(rows: Sequence[Condition], output: Path, resampling: Resam
         if all(sides):
             semi, rival = (strongest([row for row in side if row.level != INVERTING] or side) for side in sides)
             rates = semi.eer.value, rival.eer.value
-            gap = _difference(semi, rival, output, resampling) if rates[0] > rates[1] else None
+            gap = None
+            if rates[0] > rates[1] and resampling.resamples:
+                with suppress(DataError):  # fewer than two speakers
+                    gap = reports.rate_difference((rival, output), (semi, output), resampling)
             entries.append(AttackerOrder(*semi.identity[:2], other, rates, gap).to_dict())
     return entries
-
-
-def _difference(semi: Condition, rival: Condition, output: Path, resampling: Resampling) -> Interval | None:
-    """Return the interval of the difference between two rates by paired resamples of all draws; None if it fails."""
-
-    def rate(scores: SortedScores) -> dict[str, float]:
-        return {"eer": eer(scores)}
-
-    if not resampling.resamples:
-        return None
-    try:
-        samples = [samples_of(row, output) for row in (semi, rival)]
-        n_draws = min(map(len, samples))
-        pairs = [sample for side in samples for sample in side[:n_draws]]
-        resampled = bootstrap(pairs, rate, resampling)
-    except DataError:
-        return None
-    rates = np.array([rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)
-    drawn = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
-    return interval_over_draws(
-        rates[0] - rates[1],
-        drawn[0] - drawn[1],
-        method=method_of("eer", difference=True),
-        n_units=pairs[0].n_effective,
-        level=resampling.level,
-    )
 
 
 def _minima(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:

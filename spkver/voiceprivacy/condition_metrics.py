@@ -244,7 +244,7 @@ def closed_set_of(
     named, wide = (
         linkage.linkability_over_draws(whole, np.array([largest + 1]), resampling=one) for one in (resampling, at_once)
     )
-    shares = [float(np.mean(first_among_all(ranks))) for ranks in tables]
+    shares = [float(linkage.linkability_at_sizes(ranks, [largest + 1])[0]) for ranks in whole]
     closed = ClosedSet(
         rate,
         Interval(float(named.values[0]), float(wide.low[0]), float(named.high[0])),
@@ -252,21 +252,6 @@ def closed_set_of(
         float(np.mean(1 / candidates)),
     )
     return closed, [{"eer": rate, "identification": share} for rate, share in zip(rates, shares, strict=True)], {}
-
-
-def first_among_all(ranks: linkage.Ranks) -> np.ndarray:
-    """Return the probability that the target speaker of each row ranks first among all candidates; ties are shared.
-
-    Returns
-    -------
-    ndarray of float64 of shape (n,)
-
-    Examples
-    --------
-    >>> first_among_all(linkage.Ranks([0, 2, 0], [0, 0, 1], 9)).tolist()
-    [1.0, 0.0, 0.5]
-    """
-    return np.where(ranks.beaters == 0, 1 / (1 + ranks.ties), 0.0)
 
 
 def worst_of(draws: Sequence[WorstCase]) -> WorstCase:

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from evaluation.reports import Condition, Minima, summarise
+from evaluation.reports import Condition, Minima, comparison, summarise
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.attackers import PRESETS, absent_attackers, attacker_name, default_attackers
 from spkver.datadir import DataDir
-from spkver.voiceprivacy import assessment, checks
+from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table, compare_scenarios
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, Evaluated
 from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, describe_absent, describe_unwatched
@@ -124,7 +124,7 @@ def test_paired_resamples_say_whether_the_informed_attacker_is_weaker_by_chance(
     semi = lazy - loss * is_target + 0.1 * rng.standard_normal(1200)
     of_scenario = {"lazy-informed": lazy, "ignorant": lazy, "semi-informed": semi}
     monkeypatch.setattr(
-        assessment, "samples_of", lambda row, _: [sample_of(of_scenario[row.scenario], is_target, speakers)]
+        comparison, "samples_of", lambda row, _: [sample_of(of_scenario[row.scenario], is_target, speakers)]
     )
     run = evaluated(rows(**GOOD | {"s": 0.21}), sets(), Config(), resamples=500)
     found = list(checks.attacker_order(run))
