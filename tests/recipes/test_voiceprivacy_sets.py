@@ -17,12 +17,8 @@ from spkver.anonymization import RECORD
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.checks import Evaluated
-<<<<<<< HEAD
-from spkver.voiceprivacy.recording_checks import equal_audio
-from spkver.voiceprivacy.scores import attacks_of
-=======
 from spkver.voiceprivacy.plan import attacks_of
->>>>>>> atests
+from spkver.voiceprivacy.recording_checks import equal_audio
 from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
 

@@ -8,24 +8,13 @@ from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
 from evaluation.reports import Condition, summarise
-from evaluation.trials import SCENARIOS
-=======
->>>>>>> atests
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
-<<<<<<< HEAD
 from spkver.voiceprivacy.condition_metrics import mean_of, shared_notes
 from spkver.voiceprivacy.reporting import verdict
-from spkver.voiceprivacy.scores import condition_folder
-from spkver.voiceprivacy.sets import Dataset
-=======
-from spkver.voiceprivacy.numbers import mean_of, shared_notes
-from spkver.voiceprivacy.outputs import verdict
->>>>>>> atests
 from spkver.voiceprivacy.settings import Config, TwinConfig
 from spkver.voiceprivacy.versions import another_anonymizer, is_fixed
 
