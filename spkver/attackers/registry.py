@@ -64,7 +64,7 @@ inverted; on other cues; each group about from the strongest to the weakest; the
 the strongest on at least one data set are listed."""
 
 OF_THE_RECORDING = "session"
-"""CatalogueRow that recognises a recording, not a voice: the background cannot tell them apart if it has one per speaker."""
+"""It recognises a recording, not a voice: the background cannot tell them apart if it has one per speaker."""
 
 BY_FEATURES = (*PRESETS, "ivector", "supervector")
 """Rows with cepstra, whose settings fit the sampling rates of the recordings."""

@@ -152,6 +152,9 @@ class MixtureSource:
         known, paths = extracted.features.setdefault(fingerprint(self.features), []), set(directory.recordings.values())
         for found in known:
             if found.ids.keys() >= paths:
+                for other in known:  # one set is in memory at a time
+                    if other is not found:
+                        other.frames.release()
                 return found
         if self.features.files is None and self.features.vad != "labels":
             order = sorted(paths)
@@ -192,9 +195,7 @@ class MixtureSource:
             idmap = IdMap.from_pairs([(name, name) for name in sorted(owners)])
         mixture = Stamp("ubm", fingerprint(ubm), ubm)
         key = fingerprint(frames.fingerprint, mixture.fingerprint, idmap)[:_KEY]
-        made = pipeline.statistics(found.run, ("sessions-" if sessions else "") + key, mixture, frames, idmap).value
-        found.frames.release()
-        return made
+        return pipeline.statistics(found.run, ("sessions-" if sessions else "") + key, mixture, frames, idmap).value
 
     def by_name(self, extracted: Extracted, directory: DataDir) -> dict[str, str]:
         """Return the id in features and statistics of each utterance."""
